@@ -1,0 +1,44 @@
+# The two commands of the README, and the parts they are made of.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check fix test-slow bench clean
+
+demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
+	$(BIN)/eyespot demo
+
+test: $(VENV)/.dev check  ## lint, types, import contracts and the whole suite
+	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fix: $(VENV)/.dev         ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test-slow: $(VENV)/.dev   ## the tests that take minutes
+	$(BIN)/python -m pytest -q -m slow
+
+bench: $(VENV)/.dev       ## every speed and quality claim, measured
+	for file in bench/*.py; do $(BIN)/python $$file || exit $$?; done
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install -q --disable-pip-version-check -e . -c constraints.txt
+	touch $@
+
+# torch first: named alone it resolves to the pinned build, and nothing later replaces it
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch torchvision
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	touch $@ $(VENV)/.demo
+
+clean:
+	rm -rf $(VENV) demo.html demo.png .eyespot-demo .mypy_cache .ruff_cache .pytest_cache

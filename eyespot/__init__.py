@@ -1,0 +1,23 @@
+"""eyespot finds the picture an expert means, proves how well it does, and builds the test sets that prove it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
+
+__all__ = ["__version__", "open"]
+__version__ = "0.1.0"
+
+
+def open(gallery: Path | str, encoder: str | None = None) -> Collection:
+    """A gallery ready to be searched, in the space of one of its encoders (the default one for None).
+
+    Raises `UsageError` if there is no gallery, or it has no vectors of that encoder.
+    """
+    # Imported on use, so that `import eyespot` costs nothing.
+    from eyespot.search.collection import Collection
+
+    return Collection(gallery, encoder)
