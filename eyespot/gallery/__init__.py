@@ -1,0 +1,1 @@
+"""Photos, their facts and their vectors in a folder on disk."""

@@ -1,0 +1,71 @@
+"""The table of facts of a shard, `items.parquet`: a pure function of what the ledger knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from eyespot.gallery.labels import cast
+from eyespot.gallery.record import Kept
+
+FIXED: pa.Schema = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("live", pa.bool_()),
+        pa.field("roots", pa.list_(pa.int32())),
+        pa.field("paths", pa.list_(pa.string())),
+        pa.field("size", pa.int64()),
+        pa.field("mtime", pa.int64()),
+        pa.field("width", pa.int32()),
+        pa.field("height", pa.int32()),
+        pa.field("taken", pa.timestamp("s")),
+        pa.field("latitude", pa.float64()),
+        pa.field("longitude", pa.float64()),
+        pa.field("camera", pa.string()),
+    ]
+)
+_ARROW = {"int": pa.int64(), "float": pa.float64(), "text": pa.string()}
+# What the picture does not say itself, a label column of the same name may.
+_FILLED = ("taken", "latitude", "longitude", "camera")
+
+
+def schema_of(columns: Mapping[str, str]) -> pa.Schema:
+    """The columns of every shard's table: the fixed ones, then the labels."""
+    labels = [pa.field(name, _ARROW[kind]) for name, kind in columns.items() if name.lower() not in _FILLED]
+    return pa.schema([*FIXED, *labels])
+
+
+def table_of(rows: Iterable[Kept], columns: Mapping[str, str]) -> pa.Table:
+    """The table of a shard's rows; `columns` maps label columns to their kinds."""
+    return pa.Table.from_pylist([_row(kept, columns) for kept in rows], schema=schema_of(columns))
+
+
+def _row(kept: Kept, columns: Mapping[str, str]) -> dict[str, Any]:
+    own = {"id": kept.id, "live": bool(kept.paths), "roots": kept.roots, "paths": kept.paths}
+    labels = {name.lower(): value for name, value in kept.labels.items()}
+    row = {name: cast(labels[name.lower()], kind) for name, kind in columns.items() if name.lower() in labels}
+    return row | own | {"size": kept.size, "mtime": kept.mtime} | _measured(kept.measured, labels)
+
+
+def _measured(measured: Mapping[str, Any], labels: Mapping[str, Any]) -> dict[str, Any]:
+    values = {name: measured.get(name) for name in ("width", "height")}
+    for name in _FILLED:
+        value = measured.get(name)
+        values[name] = _fitting(name, labels.get(name) if value is None else value)
+    return values
+
+
+def _fitting(name: str, value: Any) -> Any:
+    """A value that its column can hold, or None: a label is free text."""
+    if value is None or name == "camera":
+        return None if value is None else str(value)
+    try:
+        if name == "taken":
+            return datetime.fromisoformat(str(value)).replace(tzinfo=None, microsecond=0)
+        number, limit = float(value), 90.0 if name == "latitude" else 180.0
+    except ValueError:
+        return None
+    return number if abs(number) <= limit else None

@@ -1,0 +1,125 @@
+"""A gallery opened for reading: its spaces, the facts of its rows, and its vectors mapped from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eyespot.gallery import disk
+from eyespot.gallery.sources import full_path
+from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
+
+
+class Gallery:
+    """What lies in a gallery folder; opening reads `gallery.toml` and nothing else."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.header = disk.read_header(self.path)
+
+    @property
+    def encoders(self) -> list[str]:
+        """Names of the encoders whose vectors are here, the default first."""
+        stems = sorted(self.header.spaces, key=lambda stem: stem != self.header.default)
+        return list(dict.fromkeys(self.header.spaces[stem].encoder for stem in stems))
+
+    def stem(self, encoder: str | None = None) -> str:
+        """The space that an encoder's name means, the default one for None; `UsageError` if there is none."""
+        if encoder is None and self.header.default in self.header.spaces:
+            return self.header.default
+        # The newest space of that name is the one that can still be searched: its encoder is the one installed.
+        stems = [stem for stem, space in self.header.spaces.items() if space.encoder == encoder]
+        if not stems:
+            have = ", ".join(self.encoders) or "none"
+            raise UsageError(
+                f"this gallery has no vectors of {encoder} (it has: {have}); add them with: eyespot index -e {encoder}"
+            )
+        return stems[-1]
+
+    def view(self, stem: str) -> View:
+        """The rows that have vectors in one space."""
+        shards = disk.shard_paths(self.path)
+        notes = [(shard, disk.read_note(shard, stem)) for shard in shards]
+        ready = [(shard, note) for shard, note in notes if note is not None]
+        pending = sum(disk.count_items(shard) for shard, note in notes if note is None)
+        return View(self, stem, [shard for shard, _ in ready], [note.missing for _, note in ready], pending)
+
+
+@dataclass(frozen=True)
+class View:
+    """One space of a gallery: row i of the vectors is row i of the facts.
+
+    `pending` counts rows of shards that have no vectors in this space yet.
+    """
+
+    gallery: Gallery
+    stem: str
+    shards: Sequence[Path]
+    missing: Sequence[list[int]] = field(repr=False)
+    pending: int = 0
+
+    @property
+    def space(self) -> Space:
+        """What the vectors were made with."""
+        return self.gallery.header.spaces[self.stem]
+
+    @cached_property
+    def blocks(self) -> list[Vectors]:
+        """The vectors, one memory-mapped block (rows, dim) for each shard."""
+        return [disk.map_vectors(shard, self.stem) for shard in self.shards]
+
+    @cached_property
+    def starts(self) -> Any:
+        """The first row of each shard, and the count of all rows at the end; (shards + 1,)."""
+        return np.cumsum([0, *(len(block) for block in self.blocks)])
+
+    @cached_property
+    def live(self) -> Mask:
+        """True for rows whose picture is still there and has a vector; (rows,)."""
+        masks = [self._live(shard, missing) for shard, missing in zip(self.shards, self.missing, strict=True)]
+        mask: Mask = np.concatenate([np.zeros(0, bool), *masks])
+        if len(mask) != self.starts[-1]:
+            raise EyespotError(
+                f"{self.gallery.path} is damaged: facts and vectors differ in length; index into a new gallery"
+            )
+        return mask
+
+    def _live(self, shard: Path, missing: list[int]) -> Mask:
+        live: Mask = disk.read_items(shard, ["live"])["live"].to_numpy()
+        live = live.copy()
+        live[missing] = False
+        return live
+
+    @property
+    def tables(self) -> list[Path]:
+        """The facts' parquet files, in row order."""
+        return [shard / "items.parquet" for shard in self.shards]
+
+    def facts(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """What is known of these rows, in their order; `path` is the first place where the picture lies."""
+        found: dict[int, dict[str, Any]] = {}
+        shards = np.searchsorted(self.starts, rows, side="right") - 1
+        for shard in np.unique(shards).tolist():
+            mine = [int(row) for row, at in zip(rows, shards, strict=True) if at == shard]
+            table = disk.read_items(self.shards[shard]).take([row - int(self.starts[shard]) for row in mine])
+            found |= dict(zip(mine, map(self._told, table.to_pylist()), strict=True))
+        return [found[int(row)] for row in rows]
+
+    def _told(self, row: dict[str, Any]) -> dict[str, Any]:
+        roots = self.gallery.header.roots
+        places = [full_path(roots[number], path) for number, path in zip(row.pop("roots"), row["paths"], strict=True)]
+        row.pop("live")
+        return row | {"path": places[0] if places else None, "paths": places}
+
+    def row_of(self, id: str) -> int | None:
+        """The row of a picture by its id."""
+        for start, table in zip(self.starts.tolist(), self.shards, strict=False):
+            ids = disk.read_items(table, ["id"])["id"].to_pylist()
+            if id in ids:
+                return int(start) + int(ids.index(id))
+        return None

@@ -1,0 +1,318 @@
+"""What a gallery's ledger knows of its photos: where each lies, which are done, failed or still planned.
+
+The plan is written before anything is embedded and fixes which pictures share a shard, so that a run that was killed
+and run again ends in the same gallery as one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eyespot import ledger
+from eyespot.gallery.labels import kind_of, wider
+from eyespot.gallery.sources import Labels, Record, Root, Seen, scan
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS roots(number INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT);
+CREATE TABLE IF NOT EXISTS files(root INTEGER, path TEXT, size INTEGER, mtime INTEGER, place INTEGER, id TEXT,
+    failed TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS files_id ON files(id);
+CREATE TABLE IF NOT EXISTS items(id TEXT PRIMARY KEY, shard INTEGER, row INTEGER, measured TEXT)
+    WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS items_shard ON items(shard, row);
+CREATE TABLE IF NOT EXISTS labels(root INTEGER, path TEXT, facts TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS columns(name TEXT PRIMARY KEY, kind TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS problems(root INTEGER, path TEXT, reason TEXT);
+CREATE TABLE IF NOT EXISTS plan(shard INTEGER, position INTEGER, root INTEGER, path TEXT, size INTEGER, mtime INTEGER,
+    place INTEGER, PRIMARY KEY(shard, position)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS stale(shard INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS seen(root INTEGER, path TEXT, size INTEGER, mtime INTEGER, place INTEGER,
+    PRIMARY KEY(root, path)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS seen_labels(root INTEGER, path TEXT, facts TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
+"""
+_CHANGED = """FROM seen LEFT JOIN files USING(root, path) WHERE files.path IS NULL OR seen.size <> files.size
+    OR seen.mtime <> files.mtime OR seen.place <> files.place"""
+_GONE = (
+    "FROM files WHERE root = ? AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = files.root AND s.path = files.path)"
+)
+
+
+class Planned(NamedTuple):
+    """One picture to read: its shard and where it lies."""
+
+    shard: int
+    root: int
+    seen: Seen
+
+
+class Outcome(NamedTuple):
+    """What reading one planned picture gave: an id, or the reason why not."""
+
+    planned: Planned
+    id: str | None
+    failed: str | None
+
+
+class Scan(NamedTuple):
+    """What one look at a root found."""
+
+    pictures: int
+    known: int
+    gone: int
+
+
+class Failure(NamedTuple):
+    """A picture, label row or folder that could not be read, and why."""
+
+    root: int
+    path: str
+    reason: str
+
+
+class Kept(NamedTuple):
+    """One picture as the ledger knows it: its row, what was measured of it, every path, and its labels."""
+
+    id: str
+    measured: dict[str, Any]
+    roots: list[int]
+    paths: list[str]
+    size: int
+    mtime: int
+    labels: dict[str, Any]
+
+
+class Ledger:
+    """The gallery's tables in `ledger.sqlite`; one writer at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.sql = ledger.connect(path, SCHEMA)
+
+    def close(self) -> None:
+        """Fold the write-ahead log back into the file and let go of it."""
+        self.sql.close()
+
+    # -- roots ----------------------------------------------------------------------------------------------
+
+    def add_root(self, root: Root) -> int:
+        """The root's number, the same one each time it is indexed."""
+        self.sql.execute("INSERT OR IGNORE INTO roots(path, kind) VALUES (?, ?)", root)
+        return int(self._one("SELECT number FROM roots WHERE path = ?", root.path))
+
+    def roots(self) -> dict[int, Root]:
+        """Every root by number."""
+        return {n: Root(path, kind) for n, path, kind in self.sql.execute("SELECT number, path, kind FROM roots")}
+
+    def move_root(self, number: int, path: str) -> None:
+        """The same photos lie elsewhere now."""
+        self.sql.execute("UPDATE roots SET path = ? WHERE number = ?", (path, number))
+
+    # -- scanning -------------------------------------------------------------------------------------------
+
+    def look(self, number: int, root: Root) -> Scan:
+        """Walk a root into the tables `seen`, `seen_labels` and `problems`, in one transaction."""
+        with ledger.transaction(self.sql):
+            for table in ("seen", "seen_labels"):
+                self.sql.execute(f"DELETE FROM {table}")
+            self.sql.execute("DELETE FROM problems WHERE root = ?", (number,))
+            for record in scan(root):
+                self._note(number, record)
+            self._protect_unreadable(number)
+            self._missing_labels(number)
+            self._take_labels(number)
+        known = self._one("SELECT count(*) FROM files WHERE root = ?", number)
+        pictures = self._one("SELECT count(*) FROM seen WHERE root = ?", number)
+        return Scan(pictures, known, self._one(f"SELECT count(*) {_GONE}", number))
+
+    def _note(self, number: int, record: Record) -> None:
+        if isinstance(record, Seen):
+            self.sql.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)", (number, *record))
+        elif isinstance(record, Labels):
+            for name, value in record.facts.items():
+                self._widen(name, kind_of(value))
+            facts = json.dumps(record.facts, ensure_ascii=False)
+            self.sql.execute("INSERT OR REPLACE INTO seen_labels VALUES (?, ?, ?)", (number, record.path, facts))
+        else:
+            self.sql.execute("INSERT INTO problems VALUES (?, ?, ?)", (number, record.path, record.reason))
+
+    def _widen(self, name: str, kind: str) -> None:
+        """A column keeps one kind over the whole gallery; a wider value makes every shard's table be written again."""
+        same = "SELECT name, kind FROM columns WHERE name = ? COLLATE NOCASE"
+        known = self.sql.execute(same, (name,)).fetchone()
+        if known is None:
+            self.sql.execute("INSERT INTO columns VALUES (?, ?)", (name, kind))
+        elif (wide := wider(known[1], kind)) != known[1]:
+            self.sql.execute("UPDATE columns SET kind = ? WHERE name = ?", (wide, known[0]))
+            self.sql.execute("INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items")
+
+    def _protect_unreadable(self, number: int) -> None:
+        """What lies in a folder that cannot be entered now is not gone: it counts as seen, unchanged."""
+        folders = "SELECT path FROM problems WHERE root = ? AND (path = '' OR path LIKE '%/')"
+        for (prefix,) in self.sql.execute(folders, (number,)).fetchall():
+            self.sql.execute(
+                "INSERT OR IGNORE INTO seen SELECT root, path, size, mtime, place FROM files"
+                " WHERE root = ? AND substr(path, 1, length(?)) = ?",
+                (number, prefix, prefix),
+            )
+
+    def _missing_labels(self, number: int) -> None:
+        """Label rows that name no picture are problems of their own, not silence."""
+        self.sql.execute(
+            "INSERT INTO problems SELECT root, path, 'named in the labels, but no such picture is there'"
+            " FROM seen_labels l"
+            " WHERE NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = l.root AND s.path = l.path) AND NOT EXISTS"
+            " (SELECT 1 FROM problems p WHERE p.root = l.root AND p.path = l.path)"
+        )
+
+    def _take_labels(self, number: int) -> None:
+        """Adopt the labels just seen; shards whose pictures' labels changed are written again."""
+        rows = "SELECT path, facts FROM {} WHERE root = :n"
+        old, new = rows.format("labels"), rows.format("seen_labels")
+        changed = f"SELECT path FROM ({old} EXCEPT {new}) UNION SELECT path FROM ({new} EXCEPT {old})"
+        self.sql.execute(
+            "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items JOIN files USING(id)"
+            f" WHERE root = :n AND path IN ({changed})",
+            {"n": number},
+        )
+        self.sql.execute("DELETE FROM labels WHERE root = ?", (number,))
+        self.sql.execute("INSERT INTO labels SELECT * FROM seen_labels WHERE root = ?", (number,))
+
+    def forget_gone(self, number: int) -> None:
+        """Drop the files of a root that the last look did not find."""
+        with ledger.transaction(self.sql):
+            self.sql.execute(
+                f"INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items WHERE id IN (SELECT id {_GONE})",
+                (number,),
+            )
+            self.sql.execute(f"DELETE {_GONE}", (number,))
+
+    # -- planning -------------------------------------------------------------------------------------------
+
+    def make_plan(self, shard_rows: int | None, retry_failed: bool) -> None:
+        """Deal what is new or changed in the last look into shards; on `retry_failed`, what failed before too."""
+        wanted = f"{_CHANGED} OR files.failed IS NOT NULL" if retry_failed else _CHANGED
+        count = self._one(f"SELECT count(*) {wanted}")
+        rows = shard_rows or _shard_rows(count)
+        first = self._one(
+            "SELECT 1 + max(a, b) FROM (SELECT ifnull(max(shard), -1) a FROM items),"
+            " (SELECT ifnull(max(shard), -1) b FROM plan)"
+        )
+        with ledger.transaction(self.sql):
+            self.sql.execute(
+                "INSERT INTO plan SELECT ? + n / ?, n % ?, root, path, size, mtime, place FROM"
+                " (SELECT row_number() OVER (ORDER BY root, path) - 1 AS n, root, path, seen.size AS size,"
+                f" seen.mtime AS mtime, seen.place AS place {wanted})",
+                (first, rows, rows),
+            )
+
+    def planned(self) -> int:
+        """How many pictures are still to be read."""
+        return int(self._one("SELECT count(*) FROM plan"))
+
+    def planned_shards(self) -> list[int]:
+        """Shards still to be written, in order."""
+        return [n for (n,) in self.sql.execute("SELECT DISTINCT shard FROM plan ORDER BY shard")]
+
+    def plan_of(self, shard: int) -> list[Planned]:
+        """The pictures of one planned shard, in order."""
+        rows = self.sql.execute(
+            "SELECT root, path, size, mtime, place FROM plan WHERE shard = ? ORDER BY position", (shard,)
+        )
+        return [Planned(shard, root, Seen(*seen)) for root, *seen in rows]
+
+    # -- results --------------------------------------------------------------------------------------------
+
+    def record(self, shard: int, outcomes: Sequence[Outcome], new: Mapping[str, dict[str, Any]]) -> None:
+        """Take down a shard's outcomes and its new rows, and strike it from the plan; call inside a transaction.
+
+        `new` maps the ids of the rows, in order, to what was measured of each picture.
+        """
+        rows = [(id, shard, row, json.dumps(measured)) for row, (id, measured) in enumerate(new.items())]
+        self.sql.executemany("INSERT INTO items VALUES (?, ?, ?, ?)", rows)
+        for planned, id, failed in outcomes:
+            key = (planned.root, planned.seen.path)
+            self.sql.execute(
+                "INSERT OR IGNORE INTO stale SELECT shard FROM items WHERE id IN"
+                " (?, (SELECT id FROM files WHERE root = ? AND path = ?))",
+                (id, *key),
+            )
+            s = planned.seen
+            self.sql.execute(
+                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (*key, s.size, s.mtime, s.offset, id, failed),
+            )
+        self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
+        self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
+
+    def is_known(self, id: str) -> bool:
+        """Whether a picture of these bytes has a row already."""
+        return self.sql.execute("SELECT 1 FROM items WHERE id = ?", (id,)).fetchone() is not None
+
+    def seen(self, root: int, path: str) -> Seen:
+        """A known file as it was when it was last read."""
+        row = self.sql.execute(
+            "SELECT size, mtime, place FROM files WHERE root = ? AND path = ?", (root, path)
+        ).fetchone()
+        return Seen(path, *row)
+
+    def rows_of(self, shard: int) -> Iterator[Kept]:
+        """Every row of a shard in order; one without paths is gone and waits for its picture to come back."""
+        rows = self.sql.execute(
+            "SELECT i.id, i.measured, f.root, f.path, f.size, f.mtime, l.facts FROM items i"
+            " LEFT JOIN files f ON f.id = i.id LEFT JOIN labels l ON l.root = f.root AND l.path = f.path"
+            " WHERE i.shard = ? ORDER BY i.row, f.root, f.path",
+            (shard,),
+        )
+        kept: Kept | None = None
+        for id, measured, root, path, size, mtime, facts in rows:
+            if kept is None or kept.id != id:
+                if kept:
+                    yield kept
+                kept = Kept(id, json.loads(measured), [], [], size or 0, mtime or 0, {})
+            if path is not None:
+                kept.roots.append(root)
+                kept.paths.append(path)
+                kept.labels.update({k: v for k, v in json.loads(facts or "{}").items() if k not in kept.labels})
+        if kept:
+            yield kept
+
+    def stale_shards(self) -> list[int]:
+        """Shards whose facts changed since their table was written."""
+        return [n for (n,) in self.sql.execute("SELECT shard FROM stale ORDER BY shard")]
+
+    def refreshed(self, shard: int) -> None:
+        """The shard's table has been written again."""
+        self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
+
+    def shards(self) -> list[int]:
+        """Shards that hold rows, in order."""
+        return [n for (n,) in self.sql.execute("SELECT DISTINCT shard FROM items ORDER BY shard")]
+
+    def columns(self) -> dict[str, str]:
+        """Label columns and their kinds (int, float, text), in a fixed order."""
+        return dict(self.sql.execute("SELECT name, kind FROM columns ORDER BY name").fetchall())
+
+    def failures(self) -> list[Failure]:
+        """What could not be read, by root and path."""
+        rows = self.sql.execute(
+            "SELECT root, path, failed FROM files WHERE failed IS NOT NULL"
+            " UNION ALL SELECT root, path, reason FROM problems ORDER BY 1, 2"
+        )
+        return [Failure(*row) for row in rows]
+
+    def counts(self) -> tuple[int, int]:
+        """Live pictures, and paths that lead to them."""
+        return (
+            int(self._one("SELECT count(DISTINCT id) FROM files WHERE id IS NOT NULL")),
+            int(self._one("SELECT count(*) FROM files WHERE id IS NOT NULL")),
+        )
+
+    def _one(self, query: str, *values: Any) -> Any:
+        return self.sql.execute(query, values).fetchone()[0]
+
+
+def _shard_rows(count: int) -> int:
+    """Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened."""
+    return max(64, min(8192, 1 << max(count // 64, 1).bit_length()))

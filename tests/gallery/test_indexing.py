@@ -1,0 +1,249 @@
+"""Indexing again and again: only the difference is embedded, nothing is lost, nothing is forgotten by accident."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from eyespot.gallery.disk import locked, shard_paths
+from eyespot.gallery.indexing import Options, Summary, index
+from eyespot.gallery.opened import Gallery, View
+from eyespot.types import Encoder, EyespotError
+from tests.gallery.conftest import draw
+
+
+def opened(gallery: Path) -> View:
+    found = Gallery(gallery)
+    return found.view(found.stem())
+
+
+def live_paths(gallery: Path) -> dict[str, list[str]]:
+    """{file name of the first path: all paths} of the pictures that can be found."""
+    view = opened(gallery)
+    facts = view.facts(np.flatnonzero(view.live).tolist())
+    return {Path(fact["path"]).name: fact["paths"] for fact in facts}
+
+
+def vectors(gallery: Path) -> dict[str, np.ndarray]:
+    """{id: vector} of the pictures that can be found."""
+    view = opened(gallery)
+    rows = np.flatnonzero(view.live)
+    everything = np.concatenate(view.blocks)
+    return {fact["id"]: everything[row] for fact, row in zip(view.facts(rows.tolist()), rows, strict=True)}
+
+
+@pytest.fixture
+def gallery(tmp_path: Path) -> Path:
+    return tmp_path / "gallery"
+
+
+def run(gallery: Path, photos: Path, starter: Encoder, **options: object) -> Summary:
+    return index(gallery, [str(photos)], [starter], Options(workers=2, **options))  # type: ignore[arg-type]
+
+
+def test_every_picture_gets_a_unit_vector_and_its_facts(gallery: Path, photos: Path, starter: Encoder) -> None:
+    summary = run(gallery, photos, starter)
+
+    assert (summary.pictures, summary.embedded, summary.failures) == (9, 9, [])
+    assert len(live_paths(gallery)) == 9
+    np.testing.assert_allclose([np.linalg.norm(v) for v in vectors(gallery).values()], 1, atol=1e-5)
+    (fact,) = [f for f in opened(gallery).facts(range(9)) if f["path"].endswith("photo4.jpg")]
+    assert (fact["width"], fact["height"], fact["size"]) == (120, 90, (photos / "photo4.jpg").stat().st_size)
+
+
+def test_a_second_run_embeds_nothing_and_a_third_only_what_is_new_or_changed(
+    gallery: Path, photos: Path, starter: Encoder
+) -> None:
+    run(gallery, photos, starter)
+    again = run(gallery, photos, starter)
+    draw(photos / "new.jpg", 50)
+    draw(photos / "photo1.jpg", 51)
+    third = run(gallery, photos, starter)
+
+    assert again.embedded == 0
+    assert (third.embedded, third.pictures) == (2, 10)
+
+
+def test_the_same_picture_twice_is_stored_once_with_both_paths(gallery: Path, photos: Path, starter: Encoder) -> None:
+    shutil.copy(photos / "photo1.jpg", photos / "photo2-copy-of-1.jpg")
+    summary = run(gallery, photos, starter)
+    shutil.copy(photos / "photo4.jpg", photos / "later-copy-of-4.jpg")
+    later = run(gallery, photos, starter)
+
+    assert (summary.pictures, summary.paths, summary.embedded) == (9, 10, 9)
+    assert (later.pictures, later.paths, later.embedded) == (9, 11, 0)
+    found = live_paths(gallery)
+    assert [Path(p).name for p in found["photo1.jpg"]] == ["photo1.jpg", "photo2-copy-of-1.jpg"]
+    assert sorted(Path(p).name for p in found["later-copy-of-4.jpg"]) == ["later-copy-of-4.jpg", "photo4.jpg"]
+
+
+def test_a_moved_picture_keeps_its_vector_and_a_removed_one_is_no_longer_found(
+    gallery: Path, photos: Path, starter: Encoder
+) -> None:
+    run(gallery, photos, starter)
+    before = vectors(gallery)
+    (photos / "photo1.jpg").rename(photos / "moved.jpg")
+    (photos / "photo2.jpg").unlink()
+    summary = run(gallery, photos, starter, forget=True)
+
+    assert (summary.embedded, summary.pictures) == (0, 8)
+    assert {"moved.jpg"} <= set(live_paths(gallery)) and "photo2.jpg" not in live_paths(gallery)
+    after = vectors(gallery)
+    assert all(np.array_equal(before[id], vector) for id, vector in after.items())
+
+
+def test_a_picture_that_comes_back_is_found_again_without_being_embedded(
+    gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    run(gallery, photos, starter)
+    shutil.move(photos / "photo1.jpg", tmp_path / "away.jpg")
+    run(gallery, photos, starter)
+    assert "photo1.jpg" not in live_paths(gallery)
+    shutil.move(tmp_path / "away.jpg", photos / "photo1.jpg")
+    summary = run(gallery, photos, starter)
+
+    assert summary.embedded == 0
+    assert "photo1.jpg" in live_paths(gallery)
+
+
+def test_more_than_a_fifth_gone_is_kept_until_forget(gallery: Path, photos: Path, starter: Encoder) -> None:
+    run(gallery, photos, starter)
+    for seed in (1, 2, 4):
+        (photos / f"photo{seed}.jpg").unlink()
+    careful = run(gallery, photos, starter)
+    kept = len(live_paths(gallery))
+    forgotten = run(gallery, photos, starter, forget=True)
+
+    assert kept == 9
+    assert "3 of 9 pictures are gone" in careful.notes[0] and "--forget" in careful.notes[0]
+    assert (forgotten.pictures, len(live_paths(gallery))) == (6, 6)
+
+
+@pytest.mark.parametrize("how", ["missing", "empty"])
+def test_an_unplugged_root_is_reported_and_kept(gallery: Path, photos: Path, starter: Encoder, how: str) -> None:
+    run(gallery, photos, starter)
+    photos.rename(photos.with_name("unplugged"))
+    if how == "empty":
+        photos.mkdir()
+    summary = run(gallery, photos, starter, forget=True)
+
+    assert "missing or empty" in summary.notes[0]
+    assert len(live_paths(gallery)) == 9
+
+
+def test_a_folder_that_cannot_be_entered_now_is_not_forgotten(gallery: Path, photos: Path, starter: Encoder) -> None:
+    run(gallery, photos, starter)
+    shutil.rmtree(photos / "deep")
+    (photos / "deep").symlink_to(photos)  # stands in for a folder that cannot be listed; root ignores permissions
+    summary = run(gallery, photos, starter, forget=True)
+
+    assert len(live_paths(gallery)) == 9
+    assert [(f.path, "leads back" in f.reason) for f in summary.failures] == [("deep/", True)]
+
+
+def test_what_fails_is_told_once_and_tried_again_when_asked_or_changed(
+    gallery: Path, photos: Path, starter: Encoder
+) -> None:
+    (photos / "bad.jpg").write_bytes((photos / "photo1.jpg").read_bytes()[:500])
+    (photos / "zero.jpg").write_bytes(b"")
+    first = run(gallery, photos, starter)
+    second = run(gallery, photos, starter)
+    draw(photos / "bad.jpg", 70)
+    third = run(gallery, photos, starter)
+
+    assert (first.pictures, sorted(f.path for f in first.failures)) == (9, ["bad.jpg", "zero.jpg"])
+    assert second.failures == first.failures
+    assert (third.pictures, [f.path for f in third.failures]) == (10, ["zero.jpg"])
+
+
+def test_a_picture_that_turns_bad_is_no_longer_found(gallery: Path, photos: Path, starter: Encoder) -> None:
+    run(gallery, photos, starter)
+    (photos / "photo1.jpg").write_bytes(b"overwritten by mistake")
+    summary = run(gallery, photos, starter)
+
+    assert "photo1.jpg" not in live_paths(gallery)
+    assert [f.path for f in summary.failures] == ["photo1.jpg"]
+
+
+def test_labels_follow_their_file_without_embedding_and_widen_when_they_must(
+    gallery: Path, photos: Path, starter: Encoder
+) -> None:
+    (photos / "metadata.csv").write_text("file_name,species,count\nphoto1.jpg,heron,2\nphoto2.jpg,gull,3\n")
+    run(gallery, photos, starter)
+    first = {Path(f["path"]).name: f for f in opened(gallery).facts(range(9))}
+    (photos / "metadata.csv").write_text("file_name,species,count\nphoto1.jpg,egret,many\n")
+    summary = run(gallery, photos, starter)
+    second = {Path(f["path"]).name: f for f in opened(gallery).facts(range(9))}
+
+    assert (first["photo1.jpg"]["species"], first["photo1.jpg"]["count"]) == ("heron", 2)
+    assert first["photo4.jpg"]["species"] is None
+    assert (second["photo1.jpg"]["species"], second["photo1.jpg"]["count"]) == ("egret", "many")
+    assert (second["photo2.jpg"]["species"], summary.embedded) == (None, 0)
+
+
+def test_labels_may_say_when_and_where_but_never_overrule_the_file(gallery: Path, photos: Path, starter: Encoder) -> None:
+    exif = Image.Exif()
+    exif.get_ifd(0x8769)[36867] = "2020:02:03 04:05:06"
+    Image.new("RGB", (40, 30), "red").save(photos / "dated.jpg", exif=exif)
+    rows = ["file_name,taken,latitude,longitude,width", "dated.jpg,2011-01-01,,,5", "photo1.jpg,2011-01-01,47.5,7.5,5",
+            "photo2.jpg,some day,147.5,x,5"]  # fmt: skip
+    (photos / "metadata.csv").write_text("\n".join(rows))
+    run(gallery, photos, starter)
+    facts = {Path(f["path"]).name: f for f in opened(gallery).facts(range(10))}
+
+    assert facts["dated.jpg"]["taken"].isoformat() == "2020-02-03T04:05:06"
+    assert (facts["dated.jpg"]["width"], facts["dated.jpg"]["latitude"]) == (40, None)
+    assert facts["photo1.jpg"]["taken"].isoformat() == "2011-01-01T00:00:00"
+    assert (facts["photo1.jpg"]["latitude"], facts["photo1.jpg"]["longitude"]) == (47.5, 7.5)
+    assert (facts["photo2.jpg"]["taken"], facts["photo2.jpg"]["latitude"]) == (None, None)
+
+
+def test_label_rows_for_pictures_that_are_not_there_are_told(gallery: Path, photos: Path, starter: Encoder) -> None:
+    (photos / "metadata.csv").write_text("file_name,species\nphoto1.jpg,heron\nphoto99.jpg,gull\n")
+    summary = run(gallery, photos, starter)
+
+    assert [(f.path, f.reason) for f in summary.failures] == [
+        ("photo99.jpg", "named in the labels, but no such picture is there")
+    ]
+
+
+def test_small_shards_hold_the_same_vectors_as_one(gallery: Path, photos: Path, starter: Encoder, tmp_path: Path) -> None:
+    run(gallery, photos, starter, shard_rows=2)
+    run(tmp_path / "one", photos, starter)
+    many, one = vectors(gallery), vectors(tmp_path / "one")
+
+    assert len(shard_paths(gallery)) == 5
+    assert many.keys() == one.keys()
+    assert all(np.abs(many[id] - one[id]).max() < 1e-5 for id in one)
+
+
+def test_one_writer_at_a_time(gallery: Path, photos: Path, starter: Encoder) -> None:
+    with locked(gallery), pytest.raises(EyespotError, match="another eyespot is writing"):
+        run(gallery, photos, starter)
+
+
+def test_two_roots_live_side_by_side_and_are_updated_apart(gallery: Path, photos: Path, starter: Encoder, tmp_path: Path) -> None:
+    draw(tmp_path / "second" / "other.jpg", 80)
+    run(gallery, photos, starter)
+    run(gallery, tmp_path / "second", starter)
+    summary = index(gallery, [], [starter], Options())
+
+    assert (summary.pictures, summary.embedded) == (10, 0)
+    assert {"other.jpg", "photo1.jpg"} <= set(live_paths(gallery))
+
+
+def test_shards_that_lack_a_space_are_filled_in_place(gallery: Path, photos: Path, starter: Encoder) -> None:
+    run(gallery, photos, starter, shard_rows=4)
+    before, stem = vectors(gallery), Gallery(gallery).stem()
+    for name in (f"{stem}.npy", f"{stem}.toml"):
+        (gallery / "shards" / "00001" / name).unlink()
+    assert (opened(gallery).pending, len(opened(gallery).live)) == (4, 5)
+    summary = run(gallery, photos, starter)
+
+    assert summary.embedded == 4
+    after = vectors(gallery)
+    assert all(np.array_equal(before[id], after[id]) for id in before)

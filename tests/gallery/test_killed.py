@@ -1,0 +1,93 @@
+"""Indexing that is killed (SIGKILL, no warning) at random moments ends in the same gallery as indexing left alone."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eyespot.gallery.disk import map_vectors, read_items, shard_paths
+from eyespot.gallery.opened import Gallery
+from tests.gallery.conftest import draw
+
+
+def start(gallery: Path, photos: Path) -> subprocess.Popen[bytes]:
+    line = [sys.executable, "-m", "eyespot.cli", "index", str(photos), "-g", str(gallery)]
+    return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def left_alone(gallery: Path, photos: Path) -> float:
+    """Index without a kill; seconds taken."""
+    begun = time.monotonic()
+    process = start(gallery, photos)
+    _, complaints = process.communicate(timeout=300)
+    assert process.returncode == 3, complaints.decode()  # two of the files are bad
+    return time.monotonic() - begun
+
+
+def contents(gallery: Path) -> list[tuple[list[dict[str, Any]], bytes]]:
+    """Facts and vectors of every shard, bit for bit."""
+    stem = Gallery(gallery).stem()
+    return [(read_items(shard).to_pylist(), map_vectors(shard, stem).tobytes()) for shard in shard_paths(gallery)]
+
+
+def collection(folder: Path, count: int) -> Path:
+    for seed in range(count):
+        draw(folder / f"{seed % 4}" / f"{seed:04d}.jpg", seed)
+    (folder / "1" / "twin.jpg").write_bytes((folder / "0" / "0000.jpg").read_bytes())
+    (folder / "1" / "zero.jpg").write_bytes(b"")
+    (folder / "3" / "torn.jpg").write_bytes((folder / "0" / "0000.jpg").read_bytes()[:400])
+    rows = "".join(f"{seed % 4}/{seed:04d}.jpg,{seed}\n" for seed in range(0, count, 3))
+    (folder / "metadata.csv").write_text("file_name,number\n" + rows)
+    return folder
+
+
+def kill_often(gallery: Path, photos: Path, times: int, seconds: float) -> int:
+    """Start indexing and kill it `times` times, at moments spread over a run's length; how many kills hit a live run."""
+    moment, hits = random.Random(times), 0
+    for _ in range(times):
+        process = start(gallery, photos)
+        time.sleep(moment.uniform(0.05, seconds))
+        hits += process.poll() is None
+        process.kill()
+        process.communicate()
+    return hits
+
+
+@pytest.mark.parametrize(
+    ("count", "times"),
+    [(130, 6), pytest.param(320, 50, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])],
+)
+def test_a_killed_run_started_again_ends_in_the_same_gallery(tmp_path: Path, count: int, times: int) -> None:
+    photos = collection(tmp_path / "photos", count)
+    seconds = left_alone(tmp_path / "calm", photos)
+    # Kills within the first two shards' time leave work for every one of the runs that follow.
+    hits = kill_often(tmp_path / "killed", photos, times, min(seconds, 1.2 + seconds / 8))
+    left_alone(tmp_path / "killed", photos)
+
+    assert hits >= times // 2
+    assert contents(tmp_path / "killed") == contents(tmp_path / "calm")
+    assert len(contents(tmp_path / "calm")) > 1
+    assert sum(len(facts) for facts, _ in contents(tmp_path / "calm")) == count
+    assert not list((tmp_path / "killed" / "shards").glob(".*"))
+
+
+@pytest.mark.parametrize("kibibytes", [24, 90])
+def test_no_room_on_the_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, kibibytes: int) -> None:
+    """A limit on the size of files stands in for a full disk; it hits the ledger or the vectors."""
+    photos = collection(tmp_path / "photos", 80)
+    line = [sys.executable, "-m", "eyespot.cli", "index", str(photos), "-g", str(tmp_path / "gallery")]
+    cramped = ["bash", "-c", f'ulimit -f {kibibytes}; exec "$@"', "-", *line]
+    full = subprocess.run(cramped, capture_output=True, text=True)
+    left_alone(tmp_path / "gallery", photos)
+    left_alone(tmp_path / "calm", photos)
+
+    assert full.returncode == 1
+    (sentence,) = full.stderr.splitlines()
+    assert sentence.startswith("eyespot: cannot write") and "make room and run the same line again" in sentence
+    assert contents(tmp_path / "gallery") == contents(tmp_path / "calm")
