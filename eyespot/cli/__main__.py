@@ -1,0 +1,5 @@
+"""`python -m eyespot.cli` does what `eyespot` does."""
+
+from eyespot.cli import main
+
+main()

@@ -1,0 +1,41 @@
+"""`eyespot encoders list`: what turns pictures and words into vectors here."""
+
+from __future__ import annotations
+
+import typer
+
+from eyespot.cli.settings import json_option
+from eyespot.cli.telling import as_json
+
+app = typer.Typer(no_args_is_help=True, help="What turns pictures and words into vectors.")
+
+
+@app.callback()
+def options() -> None:
+    """What turns pictures and words into vectors."""
+
+
+@app.command("list")
+def listing(json: bool = json_option()) -> None:
+    """List encoder families, how to name one, and whether they work offline."""
+    rows = known()
+    if json:
+        as_json(rows)
+        return
+    for row in rows:
+        typer.echo(f"{row['name']:<12} {row['spelling']:<46} {row['needs']}")
+
+
+def known() -> list[dict[str, str]]:
+    """Every encoder module with its spelling and needs, as its constants say; nothing heavy is imported."""
+    import importlib
+
+    from eyespot import rooms
+
+    rows = []
+    for name in rooms.names("encoders"):
+        module = importlib.import_module(f"eyespot.encoders.{name}")
+        rows.append(
+            {"name": name, "spelling": getattr(module, "SPELLING", name), "needs": getattr(module, "NEEDS", "")}
+        )
+    return rows

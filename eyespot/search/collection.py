@@ -1,0 +1,96 @@
+"""A gallery with its encoder and index at hand: `eyespot.open(gallery).search("a heron")`."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+from eyespot import rooms
+from eyespot.gallery import filters
+from eyespot.gallery.filters import Condition
+from eyespot.gallery.opened import Gallery
+from eyespot.search import phrase
+from eyespot.search.nearest import Nearest
+from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, UsageError
+
+
+class Collection:
+    """One space of a gallery, ready to be searched; the encoder and the vectors are loaded when first needed."""
+
+    def __init__(self, gallery: Path | str, encoder: str | None = None) -> None:
+        self.gallery = Gallery(gallery)
+        self.view = self.gallery.view(self.gallery.stem(encoder))
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The encoder that made this space; refused if what is installed now would give other vectors."""
+        space = self.view.space
+        encoder: Encoder = rooms.load("encoders", space.encoder)
+        if encoder.space.digest != space.digest:
+            raise EyespotError(
+                f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now "
+                f"{encoder.space.revision}); bring it up to date with: "
+                f"eyespot index -e {space.encoder} -g {self.gallery.path}"
+            )
+        return encoder
+
+    @cached_property
+    def index(self) -> Index:
+        """Certified exact search over the mapped vectors."""
+        index: Index = rooms.load("indexes", "exact", self.view.blocks)
+        return index
+
+    def search(
+        self,
+        query: str | Query | None = None,
+        *,
+        image: Path | str | None = None,
+        k: int = 20,
+        where: str | Condition | None = None,
+    ) -> Run:
+        """The k nearest pictures to words, a picture, or both; the run holds the items' facts and notes.
+
+        `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). `where` is a SQL condition over
+        the gallery's columns. Raises `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
+        """
+        asked = self._query(query, image)
+        mask = self._mask(where)
+        run = Nearest(self.view, self.encoder, self.index, k, mask)([asked])
+        run.header["query"] = phrase.spoken(asked)
+        run.header["pictures"] = [str(term.image) for term in asked.terms if term.image is not None]
+        run.notes = self._notes(asked, run)
+        return run
+
+    def _query(self, query: str | Query | None, image: Path | str | None) -> Query:
+        asked = phrase.parse(query) if isinstance(query, str) else query
+        if image is not None:
+            return phrase.with_picture(asked, Path(image))
+        if asked is None:
+            raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
+        return asked
+
+    def _mask(self, where: str | Condition | None) -> Mask:
+        live = self.view.live
+        if where is not None:
+            columns = filters.columns_of(self.view.tables)
+            condition = filters.checked(where, list(columns)) if isinstance(where, str) else where
+            live = live & filters.mask(self.view.tables, condition)
+        if not live.any():
+            raise NothingFound(
+                "no picture fits the filter; widen it"
+                if where is not None
+                else f"the gallery has no pictures yet; add some with: eyespot index PHOTOS -g {self.gallery.path}"
+            )
+        return live
+
+    def _notes(self, query: Query, run: Run) -> list[str]:
+        texts = [term.text for term in query.terms if term.text is not None]
+        notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
+        floor = self.encoder.match_floor
+        if floor is not None and len(texts) == len(query.terms) and run.score.max() < floor:
+            notes.append(f"there is probably no good match: the best score is {run.score.max():.3f}")
+        if self.view.pending:
+            notes.append(
+                f"{self.view.pending} pictures have no {self.view.space.encoder} vectors yet; run eyespot index"
+            )
+        return notes

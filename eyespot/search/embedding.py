@@ -1,0 +1,51 @@
+"""Queries to vectors: the weighted terms of each query, added up and brought back to unit length."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from eyespot.gallery.pictures import BadPicture, open_picture
+from eyespot.types import Encoder, Pixels, Query, UsageError, Vectors
+
+
+def embed(queries: Sequence[Query], encoder: Encoder) -> Vectors:
+    """One unit vector for each query, (queries, dim).
+
+    A term's vector counts with its weight, as in rclip's arithmetic. Raises `UsageError` for a picture that cannot be
+    read and for terms that cancel out.
+    """
+    texts = [term.text for query in queries for term in query.terms if term.text is not None]
+    pictures = [term.image for query in queries for term in query.terms if term.image is not None]
+    known: dict[str | Path | None, Vectors] = {}
+    if texts:
+        known.update(zip(texts, encoder.encode_texts(texts), strict=True))
+    if pictures:
+        known.update(zip(pictures, _embed_pictures(pictures, encoder), strict=True))
+    sums = [sum(term.weight * known[term.text or term.image] for term in query.terms) for query in queries]
+    return _unit(np.array(sums, np.float32).reshape(len(queries), encoder.space.dim), queries)
+
+
+def _embed_pictures(pictures: Sequence[Path], encoder: Encoder) -> Vectors:
+    pixels = [_read(picture, encoder) for picture in pictures]
+    return np.concatenate([encoder.encode_pixels(one[None]) for one in pixels])
+
+
+def _read(picture: Path, encoder: Encoder) -> Pixels:
+    try:
+        return encoder.read(open_picture(picture.read_bytes(), encoder.min_side).image)
+    except OSError as error:
+        raise UsageError(f"cannot read the picture {picture}: {(error.strerror or str(error)).lower()}") from error
+    except BadPicture as bad:
+        raise UsageError(f"cannot search with {picture}: {bad.reason}") from bad
+
+
+def _unit(vectors: Vectors, queries: Sequence[Query]) -> Vectors:
+    lengths = np.linalg.norm(vectors, axis=1)
+    for query, length in zip(queries, lengths, strict=True):
+        if not np.isfinite(length) or length < 1e-6:
+            raise UsageError(f"the terms of query {query.id!r} cancel out; change a weight or a word")
+    unit: Vectors = vectors / lengths[:, None]
+    return unit

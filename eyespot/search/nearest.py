@@ -1,0 +1,35 @@
+"""The first stage of every search: each query's nearest rows in one space of the gallery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eyespot.gallery.opened import View
+from eyespot.search.embedding import embed
+from eyespot.types import Encoder, Hit, Index, Mask, Query, Run
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The k best rows for each query among those that `mask` lets through."""
+
+    view: View
+    encoder: Encoder
+    index: Index
+    k: int
+    mask: Mask
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """A new run; whatever came before is not asked, for this is a first stage."""
+        found = self.index.search(embed(queries, self.encoder), self.k, self.mask)
+        rows = [row for ranking in found.rows.tolist() for row in ranking]
+        facts = dict(zip(rows, self.view.facts(rows), strict=True))
+        ranked = {
+            query.id: [Hit(facts[row]["id"], float(score)) for row, score in zip(rows, scores, strict=True)]
+            for query, rows, scores in zip(queries, found.rows.tolist(), found.scores, strict=True)
+        }
+        made = Run(ranked)
+        made.facts = {fact["id"]: fact for fact in facts.values()}
+        made.header = {"space": self.view.space.digest, "encoder": self.view.space.encoder, "exact": self.index.exact}
+        return made

@@ -1,0 +1,60 @@
+"""Contact sheets of search results: each run a panel of thumbnails with rank, score and title.
+
+A sheet carries no position and no owner's name unless their columns are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eyespot.gallery.pictures import BadPicture, thumbnail
+from eyespot.gallery.sources import read_again
+from eyespot.search.contact_sheet import Panel, Tile, as_html, as_png
+from eyespot.types import EyespotError, Run
+
+SIDE = 320  # of a thumbnail's longer side, in pixels
+
+
+def write_html(place: Path, runs: Sequence[Run], title: str = "eyespot", captions: Sequence[str] = ()) -> None:
+    """One self-contained page; `captions` are the columns shown under each title (author, licence, …)."""
+    _write(place, as_html(title, panels(runs, captions)).encode())
+
+
+def write_png(place: Path, runs: Sequence[Run], title: str = "eyespot", captions: Sequence[str] = ()) -> None:
+    """The same sheet as a picture."""
+    _write(place, as_png(title, panels(runs, captions)))
+
+
+def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[Panel]:
+    """One panel for each run, headed by what was searched."""
+    return [_panel(run, captions) for run in runs]
+
+
+def _panel(run: Run, captions: Sequence[str]) -> Panel:
+    (query,) = run
+    tiles = [_tile(rank, hit.score, run.facts[hit.image], captions) for rank, hit in enumerate(run[query], 1)]
+    heading = run.header.get("heading", run.header["query"])
+    pictures = run.header["pictures"]
+    return Panel(heading, " ".join(run.notes), tiles, _thumbnail(pictures[0]) if pictures else None)
+
+
+def _tile(rank: int, score: float, facts: dict[str, Any], captions: Sequence[str]) -> Tile:
+    title = facts.get("title") or (Path(facts["path"]).stem if facts["path"] else facts["id"])
+    caption = " · ".join(str(facts[name]) for name in captions if facts.get(name))
+    return Tile(_thumbnail(facts["path"]), rank, score, str(title), caption)
+
+
+def _thumbnail(path: str | None) -> bytes | None:
+    try:
+        return thumbnail(read_again(path), SIDE) if path else None
+    except (OSError, BadPicture):
+        return None
+
+
+def _write(place: Path, data: bytes) -> None:
+    try:
+        place.write_bytes(data)
+    except OSError as error:
+        raise EyespotError(f"cannot write {place}: {(error.strerror or str(error)).lower()}") from error
