@@ -1,0 +1,1 @@
+"""Queries, and the stages that answer them: what is asked, in words, pictures or both, to ranked pictures."""

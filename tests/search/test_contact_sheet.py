@@ -1,0 +1,240 @@
+"""Contact sheets: everything is shown, nothing a title says can harm, and people see what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from io import BytesIO
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from PIL import Image
+
+from eyespot.search.contact_sheet import NOTHING, UNREADABLE, Panel, Tile, as_html, as_png
+
+RED, GREEN, BLUE = (200, 30, 30), (30, 160, 30), (30, 30, 200)
+HOSTILE = '<script>alert("1")</script> \' onerror=x {style} &lt;'
+EMPTY = {"meta", "img"}
+STRUCTURE = {
+    *(
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "header",
+        "h1",
+        "main",
+        "section",
+        "div",
+        "h2",
+        "p",
+        "ol",
+        "li",
+    ),
+    *("figure", "img", "figcaption", "b", "span", "footer"),
+}
+
+
+def jpeg(colour: tuple[int, int, int], size: tuple[int, int] = (320, 240)) -> bytes:
+    data = BytesIO()
+    Image.new("RGB", size, colour).save(data, "JPEG", quality=95)
+    return data.getvalue()
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page: elements with attributes, the text in each, and tags that do not match."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.texts.setdefault(tag, []).append("")
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open:
+            self.texts[self.open[-1]][-1] += data
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture
+def panels() -> list[Panel]:
+    found = [Tile(jpeg(RED), 1, 0.4321, "a red door", "Ada · CC0-1.0"), Tile(None, 2, -0.1, "lost")]
+    return [Panel("a door", "a note", found, jpeg(BLUE)), Panel("a unicorn")]
+
+
+# -- HTML ---------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_every_panel_and_tile(panels: list[Panel]) -> None:
+    page = Page(as_html("My searches", panels, "eyespot 0.1"))
+    assert page.texts["h1"] == ["My searches"]
+    assert page.texts["h2"] == ["a door", "a unicorn"]
+    assert page.texts["p"] == ["a note", NOTHING]
+    assert page.texts["b"] == ["1", "2"]
+    assert page.texts["span"] == ["0.432", "-0.100"]
+    assert [text for text in page.texts["div"] if text.strip()] == ["a red door", "Ada · CC0-1.0", UNREADABLE, "lost"]
+    assert page.texts["footer"] == ["eyespot 0.1"]
+    assert [image["alt"] for image in page.all("img")] == ["the picture searched with", "a red door"]
+
+
+def test_the_page_needs_and_reaches_nothing_outside_itself(panels: list[Panel]) -> None:
+    page = Page(as_html("My searches", panels))
+    policies = [meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+    assert policies == ["default-src 'none'; img-src data:; style-src 'unsafe-inline'"]
+    assert all((image["src"] or "").startswith("data:image/jpeg;base64,/9j/") for image in page.all("img"))
+    assert {name for _, attributes in page.elements for name in attributes} <= {
+        *("lang", "charset", "http-equiv", "content", "name", "class", "dir", "src", "alt", "title")
+    }
+    assert not any(word in page.texts["style"][0] for word in ("url(", "@import", "expression"))
+
+
+def hostile_page(text: str) -> Page:
+    tile = Tile(jpeg(RED, (8, 8)), 1, 0.5, text, text)
+    return Page(as_html(text, [Panel(text, text, [tile], jpeg(RED, (8, 8)))], text))
+
+
+def test_a_hostile_title_stays_a_title() -> None:
+    page = hostile_page(HOSTILE)
+    assert {tag for tag, _ in page.elements} == STRUCTURE
+    assert page.texts["h1"] == page.texts["h2"] == page.texts["footer"] == [HOSTILE]
+    assert page.all("img")[1]["alt"] == HOSTILE
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text(st.characters() | st.sampled_from("<>&\"'/={}\udcff\u202e\0\n"), min_size=1))
+def test_no_text_breaks_the_page(text: str) -> None:
+    page = hostile_page(text)
+    assert page.open == []
+    assert {tag for tag, _ in page.elements} <= STRUCTURE
+    as_html(text, []).encode()
+
+
+def test_names_cannot_be_turned_around_and_odd_bytes_show_as_marks() -> None:
+    page = Page(as_html("x", [Panel("cat\u202egpj.exe\nand caf\udce9")]))
+    assert page.texts["h2"] == ["catgpj.exe and caf?"]
+
+
+# -- PNG ----------------------------------------------------------------------------------------------------
+
+
+def pixels(png: bytes) -> NDArray[np.uint8]:
+    with Image.open(BytesIO(png), formats=["PNG"]) as picture:
+        return np.asarray(picture.convert("RGB"))  # (height, width, 3)
+
+
+def box(sheet: NDArray[np.uint8], colour: tuple[int, int, int]) -> tuple[int, int, int, int]:
+    """Left, top, right, bottom of all that has this colour, up to JPEG's losses."""
+    rows, columns = np.nonzero(np.abs(sheet.astype(int) - colour).max(axis=2) <= 8)
+    return int(columns.min()), int(rows.min()), int(columns.max()) + 1, int(rows.max()) + 1
+
+
+def test_the_picture_shows_tiles_in_reading_order_with_their_shape() -> None:
+    tiles = [Tile(jpeg(c, s), 1, 0.5, "t") for c, s in [(RED, (320, 80)), (GREEN, (80, 320)), (BLUE, (300, 300))]]
+    sheet = pixels(as_png("sheet", [Panel("colours", "", tiles)], width=700))
+    red, green, blue = (box(sheet, colour) for colour in (RED, GREEN, BLUE))
+    assert sheet.shape[1] == 700
+    assert red[2] < green[0] and blue[0] < green[0] and max(red[3], green[3]) < blue[1]  # two in a row, one below
+    assert (red[2] - red[0]) / (red[3] - red[1]) == pytest.approx(4, rel=0.05)
+    assert (green[2] - green[0]) / (green[3] - green[1]) == pytest.approx(1 / 4, rel=0.05)
+
+
+def test_the_picture_shows_what_was_searched_with_above_what_was_found() -> None:
+    sheet = pixels(as_png("sheet", [Panel("by example", "", [Tile(jpeg(RED), 1, 0.5, "t")], jpeg(BLUE))]))
+    assert box(sheet, BLUE)[3] < box(sheet, RED)[1]
+
+
+def test_an_unreadable_tile_differs_from_a_picture_and_damaged_bytes_from_neither() -> None:
+    def sheet(thumbnail: bytes | None) -> bytes:
+        return as_png("sheet", [Panel("one", "", [Tile(thumbnail, 1, 0.5, "t")])], 400)
+
+    assert sheet(None) == sheet(b"no picture") == sheet(jpeg(RED)[:200]) != sheet(jpeg(RED))
+
+
+def height(title: str) -> int:
+    return len(pixels(as_png("sheet", [Panel("one", "", [Tile(jpeg(RED), 1, 0.5, title)])])))
+
+
+@pytest.mark.parametrize("title", ["word " * 500, "x" * 3000, "灯台" * 500])
+def test_a_long_title_takes_two_lines(title: str) -> None:
+    assert height("short") < height("two lines of a title that is not so short") == height(title)
+
+
+def test_a_sheet_without_tiles_says_so(panels: list[Panel]) -> None:
+    assert len(pixels(as_png("sheet", [Panel("a unicorn")]))) > len(pixels(as_png("sheet", [])))
+
+
+def test_an_accent_is_drawn_or_left_out_but_never_a_box() -> None:
+    private = "\U000f0000"  # no font has it
+    assert as_png("č", []) not in (as_png(private, []), as_png("", []))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.text(st.characters(), max_size=40))
+@pytest.mark.parametrize("width", [1, 500])
+def test_any_title_can_be_drawn(width: int, title: str) -> None:
+    sheet = pixels(as_png(title, [Panel(title, title, [Tile(None, 1, 0.5, title, title)])], width))
+    assert sheet.shape[1] == max(width, 320)
+
+
+# -- in a browser -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api")
+    path = which("chromium") or which("google-chrome")
+    if path is None:
+        pytest.skip("needs chromium")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield running
+        running.close()
+
+
+def opened(browser: Any, page: Path, width: int, scheme: str = "light") -> tuple[Any, list[str]]:
+    view = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme).new_page()
+    said: list[str] = []
+    view.on("console", lambda message: said.append(message.text))
+    view.on("request", lambda request: said.append(request.url[:30]))
+    view.goto(page.as_uri())
+    return view, [line for line in said if not line.startswith(("data:", page.as_uri()[:30]))]
+
+
+@pytest.mark.parametrize("width", [320, 1440])
+def test_a_browser_shows_all_within_the_screen_and_asks_nobody(browser: Any, tmp_path: Path, width: int) -> None:
+    tiles = [Tile(jpeg(RED), 1, 0.5, HOSTILE, "x" * 200), Tile(jpeg(GREEN, (80, 320)), 2, 0.4, "y" * 300)]
+    (tmp_path / "sheet.html").write_text(as_html("z" * 300, [Panel("w" * 300, "note", tiles, jpeg(BLUE))], "v" * 300))
+    view, said = opened(browser, tmp_path / "sheet.html", width)
+    assert said == []
+    assert view.evaluate("document.documentElement.scrollWidth") == width
+    assert view.evaluate("[...document.images].map(i => i.naturalWidth)") == [320, 320, 80]
+    boxes = view.evaluate("[...document.querySelectorAll('figure')].map(f => f.getBoundingClientRect().toJSON())")
+    assert boxes[0]["top"] == boxes[1]["top"]  # two tiles side by side even on a small phone
+
+
+def test_a_browser_follows_light_and_dark(browser: Any, tmp_path: Path, panels: list[Panel]) -> None:
+    (tmp_path / "sheet.html").write_text(as_html("My searches", panels))
+    colour = "getComputedStyle(document.body).backgroundColor"
+    shades = [opened(browser, tmp_path / "sheet.html", 800, scheme)[0].evaluate(colour) for scheme in ("light", "dark")]
+    assert shades == ["rgb(246, 245, 242)", "rgb(20, 20, 19)"]

@@ -1,0 +1,175 @@
+"""The query language: what is an operator, a weight, a picture; and that saying a query back changes nothing."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from eyespot.search.phrase import parse, spoken, with_picture
+from eyespot.types import Query, Term, UsageError
+
+NAMES = ("pool.jpg", "a - b.JPEG", 'say "+ x".png', "'s.webp", "no suffix", "~/home.jpg", "3: x.heic", "C:\\x.jpg")
+
+
+@pytest.fixture
+def album(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with pictures of awkward names; only their names matter here."""
+    for name in NAMES:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def words(*weighted: tuple[float, str]) -> tuple[Term, ...]:
+    return tuple(Term(weight, text=text) for weight, text in weighted)
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("a heron", words((1, "a heron"))),
+        ("  heron\t+  reeds - people ", words((1, "heron"), (1, "reeds"), (-1, "people"))),
+        ("black-and-white T-shirt", words((1, "black-and-white T-shirt"))),
+        ("C++ book -people +x", words((1, "C++ book -people +x"))),
+        ("- people", words((-1, "people"))),
+        ("+ heron - 2:people", words((1, "heron"), (-2, "people"))),
+        ("2:golden retriever + 0.5:ball - .25:fence", words((2, "golden retriever"), (0.5, "ball"), (-0.25, "fence"))),
+        ("2.:heron", words((2, "heron"))),
+        ("16:9 screen", words((1, "16:9 screen"))),
+        ('2:"16:9 screen"', words((2, "16:9 screen"))),
+        ("2: heron", words((1, "2: heron"))),
+        ("nan:heron", words((1, "nan:heron"))),
+        ('"a - b" + c', words((1, "a - b"), (1, "c"))),
+        ('"2:heron"', words((1, "2:heron"))),
+        ('"say ""hi - there"""', words((1, 'say "hi - there"'))),
+        ('a "stop - go" sign - "x + y"', words((1, 'a "stop - go" sign'), (-1, "x + y"))),
+        ('a 12" record - 7" single', words((1, 'a 12" record'), (-1, '7" single'))),
+        ("the dogs' bowl - the cats' bowl", words((1, "the dogs' bowl"), (-1, "the cats' bowl"))),
+        ("'pool.jpg' + './x' + 'https://a.org'", words((1, "pool.jpg"), (1, "./x"), (1, "https://a.org"))),
+        ("rock 'n' roll", words((1, "rock 'n' roll"))),
+        ("w/o people and/or cars", words((1, "w/o people and/or cars"))),
+    ],
+)
+def test_words_weights_and_signs(text: str, terms: tuple[Term, ...]) -> None:
+    assert parse(text) == Query("q", terms)
+
+
+@pytest.mark.parametrize(
+    ("text", "weight", "path"),
+    [
+        ("pool.jpg", 1, "pool.jpg"),
+        ("./pool.jpg", 1, "pool.jpg"),
+        ("2:./pool.jpg", 2, "pool.jpg"),
+        ("- 0.5:pool.jpg", -0.5, "pool.jpg"),
+        ('"a - b.JPEG"', 1, "a - b.JPEG"),
+        ('3:"./a - b.JPEG"', 3, "a - b.JPEG"),
+        ("./no suffix", 1, "no suffix"),
+        ("./~/home.jpg", 1, "~/home.jpg"),
+        ("C:\\x.jpg", 1, "C:\\x.jpg"),
+        ("2:C:\\x.jpg", 2, "C:\\x.jpg"),
+    ],
+)
+def test_pictures(album: Path, text: str, weight: float, path: str) -> None:
+    assert parse(text).terms == (Term(weight, image=Path(path)),)
+
+
+def test_pictures_by_absolute_path_and_from_home(album: Path) -> None:
+    expected = Query.picture(album / "pool.jpg", id="mine")
+    assert parse(f"{album}/pool.jpg", id="mine") == parse("~/pool.jpg", id="mine") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "way_out"),
+    [
+        ("", "the query is empty"),
+        (" \n", "the query is empty"),
+        ("heron +", "write words or a picture"),
+        ("heron + - people", "write words or a picture"),
+        ("-", "write words or a picture"),
+        ('""', "write words or a picture"),
+        ("2:' '", "write words or a picture"),
+        ("0:heron", "leave the term out"),
+        ("heron + 0.00:people", "leave the term out"),
+        ("9" * 400 + ":heron", "leave the term out"),
+        ("gone.jpg", "single quotes"),
+        ("./gone", "single quotes"),
+        ("../", "single quotes"),
+        ("how to save as gone.png", "single quotes"),
+        ("2:gone.HEIC", "single quotes"),
+        ("D:\\gone.jpg", "single quotes"),
+        ("/" + "x" * 5000, "single quotes"),
+        ("./nul\0.jpg", "single quotes"),
+        ("https://example.org/a.jpg", "save the picture first"),
+        ('heron + "http://example.org/a b"', "save the picture first"),
+    ],
+)
+def test_what_cannot_be_asked_says_the_way_out(album: Path, text: str, way_out: str) -> None:
+    with pytest.raises(UsageError, match=way_out):
+        parse(text)
+
+
+def test_with_picture_is_the_composed_query(album: Path) -> None:
+    pool = Path("pool.jpg")
+    assert with_picture(None, pool) == Query.picture(pool)
+    assert with_picture(parse("at night", id="7"), pool) == Query.composed(pool, "at night", id="7")
+
+
+@pytest.mark.parametrize(
+    ("place", "way_out"), [("gone.jpg", "check the path$"), ("https://a.org/b.jpg", "save the picture first")]
+)
+def test_with_picture_wants_a_picture_that_is_there(album: Path, place: str, way_out: str) -> None:
+    with pytest.raises(UsageError, match=way_out):
+        with_picture(None, Path(place))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2:heron + ./pool.jpg - people", "- people", "0.5:'pool.jpg' + \"a - b\"", '2:"3 herons" - "./a - b.JPEG"'],
+)
+def test_plain_queries_are_spoken_as_they_were_written(album: Path, text: str) -> None:
+    assert spoken(parse(text)) == text
+
+
+weights = st.builds(
+    math.copysign,
+    st.one_of(
+        st.just(1.0), st.sampled_from([2.0, 0.5]), st.floats(min_value=0, exclude_min=True, allow_infinity=False)
+    ),
+    st.sampled_from([1, -1]),
+)
+PARTS = [*"ab '\"+-:./\\~29\n\t", " + ", " - ", "2:", ".jpg", "http://", "C:\\"]
+awkward = st.lists(st.sampled_from(PARTS), max_size=6).map("".join)
+texts = st.one_of(awkward, st.text(max_size=9)).filter(str.strip)
+terms = st.one_of(
+    st.builds(lambda w, text: Term(w, text=text), weights, texts),
+    st.builds(lambda w, name: Term(w, image=Path(name)), weights, st.sampled_from(NAMES)),
+    st.builds(lambda w, name: Term(w, image=Path.cwd() / name), weights, st.sampled_from(NAMES)),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=500, deadline=None)
+@given(st.lists(terms, min_size=1, max_size=4))
+@example([Term(1.0, text="2:heron")])
+@example([Term(1.0, text='"a"')])
+@example([Term(1.0, text="a"), Term(-1.0, text='"b'), Term(1.0, text='c"')])
+@example([Term(0.1, text="3 herons"), Term(-1e-300, text="./x")])
+def test_every_query_can_be_spoken_and_understood(album: Path, terms: list[Term]) -> None:
+    query = Query("q", tuple(terms))
+    assert parse(spoken(query)) == query
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
+@given(awkward)
+def test_any_text_is_a_query_or_a_usage_error(album: Path, text: str) -> None:
+    try:
+        query = parse(text)
+    except UsageError as refusal:
+        assert str(refusal)
+    else:
+        assert parse(spoken(query)) == query
