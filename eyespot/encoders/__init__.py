@@ -1,0 +1,1 @@
+"""Pictures and words to vectors of one space: one file per encoder, each with `load(name, **options)`."""

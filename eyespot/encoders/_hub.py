@@ -1,0 +1,187 @@
+"""A model's files: from the hub or a folder, with their digests; and loading that tells in one sentence what failed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import pickle
+import re
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eyespot.types import EyespotError
+
+SMALL_FILES = ("*.json", "*.txt", "*.model")  # settings and vocabularies of a model on the hub
+
+
+class Checkpoint(NamedTuple):
+    """A model's files in one folder: its weights and the exact commit they came from ("" for a folder of one's own)."""
+
+    folder: Path
+    weights: list[Path]
+    revision: str
+
+
+def fetch(repo: str, revision: str | None, weights: Sequence[str]) -> Checkpoint:
+    """A model from the hub's cache, or from the hub; `weights` are file patterns, the preferred one first.
+
+    What is cached is not asked for again: a gallery's vectors must not change because a model was updated.
+    """
+    for local in (True, False):
+        for pattern in weights:
+            found = _snapshot(repo, revision, pattern, local)
+            if found is not None:
+                return found
+    names = " or ".join(weights)  # without a connection the client hands out a cached copy, whole or not
+    raise EyespotError(f"{repo} has no weights named {names}, or its cached copy is cut short; fetch it while online")
+
+
+def local_checkpoint(folder: Path, weights: Sequence[str]) -> Checkpoint:
+    """A model in a folder of one's own."""
+    for pattern in weights:
+        found = _weights(folder, pattern)
+        if found:
+            return Checkpoint(folder, found, "")
+    raise EyespotError(f"{folder} holds no weights named {' or '.join(weights)}")
+
+
+def digest(files: Sequence[Path]) -> str:
+    """SHA-256 over the contents of files; a file in the hub's cache bears its own as its name and is not read again."""
+    return hashlib.sha256("".join(_content(file) for file in files).encode()).hexdigest()
+
+
+def _content(file: Path) -> str:
+    blob = file.resolve()
+    if blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name):
+        return blob.name
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _snapshot(repo: str, revision: str | None, pattern: str, local: bool) -> Checkpoint | None:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    wanted = [*SMALL_FILES, pattern]
+    try:
+        folder = snapshot_download(
+            repo, revision=revision, allow_patterns=wanted, ignore_patterns="*/*", local_files_only=local
+        )
+    except LocalEntryNotFoundError:
+        if local:
+            return None
+        raise
+    found = _weights(Path(folder), pattern)
+    return Checkpoint(Path(folder), found, Path(folder).name) if found else None
+
+
+def _weights(folder: Path, pattern: str) -> list[Path]:
+    """The weight files, or none if the folder's index of shards names one that is not there."""
+    suffix = pattern.rpartition(".")[2]
+    listed = {part for index in folder.glob(f"*.{suffix}.index.json") for part in _shards(index)}
+    complete = all((folder / part).is_file() for part in listed)
+    return sorted(folder.glob(pattern)) if complete else []
+
+
+def _shards(index: Path) -> set[str]:
+    return set(json.loads(index.read_text("utf-8"))["weight_map"].values())
+
+
+# -- loading with care --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def loading(name: str) -> Iterator[None]:
+    """The libraries kept quiet, and what goes wrong told in one sentence."""
+    try:
+        with _quiet():
+            yield
+    except (EyespotError, ModuleNotFoundError) as error:
+        if "torchvision::" in _told(error):
+            raise EyespotError(_TORCHVISION) from error
+        raise
+    except Exception as error:  # libraries meet a stranger's files with errors of every kind
+        raise EyespotError(_sentence(name, error)) from error
+
+
+_TORCHVISION = (
+    "the installed torchvision does not match torch, and the model libraries need it: "
+    "install both from one index, as in pip install --force-reinstall torch torchvision"
+)
+_HUB = {  # exception of the hub's client, of httpx, of urllib → what it means
+    "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set",
+    "GatedRepoError": "its terms are not accepted yet",
+    "RepositoryNotFoundError": "there is no such model, or it is private",
+    "RevisionNotFoundError": "there is no such revision",
+    "ConnectError": "no connection",
+    "ConnectTimeout": "no answer",
+    "ReadTimeout": "no answer",
+    "URLError": "no connection",
+    "LocalEntryNotFoundError": "no connection",
+}
+_WAY_OUT = {
+    "GatedRepoError": "accept them there, then log in with: hf auth login",
+    "RepositoryNotFoundError": "check the name",
+    "RevisionNotFoundError": "check the revision",
+}
+
+
+def _sentence(name: str, error: BaseException) -> str:
+    kind = next((kind for kind in _kinds(error) if kind in _HUB), None)
+    if kind is not None:
+        way_out = _WAY_OUT.get(kind, "copy the weights by hand and name the folder")
+        built_in = "or use the built-in encoder: -e starter"
+        return f"could not get {name} from the model hub ({_HUB[kind]}); {way_out}, {built_in}"
+    if "torchvision::" in _told(error):
+        return _TORCHVISION
+    if "weights_only" in _told(error).lower() or isinstance(error, pickle.UnpicklingError):
+        return f"{name} holds more than weights, and code in it is not run; save its state dict alone"
+    if isinstance(error, LookupError | EOFError | AttributeError | TypeError):
+        return f"could not load {name}: its files are not those of a model, or are cut short"
+    return f"could not load {name}: {_first_line(error)}"
+
+
+def _kinds(error: BaseException) -> list[str]:
+    """The names of the exceptions behind an error, innermost first: the innermost knows the reason."""
+    chain = list(_chain(error))
+    return [kind.__name__ for link in reversed(chain) for kind in type(link).__mro__]
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _told(error: BaseException) -> str:
+    return " ".join(str(link) for link in _chain(error))
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No log lines, warnings or bars; downloads keep their bar on a terminal."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), _bars():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _bars() -> AbstractContextManager[Any]:
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    return nullcontext() if sys.stderr.isatty() else disable_progress_bars()

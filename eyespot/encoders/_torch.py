@@ -1,0 +1,137 @@
+"""What the encoders that run on torch share: two towers on a device."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from eyespot.types import Pixels, Space, UsageError, Vectors
+
+if TYPE_CHECKING:
+    import torch
+    from PIL.Image import Image
+
+TEXTS_AT_ONCE = 256
+IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
+
+
+# -- an encoder of two towers ------------------------------------------------------------------------------
+
+
+class Towers(Protocol):
+    """One family's model: its preprocessing, its prompt rules, its two halves."""
+
+    def read(self, picture: Image) -> Pixels: ...
+
+    def image(self, pixels: torch.Tensor) -> torch.Tensor: ...
+
+    def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]: ...
+
+    def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor: ...
+
+    def caveat(self, text: str) -> str | None: ...
+
+
+@dataclass
+class TorchEncoder:
+    """A family's two towers on a device, as an `eyespot.types.Encoder`."""
+
+    towers: Towers
+    device: Device
+    space: Space
+    licence: str
+    batch: int
+    match_floor: float | None = None
+    min_side: int | None = None  # the libraries' vectors come from pictures decoded in full
+
+    def read(self, picture: Image) -> Pixels:
+        """One upright RGB picture through the model's own preprocessing."""
+        return self.towers.read(picture)
+
+    def encode_pixels(self, pixels: Pixels) -> Vectors:
+        """(n, ...) as `read` gave them to unit rows (n, dim)."""
+        if len(pixels) == 0:
+            return np.zeros((0, self.space.dim), np.float32)
+        return self.device.unit_rows(self.towers.image, self.device.send(np.ascontiguousarray(pixels)))
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """n texts under the model's own prompt rules to unit rows (n, dim)."""
+        if len(texts) == 0:
+            return np.zeros((0, self.space.dim), np.float32)
+        return np.concatenate([self._texts(texts[i : i + TEXTS_AT_ONCE]) for i in range(0, len(texts), TEXTS_AT_ONCE)])
+
+    def caveat(self, text: str) -> str | None:
+        """One sentence if the tokenizer cannot read this text."""
+        return self.towers.caveat(text)
+
+    def _texts(self, texts: Sequence[str]) -> Vectors:
+        tokens = {name: ids.to(self.device.torch) for name, ids in self.towers.tokens(list(texts)).items()}
+        return self.device.unit_rows(self.towers.text, tokens)
+
+
+def sigmoid_floor(scale: float, bias: float | None) -> float | None:
+    """The cosine at which a sigmoid-trained model (SigLIP) gives a pair one chance in a thousand; None without a bias.
+
+    Low on purpose: such a model gives good matches of short queries a few percent only.
+    """
+    if bias is None or scale <= 0:
+        return None
+    floor = (np.log(IMPROBABLE / (1 - IMPROBABLE)) - bias) / scale
+    return float(floor) if 0 < floor < 1 else None
+
+
+# -- the device ---------------------------------------------------------------------------------------------
+
+
+class Device:
+    """Where a model runs: half precision on an accelerator, float32 on a CPU.
+
+    `name` is "auto", "cpu", "cuda", "cuda:1" or "mps"; "auto" follows EYESPOT_DEVICE, then takes the best there is.
+    """
+
+    def __init__(self, name: str = "auto") -> None:
+        self.torch = _usable(os.environ.get("EYESPOT_DEVICE", "auto") if name == "auto" else name)
+
+    @property
+    def batch(self) -> int:
+        """How many pictures this device likes at once."""
+        return 32 if self.torch.type == "cpu" else 256
+
+    def send(self, array: Pixels) -> torch.Tensor:
+        """An array onto this device."""
+        import torch
+
+        return torch.from_numpy(array).to(self.torch)
+
+    def unit_rows(self, tower: Callable[[Any], torch.Tensor], inputs: Any) -> Vectors:
+        """What the tower gives, in float32 and of unit length, (n, dim)."""
+        import torch
+
+        with torch.inference_mode(), self._precision():
+            rows = tower(inputs)  # (n, dim)
+        unit: Vectors = torch.nn.functional.normalize(rows.float(), dim=-1).cpu().numpy()
+        return unit
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        import torch
+
+        if self.torch.type == "cpu":
+            return nullcontext()
+        has_bf16 = self.torch.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return torch.autocast(self.torch.type, torch.bfloat16 if has_bf16 else torch.float16)
+
+
+def _usable(name: str) -> torch.device:
+    import torch
+
+    accelerators = (("cuda", torch.cuda), ("mps", torch.backends.mps))
+    present = [*(kind for kind, module in accelerators if module.is_available()), "cpu"]
+    chosen = present[0] if name == "auto" else name
+    if chosen.partition(":")[0] not in present:
+        raise UsageError(f"no device {chosen!r} here; there are: {', '.join(present)}")
+    return torch.device(chosen)

@@ -1,0 +1,192 @@
+"""Models of the transformers library: `hf:ORG/NAME[@revision]` or `hf:FOLDER`; CLIP, SigLIP, SigLIP 2 and their kin.
+
+Preprocessing is the model's own; so are the prompt rules: SigLIP was trained on lower-cased texts padded to 64.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eyespot.encoders import _hub
+from eyespot.encoders._caveats import latin_only, mostly_unknown
+from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
+from eyespot.types import EyespotError, Pixels, Space, UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from PIL.Image import Image
+
+WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
+SIGLIP = ("siglip", "siglip2")
+SIGLIP_LENGTH = 64
+MASK, HEIGHT, WIDTH = -3, -2, -1  # the columns that `packed` adds to patches
+
+
+def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchEncoder:
+    """A transformers model with an image and a text half as an encoder; code that a repository brings is not run.
+
+    Raises: UsageError if the model is of another kind, EyespotError if it cannot be had or its files are not whole.
+    """
+    with _hub.loading(f"hf:{spec}"):
+        where = Device(device)
+        checkpoint, name = _checkpoint(spec)
+        towers = Transformer.create(name, checkpoint.folder, where)
+        space = _space(name, checkpoint, towers)
+        return TorchEncoder(towers, where, space, _licence(spec), batch or where.batch, towers.match_floor)
+
+
+@dataclass
+class Transformer:
+    """A transformers model with its image processor and tokenizer."""
+
+    name: str
+    model: Any
+    processor: Any
+    tokenizer: Any
+
+    @classmethod
+    def create(cls, name: str, folder: Path, device: Device) -> Transformer:
+        """The model of a folder on the device."""
+        from transformers import AutoImageProcessor, AutoTokenizer
+
+        model = _model(name, folder).to(device.torch).eval()
+        processor: Any = AutoImageProcessor
+        processor = processor.from_pretrained(folder, local_files_only=True)
+        return cls(name, model, processor, AutoTokenizer.from_pretrained(folder, local_files_only=True))
+
+    @property
+    def is_siglip(self) -> bool:
+        """Whether SigLIP's prompt rules apply."""
+        return self.model.config.model_type in SIGLIP
+
+    @property
+    def length(self) -> int:
+        """The longest text in tokens."""
+        longest = int(self.model.config.text_config.max_position_embeddings)
+        return min(SIGLIP_LENGTH, longest) if self.is_siglip else longest
+
+    def read(self, picture: Image) -> Pixels:
+        """A picture through the model's own processor, (3, height, width), or patches as `packed`."""
+        found = self.processor(images=picture, return_tensors="pt")
+        if "spatial_shapes" in found:
+            return packed(found)
+        pixels: Pixels = found["pixel_values"][0].numpy()
+        return pixels
+
+    def image(self, pixels: torch.Tensor) -> torch.Tensor:
+        """(n, ...) as `read` gave them to (n, dim)."""
+        inputs = {"pixel_values": pixels} if pixels.ndim == 4 else unpacked(pixels)
+        return _rows(self.model.get_image_features(**inputs))
+
+    def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]:
+        """Token numbers, (n, length), and what else the model's tokenizer hands its model."""
+        if self.is_siglip:
+            texts = [text.lower() for text in texts]
+        padding = "max_length" if self.is_siglip else "longest"
+        batch = self.tokenizer(texts, padding=padding, truncation=True, max_length=self.length, return_tensors="pt")
+        return dict(batch)
+
+    def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(n, length) to (n, dim)."""
+        return _rows(self.model.get_text_features(**tokens))
+
+    def caveat(self, text: str) -> str | None:
+        """CLIP was trained on English captions; other vocabularies are asked what they know."""
+        if self.model.config.model_type == "clip":
+            return latin_only(self.name, text)
+        return mostly_unknown(self.name, self.tokenizer(text).input_ids, self.tokenizer.unk_token_id)
+
+    @property
+    def match_floor(self) -> float | None:
+        """SigLIP's own threshold for a pair; none for CLIP, which was trained to rank only."""
+        scale, bias = getattr(self.model, "logit_scale", None), getattr(self.model, "logit_bias", None)
+        return None if scale is None or bias is None else sigmoid_floor(float(scale.exp()), float(bias))
+
+
+def packed(found: Any) -> Pixels:
+    """One picture's patches (patches, values) with three columns more: the mask, the grid's height and its width.
+
+    Models of any aspect ratio (naflex) take three inputs; one array per picture carries them all.
+    """
+    patches = found["pixel_values"][0].numpy()  # (patches, values)
+    mask = found["pixel_attention_mask"][0].numpy()[:, None]  # (patches, 1)
+    grid = np.broadcast_to(found["spatial_shapes"][0].numpy(), (len(patches), 2))
+    return np.concatenate([patches, mask, grid], axis=1, dtype=np.float32)  # (patches, values + 3)
+
+
+def unpacked(pixels: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The three inputs of a naflex model from (n, patches, values + 3)."""
+    return {
+        "pixel_values": pixels[..., :MASK],
+        "pixel_attention_mask": pixels[..., MASK].int(),
+        "spatial_shapes": pixels[:, 0, HEIGHT:].long(),
+    }
+
+
+def _rows(features: Any) -> torch.Tensor:
+    # transformers 5 gives an output object whose pooler_output is projected already; 4 gave the tensor
+    rows: torch.Tensor = getattr(features, "pooler_output", features)
+    return rows
+
+
+def _checkpoint(spec: str) -> tuple[_hub.Checkpoint, str]:
+    folder = Path(spec).expanduser()
+    if folder.is_dir():
+        return _hub.local_checkpoint(folder, WEIGHTS), f"hf:{folder.resolve()}"
+    repo, _, revision = spec.partition("@")
+    if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
+        raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
+    return _hub.fetch(repo, revision or None, WEIGHTS), f"hf:{spec}"
+
+
+def _model(name: str, folder: Path) -> Any:
+    import torch
+    from transformers import AutoModel
+    from transformers.utils import logging
+
+    silence: Any = logging.disable_progress_bar  # a bar for every load would soil the command line
+    silence()
+    model, notes = AutoModel.from_pretrained(
+        folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
+    )
+    if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
+        raise UsageError(f"{name} is a {type(model).__name__}, which has no text half; choose a CLIP or SigLIP model")
+    if notes["missing_keys"]:
+        raise EyespotError(f"{name} lacks weights, {sorted(notes['missing_keys'])[0]} for one; fetch the model again")
+    return model
+
+
+def _space(name: str, checkpoint: _hub.Checkpoint, towers: Transformer) -> Space:
+    """The probe is a text: what the text half gives is as wide as the space."""
+    import torch
+
+    with torch.inference_mode():
+        probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
+    weights = _hub.digest(checkpoint.weights)
+    return Space(name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1])
+
+
+def _preprocessing(towers: Transformer, folder: Path) -> str:
+    """The processor's class and settings and the tokenizer's files, as JSON; the two kinds of processor (PIL's and
+    torchvision's) resize a little differently, so the class counts."""
+    settings = towers.processor.to_dict()
+    image = {key: settings[key] for key in sorted(settings) if not key.startswith("_")}
+    words = {"files": _hub.digest(_vocabulary(folder)), "length": towers.length, "lower": towers.is_siglip}
+    kind = type(towers.processor).__name__
+    return json.dumps({"processor": kind, "image": image, "text": words}, sort_keys=True, default=str)
+
+
+def _vocabulary(folder: Path) -> list[Path]:
+    names = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "merges.txt")
+    return [folder / name for name in names if (folder / name).is_file()]
+
+
+def _licence(spec: str) -> str:
+    if Path(spec).expanduser().is_dir():
+        return "unknown; see where the folder came from"
+    return f"see https://huggingface.co/{spec.partition('@')[0]}"

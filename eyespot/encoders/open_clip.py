@@ -1,0 +1,230 @@
+"""open_clip models: `open_clip:MODEL/PRETRAINED`, where PRETRAINED is a tag, `tag@revision` or a checkpoint file,
+or `open_clip:hf-hub:ORG/NAME[@revision]` for a model by its name on the hub (BioCLIP: `hf-hub:imageomics/bioclip`).
+
+Preprocessing and tokenizer are the library's own, so vectors equal its `encode_image` and `encode_text`, made unit.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eyespot.encoders import _hub
+from eyespot.encoders._caveats import latin_only, mostly_unknown
+from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
+from eyespot.types import Pixels, Space, UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from PIL.Image import Image
+
+HUB = "hf-hub:"
+HUB_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "open_clip_pytorch_model.bin")
+
+
+def load(
+    spec: str, *, device: str = "auto", batch: int | None = None, configs: str | Path | None = None
+) -> TorchEncoder:
+    """An open_clip model as an encoder; `configs` is a folder (or file) of further model configurations.
+
+    Raises: UsageError for an unknown model or tag, EyespotError if the weights cannot be had or do not fit.
+    """
+    with _hub.loading(f"open_clip:{spec}"):
+        where = Device(device)
+        add_configs(configs)
+        source = _source(spec)
+        return encoder(source, OpenClip.create(source, where), where, batch)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a model comes from, in the terms of open_clip's own functions."""
+
+    name: str  # that loads it again, with the room's prefix
+    architecture: str  # a model's name, or "local-dir:FOLDER"
+    weights: list[Path]
+    tokenizer: str
+    revision: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    licence: str = "unknown; see where the checkpoint came from"
+
+
+@dataclass
+class OpenClip:
+    """An open_clip model with its transform and tokenizer."""
+
+    name: str
+    model: Any
+    transform: Any
+    tokenizer: Any
+
+    @classmethod
+    def create(cls, source: Source, device: Device) -> OpenClip:
+        """The model with its weights on the device."""
+        import open_clip
+
+        in_folder = source.architecture.startswith("local-dir:")
+        model = open_clip.create_model(
+            source.architecture,
+            pretrained=None if in_folder else str(source.weights[0]),
+            require_pretrained=True,
+            weights_only=True,
+            **source.settings,
+        )
+        return cls.ready(source, model, device)
+
+    @classmethod
+    def ready(cls, source: Source, model: Any, device: Device) -> OpenClip:
+        """A model that has its weights, with the transform and tokenizer that belong to it."""
+        from open_clip import get_tokenizer
+        from open_clip.transform import PreprocessCfg, image_transform_v2
+
+        transform = image_transform_v2(PreprocessCfg(**model.visual.preprocess_cfg), is_train=False)
+        return cls(source.name, model.to(device.torch).eval(), transform, get_tokenizer(source.tokenizer))
+
+    def read(self, picture: Image) -> Pixels:
+        """A picture through the model's own transform, (3, height, width) float32."""
+        pixels: Pixels = self.transform(picture).numpy()
+        return pixels
+
+    def image(self, pixels: torch.Tensor) -> torch.Tensor:
+        """(n, 3, height, width) to (n, dim)."""
+        rows: torch.Tensor = self.model.encode_image(pixels)
+        return rows
+
+    def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]:
+        """Cleaned, lower-cased and padded as the model's own tokenizer does it, (n, context length)."""
+        return {"ids": self.tokenizer(texts)}
+
+    def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
+        """(n, context length) to (n, dim)."""
+        rows: torch.Tensor = self.model.encode_text(tokens["ids"])
+        return rows
+
+    def caveat(self, text: str) -> str | None:
+        """CLIP's own byte vocabulary means English captions; other vocabularies are asked what they know."""
+        vocabulary = getattr(self.tokenizer, "tokenizer", None)
+        if vocabulary is None:
+            return latin_only(self.name, text)
+        return mostly_unknown(self.name, vocabulary(text, add_special_tokens=False).input_ids, vocabulary.unk_token_id)
+
+    @property
+    def preprocessing(self) -> str:
+        """The transform's settings and the tokenizer's, as JSON."""
+        words = {"tokenizer": type(self.tokenizer).__name__, "length": self.tokenizer.context_length}
+        words["clean"] = getattr(self.tokenizer.clean_fn, "__name__", "")
+        return json.dumps({"image": self.model.visual.preprocess_cfg, "text": words}, sort_keys=True)
+
+
+def add_configs(configs: str | Path | None) -> None:
+    """Model configurations beyond open_clip's own."""
+    import open_clip
+
+    if configs is not None:
+        open_clip.add_model_config(Path(configs).expanduser())
+
+
+def encoder(source: Source, towers: OpenClip, device: Device, batch: int | None) -> TorchEncoder:
+    """The towers with the name of their space."""
+    import open_clip
+
+    config = open_clip.get_model_config(source.architecture)
+    weights = _hub.digest(source.weights)
+    space = Space(source.name, source.revision, weights, towers.preprocessing, config["embed_dim"])
+    return TorchEncoder(towers, device, space, source.licence, batch or device.batch, _floor(towers.model))
+
+
+def _floor(model: Any) -> float | None:
+    bias = getattr(model, "logit_bias", None)
+    return sigmoid_floor(float(model.logit_scale.exp()), None if bias is None else float(bias))
+
+
+def _source(spec: str) -> Source:
+    if spec.startswith(HUB):
+        return _on_hub(spec)
+    model, _, pretrained = spec.partition("/")
+    _known_model(model)
+    file = Path(pretrained).expanduser()
+    if file.is_file():
+        return Source(f"open_clip:{model}/{file.resolve()}", model, [file], model)
+    return _tagged(model, pretrained)
+
+
+def _on_hub(spec: str) -> Source:
+    repo, _, revision = spec.removeprefix(HUB).partition("@")
+    checkpoint = _hub.fetch(repo, revision or None, HUB_WEIGHTS)
+    folder = f"local-dir:{checkpoint.folder}"
+    return Source(
+        name=f"open_clip:{spec}",
+        architecture=folder,
+        weights=checkpoint.weights,
+        tokenizer=folder if _brings_tokenizer(checkpoint.folder) else HUB + repo,
+        revision=checkpoint.revision,
+        licence=_see(repo),
+    )
+
+
+def _brings_tokenizer(folder: Path) -> bool:
+    """Whether the folder alone gives the tokenizer: its files are there, or it is CLIP's, which the library has."""
+    config = json.loads((folder / "open_clip_config.json").read_text("utf-8"))
+    vocabulary = config.get("model_cfg", config).get("text_cfg", {}).get("hf_tokenizer_name")
+    return not vocabulary or (folder / "tokenizer_config.json").is_file()
+
+
+def _tagged(model: str, pretrained: str) -> Source:
+    """A tag's weights, in the revision asked for; its activation is forced, since open_clip 3 only warns of it."""
+    from open_clip import pretrained as tags
+
+    tag, _, revision = pretrained.partition("@")
+    config = tags.get_pretrained_cfg(model, tag)
+    if not config:
+        raise UsageError(_no_tag(model, tag, tags.list_pretrained_tags_by_model(model)))
+    checkpoint = _tag_files(config, revision or None)
+    return Source(
+        name=f"open_clip:{model}/{pretrained}",
+        architecture=model,
+        weights=checkpoint.weights,
+        tokenizer=model,
+        revision=checkpoint.revision,
+        settings=_tag_settings(config),
+        licence=_see(config["hf_hub"].rpartition("/")[0]) if config.get("hf_hub") else f"see {config['url']}",
+    )
+
+
+def _tag_files(config: dict[str, Any], revision: str | None) -> _hub.Checkpoint:
+    from open_clip import pretrained as tags
+
+    repo, _, file = config.get("hf_hub", "").rpartition("/")
+    if not repo:
+        weights = Path(tags.download_pretrained_from_url(config["url"]))
+        return _hub.Checkpoint(weights.parent, [weights], "")
+    safe = Path(file).with_suffix(".safetensors").name if file else ""
+    return _hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS)
+
+
+def _tag_settings(config: dict[str, Any]) -> dict[str, Any]:
+    kept = ("mean", "std", "interpolation", "resize_mode", "fill_color")
+    preprocess = {key: config[key] for key in kept if key in config}
+    return {"force_preprocess_cfg": preprocess, "force_quick_gelu": bool(config.get("quick_gelu"))}
+
+
+def _see(repo: str) -> str:
+    return f"see https://huggingface.co/{repo}"
+
+
+def _known_model(model: str) -> None:
+    import open_clip
+
+    known = open_clip.list_models()
+    if model not in known:
+        near = get_close_matches(model, known, n=5, cutoff=0.3)
+        raise UsageError(f"open_clip has no model {model!r}; the nearest are: {', '.join(near or known[:5])}")
+
+
+def _no_tag(model: str, tag: str, known: list[str]) -> str:
+    if not known:
+        return f"{model} has no published weights; name a checkpoint file: open_clip:{model}/FILE"
+    return f"{model} has no weights {tag!r} and no file is called so; there are: {', '.join(known)}"

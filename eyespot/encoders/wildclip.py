@@ -1,0 +1,91 @@
+"""WildCLIP and other fine-tuned OpenAI CLIPs: `wildclip:FILE.pth`, a state dict over ViT-B/16 with QuickGELU.
+
+Gabeff et al., "WildCLIP: Scene and animal attribute retrieval from camera trap data with domain-adapted
+vision-language models", IJCV 2024. Its checkpoints are Lightning's: `state_dict`, keys under `model.clip_model.`, and
+a CLIP-Adapter that counts only where its `alpha` is not 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eyespot.encoders import _hub
+from eyespot.encoders._torch import Device, TorchEncoder
+from eyespot.encoders.open_clip import OpenClip, Source, add_configs, encoder
+from eyespot.types import EyespotError, UsageError
+
+PREFIXES = ("module.", "_orig_mod.", "model.", "clip_model.")
+RECORDS = {"input_resolution", "context_length", "vocab_size"}  # numbers that OpenAI's archives keep beside weights
+
+
+def load(
+    path: str,
+    *,
+    device: str = "auto",
+    batch: int | None = None,
+    architecture: str = "ViT-B-16-quickgelu",
+    configs: str | Path | None = None,
+) -> TorchEncoder:
+    """A state dict file as an encoder; `architecture` is open_clip's name for the model that was fine-tuned.
+
+    Raises: EyespotError if the file is missing, holds code, or does not hold exactly this model's weights.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise UsageError(f"no checkpoint {str(file)!r}; name the .pth file, as in wildclip:models/wildclip_t1.pth")
+    with _hub.loading(f"wildclip:{path}"):
+        where = Device(device)
+        add_configs(configs)
+        model = _fitted(_blank(architecture), _weights(file), file)
+        source = Source(f"wildclip:{file.resolve()}", architecture, [file], architecture, licence=_LICENCE)
+        return encoder(source, OpenClip.ready(source, model, where), where, batch)
+
+
+_LICENCE = "see the checkpoint's source; WildCLIP's are at https://zenodo.org/records/10479317"
+
+
+def _blank(architecture: str) -> Any:
+    import open_clip
+
+    if architecture not in open_clip.list_models():
+        raise UsageError(f"open_clip has no architecture {architecture!r}; WildCLIP's is ViT-B-16-quickgelu")
+    return open_clip.create_model(architecture)
+
+
+def _weights(file: Path) -> dict[str, Any]:
+    """The CLIP weights of a checkpoint under open_clip's own names."""
+    import torch
+
+    stored = torch.load(file, map_location="cpu", weights_only=True)
+    state = {_bare(key): value for key, value in stored.get("state_dict", stored).items()}
+    _refuse_adapter(state, file)
+    return {key: value for key, value in state.items() if key not in RECORDS and not key.startswith("adapter.")}
+
+
+def _bare(key: str) -> str:
+    prefix = next((prefix for prefix in PREFIXES if key.startswith(prefix)), None)
+    return key if prefix is None else _bare(key.removeprefix(prefix))
+
+
+def _refuse_adapter(state: Mapping[str, Any], file: Path) -> None:
+    alpha = float(state.get("adapter.alpha", 0.0))
+    if alpha != 0:
+        raise EyespotError(
+            f"{file} mixes in a CLIP-Adapter (alpha {alpha:g}), which eyespot does not run; "
+            "use the checkpoint trained without it"
+        )
+
+
+def _fitted(model: Any, state: dict[str, Any], file: Path) -> Any:
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    faults = [f"{kind} {_some(keys)}" for kind, keys in (("lacks", missing), ("has unknown", unexpected)) if keys]
+    if faults:
+        raise EyespotError(f"{file} does not fit this architecture: it {' and '.join(faults)}; name another one")
+    return model
+
+
+def _some(keys: list[str]) -> str:
+    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+    return ", ".join(keys[:3]) + more

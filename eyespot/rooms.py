@@ -1,0 +1,65 @@
+"""The rooms of the package: a folder is the list of its members, and other packages add theirs by entry points."""
+
+from __future__ import annotations
+
+import pkgutil
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from eyespot.types import EyespotError, UsageError
+
+EXTRAS = {  # the package that is missing → the extra that brings it
+    **dict.fromkeys(("torch", "torchvision", "open_clip", "transformers", "huggingface_hub", "safetensors"), "torch"),
+    **dict.fromkeys(("fastapi", "uvicorn", "jinja2", "multipart"), "web"),
+    **dict.fromkeys(("openai", "anthropic", "tenacity"), "llm"),
+    **dict.fromkeys(("matplotlib", "sklearn"), "plots"),
+    "faiss": "faiss",
+    "lancedb": "lance",
+    "ray": "ray",
+}
+
+
+def names(room: str) -> list[str]:
+    """The members of a room in alphabetical order; nothing is imported."""
+    return sorted({*_files(room), *_guests(room)})
+
+
+def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
+    """What the member's own `load` gives; `spec` is "name" or "name:rest", and only that one member is imported.
+
+    An encoder's `load` gets the rest first ("" without a colon); elsewhere it gets it when there is one.
+    """
+    name, colon, rest = spec.partition(":")
+    first = (rest,) if colon or room == "encoders" else ()
+    try:
+        return _member(room, name).load(*first, *args, **options)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("eyespot"):
+            raise
+        raise EyespotError(_install(name, error.name.partition(".")[0])) from error
+
+
+def _files(room: str) -> list[str]:
+    folder = Path(__file__).parent / room
+    return [module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_")]
+
+
+def _guests(room: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=f"eyespot.{room}")}
+
+
+def _member(room: str, name: str) -> Any:
+    if name in _files(room):
+        return import_module(f"eyespot.{room}.{name}")
+    guests = _guests(room)
+    if name not in guests:
+        raise UsageError(f"no {name!r} in {room}; there are: {', '.join(names(room))}")
+    return guests[name].load()
+
+
+def _install(name: str, package: str) -> str:
+    if package in EXTRAS:
+        return f"{name} needs the extra [{EXTRAS[package]}]: pip install 'eyespot[{EXTRAS[package]}]'"
+    return f"{name} needs the Python package {package}: pip install {package}"

@@ -1,0 +1,34 @@
+"""What every test may use."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+HUB_CACHE = tempfile.TemporaryDirectory(prefix="eyespot-hub-")
+sys.path.insert(0, str(TESTS))
+# before any client of the hub is imported: tests ask no network and see no cache of the developer's
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["HF_HUB_CACHE"] = HUB_CACHE.name
+
+import torchvision_stub  # noqa: E402
+
+torchvision_stub.install()
+
+
+@pytest.fixture
+def child_env() -> dict[str, str]:
+    """The environment for a child Python that is to import torchvision, transformers or open_clip."""
+    path = [str(TESTS / "stub_site"), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in path if part)}
+
+
+@pytest.fixture
+def hub_cache() -> Path:
+    """The model hub's cache of this test run, where `tiny_models.published` puts models."""
+    return Path(HUB_CACHE.name)

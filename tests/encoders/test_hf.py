@@ -1,0 +1,241 @@
+"""Vectors of `hf:` equal transformers' own, for CLIP, SigLIP and SigLIP 2 of any aspect ratio."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot import rooms
+from eyespot.types import EyespotError, UsageError
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+FAMILIES: dict[str, Callable[..., Path]] = {
+    "clip": tiny_models.hf_clip,
+    "siglip": tiny_models.hf_siglip,
+    "naflex": tiny_models.hf_naflex,
+}
+TEXTS = ["A heron, standing in a pool", "no", "x" * 300]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    home = tmp_path_factory.mktemp("hf")
+    return {family: make(home / family) for family, make in FAMILIES.items()}
+
+
+@pytest.fixture(params=list(FAMILIES))
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def load(folder: Path, **options: Any) -> Any:
+    return rooms.load("encoders", f"hf:{folder}", device="cpu", **options)
+
+
+def own_vectors(folder: Path, inputs: dict[str, Any], half: str) -> Any:
+    """What the library's own classes give, of unit length."""
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    with torch.no_grad():
+        rows = getattr(model, f"get_{half}_features")(**inputs).pooler_output
+    return torch.nn.functional.normalize(rows, dim=1).numpy()
+
+
+def test_image_vectors_equal_the_librarys(family: str, folders: dict[str, Path]) -> None:
+    """The processor of the model, called as its documentation does."""
+    patches = {"patch_size": 8, "max_num_patches": 16} if family == "naflex" else {}
+    processor = transformers.AutoProcessor.from_pretrained(folders[family])
+    inputs = processor(images=tiny_models.pictures(), return_tensors="pt", **patches)
+    encoder = load(folders[family])
+
+    vectors = encoder.encode_pixels(np.stack([encoder.read(picture) for picture in tiny_models.pictures()]))
+
+    assert vectors.dtype == np.float32
+    assert np.abs(vectors - own_vectors(folders[family], inputs, "image")).max() < 1e-5
+
+
+def test_text_vectors_equal_the_librarys(family: str, folders: dict[str, Path]) -> None:
+    """CLIP as it comes; SigLIP in lower case, padded to 64."""
+    processor = transformers.AutoProcessor.from_pretrained(folders[family])
+    texts = TEXTS if family == "clip" else [text.lower() for text in TEXTS]
+    padding = {"padding": True, "max_length": 32} if family == "clip" else {"padding": "max_length", "max_length": 64}
+    inputs = processor(text=texts, return_tensors="pt", truncation=True, **padding)
+
+    vectors = load(folders[family]).encode_texts(TEXTS)
+
+    assert np.abs(vectors - own_vectors(folders[family], inputs, "text")).max() < 1e-5
+
+
+def test_rows_are_of_unit_length(family: str, folders: dict[str, Path]) -> None:
+    """Cosine is the inner product."""
+    encoder = load(folders[family])
+    pixels = np.stack([encoder.read(picture) for picture in tiny_models.pictures()])
+
+    for vectors in (encoder.encode_pixels(pixels), encoder.encode_texts(TEXTS)):
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+        assert vectors.shape == (3, encoder.space.dim)
+
+
+def test_a_batch_gives_what_each_gives_alone(family: str, folders: dict[str, Path]) -> None:
+    """Neighbours in a batch must not show in a vector."""
+    encoder = load(folders[family])
+    pixels = np.stack([encoder.read(picture) for picture in tiny_models.pictures()])
+
+    alone = np.concatenate([encoder.encode_pixels(one[None]) for one in pixels])
+    words_alone = np.concatenate([encoder.encode_texts([text]) for text in TEXTS])
+
+    assert np.abs(encoder.encode_pixels(pixels) - alone).max() < 1e-5
+    assert np.abs(encoder.encode_texts(TEXTS) - words_alone).max() < 1e-5
+
+
+def test_only_siglip_ignores_case(family: str, folders: dict[str, Path]) -> None:
+    """SigLIP was trained on lower-cased captions."""
+    lower, upper = load(folders[family]).encode_texts(["a heron", "A Heron"])
+
+    assert np.allclose(lower, upper, atol=1e-6) == (family != "clip")
+
+
+def test_other_weights_are_another_space(tmp_path: Path, folders: dict[str, Path]) -> None:
+    """A copy has the weights' digest, a model of another seed has not."""
+    copy, other = shutil.copytree(folders["clip"], tmp_path / "copy"), tiny_models.hf_clip(tmp_path / "other", seed=1)
+    first = load(folders["clip"]).space
+
+    assert load(copy).space.weights == first.weights
+    assert load(other).space.digest != first.digest
+
+
+def test_other_preprocessing_is_another_space(tmp_path: Path, folders: dict[str, Path]) -> None:
+    """A changed mean is a changed picture."""
+    copy = shutil.copytree(folders["siglip"], tmp_path / "copy")
+    settings_file = copy / "processor_config.json"
+    settings_file.write_text(settings_file.read_text().replace("0.5", "0.4"))
+
+    assert load(copy).space.preprocessing != load(folders["siglip"]).space.preprocessing
+
+
+def test_a_revision_is_that_commit_of_the_hub(tmp_path: Path, hub_cache: Path) -> None:
+    """`@revision` reaches the hub's files and the name of the space; without one it is main."""
+    old = tiny_models.published(hub_cache, "eyespot/tiny", tiny_models.hf_clip(tmp_path / "old"), main=False)
+    new = tiny_models.published(hub_cache, "eyespot/tiny", tiny_models.hf_clip(tmp_path / "new", seed=1))
+
+    pinned, latest = rooms.load("encoders", f"hf:eyespot/tiny@{old}"), rooms.load("encoders", "hf:eyespot/tiny")
+
+    assert (pinned.space.revision, latest.space.revision) == (old, new)
+    assert pinned.space.weights == load(tmp_path / "old").space.weights
+    assert pinned.space.digest != latest.space.digest
+    assert latest.licence == "see https://huggingface.co/eyespot/tiny"
+
+
+def test_a_half_fetched_model_is_not_taken_for_whole(tmp_path: Path, hub_cache: Path) -> None:
+    """A shard that the index names and the cache lacks is told, not filled with random numbers."""
+    folder = tiny_models.hf_clip(tmp_path / "sharded")
+    shards = '{"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}'
+    (folder / "model.safetensors.index.json").write_text(shards)
+    tiny_models.published(hub_cache, "eyespot/sharded", folder)
+
+    with pytest.raises(EyespotError, match="its cached copy is cut short"):
+        rooms.load("encoders", "hf:eyespot/sharded")
+
+
+def test_missing_weights_are_refused(tmp_path: Path, folders: dict[str, Path]) -> None:
+    """The library would start them at random and only warn."""
+    from safetensors.torch import load_file, save_file
+
+    copy = shutil.copytree(folders["clip"], tmp_path / "copy")
+    state = load_file(copy / "model.safetensors")
+    del state["visual_projection.weight"]
+    save_file(state, copy / "model.safetensors", {"format": "pt"})
+
+    with pytest.raises(EyespotError, match=r"lacks weights, visual_projection\.weight for one"):
+        load(copy)
+
+
+def test_a_model_without_a_text_half_is_refused(tmp_path: Path) -> None:
+    """DINO sees and does not read."""
+    size = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28, "patch_size": 14}
+    transformers.Dinov2Model(transformers.Dinov2Config(**size)).save_pretrained(tmp_path)
+
+    with pytest.raises(UsageError, match="Dinov2Model, which has no text half"):
+        load(tmp_path)
+
+
+def test_a_folder_without_a_model_is_told_so(tmp_path: Path) -> None:
+    """An empty folder, and one whose weights have no configuration."""
+    with pytest.raises(EyespotError, match="holds no weights named"):
+        load(tmp_path)
+
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    with pytest.raises(EyespotError, match="could not load hf:"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("spec", ["nope", "./nope", "a/b/c"])
+def test_a_name_that_is_no_name_is_refused(spec: str) -> None:
+    """Neither a folder nor ORG/NAME."""
+    with pytest.raises(UsageError, match="neither a folder nor a model's name"):
+        rooms.load("encoders", f"hf:{spec}")
+
+
+def test_a_pickle_with_code_is_not_run(tmp_path: Path, folders: dict[str, Path]) -> None:
+    """Old checkpoints are pickles; only weights are read from them."""
+    copy = shutil.copytree(folders["clip"], tmp_path / "copy")
+    (copy / "model.safetensors").unlink()
+    torch.save({"logit_scale": tiny_models.Bomb(tmp_path / "crater")}, copy / "pytorch_model.bin")
+
+    with pytest.raises(EyespotError, match="holds more than weights"):
+        load(copy)
+    assert not (tmp_path / "crater").exists()
+
+
+def test_clip_says_that_it_reads_english(folders: dict[str, Path]) -> None:
+    """Byte-level vocabularies take any script in and understand none but Latin."""
+    encoder = load(folders["clip"])
+
+    assert encoder.caveat("a heron, 2 m") is None
+    assert "English" in (encoder.caveat("серая цапля") or "")
+
+
+def test_a_device_that_is_not_there_is_told_with_those_that_are() -> None:
+    """No CUDA error from the depths."""
+    with pytest.raises(UsageError, match=r"no device 'tpu' here; there are: .*cpu$"):
+        rooms.load("encoders", "hf:eyespot/tiny", device="tpu")
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 5), st.integers(0, 99))
+def test_packed_patches_unpack_to_themselves(height: int, width: int, padding: int, seed: int) -> None:
+    """One array per picture loses nothing of the three that the model takes."""
+    from eyespot.encoders.hf import packed, unpacked
+
+    patches = height * width + padding
+    found = {
+        "pixel_values": torch.from_numpy(np.random.default_rng(seed).random((1, patches, 12), np.float32)),
+        "pixel_attention_mask": (torch.arange(patches) < height * width).int()[None],
+        "spatial_shapes": torch.tensor([[height, width]]),
+    }
+
+    again = unpacked(torch.from_numpy(packed(found))[None])
+
+    assert all(torch.equal(again[name], found[name]) for name in found)
+
+
+@given(st.floats(1, 200), st.floats(-20, -0.1))
+def test_the_floor_is_where_the_sigmoid_says_one_in_a_thousand(scale: float, bias: float) -> None:
+    """A cosine outside (0, 1) would not help anyone and is left out."""
+    from eyespot.encoders._torch import sigmoid_floor
+
+    floor = sigmoid_floor(scale, bias)
+
+    if floor is None:
+        assert not 0 < (np.log(1 / 999) - bias) / scale < 1
+    else:
+        assert 1 / (1 + np.exp(-(scale * floor + bias))) == pytest.approx(0.001)

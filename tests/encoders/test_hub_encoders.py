@@ -1,0 +1,116 @@
+"""The encoders of the model hub: light to import, quick to give up, one sentence when they do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+LOAD = """
+import sys
+from eyespot import rooms
+from eyespot.types import EyespotError
+for spec in sys.argv[1:]:
+    try:
+        rooms.load("encoders", spec)
+    except EyespotError as error:
+        print(error)
+"""
+SPECS = (
+    "hf:eyespot/absent",
+    "hf:eyespot/absent@v2",
+    "open_clip:hf-hub:eyespot/absent",
+    "open_clip:ViT-B-16-SigLIP2/webli",
+    "open_clip:RN50/yfcc15m",
+)
+
+
+def child(code: str, env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code, *args], env=env, capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize("name", ["hf", "open_clip", "wildclip", "onnx"])
+def test_importing_an_encoder_imports_none_of_its_libraries(name: str, child_env: dict[str, str]) -> None:
+    """They cost seconds, so they wait for `load`."""
+    heavy = "{'torch', 'torchvision', 'transformers', 'open_clip', 'huggingface_hub', 'onnxruntime', 'tokenizers'}"
+
+    done = child(f"import sys, eyespot.encoders.{name}; print({heavy} & set(sys.modules))", child_env)
+
+    assert done.stdout == "set()\n"
+
+
+@pytest.mark.parametrize(
+    ("offline", "reason"), [("1", "HF_HUB_OFFLINE is set"), ("0", "no connection")], ids=["told", "found out"]
+)
+def test_without_the_hub_there_is_one_sentence_and_no_noise(
+    offline: str, reason: str, child_env: dict[str, str]
+) -> None:
+    """Offline by order, or with nobody at the other end; the second gives up at once (the clients retry otherwise)."""
+    pytest.importorskip("open_clip")
+    nobody = {"HF_ENDPOINT": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9", "no_proxy": "127.0.0.1"}
+
+    done = child(LOAD, {**child_env, **nobody, "HF_HUB_OFFLINE": offline}, *SPECS[: 4 if offline == "1" else 5])
+
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        f"could not get {spec} from the model hub ({reason}); copy the weights by hand and name the folder, "
+        "or use the built-in encoder: -e starter"
+        for spec in SPECS[: 4 if offline == "1" else 5]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        ("RepoNotFound", "(there is no such model, or it is private); check the name, or use the built-in"),
+        ("RevisionNotFound", "(there is no such revision); check the revision, or use the built-in"),
+        ("GatedRepo", "(its terms are not accepted yet); accept them there, then log in with: hf auth login, or use"),
+    ],
+)
+def test_what_the_hub_answers_is_told(code: str, sentence: str, child_env: dict[str, str]) -> None:
+    """A hub that is there and has no such thing, or does not hand it out."""
+    pytest.importorskip("torch")
+    pytest.importorskip("huggingface_hub")
+    with hub_that_answers(code) as address:
+        done = child(LOAD, {**child_env, "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": address}, "hf:eyespot/absent")
+
+    assert done.stdout.startswith("could not get hf:eyespot/absent from the model hub " + sentence)
+    assert done.stderr == ""
+
+
+@contextmanager
+def hub_that_answers(code: str) -> Iterator[str]:
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(403 if code == "GatedRepo" else 404)
+            self.send_header("X-Error-Code", code)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_HEAD = do_GET
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def test_a_torchvision_that_does_not_match_is_told_as_such(child_env: dict[str, str]) -> None:
+    """Without our stub: its operators do not load beside a CPU torch, and the libraries' errors do not say why."""
+    pytest.importorskip("open_clip")
+    bare = {**child_env, "PYTHONPATH": child_env["PYTHONPATH"].partition(":")[2]}
+    broken = "try:\n    import torchvision\nexcept RuntimeError as error: print('torchvision::' in str(error))"
+    if child(broken, bare).stdout != "True\n":
+        pytest.skip("the torchvision here matches torch")
+
+    done = child(LOAD, bare, "open_clip:ViT-B-32/openai")
+
+    assert done.stdout.startswith("the installed torchvision does not match torch")
