@@ -45,10 +45,6 @@ def main() -> None:
     except EyespotError as error:
         _complain(str(error))
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output went away (`| head`): nothing to say, and nothing may be flushed at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
     except MemoryError:
         _complain("out of memory; close other programs, or use fewer --workers")
         sys.exit(1)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from eyespot.types import Run
 
 SHOWN = 6
+PICTURE = "categorization__hammer5.jpg"
+WHERE = "licence = 'CC0-1.0' AND category LIKE '%monuments'"
 CAPTIONS = ("author", "licence")  # the sample's authors are named, as their licences like it
 
 
@@ -50,20 +52,16 @@ def _indexed(photos: Path, gallery: Path) -> Collection:
 def _search(collection: Collection, photos: Path) -> list[Run]:
     """By words twice, by picture, by picture and words, and under a filter."""
     asked: list[tuple[str, dict[str, Any]]] = [
-        ("words: “a lion”", {"query": "a lion"}),
-        ("words: “a castle on a hill”", {"query": "a castle on a hill"}),
-        ("like this picture", {"image": photos / PICTURE}),
-        ("this picture + “tropical reef”", {"query": "tropical reef", "image": photos / PICTURE}),
-        ("“sun” where category = 'renewable_energy'", {"query": "sun", "where": WHERE}),
+        ("words: a windmill", {"query": "a windmill"}),
+        ("words: a spotted big cat", {"query": "a spotted big cat"}),
+        ("a picture", {"image": photos / PICTURE}),
+        ("a picture + words: pliers", {"query": "pliers", "image": photos / PICTURE}),
+        (f"words: a tower, where {WHERE}", {"query": "a tower", "where": WHERE}),
     ]
     runs = [collection.search(k=SHOWN, **terms) for _, terms in asked]
     for found, (heading, _) in zip(runs, asked, strict=True):
         found.header["heading"] = heading
     return runs
-
-
-PICTURE = ""
-WHERE = ""
 
 
 def _print(runs: list[Run], json: bool) -> None:

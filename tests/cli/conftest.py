@@ -1,0 +1,47 @@
+"""The command line as users run it: a process of its own, and a gallery of the sample photos made by it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eyespot import sample
+
+Eyespot = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def run_eyespot(*words: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
+    """`eyespot …` in a new process, without the caller's own EYESPOT_ settings."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("EYESPOT_")}
+    line = [sys.executable, "-m", "eyespot.cli", *map(str, words)]
+    return subprocess.run(line, cwd=cwd, env=clean | env, capture_output=True, text=True, timeout=280)
+
+
+@pytest.fixture(scope="session")
+def sample_gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The 208 sample photos, indexed once."""
+    gallery = tmp_path_factory.mktemp("sample") / "gallery"
+    made = run_eyespot("index", sample.photos(), "-g", gallery, "--json")
+    assert made.returncode == 0, made.stderr
+    assert json.loads(made.stdout)["pictures"] == 208
+    return gallery
+
+
+@pytest.fixture
+def search(sample_gallery: Path) -> Callable[..., list[dict[str, Any]]]:
+    """`eyespot search … --json` in the sample photos, giving the items."""
+
+    def ask(*words: object) -> list[dict[str, Any]]:
+        found = run_eyespot("search", *words, "-g", sample_gallery, "--json")
+        assert found.returncode == 0, found.stderr
+        items: list[dict[str, Any]] = json.loads(found.stdout)["items"]
+        return items
+
+    return ask

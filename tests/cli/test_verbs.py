@@ -1,0 +1,163 @@
+"""The other verbs, the settings they share, and how they end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from eyespot import sample
+from tests.cli.conftest import run_eyespot
+from tests.gallery.conftest import draw
+
+
+def some_photos(folder: Path, count: int = 4) -> Path:
+    for seed in range(count):
+        draw(folder / f"{seed}.jpg", seed)
+    return folder
+
+
+def test_help_names_every_verb_and_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom eyespot.cli import app\n"
+        "try: app(['--help'])\nexcept SystemExit: pass\n"
+        "print(sorted({'numpy', 'pyarrow', 'onnxruntime', 'duckdb', 'PIL', 'numba', 'torch'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
+
+    for verb in ("demo", "index", "failures", "search", "doctor", "import", "export", "encoders"):
+        assert f"\n  {verb} " in shown
+    assert shown.splitlines()[-1] == "['numpy']"
+
+
+def test_two_lines_from_a_folder_of_photos_to_a_picture(tmp_path: Path) -> None:
+    some_photos(tmp_path / "photos")
+
+    indexed = run_eyespot("index", "photos", cwd=tmp_path)
+    found = run_eyespot("search", "stripes", "--paths", cwd=tmp_path / "photos")
+
+    assert (indexed.returncode, indexed.stdout) == (0, "")
+    assert len(found.stdout.splitlines()) == 4
+    assert (tmp_path / ".eyespot" / "gallery.toml").is_file()
+
+
+def test_settings_go_from_option_to_environment_to_file_to_default(tmp_path: Path) -> None:
+    photos = some_photos(tmp_path / "photos")
+    (tmp_path / "eyespot.toml").write_text('gallery = "from-file"\n\n[search]\nk = 1\n')
+
+    run_eyespot("index", photos, cwd=tmp_path)
+    run_eyespot("index", photos, cwd=tmp_path, EYESPOT_GALLERY="from-environment")
+    run_eyespot("index", photos, "-g", "from-option", cwd=tmp_path, EYESPOT_GALLERY="from-environment")
+    found = run_eyespot("search", "stripes", "--paths", cwd=tmp_path)
+
+    assert {place.name for place in tmp_path.glob("from-*")} == {"from-file", "from-environment", "from-option"}
+    assert len(found.stdout.splitlines()) == 1
+
+
+def test_a_broken_settings_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "eyespot.toml").write_text("gallery = ")
+
+    asked = run_eyespot("doctor", cwd=tmp_path)
+
+    assert (asked.returncode, "eyespot.toml cannot be read" in asked.stderr) == (2, True)
+
+
+def test_failures_are_listed_with_their_reason_and_exit_code_three(tmp_path: Path) -> None:
+    photos = some_photos(tmp_path / "photos")
+    (photos / "zero.jpg").write_bytes(b"")
+
+    indexed = run_eyespot("index", photos, cwd=tmp_path)
+    again = run_eyespot("index", cwd=tmp_path)
+    table = run_eyespot("failures", cwd=tmp_path)
+    rows = json.loads(run_eyespot("failures", "--json", cwd=tmp_path).stdout)
+
+    assert (indexed.returncode, again.returncode, table.returncode) == (3, 3, 0)
+    assert "eyespot failures" in indexed.stderr
+    assert rows == [{"path": str(photos / "zero.jpg"), "reason": "empty file"}]
+    assert table.stdout == f"{photos / 'zero.jpg'}\tempty file\n"
+
+
+def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
+    photos = some_photos(tmp_path / "photos")
+
+    told = json.loads(run_eyespot("index", photos, "--dry-run", cwd=tmp_path).stdout)
+
+    assert (told["pictures"], told["unreadable"]) == (4, 0)
+    assert not (tmp_path / ".eyespot").exists()
+
+
+def test_doctor_knows_versions_encoders_and_a_pinned_blas(sample_gallery: Path) -> None:
+    told = json.loads(run_eyespot("doctor", "-g", sample_gallery, "--json", OPENBLAS_CORETYPE="Haswell").stdout)
+
+    assert {"eyespot", "python", "numpy", "onnxruntime", "torch"} <= told["versions"].keys()
+    assert {"starter", "open_clip", "hf", "onnx"} <= told["encoders"].keys()
+    assert "OPENBLAS_CORETYPE=Haswell" in told["warnings"][0]
+    assert [(space["encoder"], space["rows"], space["status"]) for space in told["spaces"]] == [("starter", 208, "agrees")]
+
+
+def test_doctor_finds_vectors_that_no_longer_fit_their_encoder(tmp_path: Path) -> None:
+    run_eyespot("index", some_photos(tmp_path / "photos"), cwd=tmp_path)
+    (note,) = (tmp_path / ".eyespot" / "shards" / "00000").glob("starter-*.toml")
+    lines = note.read_text().splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("fingerprints"))
+    moved = [[value + 0.2 for value in row] for row in json.loads(lines[at].partition("=")[2])]
+    note.write_text("\n".join([*lines[:at], f"fingerprints = {moved}", *lines[at + 1 :]]))
+
+    checked = run_eyespot("doctor", cwd=tmp_path)
+
+    assert checked.returncode == 4
+    assert "differs" in checked.stdout
+
+
+def test_the_demo_writes_pictures_to_look_at_and_prints_five_searches(tmp_path: Path) -> None:
+    shown = run_eyespot("demo", "--json", cwd=tmp_path)
+
+    searches = json.loads(shown.stdout)
+    assert len(searches) == 5 and all(len(one["items"]) >= 5 for one in searches)
+    assert (tmp_path / "demo.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "demo.html").read_text()
+    assert page.count("data:image/jpeg") >= 25 and "CC0" in page
+    assert not list(tmp_path.glob(".eyespot*"))
+
+
+def test_a_reader_that_goes_away_is_no_error(sample_gallery: Path) -> None:
+    line = f"{sys.executable} -m eyespot.cli search windmill -k 200 -g {sample_gallery} | head -n 1"
+
+    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+
+    assert (len(ran.stdout.splitlines()), ran.stderr) == (1, "")
+
+
+def test_interrupted_means_130_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "eyespot.cli", "index", str(sample.photos()), "-g", str(tmp_path / "gallery")]
+    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "gallery" / "shards" / "00001").exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, complaints = process.communicate(timeout=60)
+    rest = run_eyespot("index", "-g", tmp_path / "gallery", "--json")
+
+    assert process.returncode == 130
+    assert "Traceback" not in complaints
+    told = json.loads(rest.stdout)
+    assert told["pictures"] == 208 and 0 < told["embedded"] < 208
+
+
+def test_a_newer_gallery_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "gallery.toml").write_text("format = 99\n")
+
+    asked = run_eyespot("search", "a lion", "-g", tmp_path)
+
+    assert (asked.returncode, "upgrade eyespot" in asked.stderr) == (1, True)
+
+
+def test_a_hub_that_cannot_be_reached_points_to_starter(tmp_path: Path, child_env: dict[str, str]) -> None:
+    photos, stub = some_photos(tmp_path / "photos"), child_env["PYTHONPATH"]
+
+    asked = run_eyespot("index", photos, "-e", "hf:openai/clip-vit-base-patch32", cwd=tmp_path, PYTHONPATH=stub)
+
+    assert asked.returncode == 1
+    assert "starter" in asked.stderr and len(asked.stderr.splitlines()) == 1

@@ -1,0 +1,61 @@
+"""The pages under docs/ and the README say what is so: their commands run as they stand, and their links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def tools(tmp_path: Path) -> dict[str, str]:
+    """An environment in which `eyespot` and `python` are those of this test run."""
+    (tmp_path / "bin").mkdir()
+    for name, words in {"eyespot": "-m eyespot.cli", "python": ""}.items():
+        script = tmp_path / "bin" / name
+        script.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words} "$@"\n')
+        script.chmod(0o755)
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("EYESPOT_")}
+    return clean | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+
+
+def test_the_page_on_search_runs_as_it_stands(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "search.md"
+    script = "set -e\n" + "\n".join(blocks(page, "sh"))
+    env = tools(tmp_path)
+
+    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert shell.returncode == 0, shell.stderr
+    (code,) = blocks(page, "python")
+    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    assert "indmill" in python.stdout.splitlines()[0], python.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
+    inside = [link for link in links if not re.match(r"[a-z]+:", link)]
+
+    assert [link for link in inside if not (page.parent / link).exists()] == []
+
+
+def test_every_room_and_verb_is_described() -> None:
+    told = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    verbs = [path.stem for path in (ROOT / "eyespot" / "cli").glob("[a-z]*.py")]
+    shown = [verb for verb in verbs if verb not in ("settings", "telling", "transfer")]
+
+    assert [verb for verb in [*shown, "import", "export"] if f"eyespot {verb}" not in told] == []
+    rooms = [path.name for path in (ROOT / "eyespot").iterdir() if path.is_dir() and not path.name.startswith("_")]
+    assert [room for room in rooms if f"`{room}/`" not in (ROOT / "README.md").read_text(encoding="utf-8")] == []
