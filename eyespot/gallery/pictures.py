@@ -1,0 +1,375 @@
+"""From the bytes of a file to an upright RGB picture and its facts, or to one short reason why not.
+
+The bytes come from anywhere: phones, scanners, the web, someone who means harm. A picture that cannot be read in full
+is no picture here: half a photo would be indexed as something it is not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import logging
+import os
+import re
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from io import BytesIO
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import ExifTags, Image, ImageFile
+
+from eyespot.types import EyespotError, UsageError
+
+# Pillow warns about every odd tag of every odd file. Its warnings are silenced for its own modules only and behind
+# every filter the user has set; `warnings.catch_warnings` around a call would not be safe with many reading threads.
+warnings.filterwarnings("ignore", module=r"PIL\.", append=True)
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # or Python prints its errors where nobody set up logging
+
+
+class BadPicture(EyespotError):
+    """These bytes give no picture; `reason` says why in a few words, without a path."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class PictureFacts:
+    """What a file says about its picture; sizes in pixels of the upright picture at full scale."""
+
+    width: int
+    height: int
+    taken: datetime | None  # the camera's local time; EXIF seldom knows the zone, so none is given
+    latitude: float | None  # degrees, north positive
+    longitude: float | None  # degrees, east positive; there only together with the latitude
+    camera: str | None
+    format: str  # Pillow's name: "JPEG", "PNG", ...
+
+
+class Opened(NamedTuple):
+    """An upright RGB picture, free of its file and of metadata, and its facts."""
+
+    image: Image.Image
+    facts: PictureFacts
+
+
+def id_of(data: bytes) -> str:
+    """The id of a picture: 32 hex digits (128 bits of SHA-256) of the file's bytes, whatever its name."""
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
+def open_picture(data: bytes, min_side: int | None = None) -> Opened:
+    """The first picture of a file, upright, in RGB, over white where it is transparent; colour profiles are ignored.
+
+    With `min_side` a JPEG, and any picture above 25 megapixels, may come at a reduced scale while its shorter side
+    keeps at least that many pixels; the facts give the full size. Pictures above 25 megapixels are decoded one at a
+    time, so many threads may read at once; what they then hold is bounded only with a `min_side`.
+
+    Raises BadPicture for everything that is not a whole picture of at most 150 megapixels (EYESPOT_MAX_PIXELS), and
+    UsageError if that variable is not a number.
+    """
+    try:
+        return _opened(data, min_side)
+    except EyespotError:
+        raise
+    except Exception as error:  # Pillow's plugins raise a dozen kinds for damaged files, most of them undocumented
+        raise BadPicture(_reason(error)) from error
+
+
+def thumbnail(data: bytes, side: int) -> bytes:
+    """A JPEG at most `side` pixels wide and high, upright, without EXIF, comment or colour profile."""
+    image = open_picture(data, min_side=side).image
+    image.thumbnail((side, side), Image.Resampling.LANCZOS)
+    jpeg = BytesIO()
+    image.save(jpeg, "JPEG", quality=85)
+    return jpeg.getvalue()
+
+
+def _opened(data: bytes, min_side: int | None) -> Opened:
+    image = _recognised(data)
+    size = _checked_size(image)
+    _draft(image, min_side)
+    with _turn(image, size):
+        image.load()
+        exif = _Exif.of(image)
+        upright = _upright(_smaller(_rgb(image), min_side), exif)
+    return Opened(upright, exif.facts(size, str(image.format)))
+
+
+# -- which formats ------------------------------------------------------------------------------------------
+
+_Reader: TypeAlias = Callable[..., ImageFile.ImageFile]
+
+_PLUGINS = {  # all that may be tried; never EPS, PSD, ...; MPO comes through JPEG
+    "JPEG": "PIL.JpegImagePlugin",
+    "PNG": "PIL.PngImagePlugin",
+    "WEBP": "PIL.WebPImagePlugin",
+    "GIF": "PIL.GifImagePlugin",
+    "BMP": "PIL.BmpImagePlugin",
+    "TIFF": "PIL.TiffImagePlugin",
+    "AVIF": "PIL.AvifImagePlugin",
+}
+_HEIF_AT_LEAST = (1, 7)  # earlier pillow_heif wheels carry a libheif with known holes
+
+
+def _heif_installed() -> bool:
+    try:
+        major, minor = importlib.metadata.version("pillow_heif").split(".")[:2]
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return False
+    return (int(major), int(minor)) >= _HEIF_AT_LEAST
+
+
+_HEIF = _heif_installed()
+
+_HEIF_SUFFIXES = {".heic", ".heif", ".hif"} if _HEIF else set()
+SUFFIXES: frozenset[str] = frozenset(
+    {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
+    | {".avif", ".avifs"}
+    | _HEIF_SUFFIXES
+)
+"""Endings of file names worth opening, in lower case; what a file is, its bytes decide."""
+
+
+def _recognised(data: bytes) -> ImageFile.ImageFile:
+    if not data:
+        raise BadPicture("empty file")
+    fault: Exception | None = None
+    for reader in _readers(data[:16]):
+        try:
+            return reader(BytesIO(data), "")
+        except Exception as error:  # another reader may know the same first bytes: AVIF and HEIC share theirs
+            fault = fault or error
+    raise fault or _unknown(data)
+
+
+def _unknown(data: bytes) -> BadPicture:
+    if data[4:8] == b"ftyp" and not _HEIF:
+        return BadPicture("HEIC or a video; for HEIC: pip install 'eyespot[heif]'")
+    return BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}{', HEIF' if _HEIF else ''})")
+
+
+def _readers(prefix: bytes) -> Iterator[_Reader]:
+    """The readers that know these first bytes.
+
+    `Image.open` is not used: its limit of pixels is one for the whole process, and it hides the size it refuses.
+    """
+    for reader, knows in _plugins():
+        if knows is not None and knows(prefix) is True:  # a text here says that the reader is not compiled in
+            yield reader
+    if _HEIF and prefix[4:8] == b"ftyp":
+        from pillow_heif import HeifImageFile  # type: ignore[import-untyped,unused-ignore]  # 0.1 s, so only on need
+
+        yield HeifImageFile
+
+
+@cache
+def _plugins() -> list[tuple[_Reader, Callable[[bytes], bool | str] | None]]:
+    for module in _PLUGINS.values():
+        importlib.import_module(module)
+    return [Image.OPEN[name] for name in _PLUGINS]
+
+
+# -- how large ----------------------------------------------------------------------------------------------
+
+_MEGAPIXEL = 1_000_000
+_LARGE = 25 * _MEGAPIXEL
+_one_large_at_a_time = threading.Lock()
+
+
+def _checked_size(image: ImageFile.ImageFile) -> tuple[int, int]:
+    """The size the header promises, before anything is decoded."""
+    width, height = image.size
+    if max(width * height, _tile(image)) > _pixel_limit():
+        raise BadPicture(f"{width} x {height} pixels, over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels")
+    return width, height
+
+
+def _tile(image: ImageFile.ImageFile) -> int:
+    """Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones."""
+    tags = getattr(image, "tag_v2", {})
+    return int(tags.get(ExifTags.Base.TileWidth, 0)) * int(tags.get(ExifTags.Base.TileLength, 0))
+
+
+def _pixel_limit() -> int:
+    text = os.environ.get("EYESPOT_MAX_PIXELS", str(150 * _MEGAPIXEL))
+    if not re.fullmatch("[0-9]{1,18}", text) or int(text) == 0:
+        raise UsageError(f"EYESPOT_MAX_PIXELS is a whole number of pixels such as 150000000, not {text!r}")
+    return int(text)
+
+
+def _draft(image: ImageFile.ImageFile, min_side: int | None) -> None:
+    """A JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it; other formats ignore this."""
+    if min_side is not None and image.format in ("JPEG", "MPO"):
+        image.draft("RGB", (max(1, min_side), max(1, min_side)))
+
+
+def _turn(image: ImageFile.ImageFile, full_size: tuple[int, int]) -> AbstractContextManager[object]:
+    # a progressive JPEG holds the coefficients of its full size, however small it is decoded
+    width, height = full_size if image.info.get("progressive") else image.size
+    return _one_large_at_a_time if width * height > _LARGE else nullcontext()
+
+
+def _smaller(image: Image.Image, min_side: int | None) -> Image.Image:
+    """What is still large after decoding is averaged down here, while its thread has its turn."""
+    if min_side is None or image.width * image.height <= _LARGE:
+        return image
+    return image.reduce(max(1, min(image.size) // max(1, min_side)))
+
+
+# -- which colours ------------------------------------------------------------------------------------------
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode.startswith("I;16"):
+        return _from_16_bits(image).convert("RGB")
+    if image.mode in ("I", "F"):
+        return _stretched(image).convert("RGB")
+    return _over_white(image) if image.has_transparency_data else image.convert("RGB")
+
+
+def _from_16_bits(image: Image.Image) -> Image.Image:
+    """Pillow would cut off every value above 255; this keeps the high byte, as it does for 16-bit colour."""
+    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+
+
+def _stretched(image: Image.Image) -> Image.Image:
+    """32-bit pictures have no agreed white: their darkest value becomes black, their brightest white, NaN black."""
+    rows = np.asarray(image)  # (height, width)
+    grey = np.zeros(rows.shape, np.uint8)  # (height, width)
+    ends = [(known.min(), known.max()) for known in map(_finite, rows) if known.size]
+    darkest, brightest = (float(min(e[0] for e in ends)), float(max(e[1] for e in ends))) if ends else (0.0, 0.0)
+    if brightest > darkest:
+        for row, out in zip(rows, grey, strict=True):  # a row at a time: the picture may fill a gigabyte
+            out[np.isfinite(row)] = ((_finite(row) - darkest) * (255.0 / (brightest - darkest))).round()
+    return Image.fromarray(grey)
+
+
+def _finite(row: NDArray[Any]) -> NDArray[np.float64]:
+    known: NDArray[np.float64] = row[np.isfinite(row)].astype(np.float64)
+    return known
+
+
+def _over_white(image: Image.Image) -> Image.Image:
+    layer = image.convert("RGBA")
+    white = Image.new("RGB", layer.size, "white")
+    white.paste(layer, mask=layer.getchannel("A"))
+    return white
+
+
+# -- which facts --------------------------------------------------------------------------------------------
+
+_TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is upright
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+_SIDEWAYS = (5, 6, 7, 8)
+
+
+@dataclass(frozen=True)
+class _Exif:
+    """The tags of a picture that was loaded; a damaged EXIF block costs the facts in it, never the picture."""
+
+    main: dict[int, Any]
+    photo: dict[int, Any]
+    position: dict[int, Any]
+
+    @classmethod
+    def of(cls, image: Image.Image) -> _Exif:
+        return cls(
+            _tags(lambda: image.getexif()),
+            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.Exif)),
+            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.GPSInfo)),
+        )
+
+    @property
+    def orientation(self) -> int:
+        """1 to 8, of the pixels as Pillow gives them: its TIFF, AVIF and HEIF readers turn the picture themselves."""
+        value = self.main.get(ExifTags.Base.Orientation)
+        return value if isinstance(value, int) and value in _TURNS else 1
+
+    def facts(self, size: tuple[int, int], format: str) -> PictureFacts:
+        width, height = size[::-1] if self.orientation in _SIDEWAYS else size
+        latitude, longitude = _position(self.position)
+        return PictureFacts(width, height, self._taken(), latitude, longitude, self._camera(), format)
+
+    def _taken(self) -> datetime | None:
+        return _time(self.photo.get(ExifTags.Base.DateTimeOriginal)) or _time(self.main.get(ExifTags.Base.DateTime))
+
+    def _camera(self) -> str | None:
+        make, model = _clean(self.main.get(ExifTags.Base.Make)), _clean(self.main.get(ExifTags.Base.Model))
+        named = bool(make) and model.lower().startswith(make.lower().split()[0])  # "NIKON CORPORATION", "NIKON D90"
+        return (model if named else f"{make} {model}".strip()) or None
+
+
+def _tags(read: Callable[[], Any]) -> dict[int, Any]:
+    with suppress(Exception):
+        return dict(read())
+    return {}
+
+
+def _upright(image: Image.Image, exif: _Exif) -> Image.Image:
+    turn = _TURNS.get(exif.orientation)
+    upright = image if turn is None else image.transpose(turn)
+    upright.info = {}  # or whoever saves it would hand on the EXIF, the comment and the colour profile
+    return upright
+
+
+def _clean(text: Any) -> str:
+    if isinstance(text, bytes):
+        text = text.decode("ascii", "replace")
+    return " ".join(re.sub(r"[^ -~\u00a0-\U0010ffff]", " ", text).split())[:100] if isinstance(text, str) else ""
+
+
+def _time(text: Any) -> datetime | None:
+    """EXIF writes 2021:05:31 18:02:11; some programs use dashes, append fractions or a zone, or leave it blank."""
+    found = re.match(r"([0-9]{4})[:/-]([0-9]{2})[:/-]([0-9]{2})[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})", _clean(text))
+    with suppress(ValueError):
+        return datetime(*map(int, found.groups())) if found else None  # type: ignore[arg-type]
+    return None
+
+
+def _position(tags: dict[int, Any]) -> tuple[float, float] | tuple[None, None]:
+    latitude = _degrees(tags.get(ExifTags.GPS.GPSLatitude), tags.get(ExifTags.GPS.GPSLatitudeRef), "NS")
+    longitude = _degrees(tags.get(ExifTags.GPS.GPSLongitude), tags.get(ExifTags.GPS.GPSLongitudeRef), "EW")
+    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
+        return None, None
+    return latitude, longitude
+
+
+def _degrees(parts: Any, reference: Any, signs: str) -> float | None:
+    """Degrees, minutes, seconds to degrees; None without a hemisphere, which would be wrong for half the world."""
+    sign = {signs[0]: 1.0, signs[1]: -1.0}.get(_clean(reference)[:1].upper())
+    if sign is None or not isinstance(parts, tuple):
+        return None
+    with suppress(TypeError, ValueError, ArithmeticError):
+        value = sum(float(part) / 60**power for power, part in enumerate(parts))
+        return sign * value if value >= 0 else None  # neither NaN, from a zero denominator, nor a second sign
+    return None
+
+
+# -- what went wrong ----------------------------------------------------------------------------------------
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "too large for the memory at hand"
+    if isinstance(error, Image.DecompressionBombError):
+        return f"over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels"
+    if "not identified by this driver" in str(error):
+        return "damaged: its header gives no size or no colours"
+    said = " ".join(re.sub("<[^>]*>", "", str(error)).split())[:120] or type(error).__name__
+    return f"{'truncated' if 'truncat' in said.lower() else 'damaged'}: {said}"

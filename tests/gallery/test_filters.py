@@ -1,0 +1,459 @@
+"""Filters: what they find, and that nothing but a filter gets through."""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.gallery.filters import Condition, after, all_of, before, checked, columns_of, label, mask, near
+from eyespot.types import EyespotError, UsageError
+
+ROWS: list[dict[str, Any]] = [
+    {
+        "path": "chile/heron1.jpg",
+        "width": 4000,
+        "taken": datetime(2020, 1, 1),
+        "place": (-33.45, -70.67),
+        "label": "Heron",
+    },
+    {"path": "chile/o'gull.jpg", "width": 3000, "taken": datetime(2020, 12, 31, 23, 59, 59), "place": (-33.0, -71.6)},
+    {
+        "path": "fiji/reef 100%.png",
+        "width": 0,
+        "taken": datetime(2021, 5, 31, 18, 2),
+        "place": (-17.0, 179.9),
+        "label": "reef",
+    },
+    {"path": "fiji/reef_2.png", "width": 800, "taken": None, "place": (-17.0, -179.9), "label": "REEF"},
+    {"path": "alps/ibex.jpg", "width": 4000, "taken": datetime(2022, 7, 1), "place": (None, None), "label": None},
+    {"path": "pole.jpg", "width": 1, "taken": datetime(2022, 7, 2), "place": (90.0, 12.0), "label": "42"},
+]
+
+
+def table(rows: list[dict[str, Any]], **labels: list[Any]) -> pa.Table:
+    """Rows as the gallery writes them; `labels` are more columns."""
+    columns: dict[str, Any] = {
+        "id": pa.array([f"{number:032x}" for number in range(len(rows))]),
+        "live": pa.array([True] * len(rows)),
+        "roots": pa.array([[0]] * len(rows), pa.list_(pa.int32())),
+        "paths": pa.array([[row["path"], "copy.jpg"] for row in rows], pa.list_(pa.string())),
+        "size": pa.array([1000] * len(rows), pa.int64()),
+        "width": pa.array([row["width"] for row in rows], pa.int32()),
+        "taken": pa.array([row["taken"] for row in rows], pa.timestamp("us")),
+        "latitude": pa.array([row["place"][0] for row in rows], pa.float64()),
+        "longitude": pa.array([row["place"][1] for row in rows], pa.float64()),
+    }
+    if any("label" in row for row in rows):
+        columns["label"] = pa.array([row.get("label") for row in rows], pa.string())
+    return pa.table(columns | labels)
+
+
+def written(file: Path, contents: pa.Table) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(contents, file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Three shards in a folder with an awkward name; the last has no label column of its own kind."""
+    folder = tmp_path_factory.mktemp("gallery") / "it's [1] *?"
+    count = pa.array([1, 2], pa.int64())
+    return [
+        written(folder / "00000" / "items.parquet", table(ROWS[:3])),
+        written(folder / "00001" / "items.parquet", table(ROWS[3:4])),
+        written(folder / "00002" / "items.parquet", table(ROWS[4:], count=count, ratio=pa.array([0.5, 2.0]))),
+    ]
+
+
+def rows_of(files: list[Path], condition: Condition) -> list[int]:
+    return np.flatnonzero(mask(files, condition)).tolist()
+
+
+def found(files: list[Path], expression: str) -> list[int]:
+    return rows_of(files, checked(expression, list(columns_of(files))))
+
+
+# -- what they find -----------------------------------------------------------------------------------------
+
+GOOD = {
+    "true": [0, 1, 2, 3, 4, 5],
+    "false": [],
+    "NULL": [],
+    "label = 'Heron'": [0],
+    "LABEL = 'Heron' -- a comment": [0],
+    "label = 'heron' /* another */": [],
+    "lower(label) = 'reef'": [2, 3],
+    "label != 'Heron'": [2, 3, 5],
+    "NOT label = 'Heron'": [2, 3, 5],
+    "label IS NULL": [1, 4],
+    "label IS NOT NULL AND width > 0": [0, 3, 5],
+    "label IN ('Heron', '42')": [0, 5],
+    "label NOT IN ('Heron', '42')": [2, 3],
+    "label IS DISTINCT FROM 'Heron'": [1, 2, 3, 4, 5],
+    "label IS NOT DISTINCT FROM NULL": [1, 4],
+    "coalesce(label, 'none') = 'none'": [1, 4],
+    "path LIKE 'chile/%'": [0, 1],
+    "path NOT LIKE 'chile/%'": [2, 3, 4, 5],
+    "path LIKE '%_2%'": [3],
+    "path LIKE '%100!%%' ESCAPE '!'": [2],
+    "path ILIKE '%HERON%'": [0],
+    "path = 'chile/o''gull.jpg'": [1],
+    "contains(path, '''')": [1],
+    "starts_with(path, 'fiji') OR ends_with(path, 'ibex.jpg')": [2, 3, 4],
+    "regexp_matches(path, '[0-9]\\.(jpg|png)$')": [0, 3],
+    "path ~ 'alps/.*'": [4],
+    "path SIMILAR TO '.*\\.png'": [2, 3],
+    "path LIKE '%copy%'": [],
+    "substring(path, 1, 4) = 'fiji'": [2, 3],
+    "length(trim(label)) = 2": [5],
+    "width BETWEEN 1 AND 3000": [1, 3, 5],
+    "width NOT BETWEEN 1 AND 3000": [0, 2, 4],
+    "width * 2 + 1 >= 8001 AND width % 2 = 0": [0, 4],
+    "size / width = 1000": [5],
+    "size % width = 0": [5],
+    "-width < -3999": [0, 4],
+    "abs(latitude) < 20": [2, 3],
+    "latitude < 0 AND longitude > 0": [2],
+    "width > 1e3": [0, 1, 4],
+    "width = 4_000": [0, 4],
+    "greatest(width, 3500) = 3500": [1, 2, 3, 5],
+    "year(taken) = 2020": [0, 1],
+    "date_part('month', taken) IN (5, 7)": [2, 4, 5],
+    "extract(year FROM taken) = 2021": [2],
+    "month(taken) = 12 OR dayname(taken) = 'Friday'": [1, 4],
+    "taken >= '2021-05-31'": [2, 4, 5],
+    "taken >= TIMESTAMP '2022-07-02 00:00:00'": [5],
+    "taken::DATE = DATE '2020-12-31'": [1],
+    "CAST(width AS VARCHAR) = '800'": [3],
+    "TRY_CAST(label AS INTEGER) = 42": [5],
+    "(width > 1) IS TRUE": [0, 1, 3, 4],
+    "count = 2": [5],
+    "ratio = 0.5 OR count IS NULL AND ratio IS NULL AND width = 0": [2, 4],
+    '"label" = \'Heron\' AND "width" = 4000': [0],
+    "((((label = 'Heron'))))": [0],
+    "label = 'Heron\u200b' OR label = E'\\x48eron'": [0],
+}
+
+
+@pytest.mark.parametrize("expression", GOOD)
+def test_a_filter_finds(shards: list[Path], expression: str) -> None:
+    assert found(shards, expression) == GOOD[expression]
+
+
+def test_the_mask_has_a_flag_for_every_row(shards: list[Path]) -> None:
+    flags = mask(shards, checked("label = 'Heron'", ["label"]))
+    assert (flags.dtype, flags.shape) == (np.bool_, (6,))
+
+
+def test_no_files_no_rows() -> None:
+    assert (mask([], all_of()).shape, columns_of([])) == ((0,), {})
+
+
+def test_rows_come_in_the_order_of_the_files(shards: list[Path]) -> None:
+    assert rows_of(shards[::-1], label("label", "Heron")) == [3]
+    assert rows_of([shards[2], shards[0], shards[2]], label("label", "42")) == [1, 6]
+
+
+def test_many_shards_keep_their_order_in_many_threads(tmp_path: Path) -> None:
+    """Large enough for several row groups and for all threads to work at once."""
+    values = np.random.default_rng(0).integers(0, 1000, 300_000)
+    files = [tmp_path / f"{number}.parquet" for number in range(8)]
+    for file, part in zip(files, np.array_split(values, 8), strict=True):
+        pq.write_table(pa.table({"id": part.astype(str), "value": part}), file, row_group_size=5000)
+    assert np.array_equal(
+        mask(files, checked("value % 7 = 3 AND id LIKE '%1%'", ["id", "value"])), seven_and_one(values)
+    )
+
+
+def seven_and_one(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return (values % 7 == 3) & np.char.count(values.astype(str), "1").astype(bool)
+
+
+def test_columns_and_their_types(shards: list[Path]) -> None:
+    kinds = columns_of(shards)
+    assert list(kinds)[:2] == ["path", "id"]
+    assert (kinds["taken"], kinds["width"], kinds["count"], kinds["label"]) == (
+        "TIMESTAMP",
+        "INTEGER",
+        "BIGINT",
+        "VARCHAR",
+    )
+    assert not {"live", "roots", "paths"} & set(kinds)
+
+
+# -- plain forms --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        (after("2021"), [2, 4, 5]),
+        (after("2022-07"), [4, 5]),
+        (after("2022-07-02"), [5]),
+        (after("2021-05-31T18:02"), [2, 4, 5]),
+        (after("2021-05-31 18:02:01"), [4, 5]),
+        (before("2021"), [0, 1]),
+        (before("2020"), []),
+        (all_of(after("2020"), before("2021")), [0, 1]),
+        (all_of(), [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_dates(shards: list[Path], condition: Condition, rows: list[int]) -> None:
+    assert rows_of(shards, condition) == rows
+
+
+@pytest.mark.parametrize(
+    "date", ["", "21", "2021-13", "2021-02-30", "yesterday", "2021-05-31T18:02+02:00", "0000", "٢٠٢١", "2021'"]
+)
+def test_what_is_no_date(date: str) -> None:
+    with pytest.raises(UsageError, match="is no date; write 2021"):
+        after(date)
+
+
+@pytest.mark.parametrize(
+    ("place", "rows"),
+    [
+        ((-33.45, -70.67, 1), [0]),
+        ((-33.45, -70.67, 110), [0, 1]),
+        ((-17.0, 180.0, 11), [2, 3]),  # on both sides of the 180th meridian
+        ((-17.0, -180.0, 11), [2, 3]),
+        ((-17.0, 179.9, 21), [2]),
+        ((-17.0, 179.9, 22), [2, 3]),
+        ((90.0, -168.0, 1), [5]),  # at the pole every longitude is one place
+        ((0, 0, 20016), [0, 1, 2, 3, 5]),
+        ((-33.45, -70.67, 0), [0]),
+    ],
+)
+def test_places(shards: list[Path], place: tuple[float, float, float], rows: list[int]) -> None:
+    assert rows_of(shards, near(*place)) == rows
+
+
+def test_a_place_against_the_formula_of_vectors(tmp_path: Path) -> None:
+    """The angle between unit vectors is another way to the same distance."""
+    rng = np.random.default_rng(1)
+    latitude, longitude = rng.uniform(-90, 90, 500), rng.uniform(-180, 180, 500)
+    file = written(tmp_path / "items.parquet", pa.table({"latitude": latitude, "longitude": longitude}))
+    angle = np.arccos(np.clip(unit(latitude, longitude) @ unit(np.array([47.0]), np.array([8.0])).T, -1, 1))[:, 0]
+    assert np.array_equal(mask([file], near(47, 8, 5000)), angle * 6371.0088 <= 5000)
+
+
+def unit(latitude: np.ndarray[Any, Any], longitude: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    a, b = np.radians(latitude), np.radians(longitude)
+    return np.stack([np.cos(a) * np.cos(b), np.cos(a) * np.sin(b), np.sin(a)], axis=1)
+
+
+def test_the_other_side_of_the_earth(tmp_path: Path) -> None:
+    """Rounding takes the haversine of these two antipodes a little above 1."""
+    file = written(tmp_path / "items.parquet", pa.table({"latitude": [1.83], "longitude": [33.3]}))
+    assert mask([file], near(-1.83, -146.7, 20_016)).tolist() == [True]
+    assert mask([file], near(-1.83, -146.7, 20_015)).tolist() == [False]
+
+
+def test_infinite_and_missing_places_are_nowhere(tmp_path: Path) -> None:
+    wrong = [math.inf, -math.inf, math.nan, 1000.0, None]
+    columns = {"latitude": wrong + [0.0] * 5, "longitude": [0.0] * 5 + wrong}
+    file = written(tmp_path / "items.parquet", pa.table(columns))
+    assert not mask([file], near(0, 0, 30_000)).any()
+
+
+@pytest.mark.parametrize(
+    "place", [(91, 0, 1), (0, 181, 1), (0, 0, -1), (math.nan, 0, 1), (0, 0, math.inf), (0, 0, math.nan)]
+)
+def test_what_is_no_place(place: tuple[float, float, float]) -> None:
+    with pytest.raises(UsageError, match="LATITUDE,LONGITUDE,KM"):
+        near(*place)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "rows"),
+    [
+        ("label", "REEF", [2, 3]),
+        ("Label", "heron", [0]),
+        ("label", "42", [5]),
+        ("label", "42.0", []),  # a text is a text
+        ("label", "' OR true --", []),
+        ("count", "2", [5]),
+        ("count", "2.0", [5]),
+        ("count", "+2", [5]),
+        ("count", "two", []),
+        ("ratio", "0.50", [4]),
+        ("ratio", "5e-1", [4]),
+        ("ratio", "1", []),
+        ("width", "4000", [0, 4]),
+        ("taken", "2022-07-01 00:00:00", [4]),
+        ("path", "chile/o'gull.jpg", [1]),
+    ],
+)
+def test_labels(shards: list[Path], column: str, value: str, rows: list[int]) -> None:
+    assert rows_of(shards, label(column, value)) == rows
+
+
+def test_whole_numbers_beyond_double_precision_are_told_apart(tmp_path: Path) -> None:
+    file = written(tmp_path / "items.parquet", pa.table({"taxon": pa.array([2**53, 2**53 + 1], pa.int64())}))
+    assert rows_of([file], label("taxon", str(2**53 + 1))) == [1]
+
+
+ODD_NAMES = [
+    "order",
+    "group",
+    "SELECT",
+    "my label",
+    'a "quoted" one',
+    "it's",
+    "🦆",
+    "Größe",
+    "a.b",
+    "hit",
+    "42",
+    "%s",
+    "{0}",
+]
+
+
+@pytest.mark.parametrize(
+    "name", [*ODD_NAMES, "filename", "file_row_number", "file_index", "items", "_row", "current_user"]
+)
+def test_columns_with_odd_names(tmp_path: Path, name: str) -> None:
+    file = written(tmp_path / "items.parquet", table(ROWS[:2], **{name: ["gull", "heron"]}))
+    quoted = '"' + name.replace('"', '""') + '"'
+    assert found([file], f"{quoted} = 'heron'") == [1]
+    assert rows_of([file], label(name, "Heron")) == [1]
+
+
+def test_a_label_called_path_gives_way_to_the_path(tmp_path: Path) -> None:
+    file = written(tmp_path / "items.parquet", table(ROWS[:2], Path=["a", "b"]))
+    assert found([file], "path = 'chile/heron1.jpg'") == [0]
+    assert "Path" not in columns_of([file])
+
+
+def test_an_unknown_label_names_the_columns(shards: list[Path]) -> None:
+    with pytest.raises(UsageError, match="no column 'labl'; did you mean 'label'\\? there are: path, id, "):
+        mask(shards, label("labl", "heron"))
+
+
+@pytest.mark.parametrize("hidden", ["live", "roots", "paths"])
+def test_the_gallerys_own_columns_are_hidden(shards: list[Path], hidden: str) -> None:
+    with pytest.raises(UsageError, match="no column"):
+        mask(shards, label(hidden, "true"))
+
+
+# -- the law ------------------------------------------------------------------------------------------------
+
+SIGNS: dict[str, Callable[[Any, Any], bool]] = {
+    "=": operator.eq,
+    "<>": operator.ne,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
+numbers = st.one_of(st.none(), st.integers(-5, 5))
+texts = st.one_of(st.none(), st.text("ab'\\\"é%_-;\n", max_size=3))
+comparisons = st.one_of(
+    st.tuples(st.just("number"), st.sampled_from(sorted(SIGNS)), st.integers(-5, 5)),
+    st.tuples(st.just("text"), st.sampled_from(["=", "<>"]), st.text("ab'\\\"é%_-;\n", max_size=3)),
+)
+trees: st.SearchStrategy[Any] = st.recursive(
+    comparisons,
+    lambda inner: st.one_of(st.tuples(st.just("NOT"), inner), st.tuples(st.sampled_from(["AND", "OR"]), inner, inner)),
+    max_leaves=6,
+)
+
+
+def spoken(tree: Any) -> str:
+    """The tree as a user would type it."""
+    if tree[0] == "NOT":
+        return f"NOT ({spoken(tree[1])})"
+    if tree[0] in ("AND", "OR"):
+        return f"({spoken(tree[1])}) {tree[0]} ({spoken(tree[2])})"
+    value = str(tree[2]) if tree[0] == "number" else "'" + tree[2].replace("'", "''") + "'"
+    return f"{tree[0]} {tree[1]} {value}"
+
+
+def true_of(tree: Any, row: dict[str, Any]) -> bool | None:
+    """SQL's logic of three values: None is not known."""
+    if tree[0] == "NOT":
+        inner = true_of(tree[1], row)
+        return None if inner is None else not inner
+    if tree[0] in ("AND", "OR"):
+        both = {true_of(tree[1], row), true_of(tree[2], row)}
+        decisive = tree[0] == "OR"
+        return decisive if decisive in both else None if None in both else not decisive
+    value = row[tree[0]]
+    return None if value is None else SIGNS[tree[1]](value, tree[2])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(numbers, texts), min_size=1, max_size=8), trees)
+def test_a_mask_is_what_python_says(tmp_path_factory: pytest.TempPathFactory, rows: list[Any], tree: Any) -> None:
+    numbers, texts = zip(*rows, strict=True)
+    contents = pa.table({"number": pa.array(numbers, pa.int64()), "text": pa.array(texts, pa.string())})
+    file = written(tmp_path_factory.mktemp("law") / "items.parquet", contents)
+    expected = [true_of(tree, {"number": number, "text": text}) is True for number, text in rows]
+    assert mask([file], checked(spoken(tree), ["number", "text"])).tolist() == expected
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=20), st.lists(st.text(max_size=6), min_size=1, max_size=5))
+def test_label_is_equality_of_any_text(
+    tmp_path_factory: pytest.TempPathFactory, wanted: str, others: list[str]
+) -> None:
+    rows = [text.replace("\0", "") for text in (wanted, *others)]
+    file = written(tmp_path_factory.mktemp("law") / "items.parquet", pa.table({"text": rows}))
+    flags = mask([file], label("text", rows[0]))
+    assert flags[0]
+    assert not any(flag for flag, text in zip(flags, rows, strict=True) if len(text) != len(rows[0]) and text.isascii())
+
+
+# -- what goes wrong ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("label > 3", "Cannot compare values of type VARCHAR and type INTEGER"),
+        ("taken > 'yesterday'", "invalid timestamp field format"),
+        ("taken > '2020'", "invalid timestamp field format"),
+        ("width LIKE '4%'", "No function matches"),
+        ("year(label) = 2020", "No function matches"),
+        ("regexp_matches(path, '(')", "missing )"),
+        ("date_part('era of birds', taken) = 1", "not recognized"),
+        ("label", "Could not convert string"),
+        ("path LIKE 'a!' ESCAPE '!'", "must not end with escape character"),
+    ],
+)
+def test_a_filter_that_does_not_fit_the_data(shards: list[Path], expression: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+        found(shards, expression)
+    assert str(caught.value).startswith("the filter does not fit the data: ")
+    assert "\n" not in str(caught.value) and "LINE 1" not in str(caught.value)
+
+
+def test_a_slow_filter_is_stopped(tmp_path: Path) -> None:
+    texts = np.array(["ab" * 40] * 400_000)
+    file = written(tmp_path / "items.parquet", pa.table({"text": [f"{n}{t}" for n, t in enumerate(texts)]}))
+    slow = checked(" OR ".join(f"regexp_matches(text, '(a|b){{{n}}}c')" for n in range(2, 40)), ["text"])
+    with pytest.raises(UsageError, match=r"the filter took longer than 0\.05 seconds; make it simpler"):
+        mask([file], slow, seconds=0.05)
+
+
+def test_a_missing_or_broken_file_is_not_the_filters_fault(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(b"no parquet")
+    for file in (broken, tmp_path / "missing.parquet"):
+        with pytest.raises(EyespotError, match="the gallery's facts cannot be read: ") as caught:
+            mask([file], all_of())
+        assert not isinstance(caught.value, UsageError)

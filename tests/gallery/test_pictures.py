@@ -1,0 +1,501 @@
+"""Pictures of every kind and of none: upright RGB and facts come out, or one reason."""
+
+from __future__ import annotations
+
+import io
+import struct
+import subprocess
+import sys
+import threading
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import ExifTags, Image
+
+from eyespot.gallery import pictures
+from eyespot.gallery.pictures import SUFFIXES, BadPicture, id_of, open_picture, thumbnail
+from eyespot.types import UsageError
+
+pytestmark = pytest.mark.filterwarnings("ignore:::PIL")  # the project's tests make errors of warnings
+
+DATE, DATE_ORIGINAL, MAKE, MODEL, ORIENTATION = 306, 36867, 271, 272, 274
+CORNERS = ((255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 0))  # top left, top right, bottom left, bottom right
+
+
+def quarters(width: int = 64, height: int = 48) -> Image.Image:
+    """Four colours, so that every turn and flip is told from every other."""
+    picture = Image.new("RGB", (width, height), CORNERS[0])
+    w, h = width // 2, height // 2
+    for colour, corner in zip(CORNERS[1:], ((w, 0), (0, h), (w, h)), strict=True):
+        picture.paste(colour, (*corner, width, height) if corner == (w, h) else (*corner, corner[0] + w, corner[1] + h))
+    return picture
+
+
+def encoded(picture: Image.Image, format: str, **options: Any) -> bytes:
+    file = io.BytesIO()
+    picture.save(file, format, **options)
+    return file.getvalue()
+
+
+def png(width: int, height: int, chunks: bytes = b"", pixels: bytes = b"", kind: tuple[int, int] = (8, 0)) -> bytes:
+    """A PNG by hand, so that it may claim what no writer would write; `kind` is bit depth and colour type."""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, *kind, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + chunks + chunk(b"IDAT", zlib.compress(pixels)) + chunk(b"IEND", b"")
+
+
+def chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def corners(picture: Image.Image) -> list[tuple[int, int, int]]:
+    """The colours a little inside the four corners, rounded to pure ones."""
+    x, y = picture.width // 8, picture.height // 8
+    inside = ((x, y), (picture.width - 1 - x, y), (x, picture.height - 1 - y))
+    pixels = np.asarray(picture)
+    return [
+        tuple((pixels[b, a].astype(int) + 128) // 256 * 255)
+        for a, b in (*inside, (picture.width - 1 - x, picture.height - 1 - y))
+    ]
+
+
+def reason(data: bytes) -> str:
+    with pytest.raises(BadPicture) as caught:
+        open_picture(data)
+    return caught.value.reason
+
+
+# -- what can be read ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "MPO"])
+def test_every_format_gives_upright_rgb(format: str) -> None:
+    options = {"save_all": True, "append_images": [quarters()]} if format == "MPO" else {}
+    image, facts = open_picture(encoded(quarters(), format, **options))
+    assert (image.mode, image.size, corners(image)) == ("RGB", (64, 48), list(CORNERS))
+    assert (facts.width, facts.height, facts.format) == (64, 48, format)
+
+
+def test_heic_where_its_reader_is_installed() -> None:
+    heif = pytest.importorskip("pillow_heif", minversion="1.7")
+    file = io.BytesIO()
+    heif.from_pillow(quarters()).save(file)
+    image, facts = open_picture(file.getvalue())
+    assert (corners(image), facts.format, ".heic" in SUFFIXES) == (list(CORNERS), "HEIF", True)
+
+
+@pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "TIFF"])
+def test_the_first_of_many_frames(format: str) -> None:
+    data = encoded(quarters(), format, save_all=True, append_images=[quarters().rotate(180), quarters().rotate(180)])
+    assert corners(open_picture(data).image) == list(CORNERS)
+
+
+def test_cmyk_jpeg_is_not_inverted() -> None:
+    assert corners(open_picture(encoded(quarters().convert("CMYK"), "JPEG", quality=95)).image) == list(CORNERS)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "RGB", "LA", "RGBA"])
+def test_white_stays_white_in_every_mode(mode: str) -> None:
+    image = open_picture(encoded(Image.new("RGB", (8, 8), "white").convert(mode), "PNG")).image
+    assert (image.mode, image.getpixel((3, 3))) == ("RGB", (255, 255, 255))
+
+
+def test_sixteen_bit_grey_is_scaled_not_clipped() -> None:
+    ramp = np.array([[0, 257, 32896, 65535]], np.uint16)
+    for data in (encoded(Image.fromarray(ramp), "PNG"), encoded(Image.fromarray(ramp), "TIFF")):
+        assert np.asarray(open_picture(data).image)[0, :, 0].tolist() == [0, 1, 128, 255]
+
+
+def test_sixteen_bit_colour_is_scaled_not_clipped() -> None:
+    row = b"\0" + struct.pack(">6H", 65535, 32896, 0, 257, 65535, 512)
+    pixels = np.asarray(open_picture(png(2, 1, pixels=row, kind=(16, 2))).image)
+    assert pixels.tolist() == [[[255, 128, 0], [1, 255, 2]]]
+
+
+def test_big_endian_sixteen_bit_tiff() -> None:
+    ramp = Image.frombytes("I;16B", (3, 1), struct.pack(">3H", 0, 32896, 65535))
+    assert np.asarray(open_picture(encoded(ramp, "TIFF")).image)[0, :, 0].tolist() == [0, 128, 255]
+
+
+def test_float_tiff_is_stretched_and_survives_nan() -> None:
+    values = np.array([[-2.0, 0.0, 2.0, np.nan, np.inf]], np.float32)
+    assert np.asarray(open_picture(encoded(Image.fromarray(values), "TIFF")).image)[0, :, 0].tolist() == [
+        0,
+        128,
+        255,
+        0,
+        0,
+    ]
+
+
+def test_integer_tiff_of_one_value_is_black() -> None:
+    assert open_picture(encoded(Image.new("I", (2, 2), 7), "TIFF")).image.getpixel((0, 0)) == (0, 0, 0)
+
+
+def test_half_transparent_red_over_white() -> None:
+    image = open_picture(encoded(Image.new("RGBA", (2, 2), (255, 0, 0, 128)), "PNG")).image
+    assert image.getpixel((0, 0)) == (255, 127, 127)
+
+
+def test_palette_with_a_transparent_colour_over_white() -> None:
+    picture = quarters().convert("P", palette=Image.Palette.ADAPTIVE)
+    red = picture.getpixel((4, 4))
+    image = open_picture(encoded(picture, "PNG", transparency=red)).image
+    assert corners(image) == [(255, 255, 255), *CORNERS[1:]]
+
+
+# -- orientation and scale ----------------------------------------------------------------------------------
+
+STORED_AS = {  # how a camera that writes this orientation has laid the upright picture down
+    1: None,
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_90,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_270,
+}
+
+
+def stored(orientation: int, format: str, **options: Any) -> bytes:
+    turn = STORED_AS[orientation]
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    return encoded(quarters() if turn is None else quarters().transpose(turn), format, exif=exif, **options)
+
+
+@pytest.mark.parametrize("orientation", STORED_AS)
+@pytest.mark.parametrize("format", ["PNG", "WEBP", "TIFF", "AVIF"])
+def test_every_orientation_is_undone_to_the_pixel(format: str, orientation: int) -> None:
+    options = {"WEBP": {"lossless": True}, "AVIF": {"quality": 100, "subsampling": "4:4:4"}}.get(format, {})
+    image, facts = open_picture(stored(orientation, format, **options))
+    assert (image.size, (facts.width, facts.height)) == ((64, 48), (64, 48))
+    assert np.abs(np.asarray(image).astype(int) - np.asarray(quarters())).max() <= (2 if format == "AVIF" else 0)
+
+
+@pytest.mark.parametrize("orientation", STORED_AS)
+def test_every_orientation_of_a_jpeg_and_a_compressed_tiff(orientation: int) -> None:
+    for data in (stored(orientation, "JPEG", quality=95), stored(orientation, "TIFF", compression="tiff_lzw")):
+        image, facts = open_picture(data)
+        assert (image.size, (facts.width, facts.height), corners(image)) == ((64, 48), (64, 48), list(CORNERS))
+
+
+@pytest.mark.parametrize("orientation", [0, 9, 65535])
+def test_an_unknown_orientation_is_upright(orientation: int) -> None:
+    exif = Image.Exif()
+    exif[ORIENTATION] = orientation
+    assert corners(open_picture(encoded(quarters(), "JPEG", exif=exif)).image) == list(CORNERS)
+
+
+@pytest.mark.parametrize(
+    ("min_side", "size"), [(None, (400, 240)), (241, (400, 240)), (120, (200, 120)), (61, (200, 120)), (1, (50, 30))]
+)
+def test_a_jpeg_is_drafted_while_its_shorter_side_suffices(min_side: int | None, size: tuple[int, int]) -> None:
+    image, facts = open_picture(encoded(quarters(400, 240), "JPEG"), min_side)
+    assert (image.size, (facts.width, facts.height)) == (size, (400, 240))
+
+
+def test_a_drafted_sideways_jpeg_keeps_its_full_size_in_the_facts() -> None:
+    exif = Image.Exif()
+    exif[ORIENTATION] = 6
+    image, facts = open_picture(encoded(quarters(400, 240), "JPEG", exif=exif), 100)
+    assert (image.size, (facts.width, facts.height)) == ((120, 200), (240, 400))
+
+
+def test_other_formats_keep_their_scale_unless_large() -> None:
+    small, large = encoded(quarters(), "PNG"), encoded(Image.new("L", (6000, 5000), 200), "PNG")
+    assert open_picture(small, 10).image.size == (64, 48)
+    image, facts = open_picture(large, 1000)
+    assert (image.size, (facts.width, facts.height), image.getpixel((5, 5))) == ((1200, 1000), (6000, 5000), (200,) * 3)
+
+
+def test_many_threads_and_large_pictures() -> None:
+    data = [encoded(Image.new("L", (5200, 5000), grey), "PNG") for grey in (10, 20, 30, 40)]
+    with ThreadPoolExecutor(4) as threads:
+        images = list(threads.map(lambda one: open_picture(one, 500).image, data))
+    assert [image.getpixel((9, 9)) for image in images] == [(grey,) * 3 for grey in (10, 20, 30, 40)]
+
+
+def large_jpeg(**options: Any) -> bytes:
+    return encoded(Image.new("L", (5200, 5000)), "JPEG", **options)
+
+
+def waits_its_turn(data: bytes, min_side: int | None = None) -> bool:
+    """Whether this picture is not decoded while a large one is."""
+    reader = threading.Thread(target=open_picture, args=(data, min_side))
+    with pictures._one_large_at_a_time:
+        reader.start()
+        reader.join(2)
+        waits = reader.is_alive()
+    reader.join()
+    return waits
+
+
+@pytest.mark.parametrize(("options", "min_side"), [({}, None), ({"progressive": True}, 100)])
+def test_large_pictures_wait_their_turn(options: dict[str, Any], min_side: int | None) -> None:
+    assert waits_its_turn(large_jpeg(**options), min_side)
+
+
+def test_small_and_drafted_pictures_need_not_wait() -> None:
+    assert not waits_its_turn(encoded(quarters(), "PNG"))
+    assert not waits_its_turn(large_jpeg(), 100)
+
+
+# -- facts --------------------------------------------------------------------------------------------------
+
+
+def photographed(main: dict[int, Any] | None = None, photo: Any = None, gps: dict[int, Any] | None = None) -> bytes:
+    exif = Image.Exif()
+    exif.update(main or {})
+    exif.get_ifd(ExifTags.IFD.Exif).update(photo or {})
+    exif.get_ifd(ExifTags.IFD.GPSInfo).update(gps or {})
+    return encoded(quarters(), "JPEG", exif=exif)
+
+
+def test_the_facts_of_a_photo() -> None:
+    gps = {1: "S", 2: (33.0, 27.0, 36.0), 3: "W", 4: (70.0, 40.0, 12.0)}
+    main = {MAKE: "NIKON CORPORATION\0", MODEL: " NIKON  D90\0\0", DATE: "2022:01:01 00:00:00"}
+    facts = open_picture(photographed(main, {DATE_ORIGINAL: "2021:05:31 18:02:11"}, gps)).facts
+    assert (facts.taken, facts.camera) == (datetime(2021, 5, 31, 18, 2, 11), "NIKON D90")
+    assert (facts.latitude, facts.longitude) == (pytest.approx(-33.46), pytest.approx(-70.67))
+
+
+def test_a_picture_without_exif_has_no_facts_but_its_size() -> None:
+    facts = open_picture(encoded(quarters(), "PNG")).facts
+    assert (facts.taken, facts.latitude, facts.longitude, facts.camera) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("make", "model", "camera"),
+    [
+        ("Canon", "Canon EOS 5D", "Canon EOS 5D"),
+        ("Apple", "iPhone 12", "Apple iPhone 12"),
+        ("Apple", "", "Apple"),
+        ("", "X100", "X100"),
+        ("\0\0", "  ", None),
+        ("OM\nDigital", "E\x1bM5", "OM Digital E M5"),
+    ],
+)
+def test_the_camera_is_named_once_and_cleanly(make: str, model: str, camera: str | None) -> None:
+    assert open_picture(photographed({MAKE: make, MODEL: model})).facts.camera == camera
+
+
+@pytest.mark.parametrize(
+    "text", ["0000:00:00 00:00:00", "2021:13:31 00:00:00", "    :  :     :  :  ", "yesterday", "\0", "2021:05:31", 7]
+)
+def test_a_malformed_date_is_no_date(text: object) -> None:
+    assert open_picture(photographed(photo={DATE_ORIGINAL: text})).facts.taken is None
+
+
+@pytest.mark.parametrize("text", ["2021:05:31 18:02:11", "2021-05-31T18:02:11+02:00", "2021/05/31 18:02:11.25"])
+def test_dates_as_cameras_and_programs_write_them(text: str) -> None:
+    assert open_picture(photographed({DATE: text}, {DATE_ORIGINAL: "?"})).facts.taken == datetime(
+        2021, 5, 31, 18, 2, 11
+    )
+
+
+BROKEN_POSITIONS: list[dict[int, Any]] = [
+    {2: (33.0, 27.0, 36.0), 4: (70.0, 40.0, 12.0)},  # no hemisphere
+    {1: "N", 2: (91.0, 0.0, 0.0), 3: "E", 4: (10.0, 0.0, 0.0)},
+    {1: "N", 2: (10.0, 0.0, 0.0), 3: "E", 4: (180.0, 0.0, 1.0)},
+    {1: "N", 2: (10.0, 0.0, 0.0)},
+    {1: "Q", 2: (10.0, 0.0, 0.0), 3: "E", 4: (10.0, 0.0, 0.0)},
+    {1: "N", 2: 10.0, 3: "E", 4: 10.0},
+]
+
+
+@pytest.mark.parametrize("gps", BROKEN_POSITIONS, ids=repr)
+def test_a_broken_position_is_no_position(gps: dict[int, Any]) -> None:
+    facts = open_picture(photographed(gps=gps)).facts
+    assert (facts.latitude, facts.longitude) == (None, None)
+
+
+def positioned(latitude: bytes, kind: int = 5, count: int = 3) -> bytes:
+    """A JPEG at 10° E whose latitude field holds these very bytes, which no writer would write."""
+    east = struct.pack(">6I", 10, 1, 0, 1, 0, 1)
+    first = struct.pack(">HHHIII", 1, 0x8825, 4, 1, 26, 0)
+    fields = [(1, 2, 2, b"N\0\0\0"), (2, kind, count, struct.pack(">I", 80)), (3, 2, 2, b"E\0\0\0")]
+    fields.append((4, 5, 3, struct.pack(">I", 80 + len(latitude))))
+    second = struct.pack(">H", 4) + b"".join(struct.pack(">HHI", *field[:3]) + field[3] for field in fields)
+    exif = b"MM\0*" + struct.pack(">I", 8) + first + second + struct.pack(">I", 0)
+    return encoded(quarters(), "JPEG", exif=b"Exif\0\0" + exif + latitude + east)
+
+
+def test_a_position_by_hand_is_read() -> None:
+    facts = open_picture(positioned(struct.pack(">6I", 20, 1, 30, 1, 0, 1))).facts
+    assert (facts.latitude, facts.longitude) == (20.5, 10.0)
+
+
+@pytest.mark.parametrize(
+    "latitude",
+    [
+        {"latitude": struct.pack(">6I", 0, 0, 0, 0, 0, 0)},
+        {"latitude": struct.pack(">6I", 1, 0, 0, 1, 0, 1)},
+        {"latitude": struct.pack(">6I", 20, 1, 30, 1, 7, 0)},
+        {"latitude": struct.pack(">6i", -20, 1, 0, 1, 0, 1), "kind": 10},
+        {"latitude": struct.pack(">3d", float("nan"), 0, 0), "kind": 12},
+        {"latitude": struct.pack(">3d", float("inf"), 0, 0), "kind": 12},
+        {"latitude": b"twenty\0\0", "kind": 2, "count": 8},
+        {"latitude": bytes(8), "kind": 7, "count": 8},
+    ],
+    ids=repr,
+)
+def test_a_latitude_that_is_no_number_is_no_position(latitude: dict[str, Any]) -> None:
+    facts = open_picture(positioned(**latitude)).facts
+    assert (facts.latitude, facts.longitude) == (None, None)
+
+
+def test_a_damaged_exif_block_costs_the_facts_not_the_picture() -> None:
+    data = encoded(quarters(), "JPEG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff garbage")
+    image, facts = open_picture(data)
+    assert (corners(image), facts.taken) == (list(CORNERS), None)
+
+
+# -- what cannot be read ------------------------------------------------------------------------------------
+
+
+def test_no_bytes_at_all() -> None:
+    assert reason(b"") == "empty file"
+
+
+@pytest.mark.parametrize(
+    "data", [b"Dear diary,", b"%!PS-Adobe-3.0 EPSF", b"8BPS\0\1", b"<svg/>", b"\0" * 100, b"P6 1 1 255 abc"]
+)
+def test_what_is_no_picture_of_a_known_kind(data: bytes) -> None:
+    assert reason(data).startswith("not a picture eyespot reads (JPEG, PNG")
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF"])
+def test_a_cut_picture_is_bad(format: str) -> None:
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (48, 64, 3), np.uint8))
+    data = encoded(noise, format)
+    said = reason(data[: len(data) * 2 // 3])
+    assert said and "\n" not in said and "0x" not in said
+
+
+def test_the_reason_of_a_cut_jpeg_says_so() -> None:
+    data = encoded(quarters(), "JPEG")
+    assert reason(data[:-20]).startswith("truncated: ")
+
+
+def test_a_bomb_is_refused_by_its_header() -> None:
+    assert reason(png(30_000, 30_000)) == "30000 x 30000 pixels, over the limit of 150 megapixels"
+
+
+def test_a_small_tiff_with_huge_tiles_is_refused() -> None:
+    tags = [
+        (256, 4, 16),
+        (257, 4, 16),
+        (258, 3, 8),
+        (259, 3, 8),
+        (262, 3, 1),
+        (277, 3, 1),
+        (322, 4, 40_000),
+        (323, 4, 40_000),
+    ]
+    tags += [(324, 4, 8), (325, 4, 4)]
+    entries = b"".join(struct.pack("<HHII", tag, kind, 1, value) for tag, kind, value in tags)
+    assert "over the limit" in reason(b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + b"\0\0\0\0")
+
+
+def test_a_webp_bomb_is_refused() -> None:
+    body = b"WEBPVP8X" + struct.pack("<IB3x", 10, 0) + (16382).to_bytes(3, "little") * 2
+    assert "over the limit of 150 megapixels" in reason(b"RIFF" + struct.pack("<I", len(body)) + body)
+
+
+def test_a_text_bomb_in_a_png_is_refused() -> None:
+    bomb = chunk(b"zTXt", b"Comment\0\0" + zlib.compress(b"\0" * 80_000_000))
+    assert reason(png(1, 1, chunks=bomb, pixels=b"\0\0")).startswith("damaged: Decompressed data too large")
+
+
+def test_a_picture_without_pixels_is_bad() -> None:
+    assert reason(png(0, 5)) == "damaged: its header gives no size or no colours"
+
+
+def test_the_limit_of_pixels_is_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EYESPOT_MAX_PIXELS", "3000")
+    assert reason(encoded(quarters(), "PNG")) == "64 x 48 pixels, over the limit of 0.003 megapixels"
+    monkeypatch.setenv("EYESPOT_MAX_PIXELS", "1000000000")
+    assert reason(png(30_000, 30_000)) != "30000 x 30000 pixels, over the limit of 1000 megapixels"
+
+
+@pytest.mark.parametrize("value", ["", "0", "-1", "lots", "1e6"])
+def test_a_wrong_limit_is_the_users_mistake(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("EYESPOT_MAX_PIXELS", value)
+    with pytest.raises(UsageError, match="EYESPOT_MAX_PIXELS is a whole number of pixels"):
+        open_picture(encoded(quarters(), "PNG"))
+
+
+SEEDS = {format: encoded(quarters(), format) for format in ("JPEG", "PNG", "WEBP", "GIF", "TIFF")} | {
+    "JPEG with EXIF": photographed({MAKE: "M"}, {DATE_ORIGINAL: "2021:05:31 18:02:11"}, {1: "N", 2: (1.0, 2.0, 3.0)})
+}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_damage_never_raises_anything_but_bad_picture(data: st.DataObject) -> None:
+    damaged = bytearray(SEEDS[data.draw(st.sampled_from(sorted(SEEDS)))])
+    for place, value in data.draw(
+        st.lists(st.tuples(st.integers(0, len(damaged) - 1), st.integers(0, 255)), max_size=8)
+    ):
+        damaged[place] = value
+    cut = data.draw(st.integers(0, len(damaged)))
+    try:
+        image, _ = open_picture(bytes(damaged[:cut]), data.draw(st.sampled_from([None, 8])))
+    except BadPicture as bad:
+        assert bad.reason and "\n" not in bad.reason
+    else:
+        assert image.mode == "RGB"
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_never_raise_anything_but_bad_picture(data: bytes) -> None:
+    with pytest.raises(BadPicture):
+        open_picture(data)
+
+
+ODD_FILES = r"""
+import sys
+from eyespot.gallery.pictures import open_picture
+data = sys.stdin.buffer.read()
+start = data.index(b"Exif")
+for place in range(start + 6, start + 80):
+    open_picture(data[:place] + b"\xff" + data[place + 1 :])
+"""
+
+
+def test_odd_files_leave_standard_error_clean() -> None:
+    """In a child, because the test runner has warning filters of its own."""
+    data = photographed({MAKE: "M"}, {DATE_ORIGINAL: "2021:05:31 18:02:11"})
+    root = str(Path(pictures.__file__).parents[2])
+    child = subprocess.run([sys.executable, "-c", ODD_FILES], input=data, cwd=root, capture_output=True, check=False)
+    assert (child.returncode, child.stderr) == (0, b"")
+
+
+# -- ids and thumbnails -------------------------------------------------------------------------------------
+
+
+def test_the_id_is_of_the_bytes() -> None:
+    assert id_of(b"") == "e3b0c44298fc1c149afbf4c8996fb924"
+    assert id_of(b"a") != id_of(b"b")
+
+
+def test_a_thumbnail_is_small_upright_and_says_nothing() -> None:
+    exif = Image.Exif()
+    exif[ORIENTATION], exif[MAKE] = 6, "Secret"
+    data = encoded(quarters(400, 240), "JPEG", exif=exif, comment=b"Secret", icc_profile=b"Secret" * 30)
+    small = Image.open(io.BytesIO(thumbnail(data, 100)))
+    assert (small.format, small.size, dict(small.getexif())) == ("JPEG", (60, 100), {})
+    assert b"Secret" not in thumbnail(data, 100)
+    assert corners(small) == [CORNERS[2], CORNERS[0], CORNERS[3], CORNERS[1]]
+
+
+def test_a_thumbnail_is_never_larger_than_its_picture() -> None:
+    assert Image.open(io.BytesIO(thumbnail(encoded(quarters(), "PNG"), 1000))).size == (64, 48)
