@@ -63,7 +63,10 @@ def measure(encoder: Encoder, photos: list[Path], rounds: int) -> list[float]:
         after = bare(encoder, ready)
         ratios.append(2 * ours / (before + after))
         rate = len(photos) / ours
-        print(f"round {number + 1}: pipeline {rate:.0f}/s, bare {2 * len(photos) / (before + after):.0f}/s", file=sys.stderr)
+        print(
+            f"round {number + 1}: pipeline {rate:.0f}/s, bare {2 * len(photos) / (before + after):.0f}/s",
+            file=sys.stderr,
+        )
         before = after
     return ratios
 

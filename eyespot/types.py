@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from PIL.Image import Image
 
-Vectors: TypeAlias = NDArray[np.float32]  # (rows, dim), each row of unit length
-Pixels: TypeAlias = NDArray[Any]  # one picture as a model takes it, or a batch of them
-Mask: TypeAlias = NDArray[np.bool_]  # (rows,), True where a row may be found
+    Vectors: TypeAlias = NDArray[np.float32]  # (rows, dim), each row of unit length
+    Pixels: TypeAlias = NDArray[Any]  # one picture as a model takes it, or a batch of them
+    Mask: TypeAlias = NDArray[np.bool_]  # (rows,), True where a row may be found
+else:
+    # The command line needs this file to show its help, and numpy is half of what that would cost.
+    Vectors = Pixels = Mask = Any
 
 
 class EyespotError(Exception):
@@ -164,6 +167,8 @@ class Run(Mapping[str, list[Hit]]):
     """
 
     def __init__(self, rankings: Mapping[str, Sequence[Hit]]) -> None:
+        import numpy as np
+
         self._bounds = dict(zip(rankings, _bounds([len(hits) for hits in rankings.values()]), strict=True))
         flat = [(query, rank, *hit) for query, hits in rankings.items() for rank, hit in enumerate(hits, 1)]
         self.query: NDArray[np.object_] = np.array([row[0] for row in flat], dtype=object)  # (hits,)
@@ -191,5 +196,5 @@ class Run(Mapping[str, list[Hit]]):
 
 
 def _bounds(lengths: Sequence[int]) -> list[tuple[int, int]]:
-    stops = np.cumsum(lengths, dtype=int).tolist()
+    stops = list(accumulate(lengths))
     return list(zip([0, *stops], stops, strict=False))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from eyespot.search.collection import Collection
     from eyespot.types import Run
 
-SHOWN = 6
+SHOWN = 5
 PICTURE = "categorization__hammer5.jpg"
 WHERE = "licence = 'CC0-1.0' AND category LIKE '%monuments'"
 CAPTIONS = ("author", "licence")  # the sample's authors are named, as their licences like it
@@ -55,7 +55,7 @@ def _search(collection: Collection, photos: Path) -> list[Run]:
         ("words: a windmill", {"query": "a windmill"}),
         ("words: a spotted big cat", {"query": "a spotted big cat"}),
         ("a picture", {"image": photos / PICTURE}),
-        ("a picture + words: pliers", {"query": "pliers", "image": photos / PICTURE}),
+        ("a picture + three times the words: pliers", {"query": "3:pliers", "image": photos / PICTURE}),
         (f"words: a tower, where {WHERE}", {"query": "a tower", "where": WHERE}),
     ]
     runs = [collection.search(k=SHOWN, **terms) for _, terms in asked]

@@ -2,7 +2,137 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import typer
+
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.telling import as_json, note, progress_bar, summarise
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.gallery.formats.registered import Source
 
 importing = typer.Typer(no_args_is_help=True, help="Make a gallery of vectors that others computed.")
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery in a format that others read.")
+
+_INTO = "Where the gallery lies or shall lie."
+_MADE_BY = typer.Option(
+    None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="The encoder that made the vectors, by eyespot's name."
+)
+_COPY = typer.Option(False, "--copy", help="Copy the vectors at unit length; else they stay where they are.")
+_SPACE = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Whose vectors; default: those searched.")
+_HALF = typer.Option(False, "--float16", help="Write half-precision vectors.")
+_ALL = typer.Option(False, "--all-columns", help="Also columns that tell where a picture was taken and whose it is.")
+_OUT = typer.Argument(..., help="A new folder.")
+
+
+@importing.command("clip-retrieval")
+def import_clip_retrieval(
+    folder: Path = typer.Argument(..., help="Holds img_emb/img_emb_N.npy and metadata/metadata_N.parquet."),
+    gallery: Path = gallery_option(_INTO),
+    encoder: str = _MADE_BY,
+    copy: bool = _COPY,
+    json: bool = json_option(),
+) -> None:
+    """Search the output folder of clip-retrieval inference, where it lies."""
+    from eyespot.gallery.formats import clip_retrieval
+
+    _import(clip_retrieval.source([folder]), gallery_here(gallery), _checked(encoder), copy, json)
+
+
+@importing.command("npy")
+def import_npy(
+    places: list[Path] = typer.Argument(..., help="A folder with vectors.npy and items.parquet or .csv; or two files."),
+    gallery: Path = gallery_option(_INTO),
+    encoder: str = _MADE_BY,
+    copy: bool = _COPY,
+    json: bool = json_option(),
+) -> None:
+    """Search an array of vectors and its table, where they lie."""
+    from eyespot.gallery.formats import npy
+
+    _import(npy.source(places), gallery_here(gallery), _checked(encoder), copy, json)
+
+
+@exporting.command("clip-retrieval")
+def export_clip_retrieval(
+    out: Path = _OUT,
+    gallery: Path = gallery_option("The gallery to write."),
+    encoder: str = _SPACE,
+    float16: bool = _HALF,
+    all_columns: bool = _ALL,
+    json: bool = json_option(),
+) -> None:
+    """Write img_emb/img_emb_N.npy and metadata/metadata_N.parquet, a million rows a part."""
+    from eyespot.gallery.formats import clip_retrieval
+
+    _export(clip_retrieval, out, _view(gallery, encoder), _options(float16, all_columns), json)
+
+
+@exporting.command("npy")
+def export_npy(
+    out: Path = _OUT,
+    gallery: Path = gallery_option("The gallery to write."),
+    encoder: str = _SPACE,
+    float16: bool = _HALF,
+    all_columns: bool = _ALL,
+    json: bool = json_option(),
+) -> None:
+    """Write vectors.npy and items.parquet."""
+    from eyespot.gallery.formats import npy
+
+    _export(npy, out, _view(gallery, encoder), _options(float16, all_columns), json)
+
+
+def _checked(encoder: str | None) -> str:
+    from eyespot import rooms
+
+    known = rooms.names("encoders")
+    if encoder is None:
+        raise UsageError(
+            "say which encoder made the vectors, or words cannot be searched: -e open_clip:ViT-B-32/laion2b_s34b_b79k"
+        )
+    if encoder.partition(":")[0] not in known:
+        raise UsageError(
+            f"{encoder} is no encoder eyespot knows (there are: {', '.join(known)}); for CLIP models write "
+            "-e open_clip:MODEL/WEIGHTS"
+        )
+    return encoder
+
+
+def _import(source: Source, gallery: Path, encoder: str, copy: bool, json: bool) -> None:
+    from eyespot.gallery.formats.registered import Copied, InPlace, take_in
+
+    with progress_bar() as progress:
+        done = take_in(gallery, source, encoder, Copied() if copy else InPlace(), progress)
+    for sentence in done.notes:
+        note(sentence)
+    if json:
+        as_json({"gallery": str(gallery), "rows": done.rows, "added": done.added, "shards": done.shards})
+    summarise(f"{done.added} of {done.rows} rows imported now into {gallery}")
+
+
+def _view(gallery: Path | None, encoder: str | None) -> Any:
+    from eyespot.gallery.opened import Gallery
+
+    opened = Gallery(gallery_here(gallery))
+    return opened.view(opened.stem(encoder))
+
+
+def _options(float16: bool, all_columns: bool) -> Any:
+    from eyespot.gallery.formats.exported import Export
+
+    return Export(all_columns, "float16" if float16 else None)
+
+
+def _export(format: Any, out: Path, view: Any, options: Any, json: bool) -> None:
+    done = format.export(view, out, options)
+    if done.left_out:
+        note(f"left out: {', '.join(done.left_out)} (where and whose; --all-columns writes them)")
+    if view.pending:
+        note(f"{view.pending} rows have no {view.space.encoder} vectors and are not in it")
+    if json:
+        as_json({"out": str(out), "rows": done.rows, "parts": done.parts, "left_out": done.left_out})
+    summarise(f"{done.rows} rows written to {out}")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
+SPELLING = "hf:ORG/NAME[@REVISION] or hf:FOLDER"
+NEEDS = "the extra [torch]; weights from the model hub or a folder"
 WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 SIGLIP = ("siglip", "siglip2")
 SIGLIP_LENGTH = 64

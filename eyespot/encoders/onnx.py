@@ -21,6 +21,8 @@ from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 if TYPE_CHECKING:
     from PIL.Image import Image, Resampling
 
+SPELLING = "onnx:FOLDER"
+NEEDS = "nothing more; an exported model in a folder"
 SETTINGS = "eyespot.toml"
 
 

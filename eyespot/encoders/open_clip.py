@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
+SPELLING = "open_clip:MODEL/PRETRAINED"
+NEEDS = "the extra [torch]; weights from the model hub or a file"
 HUB = "hf-hub:"
 HUB_WEIGHTS = ("open_clip_model.safetensors", "open_clip_pytorch_model.safetensors", "open_clip_pytorch_model.bin")
 

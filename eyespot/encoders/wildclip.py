@@ -16,6 +16,8 @@ from eyespot.encoders._torch import Device, TorchEncoder
 from eyespot.encoders.open_clip import OpenClip, Source, add_configs, encoder
 from eyespot.types import EyespotError, UsageError
 
+SPELLING = "wildclip:FILE.pth"
+NEEDS = "the extra [torch]; the checkpoint as a file"
 PREFIXES = ("module.", "_orig_mod.", "model.", "clip_model.")
 RECORDS = {"input_resolution", "context_length", "vocab_size"}  # numbers that OpenAI's archives keep beside weights
 

@@ -158,7 +158,9 @@ def test_a_turned_photo_has_the_vector_of_the_same_photo_upright(folder: Path, t
     run_eyespot("index", folder, "-g", tmp_path / "gallery")
 
     for n in range(1, 9):
-        asked = run_eyespot("search", "--image", tmp_path / f"upright-{n}.png", "-k", 1, "-g", tmp_path / "gallery", "--json")
+        asked = run_eyespot(
+            "search", "--image", tmp_path / f"upright-{n}.png", "-k", 1, "-g", tmp_path / "gallery", "--json"
+        )
         (best,) = json.loads(asked.stdout)["items"]
         assert (Path(best["path"]).name, best["score"] > 0.999) == (f"exif-{n}.jpg", True)
         assert (best["width"], best["height"]) == ((120, 160) if n >= 5 else (160, 120))

@@ -58,7 +58,9 @@ def test_a_filter_gives_every_row_it_lets_through_and_no_other(search: Search) -
     labelled = search("sun", "-k", 500, "--label", "category=categorization/fishes")
 
     assert len(everything) == 208
-    assert [item["id"] for item in fishes] == [item["id"] for item in everything if item["category"] == "categorization/fishes"]
+    assert [item["id"] for item in fishes] == [
+        item["id"] for item in everything if item["category"] == "categorization/fishes"
+    ]
     assert [item["id"] for item in labelled] == [item["id"] for item in fishes]
     assert [item["rank"] for item in fishes] == list(range(1, len(fishes) + 1))
 
@@ -105,7 +107,9 @@ def test_a_contact_sheet_is_one_page_with_the_pictures_inside(sample_gallery: Pa
         (["a windmill", "-e", "hf:no/such"], 2, "no vectors of hf:no/such"),
     ],
 )
-def test_what_cannot_be_searched_is_one_sentence(sample_gallery: Path, words: list[str], code: int, sentence: str) -> None:
+def test_what_cannot_be_searched_is_one_sentence(
+    sample_gallery: Path, words: list[str], code: int, sentence: str
+) -> None:
     asked = run_eyespot("search", *words, "-g", sample_gallery)
 
     assert (asked.returncode, asked.stdout) == (code, "")

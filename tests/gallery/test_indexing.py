@@ -185,7 +185,9 @@ def test_labels_follow_their_file_without_embedding_and_widen_when_they_must(
     assert (second["photo2.jpg"]["species"], summary.embedded) == (None, 0)
 
 
-def test_labels_may_say_when_and_where_but_never_overrule_the_file(gallery: Path, photos: Path, starter: Encoder) -> None:
+def test_labels_may_say_when_and_where_but_never_overrule_the_file(
+    gallery: Path, photos: Path, starter: Encoder
+) -> None:
     exif = Image.Exif()
     exif.get_ifd(0x8769)[36867] = "2020:02:03 04:05:06"
     Image.new("RGB", (40, 30), "red").save(photos / "dated.jpg", exif=exif)
@@ -211,7 +213,9 @@ def test_label_rows_for_pictures_that_are_not_there_are_told(gallery: Path, phot
     ]
 
 
-def test_small_shards_hold_the_same_vectors_as_one(gallery: Path, photos: Path, starter: Encoder, tmp_path: Path) -> None:
+def test_small_shards_hold_the_same_vectors_as_one(
+    gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
     run(gallery, photos, starter, shard_rows=2)
     run(tmp_path / "one", photos, starter)
     many, one = vectors(gallery), vectors(tmp_path / "one")
@@ -226,7 +230,9 @@ def test_one_writer_at_a_time(gallery: Path, photos: Path, starter: Encoder) -> 
         run(gallery, photos, starter)
 
 
-def test_two_roots_live_side_by_side_and_are_updated_apart(gallery: Path, photos: Path, starter: Encoder, tmp_path: Path) -> None:
+def test_two_roots_live_side_by_side_and_are_updated_apart(
+    gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
     draw(tmp_path / "second" / "other.jpg", 80)
     run(gallery, photos, starter)
     run(gallery, tmp_path / "second", starter)

@@ -98,7 +98,13 @@ def test_a_name_that_is_no_utf8_is_told_and_not_lost(photos: Path) -> None:
 
 
 def test_metadata_csv_gives_labels_and_names_its_bad_rows(photos: Path) -> None:
-    rows = ["file_name,species,count", "photo1.jpg,heron,2", "photo2.jpg,gull", ",egret,1", 'photo4.jpg,"stork, white",1']
+    rows = [
+        "file_name,species,count",
+        "photo1.jpg,heron,2",
+        "photo2.jpg,gull",
+        ",egret,1",
+        'photo4.jpg,"stork, white",1',
+    ]
     (photos / "metadata.csv").write_text("\n".join(rows))
 
     found = walk(photos)
@@ -187,7 +193,13 @@ def test_a_tar_cut_short_gives_what_it_has_and_says_so(photos: Path, tmp_path: P
 
 
 def test_a_list_names_pictures_anywhere_with_their_labels(photos: Path, tmp_path: Path) -> None:
-    rows = ["path,species", "photos/photo1.jpg,heron", f"{photos}/photo2.jpg,gull", "https://x.org/a.jpg,tern", "gone.jpg,x"]
+    rows = [
+        "path,species",
+        "photos/photo1.jpg,heron",
+        f"{photos}/photo2.jpg,gull",
+        "https://x.org/a.jpg,tern",
+        "gone.jpg,x",
+    ]
     (tmp_path / "list.csv").write_text("\n".join(rows))
 
     found = walk(tmp_path / "list.csv")
@@ -198,7 +210,9 @@ def test_a_list_names_pictures_anywhere_with_their_labels(photos: Path, tmp_path
     assert "no such file" in problems(found)["gone.jpg"]
 
 
-@pytest.mark.parametrize(("name", "kind"), [("a.tar", "tar"), ("a.csv", "list"), ("a.parquet", "list"), ("a.JPG", "file")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("a.tar", "tar"), ("a.csv", "list"), ("a.parquet", "list"), ("a.JPG", "file")]
+)
 def test_a_path_says_what_kind_of_root_it_is(tmp_path: Path, name: str, kind: str) -> None:
     assert root_of(str(tmp_path / name)) == Root(str(tmp_path / name), kind)
 

@@ -1,0 +1,88 @@
+"""A search over a gallery is the full ranking of cosines, cut at k: with shards, filters and gone pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eyespot
+from eyespot import rooms
+from eyespot.gallery import disk
+from eyespot.gallery.indexing import Options, index
+from eyespot.search.collection import Collection
+from eyespot.search.embedding import embed
+from eyespot.search.phrase import parse
+from eyespot.types import EyespotError, Query, Term, UsageError
+from tests.gallery.conftest import draw
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    """Thirty drawn photos in shards of four, two of them gone again, with a label on every third."""
+    folder = tmp_path_factory.mktemp("collection")
+    for seed in range(30):
+        draw(folder / "photos" / f"{seed:02d}.jpg", seed)
+    rows = "".join(f"{seed:02d}.jpg,{seed}\n" for seed in range(0, 30, 3))
+    (folder / "photos" / "metadata.csv").write_text("file_name,third\n" + rows)
+    starter, options = rooms.load("encoders", "starter"), Options(shard_rows=4, forget=True)
+    index(folder / "gallery", [str(folder / "photos")], [starter], options)
+    for seed in (5, 17):
+        (folder / "photos" / f"{seed:02d}.jpg").unlink()
+    index(folder / "gallery", [str(folder / "photos")], [starter], options)
+    return eyespot.open(folder / "gallery")
+
+
+def expected(collection: Collection, query: Query, allowed: np.ndarray) -> list[str]:
+    """Ids by brute force in float64."""
+    vectors = np.concatenate(collection.view.blocks).astype(np.float64)
+    scores = vectors @ embed([query], collection.encoder)[0].astype(np.float64)
+    rows = [row for row in np.argsort(-scores, kind="stable") if allowed[row]]
+    return [fact["id"] for fact in collection.view.facts(rows)]
+
+
+@pytest.mark.parametrize("words", ["stripes", "a red ball", "2:stripes - a ball"])
+def test_the_whole_ranking_is_that_of_the_cosines(collection: Collection, words: str) -> None:
+    run = collection.search(words, k=100)
+
+    query = parse(words)
+    assert list(run.image) == expected(collection, query, collection.view.live)
+    assert len(run.image) == 28
+
+
+@pytest.mark.parametrize(("where", "count"), [("third IS NOT NULL", 10), ("third < 4", 2), ("third = 27", 1)])
+def test_a_filter_never_costs_a_hit(collection: Collection, where: str, count: int) -> None:
+    run = collection.search("stripes", k=100, where=where)
+
+    assert len(run.image) == count
+    everything = list(collection.search("stripes", k=100).image)
+    assert list(run.image) == [id for id in everything if id in run.facts]
+
+
+def test_pictures_and_words_are_added_with_their_weights(collection: Collection) -> None:
+    photo = Path(collection.view.facts([0])[0]["path"])
+    words, picture = Query.words("stripes"), Query.picture(photo)
+    both = Query("q", (Term(3.0, text="stripes"), Term(-1.0, image=photo)))
+
+    vectors = embed([words, picture, both], collection.encoder)
+
+    mixed = 3 * vectors[0] - vectors[1]
+    np.testing.assert_allclose(vectors[2], mixed / np.linalg.norm(mixed), atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_terms_that_cancel_out_are_refused(collection: Collection) -> None:
+    with pytest.raises(UsageError, match="cancel out"):
+        collection.search("stripes - stripes")
+
+
+def test_a_space_of_another_revision_is_refused_with_the_way_out(collection: Collection, tmp_path: Path) -> None:
+    header = disk.read_header(collection.gallery.path)
+    ((stem, space),) = header.spaces.items()
+    older = type(space)(space.encoder, "0", space.weights, space.preprocessing, space.dim)
+    disk.write_header(tmp_path, disk.Header(header.roots, {stem: older}, stem, header.rows))
+    (tmp_path / "shards").symlink_to(collection.gallery.path / "shards")
+
+    with pytest.raises(EyespotError, match="another revision of starter"):
+        eyespot.open(tmp_path).search("stripes")
