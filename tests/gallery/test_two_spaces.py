@@ -1,0 +1,87 @@
+"""Two encoders' spaces side by side in one gallery: adding one never disturbs the other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+
+import eyespot
+from eyespot import rooms
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.opened import Gallery
+from eyespot.types import Encoder
+from tests.gallery.conftest import draw
+
+
+@pytest.fixture(scope="module")
+def tiny_clip(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
+    folder = tiny_models.hf_clip(tmp_path_factory.mktemp("clip"))
+    encoder: Encoder = rooms.load("encoders", f"hf:{folder}", device="cpu")
+    return encoder
+
+
+def test_a_second_encoder_is_added_and_both_are_kept_up_to_date(
+    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
+) -> None:
+    gallery = tmp_path / "gallery"
+    index(gallery, [str(photos)], [starter], Options(shard_rows=4))
+    before = [np.array(block) for block in eyespot.open(gallery).view.blocks]
+    added = index(gallery, [], [tiny_clip], Options())
+    draw(photos / "new.jpg", 99)
+    later = index(gallery, [], [starter, tiny_clip], Options())
+
+    assert (added.embedded, later.embedded) == (9, 1)
+    assert Gallery(gallery).encoders == ["starter", tiny_clip.space.encoder]
+    for name in Gallery(gallery).encoders:
+        collection = eyespot.open(gallery, name)
+        assert len(collection.search("stripes", k=50).image) == 10
+        assert collection.view.blocks[0].shape[1] == collection.view.space.dim
+    after = eyespot.open(gallery).view.blocks
+    assert all(np.array_equal(old, new) for old, new in zip(before, after, strict=False))
+
+
+def test_vectors_of_a_space_added_later_are_those_of_the_encoder(
+    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
+) -> None:
+    index(tmp_path / "later", [str(photos)], [starter], Options())
+    index(tmp_path / "later", [], [tiny_clip], Options())
+    index(tmp_path / "first", [str(photos)], [tiny_clip], Options())
+
+    (later,), (first,) = (
+        eyespot.open(tmp_path / name, tiny_clip.space.encoder).view.blocks for name in ("later", "first")
+    )
+    np.testing.assert_array_equal(later, first)
+
+
+def test_pictures_without_vectors_in_one_space_are_counted_and_filled_later(
+    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
+) -> None:
+    gallery = tmp_path / "gallery"
+    index(gallery, [str(photos)], [starter, tiny_clip], Options())
+    draw(photos / "new.jpg", 99)
+    index(gallery, [], [starter], Options())
+
+    run = eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50)
+    assert len(run.image) == 9
+    assert any("not searched: 1;" in note for note in run.notes)
+    index(gallery, [], [starter, tiny_clip], Options())
+    assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 10
+
+
+def test_a_picture_gone_before_its_second_vector_is_left_out_until_it_is_back(
+    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
+) -> None:
+    gallery = tmp_path / "gallery"
+    index(gallery, [str(photos)], [starter], Options())
+    kept = (photos / "photo1.jpg").read_bytes()
+    (photos / "photo1.jpg").write_bytes(b"damaged")
+    (tmp_path / "elsewhere").mkdir()
+    index(gallery, [str(tmp_path / "elsewhere")], [tiny_clip], Options())  # the damage is not seen: no root is scanned
+
+    assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 8
+    (photos / "photo1.jpg").write_bytes(kept)
+    index(gallery, [], [starter, tiny_clip], Options(retry_failed=True))
+    assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 9
