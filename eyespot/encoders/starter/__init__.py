@@ -1,0 +1,107 @@
+"""The built-in encoder: finds things and animals in photos by English words, offline and without torch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.encoders.starter.caveats import caveat
+from eyespot.encoders.starter.networks import Floats, ImageNetwork, TextNetwork
+from eyespot.encoders.starter.words import Lexicon, unframed, visible_nouns
+from eyespot.types import Pixels, Space, UsageError, Vectors
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SPELLING = "starter"
+NEEDS = "nothing more; works offline"
+DATA = Path(__file__).resolve().parent.parent / "starter_data"
+SIDE = 260  # pixels; the side EfficientNet-Lite2 was trained at
+
+# A change to any of these makes other vectors: raise REVISION with it.
+REVISION = "1"
+TOP_CLASSES = 10
+TEMPERATURE = 2.0  # softens the classifier, which is too sure of its first guess to rank by the others
+LOOK_WEIGHT = 2.0  # of how a picture looks against what its classes mean, when pictures are compared
+CONCEPT_WEIGHT = 0.4  # of what a text's nouns look like against what its sentence means
+
+
+class Starter:
+    """A classifier for pictures and a sentence encoder for words, joined by the texts and kinships of 1000 classes.
+
+    The first half of a vector is meaning: for a text its sentence vector, for a picture the texts of its likeliest
+    classes (ConSE, Norouzi et al. 2013). The second half is looks: for a picture its features, for a text what
+    pictures of its nouns would look like, from the classifier's weights of their next of kin in WordNet.
+    """
+
+    batch = 16
+    min_side: int | None = SIDE  # measured: cosine 0.999 with a picture decoded whole
+    match_floor: float | None = 0.2  # calibrated in docs/starter.md
+    licence = "Apache-2.0 (networks), WordNet-3.0 (words)"
+
+    def __init__(self, data: Path = DATA) -> None:
+        self.data = data
+        self.images, self.sentences, self.lexicon = ImageNetwork(data), TextNetwork(data), Lexicon(data / "words.txt")
+        made = json.loads((data / "manifest.json").read_text())
+        self.space = Space("starter", REVISION, made["digest"], made["preprocessing"], made["dim"])
+
+    def read(self, picture: Image) -> Pixels:
+        """One upright RGB picture squashed to (260, 260, 3) uint8; squashing loses no corner of it."""
+        from PIL.Image import Resampling
+
+        return np.asarray(picture.resize((SIDE, SIDE), Resampling.BICUBIC, reducing_gap=2.0))
+
+    def encode_pixels(self, pixels: Pixels) -> Vectors:
+        """Pictures (n, 260, 260, 3) uint8 to unit vectors (n, dim)."""
+        features, logits = self.images(np.ascontiguousarray(pixels))
+        meanings = likeliest(logits) @ self.joint["class_texts"]  # (n, text dim)
+        looks = features @ self.joint["look_basis"]  # (n, look dim)
+        return unit(np.hstack([unit(meanings), LOOK_WEIGHT * unit(looks)]))
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """English texts to unit vectors (n, dim); "penguin" and "a picture of a penguin" are framed alike."""
+        framed = [f"a photo of a {unframed(text)}" for text in texts]
+        meanings = self.sentences(framed) @ self.joint["text_basis"]  # (n, text dim)
+        return unit(np.hstack([meanings, CONCEPT_WEIGHT / LOOK_WEIGHT * self._looks(texts)]))
+
+    def caveat(self, text: str) -> str | None:
+        """One sentence if the text is probably not English, the only language the encoder reads."""
+        return caveat(text, self.lexicon)
+
+    def _looks(self, texts: Sequence[str]) -> Floats:
+        """What pictures of the texts' nouns would look like, (n, look dim); zero where no noun is a visible thing."""
+        looks = np.zeros((len(texts), self.joint["look_basis"].shape[1]), np.float32)
+        for row, text in zip(looks, texts, strict=True):
+            for noun in (nouns := visible_nouns(unframed(text), self.lexicon)):
+                row += self.joint["concept_looks"][noun].sum(0) / len(nouns)
+        return looks
+
+    @cached_property
+    def joint(self) -> dict[str, Floats]:
+        """What ties classes to words: class_texts, text_basis, look_basis, concept_looks."""
+        with np.load(self.data / "joint.npz") as file:
+            return {name: file[name].astype(np.float32) for name in file.files}
+
+
+def likeliest(logits: Floats) -> Floats:
+    """The softened probabilities of the ten likeliest classes, zero for the others: (n, 1000)."""
+    odds = np.exp((logits - logits.max(axis=1, keepdims=True)) / TEMPERATURE)
+    least = np.partition(odds, -TOP_CLASSES, axis=1)[:, -TOP_CLASSES, None]
+    return np.where(odds >= least, odds, np.float32(0))
+
+
+def unit(rows: NDArray[np.floating]) -> Vectors:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
+def load(name: str = "", **options: object) -> Starter:
+    """The encoder `starter`; it has no variants and no options."""
+    if name or options:
+        raise UsageError("the encoder 'starter' has no variants and takes no options: write just starter")
+    return Starter()

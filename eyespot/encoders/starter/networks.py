@@ -1,0 +1,85 @@
+"""The two networks of the built-in encoder, run by onnxruntime: what is in a picture, what a text means."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+Floats = NDArray[np.float32]
+LONGEST_TEXT = 256  # tokens; what follows is not read
+
+
+class ImageNetwork:
+    """EfficientNet-Lite2, trained on the 1000 classes of ImageNet."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "image.onnx"
+
+    @cached_property
+    def session(self) -> InferenceSession:
+        return open_session(self.file)
+
+    def __call__(self, pixels: NDArray[np.uint8]) -> tuple[Floats, Floats]:
+        """Pictures (n, 260, 260, 3) to features (n, 1280) and logits (n, 1000)."""
+        features, logits = self.session.run(None, {"pixels": pixels})
+        return features, logits
+
+
+class TextNetwork:
+    """all-MiniLM-L6-v2, a sentence encoder for English."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @cached_property
+    def session(self) -> InferenceSession:
+        return open_session(self.folder / "text.onnx")
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self.folder / "tokenizer.json"))
+        tokenizer.enable_truncation(LONGEST_TEXT)
+        tokenizer.no_padding()  # the file asks for 128 tokens whatever the text
+        return tokenizer
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        """Texts to unit vectors (n, 384); each alone, so that no vector depends on its neighbours."""
+        return np.concatenate([self._one(text) for text in texts]) if texts else np.empty((0, 384), np.float32)
+
+    def _one(self, text: str) -> Floats:
+        ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)
+        return np.asarray(self.session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0], np.float32)
+
+
+def open_session(file: Path) -> InferenceSession:
+    """An onnxruntime session on the processor with EYESPOT_THREADS threads (default: one per core)."""
+    import onnxruntime
+
+    options: Any = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads()
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.add_session_config_entry("session.disable_quant_qdq", "1")  # eight-bit weights are widened once, at loading
+    return onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+
+
+def threads() -> int:
+    """How many threads one network may use."""
+    asked = os.environ.get("EYESPOT_THREADS", "")
+    if asked and not (asked.isdecimal() and int(asked)):
+        raise UsageError(f"EYESPOT_THREADS is {asked!r}; give a whole number of threads or unset it")
+    return int(asked or os.cpu_count() or 1)

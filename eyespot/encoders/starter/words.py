@@ -1,0 +1,119 @@
+"""The English words the built-in encoder knows, and which of them name something a photo can show."""
+
+from __future__ import annotations
+
+import mmap
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+LONGEST_PHRASE = 3  # words of a noun phrase: "great grey owl"
+ENDINGS = (("ies", "y"), ("ves", "f"), ("ves", "fe"), ("es", ""), ("s", ""), ("men", "man"))
+VERB_ENDINGS = (("ied", "y"), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e"), ("er", ""), ("er", "e"), ("est", ""))
+MORE_ENDINGS = (("'s", ""), ("iest", "y"), ("ier", "y"), ("ly", ""), ("ness", ""), ("less", ""), ("like", ""))
+
+
+def listed(words: str) -> frozenset[str]:
+    """Words between blanks as a set."""
+    return frozenset(words.split())
+
+
+FUNCTION_WORDS = listed(
+    """a about above across after again against all along also am an and another any are around as at be because been
+    before behind being below beneath beside between both but by can could did do does doing down during each either
+    every few for from had has have having he her here hers him his how i if in into is it its itself just least less
+    let many may me might mine more most much must my near neither no nobody none nor not of off on once one only onto
+    or other others our ours out over own per same several shall she should since so some someone something such than
+    that the their theirs them themselves then there these they this those through to together too toward towards two
+    under until up upon us very via was we were what when where whether which while who whom whose why will with
+    within without would yet you your yours three four five six seven eight nine ten"""
+)
+ARTICLE = r"((an?|the|some)\s+)?"
+FRAME = re.compile(rf"\s*{ARTICLE}((photo(graph)?|picture|image)s?\s+(of|with|showing)\s+{ARTICLE})?", re.I)
+
+
+class Lexicon:
+    """words.txt, sorted lines of a word and its concepts, searched where it lies without reading it whole."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    @cached_property
+    def text(self) -> mmap.mmap:
+        with self.file.open("rb") as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def __contains__(self, entry: str) -> bool:
+        return self._line(entry) is not None
+
+    def concepts(self, entry: str) -> list[int]:
+        """The concepts a noun or noun phrase stands for; none if it is no visible thing or not known."""
+        return [int(number) for number in (self._line(entry) or b"").split()]
+
+    def _line(self, entry: str) -> bytes | None:
+        """What stands after the entry on its line, or None if there is no such line."""
+        wanted, low, high = entry.encode(), 0, len(self.text)
+        while low < high:
+            start = self.text.rfind(b"\n", low, (low + high) // 2) + 1 or low
+            end = self.text.find(b"\n", start)
+            word, _, rest = self.text[start:end].partition(b"\t")
+            if word == wanted:
+                return rest
+            low, high = (end + 1, high) if word < wanted else (low, start)
+        return None
+
+
+def unframed(text: str) -> str:
+    """What a text asks for, without "a photo of a" or an article before it and without a full stop."""
+    return FRAME.sub("", text, count=1).strip().rstrip(".") or text
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of a text in lower case, accents taken off."""
+    letters = unicodedata.normalize("NFKD", text.lower().replace("\u2019", "'"))
+    bare = "".join(letter for letter in letters if not unicodedata.combining(letter))
+    return [word.strip("'") for word in re.findall(r"[a-z']*[a-z][a-z']*", bare)]
+
+
+def visible_nouns(text: str, lexicon: Lexicon) -> list[list[int]]:
+    """The concepts of each noun of a text that names a visible thing, longest phrases first."""
+    words, found, at = plain_words(text), [], 0
+    while at < len(words):
+        length, concepts = longest_noun(words[at : at + LONGEST_PHRASE], lexicon)
+        found += [concepts] if concepts else []
+        at += length
+    return found
+
+
+def longest_noun(words: list[str], lexicon: Lexicon) -> tuple[int, list[int]]:
+    """How many words the noun at the start takes, and its concepts; (1, []) if there is none."""
+    if words[0] in FUNCTION_WORDS:
+        return 1, []
+    for length in range(len(words), 0, -1):
+        phrase = " ".join(words[:length])
+        for entry in singulars(phrase):
+            if concepts := lexicon.concepts(entry):
+                return length, concepts
+    return 1, []
+
+
+def singulars(phrase: str) -> Iterator[str]:
+    """The phrase itself, then what it may be the plural of."""
+    yield phrase
+    yield from without(phrase, ENDINGS)
+
+
+def is_known(word: str, lexicon: Lexicon) -> bool:
+    """Whether a word or what it is a form of is English."""
+    forms = (word, *without(word, ENDINGS + VERB_ENDINGS + MORE_ENDINGS))
+    doubled = (form[:-1] for form in forms if len(form) > 3 and form[-1] == form[-2])  # running → runn → run
+    return word in FUNCTION_WORDS or any(form in lexicon for form in (*forms, *doubled))
+
+
+def without(word: str, endings: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    """The word with each ending that it has replaced."""
+    for ending, instead in endings:
+        if word.endswith(ending) and not word.endswith("ss") and len(word) > len(ending) + 1:
+            yield word[: -len(ending)] + instead

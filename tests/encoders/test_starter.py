@@ -1,0 +1,220 @@
+"""The built-in encoder: its vectors, what it knows of English, and its quality on real photos where they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from eyespot.encoders.starter import DATA, Starter, load, unit
+from eyespot.encoders.starter.networks import threads
+from eyespot.encoders.starter.words import unframed, visible_nouns
+from eyespot.types import UsageError
+from scripts.build_starter import REFERENCE_TEXTS, drawn_pictures
+
+PHOTOS = Path(__file__).resolve().parents[3] / "shared" / "data"
+
+
+@pytest.fixture(scope="module")
+def starter() -> Starter:
+    return load()
+
+
+@pytest.fixture(scope="module")
+def reference() -> dict[str, np.ndarray]:
+    with np.load(DATA / "reference.npz") as file:
+        return {name: file[name].astype(np.float32) for name in file.files}
+
+
+def cosines(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (unit(a) * unit(b)).sum(1)
+
+
+# -- vectors ----------------------------------------------------------------------------------------------------
+
+
+def test_vectors_are_unit_float32_of_the_space(starter: Starter) -> None:
+    for vectors in (starter.encode_pixels(drawn_pictures()), starter.encode_texts(REFERENCE_TEXTS)):
+        assert vectors.dtype == np.float32 and vectors.shape[1] == starter.space.dim
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
+
+
+def test_the_networks_agree_with_the_torch_originals(starter: Starter, reference: dict[str, np.ndarray]) -> None:
+    features, logits = starter.images(drawn_pictures())
+    assert cosines(features, reference["features"]).min() > 0.9999
+    assert cosines(logits, reference["logits"]).min() > 0.9999
+    assert cosines(starter.sentences(REFERENCE_TEXTS), reference["sentences"]).min() > 0.998  # eight-bit weights
+
+
+def test_vectors_have_not_changed_under_the_same_revision(starter: Starter, reference: dict[str, np.ndarray]) -> None:
+    assert cosines(starter.encode_pixels(drawn_pictures()), reference["pictures"]).min() > 0.99999
+    assert cosines(starter.encode_texts(REFERENCE_TEXTS), reference["texts"]).min() > 0.99999
+
+
+def test_a_picture_does_not_depend_on_its_batch(starter: Starter) -> None:
+    pixels = np.concatenate([drawn_pictures(), drawn_pictures()[:, ::-1], drawn_pictures().transpose(0, 2, 1, 3)])
+    alone = np.concatenate([starter.encode_pixels(pixels[i : i + 1]) for i in range(len(pixels))])
+    np.testing.assert_allclose(starter.encode_pixels(pixels), alone, atol=1e-6)
+
+
+def test_a_text_does_not_depend_on_its_batch(starter: Starter) -> None:
+    alone = np.concatenate([starter.encode_texts([text]) for text in REFERENCE_TEXTS])
+    np.testing.assert_allclose(starter.encode_texts(REFERENCE_TEXTS), alone, atol=1e-6)
+
+
+def test_the_same_batch_gives_the_same_bits(starter: Starter) -> None:
+    again = load()
+    assert starter.encode_pixels(drawn_pictures()).tobytes() == again.encode_pixels(drawn_pictures()).tobytes()
+    assert starter.encode_texts(REFERENCE_TEXTS).tobytes() == again.encode_texts(REFERENCE_TEXTS).tobytes()
+
+
+def test_no_texts_are_no_rows(starter: Starter) -> None:
+    assert starter.encode_texts([]).shape == (0, starter.space.dim)
+
+
+@settings(max_examples=40, deadline=None)
+@given(text=st.text(max_size=80))
+def test_any_text_is_read(starter: Starter, text: str) -> None:
+    assert abs(np.linalg.norm(starter.encode_texts([text])) - 1) < 1e-5
+    assert starter.caveat(text) is None or starter.caveat(text).startswith("starter reads English")
+
+
+def test_read_squashes_any_shape_and_keeps_every_corner(starter: Starter) -> None:
+    picture = Image.new("RGB", (700, 90), "black")
+    picture.paste("white", (640, 0, 700, 90))
+    pixels = starter.read(picture)
+    assert pixels.shape == (260, 260, 3) and pixels.dtype == np.uint8
+    assert pixels[:, -1].min() > 200 and pixels[:, 0].max() < 50
+
+
+def test_a_mirrored_picture_is_nearer_than_another(starter: Starter) -> None:
+    vectors = starter.encode_pixels(np.concatenate([drawn_pictures(), drawn_pictures()[:, :, ::-1]]))
+    scores = vectors[4:] @ vectors[:4].T
+    assert (scores.argmax(1) == np.arange(4)).all()
+
+
+# -- words ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["penguin", "a penguin", "The penguin.", "a photo of a penguin", "Pictures of penguin"]
+)
+def test_frames_and_articles_do_not_matter(text: str) -> None:
+    assert unframed(text).lower() == "penguin"
+
+
+def test_what_is_a_kind_of_the_same_thing_is_near(starter: Starter) -> None:
+    heron, egret, lorry = starter.encode_texts(["heron", "egret", "lorry"])
+    assert heron @ egret > heron @ lorry + 0.05
+
+
+def test_nouns_are_found_in_the_plural_and_as_phrases(starter: Starter) -> None:
+    one = visible_nouns("goose", starter.lexicon)
+    assert one and visible_nouns("three geese", starter.lexicon) == one
+    assert len(visible_nouns("a fire engine", starter.lexicon)) == 1
+    assert visible_nouns("why is it so", starter.lexicon) == []
+
+
+def test_the_lexicon_finds_every_line_and_nothing_else(starter: Starter) -> None:
+    lines = (DATA / "words.txt").read_text().splitlines()
+    entries = [line.partition("\t")[0] for line in lines]
+    assert entries == sorted(set(entries))
+    picked = [*lines[:3], *lines[::997], *lines[-3:]]
+    found = {line.partition("\t")[0]: starter.lexicon.concepts(line.partition("\t")[0]) for line in picked}
+    assert found == {line.partition("\t")[0]: [int(n) for n in line.partition("\t")[2].split()] for line in picked}
+    assert not any(f"{entry}qq" in starter.lexicon for entry in ("", *entries[::997]))
+
+
+ENGLISH = """a photo of a penguin|two dogs running on the beach|grey heron|Eiffel Tower|Mona Lisa|red-billed chough
+Santiago de Compostela cathedral|a man surfing a big wave|Rio de Janeiro beach|die cast model car|iPhone on a desk
+sunset over the sea|van Gogh painting|café|Ardea cinerea|a nest of Parus major|Turdus merula|42||a car in the snow"""
+OTHER_LANGUAGES = """ein Hund auf der Wiese|der rote Vogel|Katze auf dem Sofa|un chien sur la plage|une maison rouge
+un perro en la playa|una casa con jardín|los pájaros de la montaña|il gatto nero|een rode vogel|hund på stranden"""
+OTHER_SCRIPTS = "собака на пляже|красная птица|海滩上的狗|犬|كلب على الشاطئ|σκύλος"
+UNKNOWN = "Hund|Schmetterling|chien|perro|flores amarillas|Nothoprocta perdicaria"
+
+
+def listed(table: str) -> list[str]:
+    return table.replace("\n", "|").split("|")
+
+
+@pytest.mark.parametrize("text", listed(ENGLISH))
+def test_english_goes_without_a_caveat(starter: Starter, text: str) -> None:
+    assert starter.caveat(text) is None
+
+
+@pytest.mark.parametrize("text", listed(OTHER_LANGUAGES))
+def test_another_language_is_named_as_such(starter: Starter, text: str) -> None:
+    assert "another language" in str(starter.caveat(text))
+
+
+@pytest.mark.parametrize("text", listed(OTHER_SCRIPTS))
+def test_another_script_is_named_as_such(starter: Starter, text: str) -> None:
+    assert "another script" in str(starter.caveat(text))
+
+
+@pytest.mark.parametrize("text", listed(UNKNOWN))
+def test_unknown_words_are_said_kindly(starter: Starter, text: str) -> None:
+    assert "it may not know" in str(starter.caveat(text)) and "another" not in str(starter.caveat(text))
+
+
+# -- the package ------------------------------------------------------------------------------------------------
+
+
+def test_the_manifest_names_the_files_that_are_there(starter: Starter) -> None:
+    manifest = json.loads((DATA / "manifest.json").read_text())
+    digests = {name: hashlib.sha256((DATA / name).read_bytes()).hexdigest() for name in manifest["files"]}
+    assert digests == manifest["files"]
+    assert hashlib.sha256("".join(digests.values()).encode()).hexdigest()[:16] == starter.space.weights
+
+
+def test_the_networks_stay_below_sixty_megabytes() -> None:
+    assert sum((DATA / name).stat().st_size for name in ("image.onnx", "text.onnx")) < 60e6
+
+
+def test_the_licences_lie_beside_the_data() -> None:
+    assert {file.stem for file in (DATA / "LICENSES").iterdir()} >= {"apache-2.0", "efficientnet-lite2", "wordnet"}
+
+
+def test_loading_and_a_text_query_need_no_torch() -> None:
+    code = "from eyespot.encoders.starter import load; import sys; load().encode_texts(['owl']); print(*sys.modules)"
+    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "transformers", "onnx", "numba", "PIL"} & set(modules)
+
+
+def test_variants_and_options_are_refused() -> None:
+    with pytest.raises(UsageError):
+        load("large")
+    with pytest.raises(UsageError):
+        load(side=300)
+
+
+def test_threads_are_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EYESPOT_THREADS", "3")
+    assert threads() == 3
+    monkeypatch.setenv("EYESPOT_THREADS", "many")
+    with pytest.raises(UsageError, match="EYESPOT_THREADS"):
+        threads()
+
+
+# -- real photos ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PHOTOS.is_dir(), reason="the real photos are not here")
+def test_on_real_photos_it_beats_plain_conse() -> None:
+    bench = Path(__file__).resolve().parents[2] / "bench" / "starter.py"
+    lines = subprocess.run(
+        [sys.executable, bench, "--json", "--quick"], capture_output=True, text=True, check=True
+    ).stdout
+    ratios = {line["name"]: (line["ratio"], line["goal"]) for line in map(json.loads, lines.splitlines())}
+    assert all(ratio < 1 for ratio, _ in ratios.values())
+    assert ratios["starter chilean_birds:all mAP"][0] <= ratios["starter chilean_birds:all mAP"][1]
