@@ -1,4 +1,4 @@
-"""The pages under docs/ and the README say what is so: their commands run as they stand, and their links lead somewhere."""
+"""The pages say what is so: their commands run as they stand, and their links lead somewhere."""
 
 from __future__ import annotations
 

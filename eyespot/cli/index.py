@@ -53,7 +53,6 @@ def run(
 def _encoders(gallery: Path, wanted: str | None, has_paths: bool) -> list[Encoder]:
     """The encoder asked for, else all that the gallery has; the rest waits if one of these cannot be loaded."""
     from eyespot import rooms
-    from eyespot.gallery.opened import Gallery
 
     if wanted is not None:
         return [rooms.load("encoders", wanted)]
@@ -61,8 +60,21 @@ def _encoders(gallery: Path, wanted: str | None, has_paths: bool) -> list[Encode
         if not has_paths:
             raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
         return [rooms.load("encoders", "starter")]
-    loaded = [_loaded(name) for name in Gallery(gallery).encoders]
-    return [encoder for encoder in loaded if encoder] or [rooms.load("encoders", "starter")]
+    known = _known(gallery)
+    if not known:
+        return [rooms.load("encoders", "starter")] if has_paths else []
+    loaded = [encoder for name in known if (encoder := _loaded(name))]
+    if not loaded:
+        raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
+    return loaded
+
+
+def _known(gallery: Path) -> list[str]:
+    """The encoders whose spaces can grow; what was imported cannot."""
+    from eyespot.gallery.disk import read_or_rebuild_header
+
+    spaces = read_or_rebuild_header(gallery).spaces.values()
+    return list(dict.fromkeys(space.encoder for space in spaces if space.revision != "imported"))
 
 
 def _loaded(name: str) -> Encoder | None:

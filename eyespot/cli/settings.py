@@ -15,6 +15,7 @@ from eyespot.types import UsageError
 
 GALLERY = ".eyespot"
 VERBS = ("demo", "index", "failures", "search", "doctor")
+GROUPS = {"import": ("clip-retrieval", "npy"), "export": ("clip-retrieval", "npy")}
 
 
 def gallery_option(help: str) -> Any:
@@ -45,4 +46,5 @@ def from_toml(path: Path = Path("eyespot.toml")) -> dict[str, dict[str, Any]]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{path} cannot be read ({error}); mend it or move it away") from error
     common = {name: value for name, value in found.items() if not isinstance(value, dict)}
-    return {verb: common | found.get(verb, {}) for verb in VERBS}
+    verbs = {verb: common | found.get(verb, {}) for verb in (*VERBS, *GROUPS)}
+    return verbs | {group: {member: verbs[group] for member in members} for group, members in GROUPS.items()}

@@ -18,9 +18,8 @@ importing = typer.Typer(no_args_is_help=True, help="Make a gallery of vectors th
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery in a format that others read.")
 
 _INTO = "Where the gallery lies or shall lie."
-_MADE_BY = typer.Option(
-    None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="The encoder that made the vectors, by eyespot's name."
-)
+# No environment variable here: what stands there for indexing says nothing of who made these vectors.
+_MADE_BY = typer.Option(None, "-e", "--encoder", help="The encoder that made the vectors, by eyespot's name.")
 _COPY = typer.Option(False, "--copy", help="Copy the vectors at unit length; else they stay where they are.")
 _SPACE = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Whose vectors; default: those searched.")
 _HALF = typer.Option(False, "--float16", help="Write half-precision vectors.")

@@ -11,13 +11,14 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.gallery.sources import Root
 from eyespot.types import EyespotError, Space, UsageError, Vectors
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 1
+
+
+class DamagedHeader(EyespotError):
+    """`gallery.toml` cannot be read; all it says stands elsewhere too."""
 
 
 @dataclass
@@ -53,7 +58,7 @@ def read_header(gallery: Path) -> Header:
             f"there is no gallery at {gallery}; make one with: eyespot index PHOTOS -g {gallery}"
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise EyespotError(
+        raise DamagedHeader(
             f"{gallery / 'gallery.toml'} is damaged ({error}); run eyespot index to write it again"
         ) from error
     if found.get("format", 0) > FORMAT:
@@ -68,6 +73,17 @@ def read_header(gallery: Path) -> Header:
     )
 
 
+def read_or_rebuild_header(gallery: Path) -> Header:
+    """The header for whoever writes: a new one where there is none, one rebuilt from the shards if it is damaged."""
+    try:
+        return read_header(gallery)
+    except UsageError:
+        return Header()
+    except DamagedHeader:
+        notes = [read_note(shard, file.stem) for shard in shard_paths(gallery) for file in shard.glob("*.toml")]
+        return Header(spaces={stem_of(note.space): note.space for note in notes if note})
+
+
 def write_header(gallery: Path, header: Header) -> None:
     """Put `gallery.toml` in place of the old one."""
     lines = [f"format = {FORMAT}", f"rows = {header.rows}", f"default = {json.dumps(header.default)}"]
@@ -80,8 +96,10 @@ def write_header(gallery: Path, header: Header) -> None:
 
 
 def _toml(values: Mapping[str, Any]) -> list[str]:
-    # A JSON string of ASCII is a TOML string, and JSON numbers and flat lists of numbers are TOML's too.
-    return [f"{name} = {json.dumps(value)}" for name, value in values.items()]
+    # A JSON string is a TOML string but for DEL (and for characters beyond the first plane, once they are escaped);
+    # JSON numbers and flat lists of numbers are TOML's too.
+    texts = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in values.items()}
+    return [f"{name} = {text}" for name, text in texts.items()]
 
 
 @contextmanager
@@ -149,6 +167,19 @@ def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
     return pq.read_table(shard / "items.parquet", columns=columns, partitioning=None)
 
 
+def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
+    """The facts of some rows of a shard, in their order; of a large table only the parts that hold them are read."""
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(shard / "items.parquet") as file:
+        sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+        ends = np.cumsum(sizes)  # (groups,)
+        groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
+        starts = np.cumsum([0, *(sizes[group] for group in groups)])  # of each group among those that are read
+        before = (ends - sizes)[groups]
+        return file.read_row_groups(groups.tolist()).take(np.asarray(rows) - before[at] + starts[at])
+
+
 def count_items(shard: Path) -> int:
     """How many rows a shard has."""
     import pyarrow.parquet as pq
@@ -158,11 +189,15 @@ def count_items(shard: Path) -> int:
 
 @dataclass(frozen=True)
 class SpaceNote:
-    """What lies beside a shard's vectors: their space, rows that have none, and three reference fingerprints."""
+    """What lies beside a shard's vectors: their space, rows that have none, and three reference fingerprints.
+
+    `source` is the file that holds the vectors of an import in place; None: they lie here.
+    """
 
     space: Space
     missing: list[int]
     fingerprints: list[list[float]]
+    source: str | None = None
 
 
 def write_vectors(shard: Path, vectors: Vectors, note: SpaceNote) -> None:
@@ -170,9 +205,15 @@ def write_vectors(shard: Path, vectors: Vectors, note: SpaceNote) -> None:
     stem = stem_of(note.space)
     with replacing(shard / f"{stem}.npy") as file:
         np.save(file, vectors, allow_pickle=False)
+    write_note(shard, note)
+
+
+def write_note(shard: Path, note: SpaceNote) -> None:
+    """Say that a space's vectors are whole, here or at their source."""
     lines = _toml({"missing": note.missing, "fingerprints": note.fingerprints, "digest": note.space.digest})
+    lines += _toml({} if note.source is None else {"source": note.source})
     lines += ["", "[space]", *_toml(asdict(note.space))]
-    with replacing(shard / f"{stem}.toml") as file:
+    with replacing(shard / f"{stem_of(note.space)}.toml") as file:
         file.write(("\n".join(lines) + "\n").encode())
 
 
@@ -182,13 +223,41 @@ def read_note(shard: Path, stem: str) -> SpaceNote | None:
         found = tomllib.loads((shard / f"{stem}.toml").read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    return SpaceNote(Space(**found["space"]), found["missing"], found["fingerprints"])
+    return SpaceNote(Space(**found["space"]), found["missing"], found["fingerprints"], found.get("source"))
 
 
 def map_vectors(shard: Path, stem: str) -> Vectors:
-    """One space's vectors, memory-mapped, (rows, dim)."""
+    """One space's vectors, memory-mapped, (rows, dim), float32 or float16; `EyespotError` if their source is gone."""
+    note = read_note(shard, stem)
+    if note is not None and note.source is not None:
+        return _map_source(shard, note.space.dim, Path(note.source))
     vectors: Vectors = np.load(shard / f"{stem}.npy", mmap_mode="r", allow_pickle=False)
     return vectors
+
+
+def _map_source(shard: Path, dim: int, source: Path) -> Vectors:
+    vectors, rows = map_array(source), count_items(shard)
+    if vectors.shape != (rows, dim) or vectors.dtype not in (np.float32, np.float16):
+        raise EyespotError(
+            f"{source} has changed since it was imported (now {vectors.dtype} of shape {vectors.shape}, then "
+            f"{rows} rows of {dim}); put the old file back or import it into a new gallery"
+        )
+    return vectors
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """Somebody's `.npy` file, memory-mapped, (rows, dim), of any kind of float; `EyespotError` if it is not that."""
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except FileNotFoundError:
+        raise EyespotError(f"{path} is gone (an unplugged disk?); put it back or import into a new gallery") from None
+    except Exception as error:  # a hostile header can end in nearly any of Python's own errors
+        raise EyespotError(f"{path} is no .npy file of numbers ({error}); save the vectors with numpy.save") from error
+    if array.ndim != 2 or array.dtype.kind != "f" or not array.size:
+        raise EyespotError(
+            f"{path} holds {array.dtype} of shape {array.shape}, not rows of float vectors; save it as (rows, dim)"
+        )
+    return array
 
 
 @contextmanager

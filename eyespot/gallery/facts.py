@@ -11,22 +11,21 @@ import pyarrow as pa
 from eyespot.gallery.labels import cast
 from eyespot.gallery.record import Kept
 
-FIXED: pa.Schema = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("live", pa.bool_()),
-        pa.field("roots", pa.list_(pa.int32())),
-        pa.field("paths", pa.list_(pa.string())),
-        pa.field("size", pa.int64()),
-        pa.field("mtime", pa.int64()),
-        pa.field("width", pa.int32()),
-        pa.field("height", pa.int32()),
-        pa.field("taken", pa.timestamp("s")),
-        pa.field("latitude", pa.float64()),
-        pa.field("longitude", pa.float64()),
-        pa.field("camera", pa.string()),
-    ]
-)
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("id", pa.string()),
+    pa.field("live", pa.bool_()),
+    pa.field("roots", pa.list_(pa.int32())),
+    pa.field("paths", pa.list_(pa.string())),
+    pa.field("size", pa.int64()),
+    pa.field("mtime", pa.int64()),
+    pa.field("width", pa.int32()),
+    pa.field("height", pa.int32()),
+    pa.field("taken", pa.timestamp("s")),
+    pa.field("latitude", pa.float64()),
+    pa.field("longitude", pa.float64()),
+    pa.field("camera", pa.string()),
+]
+FIXED = pa.schema(_FIELDS)
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "text": pa.string()}
 # What the picture does not say itself, a label column of the same name may.
 _FILLED = ("taken", "latitude", "longitude", "camera")

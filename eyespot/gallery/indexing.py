@@ -102,7 +102,7 @@ class _Job:
     def run(self, roots: list[Root]) -> Summary:
         self._write_header()
         self._embed_planned()  # what a killed run left
-        for root in roots or list(self.ledger.roots().values()):
+        for root in roots or [root for root in self.ledger.roots().values() if root.kind != "import"]:
             self._plan(root)
         self._write_header()
         self._embed_planned()
@@ -137,10 +137,7 @@ class _Job:
         self.summary.notes.append(f"{root.path} is missing or empty (an unplugged disk?); {tail}")
 
     def _write_header(self) -> None:
-        try:
-            header = disk.read_header(self.gallery)
-        except EyespotError:
-            header = disk.Header()
+        header = disk.read_or_rebuild_header(self.gallery)
         header.roots = self.ledger.roots()
         header.spaces |= {stem: encoder.space for stem, encoder in self.encoders.items()}
         header.default = self._default(header)
@@ -151,7 +148,9 @@ class _Job:
         """The space searched unasked: the first there was, in its encoder's present revision."""
         if header.default not in header.spaces:
             return next(iter(self.encoders), "")
-        name = header.spaces[header.default].encoder
+        name, revision = header.spaces[header.default].encoder, header.spaces[header.default].revision
+        if revision == "imported":  # most pictures are there, and no encoder installed here gives that very space
+            return header.default
         return next((stem for stem, encoder in self.encoders.items() if encoder.space.encoder == name), header.default)
 
     # -- new and changed pictures ---------------------------------------------------------------------------

@@ -11,8 +11,13 @@ from typing import Any
 import numpy as np
 
 from eyespot.gallery import disk
-from eyespot.gallery.sources import full_path
+from eyespot.gallery.sources import Root, full_path
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
+
+
+def place_of(root: Root, path: str) -> str:
+    """Where a row's picture lies; the address itself for an imported row that has nothing but an address."""
+    return path if root.kind == "import" and "://" in path else full_path(root, path)
 
 
 class Gallery:
@@ -106,13 +111,13 @@ class View:
         shards = np.searchsorted(self.starts, rows, side="right") - 1
         for shard in np.unique(shards).tolist():
             mine = [int(row) for row, at in zip(rows, shards, strict=True) if at == shard]
-            table = disk.read_items(self.shards[shard]).take([row - int(self.starts[shard]) for row in mine])
+            table = disk.read_rows(self.shards[shard], [row - int(self.starts[shard]) for row in mine])
             found |= dict(zip(mine, map(self._told, table.to_pylist()), strict=True))
         return [found[int(row)] for row in rows]
 
     def _told(self, row: dict[str, Any]) -> dict[str, Any]:
         roots = self.gallery.header.roots
-        places = [full_path(roots[number], path) for number, path in zip(row.pop("roots"), row["paths"], strict=True)]
+        places = [place_of(roots[number], path) for number, path in zip(row.pop("roots"), row["paths"], strict=True)]
         row.pop("live")
         return row | {"path": places[0] if places else None, "paths": places}
 

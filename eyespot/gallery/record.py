@@ -32,6 +32,8 @@ CREATE TABLE IF NOT EXISTS stale(shard INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS seen(root INTEGER, path TEXT, size INTEGER, mtime INTEGER, place INTEGER,
     PRIMARY KEY(root, path)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS seen_labels(root INTEGER, path TEXT, facts TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS imported(shard INTEGER PRIMARY KEY, root INTEGER, rows INTEGER, format TEXT, space TEXT,
+    source TEXT UNIQUE);
 """
 _CHANGED = """FROM seen LEFT JOIN files USING(root, path) WHERE files.path IS NULL OR seen.size <> files.size
     OR seen.mtime <> files.mtime OR seen.place <> files.place"""
@@ -195,10 +197,7 @@ class Ledger:
         wanted = f"{_CHANGED} OR files.failed IS NOT NULL" if retry_failed else _CHANGED
         count = self._one(f"SELECT count(*) {wanted}")
         rows = shard_rows or _shard_rows(count)
-        first = self._one(
-            "SELECT 1 + max(a, b) FROM (SELECT ifnull(max(shard), -1) a FROM items),"
-            " (SELECT ifnull(max(shard), -1) b FROM plan)"
-        )
+        first = self.free_shard()
         with ledger.transaction(self.sql):
             self.sql.execute(
                 "INSERT INTO plan SELECT ? + n / ?, n % ?, root, path, size, mtime, place FROM"
@@ -206,6 +205,11 @@ class Ledger:
                 f" seen.mtime AS mtime, seen.place AS place {wanted})",
                 (first, rows, rows),
             )
+
+    def free_shard(self) -> int:
+        """The first number above every shard that is there or planned."""
+        tables = " UNION ALL ".join(f"SELECT max(shard) n FROM {table}" for table in ("items", "plan", "imported"))
+        return int(self._one(f"SELECT 1 + ifnull(max(n), -1) FROM ({tables})"))
 
     def planned(self) -> int:
         """How many pictures are still to be read."""
@@ -303,10 +307,11 @@ class Ledger:
         return [Failure(*row) for row in rows]
 
     def counts(self) -> tuple[int, int]:
-        """Live pictures, and paths that lead to them."""
+        """Live pictures, and paths that lead to them; an imported row counts as one of each."""
+        imported = int(self._one("SELECT ifnull(sum(rows), 0) FROM imported"))
         return (
-            int(self._one("SELECT count(DISTINCT id) FROM files WHERE id IS NOT NULL")),
-            int(self._one("SELECT count(*) FROM files WHERE id IS NOT NULL")),
+            imported + int(self._one("SELECT count(DISTINCT id) FROM files WHERE id IS NOT NULL")),
+            imported + int(self._one("SELECT count(*) FROM files WHERE id IS NOT NULL")),
         )
 
     def _one(self, query: str, *values: Any) -> Any:

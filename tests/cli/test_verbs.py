@@ -163,3 +163,16 @@ def test_a_hub_that_cannot_be_reached_points_to_starter(tmp_path: Path, child_en
 
     assert asked.returncode == 1
     assert "starter" in asked.stderr and len(asked.stderr.splitlines()) == 1
+
+
+def test_photos_indexed_into_an_imported_gallery_leave_the_imported_space_searched(tmp_path: Path) -> None:
+    run_eyespot("index", some_photos(tmp_path / "photos"), cwd=tmp_path)
+    run_eyespot("export", "clip-retrieval", "out", cwd=tmp_path)
+    run_eyespot("import", "clip-retrieval", "out", "-e", "starter", "-g", "imported", cwd=tmp_path)
+    indexed = run_eyespot("index", some_photos(tmp_path / "more", 2), "-g", "imported", cwd=tmp_path)
+    idle = run_eyespot("index", "-g", "imported", cwd=tmp_path)
+    found = run_eyespot("search", "stripes", "-g", "imported", "--json", cwd=tmp_path)
+
+    assert (indexed.returncode, idle.returncode) == (0, 0)
+    assert len(json.loads(found.stdout)["items"]) == 4
+    assert "imported" in found.stderr and "not searched: 2" in found.stderr

@@ -253,3 +253,24 @@ def test_shards_that_lack_a_space_are_filled_in_place(gallery: Path, photos: Pat
     assert summary.embedded == 4
     after = vectors(gallery)
     assert all(np.array_equal(before[id], after[id]) for id in before)
+
+
+def test_a_damaged_header_is_written_again_from_the_shards(gallery: Path, photos: Path, starter: Encoder) -> None:
+    run(gallery, photos, starter)
+    header = (gallery / "gallery.toml").read_text()
+    (gallery / "gallery.toml").write_text("format = 1\nspaces = [")
+    with pytest.raises(EyespotError, match="eyespot index to write it again"):
+        Gallery(gallery)
+    summary = run(gallery, photos, starter)
+
+    assert summary.embedded == 0
+    assert (gallery / "gallery.toml").read_text() == header
+
+
+def test_a_gallery_of_a_newer_format_is_left_alone(gallery: Path, photos: Path, starter: Encoder) -> None:
+    run(gallery, photos, starter)
+    (gallery / "gallery.toml").write_text("format = 99\n")
+
+    with pytest.raises(EyespotError, match="upgrade eyespot"):
+        run(gallery, photos, starter)
+    assert (gallery / "gallery.toml").read_text() == "format = 99\n"

@@ -48,7 +48,7 @@ def collection(folder: Path, count: int) -> Path:
 
 
 def kill_often(gallery: Path, photos: Path, times: int, seconds: float) -> int:
-    """Start indexing and kill it `times` times, at moments spread over a run's length; how many kills hit a live run."""
+    """Start indexing and kill it so often, at moments spread over a run's length; how many kills hit a live run."""
     moment, hits = random.Random(times), 0
     for _ in range(times):
         process = start(gallery, photos)

@@ -1,0 +1,93 @@
+"""Folders as clip-retrieval's `inference` writes them: `img_emb/img_emb_N.npy` beside `metadata/metadata_N.parquet`.
+
+Layout after clip-retrieval's writer; embedding-reader and autofaiss read the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from eyespot.gallery.formats.exported import Export, Exported, write
+from eyespot.gallery.formats.items import Layout
+from eyespot.gallery.formats.registered import Part, Source
+from eyespot.gallery.formats.tables import Column, pc
+from eyespot.gallery.opened import View
+from eyespot.types import EyespotError, UsageError
+
+LAYOUT = Layout(keys=("key", "image_path", "url"), paths=("image_path", "url"))
+
+
+def source(places: list[Path]) -> Source:
+    """What a folder holds, part by part in the order of their numbers; `UsageError` if it is no such folder."""
+    if len(places) != 1 or not places[0].is_dir():
+        raise UsageError(f"{', '.join(map(str, places))} is no folder; name one that holds img_emb and metadata")
+    folder = places[0].absolute()
+    vectors, tables = (
+        _numbered(folder / "img_emb", "img_emb", "npy"),
+        _numbered(folder / "metadata", "metadata", "parquet"),
+    )
+    if not vectors:
+        raise UsageError(f"{folder} holds no img_emb/img_emb_0.npy; name the output folder of clip-retrieval inference")
+    if tables:
+        _check_pairs(folder, set(vectors), set(tables))
+    parts = [Part(str(number), path, tables.get(number)) for number, path in sorted(vectors.items())]
+    return Source("clip-retrieval", folder, parts, LAYOUT, list(_notes(folder, bool(tables))))
+
+
+def _numbered(folder: Path, stem: str, suffix: str) -> dict[int, Path]:
+    found: dict[int, Path] = {}
+    for path in sorted(folder.glob(f"{stem}_*.{suffix}")):
+        match = re.fullmatch(rf"{stem}_([0-9]{{1,18}})\.{suffix}", path.name)
+        if match and int(match[1]) in found:
+            raise EyespotError(f"{found[int(match[1])]} and {path.name} have one number; move one of them away")
+        if match:
+            found[int(match[1])] = path
+    return found
+
+
+def _check_pairs(folder: Path, vectors: set[int], tables: set[int]) -> None:
+    for number in sorted(vectors ^ tables):
+        here, lacking = ("img_emb", "metadata") if number in vectors else ("metadata", "img_emb")
+        raise EyespotError(
+            f"{folder} has part {number} in {here} and not in {lacking}; complete it (a cut download?) or move it away"
+        )
+
+
+def _notes(folder: Path, has_tables: bool) -> Iterator[str]:
+    if not has_tables:
+        yield f"{folder} has no metadata; rows are named by part and row, and nothing is known of them"
+    if (folder / "text_emb").is_dir():
+        yield "text_emb is not imported: a gallery holds vectors of pictures"
+
+
+class Form:
+    """`image_path` (whole), `caption` (a column of that name, else `title`), `key` (the row's id), then every fact."""
+
+    vectors = "img_emb/img_emb_{}.npy"
+    table = "metadata/metadata_{}.parquet"
+    part_rows = 1_000_000
+
+    def columns(self, facts: pa.Table) -> pa.Table:
+        """The table as clip-retrieval's own readers expect it."""
+        named = {"image_path": pc.list_element(_some_place(facts["paths"]), 0)}
+        spelled = {name.lower(): name for name in reversed(facts.column_names)}
+        caption = spelled.get("caption", spelled.get("title"))
+        if caption is not None:
+            named["caption"] = facts[caption]
+        named["key"] = facts["id"]
+        rest = {name: facts[name] for name in facts.column_names if name.lower() not in {*named, "id"}}
+        return pa.table(named | rest)
+
+
+def _some_place(paths: Column) -> Column:
+    """Lists with one null where there was nothing, so that each has a first element."""
+    return pc.if_else(pc.equal(pc.list_value_length(paths), 0), pa.scalar([None], paths.type), paths)
+
+
+def export(view: View, out: Path, options: Export) -> Exported:
+    """Write the rows of a space that can be found as a clip-retrieval folder, in parts of a million rows."""
+    return write(view, out, Form(), options)

@@ -1,0 +1,55 @@
+"""Vectors as plain as they come: `vectors.npy` (rows, dim), and a table `items.parquet` or `items.csv`, row for row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from eyespot.gallery.formats.exported import Export, Exported, write
+from eyespot.gallery.formats.items import Layout
+from eyespot.gallery.formats.registered import Part, Source
+from eyespot.gallery.labels import FILE_COLUMNS
+from eyespot.gallery.opened import View
+from eyespot.types import UsageError
+
+LAYOUT = Layout(keys=("id", "key", *FILE_COLUMNS, "url"), paths=("paths", *FILE_COLUMNS, "url"))
+TABLES = (".parquet", ".csv")
+
+
+def source(places: Sequence[Path]) -> Source:
+    """A folder with the two files, the two files themselves, or vectors alone; `UsageError` for anything else."""
+    files = _in_folder(places[0]) if len(places) == 1 and places[0].is_dir() else [place.absolute() for place in places]
+    vectors = [file for file in files if file.suffix.lower() == ".npy"]
+    tables = [file for file in files if file.suffix.lower() in TABLES]
+    if len(vectors) != 1 or len(tables) > 1 or len(files) > 2:
+        raise UsageError(
+            f"{', '.join(map(str, places))} is not one array and its table; name a folder with vectors.npy and "
+            "items.parquet (or items.csv), or the two files"
+        )
+    table = tables[0] if tables else None
+    notes = [] if tables else [f"{vectors[0]} has no table beside it; rows are named by their number"]
+    return Source("npy", vectors[0].parent, [Part(vectors[0].stem, vectors[0], table)], LAYOUT, notes)
+
+
+def _in_folder(folder: Path) -> list[Path]:
+    names = ("vectors.npy", *(f"items{suffix}" for suffix in TABLES))
+    return [path for name in names if (path := folder.absolute() / name).exists()]
+
+
+class Form:
+    """`id`, `paths` (whole), then every fact."""
+
+    vectors = "vectors.npy"
+    table = "items.parquet"
+    part_rows = 1 << 62
+
+    def columns(self, facts: pa.Table) -> pa.Table:
+        """The gallery's own columns."""
+        return facts
+
+
+def export(view: View, out: Path, options: Export) -> Exported:
+    """Write the rows of a space that can be found as `vectors.npy` and `items.parquet`."""
+    return write(view, out, Form(), options)
