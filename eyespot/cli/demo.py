@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from eyespot.types import Run
 
 SHOWN = 5
-PICTURE = "categorization__hammer5.jpg"
+PICTURE = "categorization__windmill13.jpg"
 WHERE = "licence = 'CC0-1.0' AND category LIKE '%monuments'"
 CAPTIONS = ("author", "licence")  # the sample's authors are named, as their licences like it
 
@@ -52,10 +52,10 @@ def _indexed(photos: Path, gallery: Path) -> Collection:
 def _search(collection: Collection, photos: Path) -> list[Run]:
     """By words twice, by picture, by picture and words, and under a filter."""
     asked: list[tuple[str, dict[str, Any]]] = [
-        ("words: a windmill", {"query": "a windmill"}),
+        ("words: a hammer", {"query": "a hammer"}),
         ("words: a spotted big cat", {"query": "a spotted big cat"}),
         ("a picture", {"image": photos / PICTURE}),
-        ("a picture + three times the words: pliers", {"query": "3:pliers", "image": photos / PICTURE}),
+        ("a picture + three times the words: a church", {"query": "3:a church", "image": photos / PICTURE}),
         (f"words: a tower, where {WHERE}", {"query": "a tower", "where": WHERE}),
     ]
     runs = [collection.search(k=SHOWN, **terms) for _, terms in asked]
