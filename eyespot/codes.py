@@ -1,0 +1,191 @@
+"""Vectors as signed bytes, with a proven bound on what was lost: a quarter of the size, for fast first passes.
+
+A row x is kept as x = centre + scale · codes + rest, where only the length of `rest` is kept. For any query q the
+inner product is therefore known to within |q| · |rest| (Cauchy and Schwarz), whatever the data.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.types import EyespotError, UsageError
+
+Block = NDArray[Any]  # (rows, dim) of float32 or float16, often memory-mapped
+Span = tuple[int, int]
+T = TypeVar("T")
+
+WIDEST = 65_536  # dimensions; beyond this 255 · 127 · dim does not fit the 32 bits the products are summed in
+_PARTS = ("codes", "bounds", "centre", "match")
+_CHUNK = 1 << 22  # numbers converted at once
+_WIDTH = 64  # codes are padded to whole vector registers
+
+
+def default_threads() -> int:
+    """OMP_NUM_THREADS if it is a number, else the processors this process may use."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def spread(task: Callable[[T], object], over: Iterable[T], threads: int) -> None:
+    """The task for each item, on so many threads at once."""
+    if threads == 1:
+        for item in over:
+            task(item)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(task, item) for item in over]:
+            done.result()
+
+
+def chunks(block: Block, numbers: int = _CHUNK) -> Iterator[Span]:
+    """Starts and stops of row ranges of about so many numbers each."""
+    step = max(1, numbers // max(1, block.shape[1]))
+    return ((start, min(start + step, len(block))) for start in range(0, len(block), step))
+
+
+def floats(block: Block, rows: Any) -> NDArray[np.float32]:
+    """Some rows as contiguous float32 (n, dim); a slice of a float32 block is not copied."""
+    return np.ascontiguousarray(block[rows], np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """One block of vectors in int8, 1 + 16/dim bytes a number (dim counted up to a multiple of 64).
+
+    Per row four float32 bounds: scale, |rest| (never too small), |scale · codes| (never too small), sum of codes.
+    """
+
+    codes: NDArray[np.int8]  # (rows, width), zero beyond dim
+    bounds: NDArray[np.float32]  # (rows, 4)
+    centre: NDArray[np.float32]  # (dim,)
+    match: NDArray[np.uint8]  # (16,), names the vectors these codes were made from
+    written: int = 0  # when the files were last changed, in ns; 0: never on disk
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(getattr(self, part).nbytes) for part in _PARTS)
+
+    def save(self, prefix: Path | str) -> None:
+        """Four plain .npy files, PREFIX.codes.npy and so on; each appears whole or not at all."""
+        for part in _PARTS:
+            path = _file(prefix, part)
+            partial = path.with_name(path.name + ".part")
+            with partial.open("wb") as out:
+                np.save(out, getattr(self, part), allow_pickle=False)
+                out.flush()
+                os.fsync(out.fileno())
+            partial.replace(path)
+
+    @classmethod
+    def load(cls, prefix: Path | str) -> Codes:
+        """What `save` wrote, memory-mapped; EyespotError if a file is missing or damaged."""
+        try:
+            parts = {part: np.load(_file(prefix, part), mmap_mode="r", allow_pickle=False) for part in _PARTS}
+            written = min(_file(prefix, part).stat().st_mtime_ns for part in _PARTS)
+        except (OSError, ValueError, EOFError) as error:
+            way_out = "delete them to have them made again"
+            raise EyespotError(f"the codes {prefix}.*.npy cannot be read ({error}); {way_out}") from error
+        return cls(**parts, written=written)
+
+    def fit(self, block: Block) -> bool:
+        """Whether these codes are of these vectors.
+
+        Shape, type and 64 rows are compared. If the file of the vectors is newer than the codes, every row's bound
+        is proven again, at the cost of one scan.
+        """
+        if not (self._well_formed(block) and np.array_equal(self.match, _digest(block))):
+            return False
+        return not self.written or _changed(block) <= self.written or self.proven(block)
+
+    def proven(self, block: Block) -> bool:
+        """Whether every row of the block lies within its bounds: all that an exact search relies on."""
+        return all(self._holds(block, span) for span in chunks(block))
+
+    def _well_formed(self, block: Block) -> bool:
+        rows, dim = block.shape
+        shapes = (self.codes.shape, self.bounds.shape, self.centre.shape) == ((rows, padded(dim)), (rows, 4), (dim,))
+        kinds = self.codes.dtype.str + self.bounds.dtype.str + self.centre.dtype.str
+        return shapes and kinds == "|i1<f4<f4"
+
+    def _holds(self, block: Block, span: Span) -> bool:
+        part, bounds = slice(*span), self.bounds[slice(*span)].astype(np.float64)
+        codes = self.codes[part].astype(np.float64)
+        coded = bounds[:, :1] * codes[:, : block.shape[1]]  # (n, dim)
+        rest = block[part].astype(np.float64) - self.centre - coded
+        near = np.linalg.norm(rest, axis=1) <= bounds[:, 1] * (1 + 1e-9)
+        long = np.linalg.norm(coded, axis=1) <= bounds[:, 2] * (1 + 1e-9)
+        summed = (codes.sum(axis=1) == bounds[:, 3]) & ~codes[:, block.shape[1] :].any(axis=1)
+        return bool((near & long & summed).all())
+
+
+def padded(dim: int) -> int:
+    return -(-dim // _WIDTH) * _WIDTH
+
+
+def quantise(block: Block, threads: int | None = None) -> Codes:
+    """The codes of a block of float32 or float16 vectors, made in parallel and in bounded memory.
+
+    UsageError if a vector holds NaN or infinity.
+    """
+    from eyespot.kernels import code_rows
+
+    rows, dim = block.shape
+    codes, bounds = _aligned(rows, padded(dim)), np.empty((rows, 4), np.float32)
+    centre = _centre(block)
+
+    def code(span: Span) -> None:
+        part = slice(*span)
+        code_rows(floats(block, part), centre, codes[part], bounds[part])
+
+    spread(code, chunks(block), threads or default_threads())
+    if np.isnan(bounds).any():
+        raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
+    return Codes(codes, bounds, centre, _digest(block))
+
+
+def _file(prefix: Path | str, part: str) -> Path:
+    return Path(f"{prefix}.{part}.npy")
+
+
+def _aligned(rows: int, width: int) -> NDArray[np.int8]:
+    """Zeroed (rows, width) on a cache line; loads across two lines cost a tenth of the speed."""
+    raw = np.zeros(rows * width + 64, np.int8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + rows * width].reshape(rows, width)
+
+
+def _some(block: Block, count: int) -> Any:
+    rows = np.unique(np.linspace(0, len(block) - 1, count).astype(np.int64)) if len(block) else np.empty(0, np.int64)
+    return np.asarray(block[rows])
+
+
+def _centre(block: Block) -> NDArray[np.float32]:
+    """About the mean; any vector would be right, this one leaves short rows."""
+    sample = _some(block, 4096).astype(np.float64)
+    return np.asarray(sample.mean(axis=0) if len(sample) else np.zeros(block.shape[1]), np.float32)  # (dim,)
+
+
+def _digest(block: Block) -> NDArray[np.uint8]:
+    digest = blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
+    digest.update(np.ascontiguousarray(_some(block, 64)).tobytes())
+    return np.frombuffer(digest.digest(), np.uint8)
+
+
+def _changed(block: Block) -> int:
+    """When the block's file last changed, in ns; 0 for vectors in memory."""
+    base: Any = block
+    while base is not None and not isinstance(base, np.memmap):
+        base = getattr(base, "base", None)
+    name = getattr(base, "filename", None)
+    return Path(name).stat().st_mtime_ns if name and Path(name).exists() else 0

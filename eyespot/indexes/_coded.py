@@ -1,0 +1,161 @@
+"""A first pass over int8 codes: a quarter of the bytes of float32, and the same answers by a bound on the rest."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.codes import Codes, chunks, default_threads, padded, spread
+from eyespot.indexes._rows import Reals, Shortlist, joined
+from eyespot.types import Mask
+
+_FEW = 4  # queries; up to here reading codes costs more than multiplying them
+_TOGETHER = 128  # queries that share one reading of the codes
+_ROOM = 1 << 20  # places in all lists of a thread together, 24 bytes each
+_SHARE = 1 << 26  # codes a thread takes at a time
+_ALL = np.empty(0, np.bool_)  # the mask that lets everything through
+
+
+class Coded:
+    """Inner products of quantised vectors and quantised queries in whole numbers, with a bound on both errors.
+
+    With x = c + s a + e (centre, codes a, rest e) and q = t p + f (whole numbers p, rest f):
+    q·x = q·c + s t (p·a) + f·(s a) + q·e, so q·x is within |f| |s a| + |q| |e| of q·c + s t (p·a). The sum p·a is
+    exact in 32 bits; everything else is double precision, whose rounding is added to the bound.
+    """
+
+    def __init__(self, codes: Sequence[Codes], threads: int | None) -> None:
+        self.codes, self._threads = codes, threads or default_threads()
+        self._starts = np.cumsum([0, *(len(part.codes) for part in codes)])
+
+    def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
+        """What may be among the k best of each query."""
+        if len(queries) <= _FEW:
+            return self._scan(_few(queries), k, mask)
+        together = min(_TOGETHER, max(_FEW, _ROOM // _room(k)))
+        groups = [queries[start : start + together] for start in range(0, len(queries), together)]
+        return [found for group in groups for found in self._scan_many(group, k, mask)]
+
+    def _scan_many(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
+        """A query with more near ties than its list holds comes back empty, and is asked again alone."""
+        found = self._scan(_many(queries), k, mask)[: len(queries)]
+        for j in (j for j, shortlist in enumerate(found) if not len(shortlist.rows)):
+            found[j] = self._scan(_few(queries[j : j + 1]), k, mask)[0]
+        return found
+
+    def _scan(self, asked: _Asked, k: int, mask: Mask | None) -> list[Shortlist]:
+        shares = deque((part, *span) for part, codes in enumerate(self.codes) for span in chunks(codes.codes, _SHARE))
+        workers = [_Worker(asked, k) for _ in range(min(self._threads, len(shares)))]
+
+        def work(worker: _Worker) -> None:
+            while shares:
+                try:
+                    part, start, stop = shares.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                worker.scan(self.codes[part], mask, (int(self._starts[part]), start, stop))
+
+        spread(work, workers, len(workers))
+        return [_merged([worker.list(j) for worker in workers], k) for j in range(len(asked.lengths))]
+
+
+def _merged(lists: Sequence[Shortlist | None], k: int) -> Shortlist:
+    whole = [part for part in lists if part is not None]
+    nothing = Shortlist(np.empty(0, np.int64), np.empty(0), np.empty(0))
+    return joined(whole).promising(k) if len(whole) == len(lists) else nothing
+
+
+class _Asked(NamedTuple):
+    """Queries as whole numbers: step · whole + left; `whole` is int16 for a few of them, uint8 above 128 for many."""
+
+    queries: Reals  # (m, dim)
+    whole: NDArray[Any]  # (m, width)
+    step: Reals  # (m,)
+    left: Reals  # (m,), its length
+    lengths: Reals  # (m,)
+
+    def terms(self, codes: Codes) -> Reals:
+        """(5, m): what a row's score is computed from, and what its bound is computed from; see `kernels`."""
+        rounding = (self.queries.shape[1] + 16) * 2.0**-50
+        centre = codes.centre.astype(np.float64)
+        spare = 2 * rounding * self.lengths * np.linalg.norm(centre)
+        left = self.left + rounding * self.lengths
+        return np.stack([self.queries @ centre, self.step, self.lengths, left, spare])
+
+
+def _asked(queries: Reals, step: Reals) -> tuple[_Asked, Reals]:
+    step = np.where(step > 0, step, 1.0)
+    whole = np.rint(queries / step[:, None])  # (m, dim)
+    left = np.linalg.norm(queries - step[:, None] * whole, axis=1)
+    return _Asked(queries, whole, step, left * (1 + 1e-9), np.linalg.norm(queries, axis=1) * (1 + 1e-9)), whole
+
+
+def _few(queries: NDArray[np.float32]) -> _Asked:
+    """Sixteen bits, less where a sum of products with codes could leave 32 bits."""
+    exact = queries.astype(np.float64)
+    size = np.abs(exact)
+    most = (2**31 - 1) / 127 - exact.shape[1]
+    asked, whole = _asked(exact, np.maximum(size.max(axis=1) / 32767, size.sum(axis=1) / most))
+    return asked._replace(whole=_padded(whole, np.int16))
+
+
+def _many(queries: NDArray[np.float32]) -> _Asked:
+    exact = np.zeros((-(-len(queries) // 4) * 4, queries.shape[1]))  # whole tiles
+    exact[: len(queries)] = queries
+    asked, whole = _asked(exact, np.abs(exact).max(axis=1) / 127)
+    return asked._replace(whole=_padded(whole + 128, np.uint8))
+
+
+def _padded(whole: Reals, kind: type) -> NDArray[Any]:
+    wide: NDArray[Any] = np.zeros((len(whole), padded(whole.shape[1])), kind)
+    wide[:, : whole.shape[1]] = whole
+    return wide
+
+
+def _room(k: int) -> int:
+    return max(4096, 8 * k)
+
+
+class _Worker:
+    """One thread's shortlists of all queries, in the arrays the kernels fill."""
+
+    def __init__(self, asked: _Asked, k: int) -> None:
+        count = len(asked.lengths)
+        self._asked, self._many = asked, asked.whole.dtype == np.uint8
+        self._heaps, self._floors = np.full((count, k), -np.inf), np.full(count, -np.inf)
+        self._rows = np.empty((count, _room(k)), np.int64)
+        self._limits = np.empty((count, _room(k), 2))
+        self._counts = np.zeros(count, np.int64)
+        if self._many:
+            self._floors[asked.lengths == 0] = np.inf  # all rows tie
+
+    def scan(self, codes: Codes, mask: Mask | None, span: tuple[int, int, int]) -> None:
+        from eyespot.kernels import scan_few, scan_many
+
+        first, start, stop = span
+        allowed = _ALL if mask is None else mask[first : first + len(codes.codes)]
+        gallery = np.asarray(codes.codes), np.asarray(codes.bounds), allowed
+        asked = self._asked.whole, self._asked.terms(codes)
+        if self._many:
+            scan_many(gallery, asked, self._state(), span)
+            return
+        while (start := scan_few(gallery, asked, self._state(), (first, start, stop))) < stop:
+            self._grow()
+
+    def list(self, j: int) -> Shortlist | None:
+        """The rows query j may want; None if there were too many to keep."""
+        if self._floors[j] == np.inf:
+            return None
+        low, high = self._limits[j, : self._counts[j]].T
+        return Shortlist(self._rows[j, : self._counts[j]], low, high)
+
+    def _state(self) -> tuple[NDArray[Any], ...]:
+        return self._heaps, self._floors, self._rows, self._limits, self._counts
+
+    def _grow(self) -> None:
+        self._rows = np.concatenate([self._rows, np.empty_like(self._rows)], axis=1)
+        self._limits = np.concatenate([self._limits, np.empty_like(self._limits)], axis=1)

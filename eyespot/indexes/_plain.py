@@ -1,0 +1,120 @@
+"""A first pass in numpy over the vectors themselves: nothing to build, nothing to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.codes import Block, chunks, floats
+from eyespot.indexes._rows import Ids, Reals, Rows, Shortlist, joined
+from eyespot.types import Mask, UsageError
+
+_CHUNK = 1 << 23  # numbers looked at together
+_LARGE = 1e30  # products below this cannot overflow float32
+
+
+class Plain:
+    """Inner products in float32, with a bound on their rounding.
+
+    However its terms are ordered, a float32 sum of dim products is off by at most γ |q| |x| with
+    γ = dim u / (1 - dim u), u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
+    """
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self._norms: dict[int, Reals] = {}  # by the number of a chunk's first row
+
+    def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
+        """What may be among the k best of each query."""
+        pools = _Pools(queries, k)
+        for block, first in zip(self._rows.blocks, self._rows.starts.tolist(), strict=False):
+            allowed = None if mask is None else mask[first : first + len(block)]
+            for part in _parts(block, allowed):
+                vectors = floats(block, part)
+                start = None if allowed is not None else first + part.start
+                pools.offer(vectors, self._lengths(vectors, start), _numbers(part) + first)
+        return [pool.promising(k) for pool in pools.lists()]
+
+    def _lengths(self, vectors: NDArray[np.float32], start: int | None) -> Reals:
+        """Kept for the next search if they are those of a whole chunk."""
+        if start is None:
+            return _norms(vectors)
+        if start not in self._norms:
+            self._norms[start] = _norms(vectors)
+        return self._norms[start]
+
+
+def _parts(block: Block, allowed: Mask | None) -> Iterator[Any]:
+    """Slices of the block, or the numbers of the rows let through: those alone are read."""
+    if allowed is None:
+        return (slice(*span) for span in chunks(block, _CHUNK))
+    rows = np.flatnonzero(allowed)
+    step = max(1, _CHUNK // max(1, block.shape[1]))
+    return (rows[start : start + step] for start in range(0, len(rows), step))
+
+
+def _numbers(part: Any) -> Ids:
+    return np.arange(part.start, part.stop) if isinstance(part, slice) else part
+
+
+class _Pools:
+    """Per query the rows seen so far that may count, and the floor: k rows are surely at least this good."""
+
+    def __init__(self, queries: NDArray[np.float32], k: int) -> None:
+        self._queries, self._k = queries, k
+        self._lengths = np.linalg.norm(queries.astype(np.float64), axis=1) * (1 + 1e-9)  # (m,)
+        self._floors = np.full(len(queries), -np.inf)
+        self._best: list[Reals] = [np.empty(0) for _ in queries]
+        self._kept: list[list[Shortlist]] = [[] for _ in queries]
+
+    def lists(self) -> list[Shortlist]:
+        nothing = Shortlist(np.empty(0, np.int64), np.empty(0), np.empty(0))
+        return [joined([nothing, *kept]) for kept in self._kept]
+
+    def offer(self, vectors: NDArray[np.float32], norms: Reals, numbers: Ids) -> None:
+        scores, rounding = self._products(vectors, float(norms.max()))
+        vanished = vectors.shape[1] * 2.0**-120  # products too small for float32
+        slack = rounding * self._lengths  # (m,), per unit of a row's length
+        most = slack * norms.max() + vanished  # (m,)
+        if np.isneginf(self._floors).any() and len(norms) >= self._k:
+            self._floors = np.maximum(self._floors, np.partition(scores, -self._k, axis=1)[:, -self._k] - most)
+        which, at = np.nonzero(scores >= (self._floors - most)[:, None])
+        middle, reach = scores[which, at].astype(np.float64), slack[which] * norms[at] + vanished
+        seen = Shortlist(numbers[at], middle - reach, middle + reach)
+        for j, part in _runs(which, len(self._queries)):
+            self._keep(j, seen.only(part))
+
+    def _products(self, vectors: NDArray[np.float32], longest: float) -> tuple[NDArray[Any], float]:
+        """(m, n) inner products, and how far rounding may put them off per unit of both lengths."""
+        kind: type = np.float32 if float(self._lengths.max()) * longest < _LARGE else np.float64
+        scores: NDArray[Any] = self._queries.astype(kind, copy=False) @ vectors.astype(kind, copy=False).T
+        return scores, (vectors.shape[1] + 8) * float(np.finfo(kind).eps)  # 2 dim u, more than γ
+
+    def _keep(self, j: int, seen: Shortlist) -> None:
+        self._kept[j].append(seen)
+        best = np.concatenate([self._best[j], seen.low])
+        if len(best) >= self._k:
+            best = np.partition(best, -self._k)[-self._k :]
+            self._floors[j] = best[0]
+        self._best[j] = best
+
+
+def _runs(which: Ids, count: int) -> Iterator[tuple[int, slice]]:
+    """The stretch of each number in a sorted array."""
+    cuts = np.searchsorted(which, np.arange(count + 1))
+    return ((j, slice(cuts[j], cuts[j + 1])) for j in range(count) if cuts[j] < cuts[j + 1])
+
+
+def _norms(vectors: NDArray[np.float32]) -> Reals:
+    """Lengths (n,), a little too long; double precision only where float32 overflows."""
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)
+    if not np.isfinite(squares).all():
+        squares = np.square(vectors.astype(np.float64)).sum(axis=1)
+    if np.isnan(squares).any() or np.isinf(squares).any():
+        raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
+    lengths: Reals = np.sqrt(squares * (1 + vectors.shape[1] * 2.0**-22) + vectors.shape[1] * 2.0**-120)
+    return lengths

@@ -1,0 +1,99 @@
+"""The rows of several blocks of vectors under one numbering, their true scores, and the ranking these give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.codes import Block, floats
+from eyespot.types import UsageError
+
+Ids = NDArray[np.int64]
+Reals = NDArray[np.float64]
+Inner = Callable[[Any, Ids, Reals, Reals], None]  # vectors, rows, query, scores (written)
+
+_AT_ONCE = 1 << 20  # numbers gathered at once
+
+
+class Shortlist(NamedTuple):
+    """Rows that may be among the best of one query; their scores lie between low and high."""
+
+    rows: Ids
+    low: Reals
+    high: Reals
+
+    def promising(self, k: int) -> Shortlist:
+        """Without the rows that k others surely beat."""
+        if len(self.rows) <= k:
+            return self
+        floor = np.partition(self.low, -k)[-k]
+        return self.only(~(self.high < floor))
+
+    def only(self, which: NDArray[Any] | slice) -> Shortlist:
+        return Shortlist(self.rows[which], self.low[which], self.high[which])
+
+
+def joined(lists: Sequence[Shortlist]) -> Shortlist:
+    return Shortlist(*(np.concatenate(column) for column in zip(*lists, strict=True)))
+
+
+def add_products(vectors: NDArray[np.float32], rows: Ids, query: Reals, scores: Reals) -> None:
+    """scores[i] = vectors[rows[i]] · query; every row is summed in the same order, so equal rows score equally."""
+    scores[:] = (vectors[rows] * query).sum(axis=1)
+
+
+class Rows:
+    """Blocks (n_i, dim) of float32 or float16, their rows numbered through in order."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks = [_checked(block) for block in blocks]
+        if len({block.shape[1] for block in self.blocks}) > 1:
+            raise UsageError(f"vectors of different lengths: {', '.join(str(b.shape[1]) for b in self.blocks)}")
+        self.dim = self.blocks[0].shape[1] if self.blocks else 0
+        self.starts = np.cumsum([0, *(len(block) for block in self.blocks)])
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def scores(self, rows: Ids, query: Reals, inner: Inner) -> Reals:
+        """The inner products of some rows (n,) with one query (dim,), in double precision."""
+        order = np.argsort(rows)
+        found = np.empty(len(rows))
+        for block, first, part in self._by_block(rows[order]):
+            found[part] = _scores(block, rows[order[part]] - first, query, inner)
+        scores = np.empty(len(rows))
+        scores[order] = found
+        return scores
+
+    def _by_block(self, ascending: Ids) -> Iterator[tuple[Block, int, slice]]:
+        cuts = np.searchsorted(ascending, self.starts)
+        for block, first, start, stop in zip(self.blocks, self.starts, cuts, cuts[1:], strict=False):
+            if start < stop:
+                yield block, int(first), slice(start, stop)
+
+
+def rank(rows: Ids, scores: Reals, k: int) -> tuple[Ids, Reals]:
+    """The k best, best first; of equal scores the lower row."""
+    best = np.lexsort((rows, -scores))[:k]
+    return rows[best], scores[best]
+
+
+def _checked(block: Block) -> Block:
+    if block.ndim != 2 or block.dtype not in (np.float32, np.float16):
+        raise UsageError(f"vectors must be rows of float32 or float16, not {block.dtype} of shape {block.shape}")
+    return np.asarray(block)
+
+
+def _scores(block: Block, rows: Ids, query: Reals, inner: Inner) -> Reals:
+    scores, step = np.empty(len(rows)), max(1, _AT_ONCE // max(1, block.shape[1]))
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        if block.dtype == np.float32 and block.flags.c_contiguous:
+            inner(block, rows[part], query, scores[part])
+        else:
+            gathered = floats(block, rows[part])
+            inner(gathered, np.arange(len(gathered)), query, scores[part])
+    return scores

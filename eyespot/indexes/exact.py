@@ -1,0 +1,161 @@
+"""Exact search: the k best rows, certified, over memory-mapped vectors of any size.
+
+A cheap first pass knows every score to within a proven bound; whatever the bound cannot rule out is scored again in
+double precision. So the answer is that of a double-precision search over all rows, whichever pass came first.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.codes import WIDEST, Block, Codes, quantise
+from eyespot.indexes._coded import Coded
+from eyespot.indexes._plain import Plain
+from eyespot.indexes._rows import Ids, Reals, Rows, Shortlist, add_products, rank
+from eyespot.types import Found, Mask, UsageError, Vectors
+
+__all__ = ["Codes", "Exact", "load", "quantise"]
+
+_AT_ONCE = 1000  # rows times queries; so few are scored in double precision straight away
+_FEW_LEFT = 4096  # rows; so few are sooner read themselves than looked for among the codes
+_SMALL = 1 << 26  # numbers; a gallery up to this size is scanned in numpy sooner than kernels are loaded
+_BATCH = 16  # queries of a batch cost about as much as one scan
+
+
+def load(vectors: Sequence[Block] | Block, **options: Any) -> Exact:
+    """An exact index over one array or several blocks; options as for `Exact`."""
+    return Exact(vectors, **options)
+
+
+class Exact:
+    """The k best rows by inner product, as a double-precision scan would rank them.
+
+    blocks: arrays (n_i, dim) of float32 or float16, one or several, often `np.load(..., mmap_mode="r")`; rows are
+        numbered through them in order. Rows need not be of unit length.
+    codes: what `quantise` made of each block, for a fast first pass; UsageError if they are of other vectors.
+    threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
+    patience: how many scans' worth of searching may pass before codes are made in memory: 0 makes them with the
+        first search, math.inf never. One scan is less work than making codes, three are more.
+    small: galleries of fewer numbers (rows x dim) never use codes.
+    """
+
+    exact = True
+
+    def __init__(
+        self,
+        blocks: Sequence[Block] | Block,
+        codes: Sequence[Codes] | None = None,
+        *,
+        threads: int | None = None,
+        patience: float = 3,
+        small: int = _SMALL,
+    ) -> None:
+        self._rows = Rows([blocks] if isinstance(blocks, np.ndarray) else blocks)
+        self._plain, self._inner = Plain(self._rows), add_products
+        self._coded: Coded | None = None
+        self._threads, self._patience, self._spent, self._making = threads, patience, 0.0, Lock()
+        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
+        if codes is not None:
+            self._use(_fitting(codes, self._rows.blocks))
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def codes(self) -> Sequence[Codes]:
+        """The codes in use, one per block; empty before they are made."""
+        return self._coded.codes if self._coded else ()
+
+    def prepare(self) -> None:
+        """Make the codes now, if this gallery can use any."""
+        with self._making:
+            if self._codable and self._coded is None:
+                self._use([quantise(block, self._threads) for block in self._rows.blocks])
+
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
+        """The k best rows for each query (m, dim), best first, and their inner products; of equals the lower row.
+
+        mask: (rows,), True where a row may be found. k' = min(k, rows let through) rows come back, never fewer.
+        UsageError if k < 1, or a query is not finite or of another length.
+        """
+        asked = _queries(queries, self._rows)
+        allowed = _allowed(mask, len(self._rows))
+        k = min(_positive(k), len(self._rows) if allowed is None else int(np.count_nonzero(allowed)))
+        shortlists = self._shortlists(asked, k, allowed) if k else []
+        answers = [self._best(query, found, k) for query, found in zip(asked, shortlists, strict=False)]
+        rows = np.array([rows for rows, _ in answers], np.int64).reshape(len(asked), k)
+        with np.errstate(over="ignore"):
+            scores = np.array([scores for _, scores in answers]).reshape(len(asked), k).astype(np.float32)
+        return Found(rows, scores)
+
+    def _shortlists(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
+        count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
+        if count <= max(_AT_ONCE // max(1, len(queries)), 2 * k):
+            rows = np.arange(count) if mask is None else np.flatnonzero(mask)
+            unknown = np.full(count, np.inf)
+            return [Shortlist(rows, -unknown, unknown)] * len(queries)
+        first = self._plain if mask is not None and count <= _FEW_LEFT else self._first_pass(len(queries))
+        return first.scan(queries, k, mask)
+
+    def _first_pass(self, count: int) -> Plain | Coded:
+        self._spent += 1 + count / _BATCH
+        if self._coded is None and self._spent > self._patience:
+            self.prepare()
+        return self._coded if self._coded and (count < _BATCH or _fast_in_batches()) else self._plain
+
+    def _best(self, query: NDArray[np.float32], found: Shortlist, k: int) -> tuple[Ids, Reals]:
+        """Score the likeliest k, then whatever could still beat the worst of them."""
+        exact = query.astype(np.float64)
+        order = np.argpartition(-found.high, k - 1) if 0 < k < len(found.rows) else np.arange(len(found.rows))
+        likely, others = found.only(order[:k]), found.only(order[k:])
+        scores = self._rows.scores(likely.rows, exact, self._inner)
+        rest = others.rows[~(others.high < scores.min(initial=np.inf))]
+        both = np.concatenate([scores, self._rows.scores(rest, exact, self._inner)])
+        return rank(np.concatenate([likely.rows, rest]), both, k)
+
+    def _use(self, codes: Sequence[Codes]) -> None:
+        if self._codable:
+            from eyespot.kernels import inner
+
+            self._coded, self._inner = Coded(codes, self._threads), inner
+
+
+def _fast_in_batches() -> bool:
+    from eyespot.kernels import fast_in_batches
+
+    return fast_in_batches()
+
+
+def _fitting(codes: Sequence[Codes], blocks: Sequence[Block]) -> Sequence[Codes]:
+    if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=False)):
+        raise UsageError("the codes are not of these vectors; delete them to have them made again")
+    return codes
+
+
+def _positive(k: int) -> int:
+    if operator.index(k) < 1:
+        raise UsageError(f"k is {k}; ask for at least one row")
+    return operator.index(k)
+
+
+def _queries(queries: Vectors, rows: Rows) -> NDArray[np.float32]:
+    asked = np.ascontiguousarray(queries, np.float32)
+    if asked.ndim != 2 or (rows.blocks and asked.shape[1] != rows.dim):
+        raise UsageError(f"queries of shape {asked.shape} do not fit these vectors; give (queries, {rows.dim})")
+    if not np.isfinite(asked).all():
+        raise UsageError("a query holds NaN or infinity; encode it again")
+    return asked
+
+
+def _allowed(mask: Mask | None, rows: int) -> Mask | None:
+    if mask is None:
+        return None
+    if mask.dtype != np.bool_ or mask.shape != (rows,):
+        raise UsageError(f"the mask is {mask.dtype} of shape {mask.shape}; give a boolean for each of the {rows} rows")
+    return np.ascontiguousarray(mask)

@@ -1,0 +1,323 @@
+"""Fast scans over int8 codes, compiled by numba: what exact search spends its time in.
+
+Importing this file imports numba (about half a second with a warm cache, a few seconds the very first time), so
+import it only where a gallery is large enough to repay that. Every kernel releases the GIL and runs on one thread:
+callers spread chunks of rows over a thread pool, which is safe in servers where numba's own threading layers are not.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-arg, call-overload, no-any-return, assignment"
+# (numba's own types tell nothing about what a kernel takes; the signatures here do)
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+BLOCK = 16  # rows whose codes stay in the first-level cache while all queries pass over them
+
+
+def _keep_compiled_kernels() -> None:
+    """numba keeps kernels beside this file or in the user's cache; failing both, in a folder of this process alone."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    places = (Path(__file__).parent, *(folder for folder in (cache, *cache.parents) if folder.exists()))
+    if "NUMBA_CACHE_DIR" not in os.environ and not any(os.access(place, os.W_OK) for place in places[:2]):
+        os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="eyespot-numba-")
+
+
+_keep_compiled_kernels()
+
+import numba  # noqa: E402
+import numpy as np  # noqa: E402
+from numba import types  # noqa: E402
+
+from eyespot.tiles import TILE, WIDTH, fast, fetch, tile  # noqa: E402
+
+
+def _read_only(dtype: Any, ndim: int) -> Any:
+    return types.Array(dtype, ndim, "C", readonly=True)
+
+
+_REORDER = {"reassoc", "contract"}  # sums may use vector registers; NaN and infinity keep their meaning
+_FLOATS, _ROWS = _read_only(types.float32, 2), types.int64[::1]
+_REAL, _REALS = types.float64[::1], types.float64[:, ::1]
+_GALLERY = types.Tuple((_read_only(types.int8, 2), _FLOATS, _read_only(types.bool_, 1)))
+_FEW, _MANY = (types.Tuple((kind[:, ::1], _REALS)) for kind in (types.int16, types.uint8))
+_SHORTLIST = types.Tuple((_REALS, _REAL, types.int64[:, ::1], types.float64[:, :, ::1], _ROWS))
+_SPAN = types.UniTuple(types.int64, 3)
+
+
+def fast_in_batches() -> bool:
+    """Whether `scan_many` beats a float32 matrix product on this processor."""
+    return fast()
+
+
+def _kernel(*signature: Any, **options: Any) -> Callable[[Any], Any]:
+    """Compiled when this file is first imported, and kept on disk."""
+    return numba.njit(*signature, nogil=True, cache=True, error_model="numpy", **options)
+
+
+def _part(function: Any) -> Any:
+    """Compiled into the kernels that call it."""
+    return numba.njit(nogil=True, error_model="numpy", fastmath=_REORDER)(function)
+
+
+# -- the shortlist: per query the rows that may still be among its k best --------------------------------------
+
+
+@_part
+def _replace_least(heap, value):
+    at = 0
+    while 2 * at + 1 < heap.size:
+        child = 2 * at + 1
+        if child + 1 < heap.size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= value:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = value
+
+
+@_part
+def _keep(shortlist, j, row, low, high):
+    """Note a row whose score lies between low and high; True when the list may overflow with the next block."""
+    heaps, floors, rows, limits, counts = shortlist
+    at = counts[j]
+    rows[j, at], limits[j, at, 0], limits[j, at, 1] = row, low, high
+    counts[j] = at + 1
+    if low > floors[j]:
+        _replace_least(heaps[j], low)
+        floors[j] = heaps[j, 0]
+    return at + 1 + BLOCK > rows.shape[1]
+
+
+@_part
+def _forget(shortlist, j):
+    """Forget the rows that fell below the floor; True if a quarter of the list is free again."""
+    _, floors, rows, limits, counts = shortlist
+    kept = 0
+    for i in range(counts[j]):
+        if not limits[j, i, 1] < floors[j]:
+            rows[j, kept], limits[j, kept, 0], limits[j, kept, 1] = rows[j, i], limits[j, i, 0], limits[j, i, 1]
+            kept += 1
+    counts[j] = kept
+    return 4 * kept <= 3 * rows.shape[1]
+
+
+@_part
+def _crowded(shortlist):
+    """The first query whose list is full of rows that cannot be forgotten; -1 if there is none."""
+    for j in range(shortlist[4].size):
+        if shortlist[4][j] + BLOCK > shortlist[2].shape[1] and shortlist[1][j] < np.inf and not _forget(shortlist, j):
+            return j
+    return -1
+
+
+# -- a few queries: bound by memory ----------------------------------------------------------------------------
+
+
+@_part
+def _dot(codes, row, queries, j):
+    total = np.int32(0)
+    for at in range(queries.shape[1]):
+        total = np.int32(total + np.int32(codes[row, at]) * np.int32(queries[j, at]))
+    return total
+
+
+@_part
+def _reach(terms, j, bounds, row):
+    return bounds[row, 1] * terms[2, j] + bounds[row, 2] * terms[3, j] + terms[4, j]
+
+
+@_kernel(types.int64(_GALLERY, _FEW, _SHORTLIST, _SPAN))
+def scan_few(gallery, asked, shortlist, span):
+    """Rows start to stop against a few 16-bit queries; the row reached, less than `stop` if a list must grow first.
+
+    `gallery`: codes (n, width), bounds (n, 4: scale, error norm, code norm, sum of codes), allowed (n or 0,).
+    `asked`: queries (m, width) and terms (5, m: offset, step, and what multiplies error norm, code norm and 1).
+    `shortlist`: heaps (m, k) and floors (m,) of the best lower limits, rows (m, room), limits (m, room, 2: low,
+    high), counts (m,); changed in place. `span`: the number of the gallery's first row, start, stop.
+    """
+    codes, bounds, allowed = gallery
+    queries, terms = asked
+    floors, full = shortlist[1], True
+    for row in range(span[1], span[2]):
+        if allowed.size > 0 and not allowed[row]:
+            continue
+        if full and _crowded(shortlist) >= 0:
+            return row
+        full = False
+        for j in range(queries.shape[0]):
+            middle = terms[0, j] + np.float64(bounds[row, 0]) * (terms[1, j] * _dot(codes, row, queries, j))
+            reach = _reach(terms, j, bounds, row)
+            if not middle + reach < floors[j]:
+                full |= _keep(shortlist, j, span[0] + row, middle - reach, middle + reach)
+    return span[2]
+
+
+# -- many queries: bound by arithmetic -------------------------------------------------------------------------
+
+
+@_part
+def _fetch_block(codes, start):
+    """Rows in their order: four streams at once defeat the processor's own prefetcher and halve its speed."""
+    for row in range(start, min(start + BLOCK, codes.shape[0])):
+        for at in range(0, codes.shape[1], WIDTH):
+            fetch(codes, row, at)
+
+
+@_part
+def _choose(allowed, chosen, start, stop):
+    """The rows of this block that may be found, filled up to whole tiles with the first of them."""
+    count = 0
+    for row in range(start, stop):
+        chosen[count] = row
+        count += allowed.size == 0 or allowed[row]
+    for i in range(count, BLOCK):
+        chosen[i] = chosen[0]
+    return count
+
+
+@_part
+def _need(terms, floors, j, unit):
+    """What scale · dot must reach, in `unit`s, before a row can matter to query j, its own errors aside."""
+    need = np.float32((floors[j] - terms[0, j] - terms[4, j]) / terms[1, j] / unit)
+    if abs(need) >= 1e-25:  # far from where float32 loses precision
+        return need
+    return np.float32(0) if need >= 0 else np.float32(-1e-25)
+
+
+@_part
+def _any_near(dots, i, needs, cut):
+    inverse, least = cut
+    hit = False
+    for j in range(needs.size):
+        hit |= not np.float32(dots[i, j]) < needs[j] * inverse + least
+    return hit
+
+
+@_part
+def _cut(bounds, row, widest):
+    """The row's inverse scale, and how far its own errors and the sum of its codes shift a dot that matters."""
+    scale = np.float64(bounds[row, 0])
+    reach = (bounds[row, 1] * widest[0] + bounds[row, 2] * widest[1]) / scale
+    return np.float32(widest[3] / scale), np.float32(128 * np.float64(bounds[row, 3]) - reach - widest[2])
+
+
+@_part
+def _keep_near(gallery, terms, shortlist, work, place):
+    bounds, (dots, needs, cut, unit), (first, row, i) = gallery[1], work, place
+    scale, shift = np.float64(bounds[row, 0]), 128 * np.float64(bounds[row, 3])
+    floors, full = shortlist[1], False
+    for j in range(needs.size):
+        if not np.float32(dots[i, j]) < needs[j] * cut[0] + cut[1]:
+            middle = terms[0, j] + scale * (terms[1, j] * (dots[i, j] - shift))
+            reach = _reach(terms, j, bounds, row)
+            if floors[j] < np.inf and not middle + reach < floors[j]:
+                full |= _keep(shortlist, j, first + row, middle - reach, middle + reach)
+                needs[j] = _need(terms, floors, j, unit)
+    return full
+
+
+@_part
+def _give_up_crowded(shortlist, needs):
+    j = _crowded(shortlist)
+    while j >= 0:
+        shortlist[1][j] = needs[j] = np.inf
+        j = _crowded(shortlist)
+
+
+@_part
+def _dot_block(codes, chosen, count, queries, dots):
+    for first in range(0, queries.shape[0], TILE):
+        for at in range(0, count, TILE):
+            tile(codes, chosen, queries, dots, at, first)
+
+
+@_kernel(types.void(_GALLERY, _MANY, _SHORTLIST, _SPAN))
+def scan_many(gallery, asked, shortlist, span):
+    """`scan_few` for many queries of unsigned bytes, 128 above their values: codes are read once for all of them.
+
+    The number of queries is a multiple of TILE; a query that only fills up has the floor +inf. A query whose list
+    is full of rows that cannot be told apart gets the floor +inf too, and must be asked again by `scan_few`.
+    """
+    codes, bounds, allowed = gallery
+    queries, terms = asked
+    floors, first = shortlist[1], span[0]
+    chosen, dots = np.empty(BLOCK, np.int64), np.empty((BLOCK, floors.size), np.int32)
+    needs, widest = np.empty(floors.size, np.float32), np.zeros(4)
+    unit = widest[3] = np.float64(max(bounds[span[1] : span[2], 0].max(), np.float32(1e-45)))
+    widest[2] = 2 + 0.05 * codes.shape[1]  # more than float32 rounds off any sum that is in doubt
+    for j in range(floors.size):
+        needs[j] = _need(terms, floors, j, unit)
+        widest[0], widest[1] = max(widest[0], terms[2, j] / terms[1, j]), max(widest[1], terms[3, j] / terms[1, j])
+    full = True
+    for at in range(span[1], span[2], BLOCK):
+        if full:
+            _give_up_crowded(shortlist, needs)
+        count = _choose(allowed, chosen, at, min(at + BLOCK, span[2]))
+        _fetch_block(codes, at + BLOCK)
+        _dot_block(codes, chosen, count, queries, dots)
+        full = False
+        for i in range(count):
+            cut = _cut(bounds, chosen[i], widest)
+            if _any_near(dots, i, needs, cut):
+                full |= _keep_near(gallery, terms, shortlist, (dots, needs, cut, unit), (first, chosen[i], i))
+
+
+# -- building codes, and the true scores ------------------------------------------------------------------------
+
+
+@_part
+def _above(value):
+    """A float32 that is not less than the value."""
+    near = np.float32(value * (1 + 1e-6))
+    return near if near >= value else np.float32(near + np.float32(1.5e-45))
+
+
+@numba.njit(nogil=True)  # no reordering: what is lost here must be no more than one rounding of the difference
+def _centre_row(vector, centre, centred):
+    for at in range(vector.size):
+        centred[at] = np.float64(vector[at]) - np.float64(centre[at])
+
+
+@_part
+def _code_row(centred, largest, codes, bounds):
+    scale = np.float64(_above(largest / 127))
+    inverse = 1 / scale if scale > 0 else 0.0
+    errors, squares, total = 0.0, 0, 0
+    for at in range(centred.size):
+        code = np.int32(np.rint(centred[at] * inverse))
+        codes[at] = np.int8(code)
+        left = centred[at] - scale * code
+        errors += left * left
+        squares += code * code
+        total += code
+    rounding = 1e-15 * largest * np.sqrt(centred.size)  # of the subtractions in double precision
+    bounds[0], bounds[3] = scale, total
+    bounds[1], bounds[2] = _above(np.sqrt(errors) + rounding), _above(scale * np.sqrt(squares))
+
+
+@_kernel(types.void(_FLOATS, types.float32[::1], types.int8[:, ::1], types.float32[:, ::1]))
+def code_rows(vectors, centre, codes, bounds):
+    """vectors (n, dim) less the centre (dim,) as codes (n, width ≥ dim, zeroed) and their bounds (n, 4)."""
+    centred = np.empty(vectors.shape[1], np.float64)
+    for row in range(vectors.shape[0]):
+        _centre_row(vectors[row], centre, centred)
+        largest = 0.0
+        for at in range(centred.size):
+            largest = max(largest, abs(centred[at]))
+        _code_row(centred, largest, codes[row, : centred.size], bounds[row])
+
+
+@_kernel(types.void(_FLOATS, _ROWS, _REAL, _REAL), fastmath=_REORDER)
+def inner(vectors, rows, query, scores):
+    """scores[i] = vectors[rows[i]] · query, summed in double precision in one order, so equal rows score equally."""
+    for i in range(rows.size):
+        total = 0.0
+        for at in range(query.size):
+            total += np.float64(vectors[rows[i], at]) * query[at]
+        scores[i] = total

@@ -1,0 +1,113 @@
+"""Four rows times four queries of bytes, summed in registers: the instructions numba would not choose by itself.
+
+`kernels` is the only file that imports this one.
+"""
+
+# mypy: allow-untyped-calls
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+TILE = 4
+WIDTH = 64  # codes are padded to whole vector registers
+
+_BYTE, _INT, _INDEX = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+
+def _load(builder: Any, pointer: Any, lanes: Any) -> Any:
+    loaded = builder.load(builder.bitcast(pointer, lanes.as_pointer()))
+    loaded.align = 1
+    return loaded
+
+
+def _vnni(builder: Any, total: Any, query: Any, code: Any) -> Any:
+    """64 products in one instruction (AVX-512 VNNI)."""
+    lanes = ir.VectorType(_INT, 16)
+    kind = ir.FunctionType(lanes, [lanes] * 3)
+    add = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.vpdpbusd.512")
+    return builder.call(add, [total, _load(builder, query, lanes), _load(builder, code, lanes)])
+
+
+def _portable(builder: Any, total: Any, query: Any, code: Any) -> Any:
+    """The same on any processor: 255 · 127 fits 16 bits, so products are taken there and added in 32."""
+    byte, short, lanes = (ir.VectorType(ir.IntType(bits), 16) for bits in (8, 16, 32))
+    for start in range(0, WIDTH, 16):
+        at = [builder.gep(pointer, [_INDEX(start)]) for pointer in (query, code)]
+        unsigned = builder.zext(_load(builder, at[0], byte), short)
+        signed = builder.sext(_load(builder, at[1], byte), short)
+        total = builder.add(total, builder.sext(builder.mul(unsigned, signed), lanes))
+    return total
+
+
+def _multiplier(context: Any) -> Callable[..., Any]:
+    features = context.codegen().magic_tuple()[2].split(",")
+    return _vnni if {"+avx512f", "+avx512vnni"} <= set(features) else _portable
+
+
+def fast() -> bool:
+    """Whether this processor multiplies bytes faster than a float32 matrix product multiplies floats."""
+    return _multiplier(cpu_target.target_context) is _vnni
+
+
+def _accumulate(context: Any, builder: Any, codes: list[Any], queries: list[Any], width: Any) -> list[list[Any]]:
+    lanes, multiply = ir.VectorType(_INT, 16), _multiplier(context)
+    zero = ir.Constant(lanes, [0] * 16)
+    sums = [[cgutils.alloca_once(builder, lanes) for _ in queries] for _ in codes]
+    for total in (total for row in sums for total in row):
+        builder.store(zero, total)
+    with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(WIDTH), _INDEX) as (at, _):
+        for code, row in zip(codes, sums, strict=True):
+            for query, total in zip(queries, row, strict=True):
+                pair = [builder.gep(pointer, [at]) for pointer in (query, code)]
+                builder.store(multiply(builder, builder.load(total), *pair), total)
+    return sums
+
+
+def _emit_tile(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    pairs = zip(signature.args[:4], args[:4], strict=True)
+    codes, chosen, queries, dots = (context.make_array(kind)(context, builder, value=array) for kind, array in pairs)
+    width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
+    lines, columns = ([builder.add(start, _INDEX(i)) for i in range(TILE)] for start in args[4:])
+    ids = [builder.load(builder.gep(chosen.data, [line])) for line in lines]
+    code = [builder.gep(codes.data, [builder.mul(i, width)]) for i in ids]
+    query = [builder.gep(queries.data, [builder.mul(column, width)]) for column in columns]
+    kind = ir.FunctionType(_INT, [ir.VectorType(_INT, 16)])
+    add = cgutils.get_or_insert_function(builder.module, kind, "llvm.vector.reduce.add.v16i32")
+    for line, row in zip(lines, _accumulate(context, builder, code, query, width), strict=True):
+        for column, total in zip(columns, row, strict=True):
+            place = builder.gep(dots.data, [builder.add(builder.mul(line, across), column)])
+            builder.store(builder.call(add, [builder.load(total)]), place)
+    return context.get_dummy_value()
+
+
+@intrinsic  # arrays in a tuple would be counted in and out with atomic instructions at every call
+def tile(typing: Any, codes: Any, chosen: Any, queries: Any, dots: Any, at: Any, first: Any) -> Any:  # noqa: PLR0913
+    """dots[at:at+4, first:first+4] of codes[chosen] and queries: sixteen sums in registers, loads used four times"""
+    return types.void(codes, chosen, queries, dots, types.int64, types.int64), _emit_tile
+
+
+@intrinsic
+def fetch(typing: Any, codes: Any, row: Any, at: Any) -> Any:
+    """Ask for the cache line that holds codes[row, at]."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array = context.make_array(codes)(context, builder, value=args[0])
+        line = builder.mul(args[1], builder.extract_value(array.shape, 1))
+        place = builder.gep(array.data, [builder.add(line, args[2])])
+        kind = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), _INT, _INT, _INT])
+        prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(prefetch, [place, _INT(0), _INT(3), _INT(1)])
+        return context.get_dummy_value()
+
+    return types.void(codes, types.int64, types.int64), emit
+
+
+# -- dot products of a block of rows with all queries ---------------------------------------------------------

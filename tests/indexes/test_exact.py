@@ -1,0 +1,356 @@
+"""Exact search must rank as a double-precision scan over all rows would, whatever the vectors and the first pass."""
+
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.codes import Codes, quantise
+from eyespot.indexes import _rows, exact
+from eyespot.indexes._coded import Coded
+from eyespot.indexes._plain import Plain
+from eyespot.indexes._rows import Rows
+from eyespot.indexes.exact import Exact
+from eyespot.types import EyespotError, Found, UsageError
+
+PASSES = ("plain", "few", "many")
+
+
+def opened(blocks: Any, how: str, **options: Any) -> Exact:
+    """An index that takes one first pass only, at any size."""
+    return Exact(blocks, patience=math.inf if how == "plain" else 0, small=0, **options)
+
+
+def unit(rng: np.random.Generator, rows: int, dim: int) -> np.ndarray:
+    vectors = rng.standard_normal((rows, dim)) + rng.standard_normal(dim)
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def every_score(blocks: Sequence[np.ndarray], queries: np.ndarray) -> np.ndarray:
+    """(m, n) in double precision, each row summed alike."""
+    vectors = np.concatenate([block.astype(np.float64) for block in blocks])
+    return np.stack([(vectors * query.astype(np.float64)).sum(axis=1) for query in queries])
+
+
+def assert_best(found: Found, scores: np.ndarray, k: int, mask: np.ndarray) -> None:
+    """The k best rows under the mask; rows may change places only within a difference of 1e-6 (relative if large)."""
+    count = min(k, int(mask.sum()))
+    assert found.rows.shape == found.scores.shape == (len(scores), count)
+    assert found.rows.dtype == np.int64 and found.scores.dtype == np.float32
+    for rows, given_scores, true in zip(found.rows, found.scores, scores, strict=True):
+        best = np.lexsort((np.arange(len(true)), np.where(mask, -true, np.inf)))[:count]
+        slack = 1e-6 * max(1.0, float(np.abs(true).max(initial=0)))
+        assert mask[rows].all() and len(set(rows.tolist())) == count
+        assert np.allclose(true[rows], true[best], rtol=0, atol=slack * 1e-6)
+        assert np.allclose(given_scores, true[rows], rtol=1e-6, atol=1e-6)
+        for (one, s), (other, t) in pairwise(zip(rows, true[rows], strict=True)):
+            assert s != t or one < other
+
+
+def check(blocks: Sequence[np.ndarray], queries: np.ndarray, k: int, mask: np.ndarray | None, how: str) -> None:
+    found = opened(blocks, how, threads=2).search(queries, k, mask)
+    rows = sum(len(block) for block in blocks)
+    assert_best(found, every_score(blocks, queries), k, np.ones(rows, np.bool_) if mask is None else mask)
+
+
+@pytest.fixture(autouse=True)
+def first_pass_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small worlds are scored outright; here the first pass must do its work on them too."""
+    monkeypatch.setattr(exact, "_AT_ONCE", 0)
+    monkeypatch.setattr(exact, "_FEW_LEFT", 0)
+    monkeypatch.setattr(exact, "_fast_in_batches", lambda: True)
+
+
+# -- the law, over hostile vectors ------------------------------------------------------------------------------
+
+
+@st.composite
+def hostile(draw: st.DrawFn) -> tuple[list[np.ndarray], np.ndarray]:
+    """Blocks of vectors with duplicates, near ties, zeros, and lengths from 1e-30 to 1e15; and queries like them."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rows, dim = draw(st.integers(1, 300)), draw(st.sampled_from((1, 2, 7, 64, 65, 130)))
+    vectors = unit(rng, rows, dim)
+    kinds = draw(st.sets(st.sampled_from(("same", "near", "zero", "huge", "tiny", "mixed", "spike"))))
+    some = rng.random(rows) < 0.5
+    if "same" in kinds:
+        vectors[some] = vectors[0]
+    if "near" in kinds:
+        vectors[~some] = vectors[0] + 1e-7 * unit(rng, rows, dim)[~some]
+    if "spike" in kinds:
+        vectors[some, 0] += 40
+    if "zero" in kinds:
+        vectors[rng.random(rows) < 0.3] = 0
+    scale = {"huge": 1e15, "tiny": 1e-30}.get(next(iter(kinds & {"huge", "tiny"}), ""), 1.0)
+    lengths = 10.0 ** rng.uniform(-12, 12, (rows, 1)) if "mixed" in kinds else np.ones((rows, 1))
+    vectors = (vectors * lengths * scale).astype(np.float32)
+    queries = unit(rng, draw(st.sampled_from((1, 3, 5, 9))), dim)
+    if draw(st.booleans()):
+        queries[0] = draw(st.sampled_from((0.0, 1e-20, 1e10))) * queries[0]
+    return parted(draw, vectors), queries
+
+
+def parted(draw: st.DrawFn, vectors: np.ndarray) -> list[np.ndarray]:
+    cuts = sorted(draw(st.lists(st.integers(0, len(vectors)), max_size=3)))
+    blocks = np.split(vectors, cuts)
+    if float(np.abs(vectors).max()) < 6e4 and draw(st.booleans()):
+        blocks[0] = blocks[0].astype(np.float16)
+    return blocks
+
+
+@pytest.mark.parametrize("how", PASSES)
+@settings(max_examples=60, deadline=None)
+@given(
+    world=hostile(),
+    k=st.integers(1, 400),
+    density=st.sampled_from((None, 0.0, 0.01, 0.3, 0.99)),
+    seed=st.integers(0, 99),
+)
+def test_the_answer_is_that_of_a_double_precision_scan(
+    how: str, world: tuple[list[np.ndarray], np.ndarray], k: int, density: float | None, seed: int
+) -> None:
+    blocks, queries = world
+    queries = np.tile(queries, (5, 1)) if how == "many" else queries[:4]
+    rows = sum(len(block) for block in blocks)
+    mask = None if density is None else np.random.default_rng(seed).random(rows) < density
+    check(blocks, queries, k, mask, how)
+
+
+@pytest.mark.parametrize("how", PASSES)
+@settings(max_examples=40, deadline=None)
+@given(world=hostile())
+def test_the_bound_of_the_first_pass_holds_for_every_row(how: str, world: tuple[list[np.ndarray], np.ndarray]) -> None:
+    blocks, queries = world
+    queries = np.tile(queries, (5, 1)) if how == "many" else queries[:4]
+    rows, scores = sum(len(block) for block in blocks), every_score(blocks, queries)
+    first = Plain(Rows(blocks)) if how == "plain" else Coded([quantise(block) for block in blocks], 2)
+    for shortlist, true in zip(first.scan(queries, rows, None), scores, strict=True):
+        assert len(shortlist.rows) == rows  # nothing can be ruled out when all are wanted
+        assert (shortlist.low <= true[shortlist.rows]).all() and (true[shortlist.rows] <= shortlist.high).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(world=hostile())
+def test_codes_hold_what_they_promise(world: tuple[list[np.ndarray], np.ndarray]) -> None:
+    for block in world[0]:
+        assert quantise(block, threads=1).proven(block)
+
+
+def test_a_bound_that_promises_too_much_is_seen() -> None:
+    vectors = unit(np.random.default_rng(0), 50, 64)
+    codes = quantise(vectors)
+    codes.bounds[7, 1] *= 0.5
+    assert not codes.proven(vectors)
+
+
+# -- more rows than a list or a thread's share holds ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", PASSES)
+@pytest.mark.parametrize("k", [1, 50, 700])
+def test_a_larger_clustered_gallery(how: str, k: int) -> None:
+    rng = np.random.default_rng(1)
+    centres = 3 * rng.standard_normal((40, 96))
+    vectors = (centres[rng.integers(0, 40, 20_000)] + rng.standard_normal((20_000, 96)) + 2).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    queries = vectors[:: 20_000 // 19] + 0.02 * rng.standard_normal((20, 96)).astype(np.float32)
+    check([vectors[:12_345], vectors[12_345:]], queries if how == "many" else queries[:3], k, None, how)
+
+
+@pytest.mark.parametrize("how", PASSES)
+def test_rising_scores_and_ten_thousand_ties(how: str) -> None:
+    """The worst order for a running threshold, then more ties than a list holds at first."""
+    vectors = np.zeros((20_000, 8), np.float32)
+    vectors[:, 0] = np.minimum(np.arange(20_000) / 10_000, 1)
+    queries = np.tile(np.eye(8, dtype=np.float32)[:1], (20 if how == "many" else 1, 1))
+    found = opened(vectors, how).search(queries, 60)
+    assert found.rows.tolist() == [list(range(10_000, 10_060))] * len(queries)
+
+
+@pytest.mark.parametrize("how", PASSES)
+def test_a_row_that_rounding_hides(how: str) -> None:
+    """A code tells 127ths: 0.49 of one becomes 0 and hides the best row, 0.51 becomes 1 and flatters the others."""
+    vectors = np.zeros((41, 64), np.float32)
+    vectors[:, 0] = 1
+    vectors[:40, 1:31] = 0.51 / 127
+    vectors[40, 1:] = 0.49 / 127
+    queries = np.ones((20 if how == "many" else 1, 64), np.float32)
+    queries[:, 0] = 0
+    found = opened(np.concatenate([vectors, -vectors]), how).search(queries, 5)
+    assert found.rows.tolist() == [[40, 0, 1, 2, 3]] * len(queries)
+
+
+@pytest.mark.parametrize("how", PASSES)
+@pytest.mark.parametrize(("length", "query"), [(1e-37, 1), (1e-42, 1), (1e37, 1), (1e37, 1e37), (1e-30, 1e-30)])
+def test_lengths_at_the_ends_of_float32(how: str, length: float, query: float) -> None:
+    rng = np.random.default_rng(2)
+    vectors, queries = ((unit(rng, rows, 64) * size).astype(np.float32) for rows, size in ((500, length), (20, query)))
+    true = every_score([vectors], queries)
+    found = opened(vectors, how).search(queries if how == "many" else queries[:2], 10)
+    for rows, scores in zip(found.rows, true, strict=False):
+        assert rows.tolist() == np.lexsort((np.arange(500), -scores))[:10].tolist()
+
+
+def test_threads_do_not_change_the_answer() -> None:
+    rng = np.random.default_rng(3)
+    blocks = [unit(rng, rows, 64) for rows in (3000, 0, 1, 2999)]
+    queries = unit(rng, 20, 64)
+    one, three = (opened(blocks, "many", threads=threads).search(queries, 30) for threads in (1, 3))
+    assert np.array_equal(one.rows, three.rows) and np.array_equal(one.scores, three.scores)
+
+
+def test_many_callers_at_once() -> None:
+    rng = np.random.default_rng(8)
+    index, queries = opened(unit(rng, 5000, 64), "few"), unit(rng, 40, 64)
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda query: index.search(query[None], 20).rows[0].tolist(), queries))
+    assert together == index.search(queries, 20).rows.tolist()
+
+
+# -- asking ------------------------------------------------------------------------------------------------------
+
+
+def test_by_hand() -> None:
+    vectors = np.array([[1, 0], [0, 1], [0.6, 0.8], [0.6, 0.8]], np.float32)
+    found = Exact(vectors).search(np.array([[0, 1]], np.float32), 3)
+    assert found.rows.tolist() == [[1, 2, 3]] and np.allclose(found.scores, [[1, 0.8, 0.8]])
+
+
+def test_no_rows_no_answers() -> None:
+    queries = np.ones((2, 4), np.float32)
+    for index in (Exact([]), Exact(np.empty((0, 4), np.float32)), Exact([np.empty((0, 4), np.float16)], small=0)):
+        assert index.search(queries, 5).rows.shape == (2, 0)
+    assert Exact(np.ones((3, 4), np.float32)).search(np.empty((0, 4), np.float32), 5).rows.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("queries", "k", "mask", "told"),
+    [
+        (np.ones((1, 3)), 1, None, "do not fit"),
+        (np.ones(4), 1, None, "do not fit"),
+        (np.array([[1, 1, np.nan, 1]]), 1, None, "NaN"),
+        (np.array([[1, 1, np.inf, 1]]), 1, None, "infinity"),
+        (np.ones((1, 4)), 0, None, "at least one"),
+        (np.ones((1, 4)), -3, None, "at least one"),
+        (np.ones((1, 4)), 1, np.ones(4, np.bool_), "mask"),
+        (np.ones((1, 4)), 1, np.ones(5), "mask"),
+    ],
+)
+def test_requests_that_make_no_sense(queries: Any, k: int, mask: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        Exact(np.ones((5, 4), np.float32)).search(queries, k, mask)
+
+
+@pytest.mark.parametrize(
+    "blocks", [[np.ones((2, 3), np.float32), np.ones((2, 4), np.float32)], np.ones((2, 3)), np.ones(3, np.float32)]
+)
+def test_vectors_that_are_none(blocks: Any) -> None:
+    with pytest.raises(UsageError, match="vectors"):
+        Exact(blocks)
+
+
+@pytest.mark.parametrize("how", ["plain", "few"])
+def test_vectors_that_hold_nan_are_refused(how: str) -> None:
+    vectors = np.ones((30, 4), np.float32)
+    vectors[20, 1] = np.nan
+    with pytest.raises(UsageError, match="NaN"):
+        opened(vectors, how).search(np.ones((1, 4), np.float32), 1)
+
+
+def test_codes_are_made_when_searching_has_cost_as_much() -> None:
+    index = Exact(unit(np.random.default_rng(4), 100, 8), patience=2.5, small=0)
+    made = []
+    for _ in range(3):
+        index.search(np.ones((1, 8), np.float32), 1)
+        made.append(len(index.codes))
+    assert made == [0, 0, 1]
+
+
+def test_importing_and_small_searches_leave_numba_alone() -> None:
+    asked = "import sys, numpy as np; from eyespot.indexes.exact import Exact; v = np.ones((9, 4), np.float32)"
+    told = "[Exact(v).search(v, 2) for _ in range(9)]; print('numba' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", f"{asked}; {told}"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+# -- codes on disk ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> np.ndarray:
+    np.save(tmp_path / "v.npy", unit(np.random.default_rng(5), 400, 70))
+    return np.load(tmp_path / "v.npy", mmap_mode="r")
+
+
+def test_saved_codes_answer_alike(tmp_path: Path, vectors: np.ndarray) -> None:
+    quantise(vectors).save(tmp_path / "v")
+    codes = Codes.load(tmp_path / "v")
+    assert isinstance(codes.codes, np.memmap)
+    index = Exact([vectors], [codes], small=0)
+    assert index.codes == [codes]
+    assert_best(index.search(vectors[:9], 5), every_score([vectors], vectors[:9]), 5, np.ones(400, np.bool_))
+
+
+def test_codes_of_other_vectors_are_refused(tmp_path: Path, vectors: np.ndarray) -> None:
+    codes = quantise(vectors)
+    other = vectors + np.float32(0.001)
+    for block in (other, vectors[:-1], vectors[:, :-1], vectors.astype(np.float16), vectors[::-1]):
+        with pytest.raises(UsageError, match="not of these vectors"):
+            Exact([np.ascontiguousarray(block)], [codes])
+    with pytest.raises(UsageError, match="not of these vectors"):
+        Exact([vectors], [codes, codes])
+
+
+def test_vectors_changed_after_their_codes_are_proven_again(tmp_path: Path, vectors: np.ndarray) -> None:
+    quantise(vectors).save(tmp_path / "v")
+    changed = np.load(tmp_path / "v.npy")
+    changed[3] = -changed[3]  # none of the rows the digest looks at
+    np.save(tmp_path / "v.npy", changed)
+    with pytest.raises(UsageError, match="not of these vectors"):
+        Exact([np.load(tmp_path / "v.npy", mmap_mode="r")], [Codes.load(tmp_path / "v")])
+
+
+def test_damaged_codes_are_refused(tmp_path: Path, vectors: np.ndarray) -> None:
+    quantise(vectors).save(tmp_path / "v")
+    with (tmp_path / "v.codes.npy").open("r+b") as file:
+        file.truncate(1000)
+    with pytest.raises(EyespotError, match="cannot be read"):
+        Codes.load(tmp_path / "v")
+    with pytest.raises(EyespotError, match="cannot be read"):
+        Codes.load(tmp_path / "nothing")
+
+
+def test_codes_take_a_quarter_of_the_vectors() -> None:
+    vectors = unit(np.random.default_rng(6), 2000, 768)
+    assert quantise(vectors).nbytes <= 0.26 * vectors.nbytes
+
+
+def test_the_processor_independent_kernel_gives_the_same_dots(tmp_path: Path) -> None:
+    """Compiled for a processor without AVX-512, in another process."""
+    asked = """
+import math, numpy as np
+from eyespot.indexes import exact
+exact._AT_ONCE, exact._fast_in_batches = 0, lambda: True
+v = np.random.default_rng(0).standard_normal((999, 70)).astype(np.float32)
+fast, plain = exact.Exact(v, patience=0, small=0), exact.Exact(v, patience=math.inf)
+print((fast.search(v[:20], 9).rows == plain.search(v[:20], 9).rows).all(), len(fast.codes))
+"""
+    environment = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    whole = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, env=whole)
+    assert done.stdout.split() == ["True", "1"]
+
+
+def test_scores_of_a_row_do_not_depend_on_its_place() -> None:
+    row = np.random.default_rng(7).standard_normal(333).astype(np.float32)
+    rows, query = Rows([np.tile(row, (50, 1)), np.tile(row, (7, 1))]), row.astype(np.float64)
+    assert len(set(rows.scores(np.arange(57), query, _rows.add_products).tolist())) == 1
