@@ -138,7 +138,7 @@ def quantise(block: Block, threads: int | None = None) -> Codes:
 
     UsageError if a vector holds NaN or infinity.
     """
-    from eyespot.kernels import code_rows
+    from eyespot.kernels.scans import code_rows
 
     rows, dim = block.shape
     codes, bounds = _aligned(rows, padded(dim)), np.empty((rows, 4), np.float32)
