@@ -29,7 +29,7 @@ def run(
         None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Add or update this space only."
     ),
     workers: int = typer.Option(
-        0, "--workers", envvar="EYESPOT_WORKERS", min=0, help="Reading threads; 0: one a core."
+        0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one a core."
     ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
     forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),

@@ -30,11 +30,10 @@ _WIDTH = 64  # codes are padded to whole vector registers
 
 
 def default_threads() -> int:
-    """OMP_NUM_THREADS if it is a number, else the processors this process may use."""
+    """OMP_NUM_THREADS if it is a sensible number, else the processors this process may use."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(wanted) if wanted.isdecimal() and 0 < int(wanted) <= 4 * usable else usable
 
 
 def spread(task: Callable[[T], object], over: Iterable[T], threads: int) -> None:

@@ -200,9 +200,10 @@ def test_variants_and_options_are_refused() -> None:
 def test_threads_are_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EYESPOT_THREADS", "3")
     assert threads() == 3
-    monkeypatch.setenv("EYESPOT_THREADS", "many")
-    with pytest.raises(UsageError, match="EYESPOT_THREADS"):
-        threads()
+    for nonsense in ("many", "0", "-1", "100000"):
+        monkeypatch.setenv("EYESPOT_THREADS", nonsense)
+        with pytest.raises(UsageError, match="EYESPOT_THREADS"):
+            threads()
 
 
 # -- real photos ------------------------------------------------------------------------------------------------
