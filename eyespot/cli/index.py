@@ -89,7 +89,7 @@ def _loaded(name: str) -> Encoder | None:
 
 
 def _counted(photos: list[str]) -> dict[str, int]:
-    from eyespot.gallery.sources import Seen, Unreadable, root_of, scan
+    from eyespot.gallery.photos.sources import Seen, Unreadable, root_of, scan
 
     found = [record for path in photos for record in scan(root_of(path))]
     pictures = [record for record in found if isinstance(record, Seen)]

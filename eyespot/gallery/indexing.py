@@ -23,9 +23,9 @@ import numpy as np
 from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.fingerprints import fingerprints
-from eyespot.gallery.pictures import BadPicture, id_of, open_picture
+from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
+from eyespot.gallery.photos.sources import Root, is_there, read_bytes, root_of
 from eyespot.gallery.record import Failure, Kept, Ledger, Outcome, Planned
-from eyespot.gallery.sources import Root, is_there, read_bytes, root_of
 from eyespot.types import Encoder, EyespotError, Mask, Pixels, Vectors
 
 A = TypeVar("A")

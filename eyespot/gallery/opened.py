@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eyespot.gallery import disk
-from eyespot.gallery.sources import Root, full_path
+from eyespot.gallery.photos.sources import Root, full_path
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
 

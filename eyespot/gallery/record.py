@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot import ledger
-from eyespot.gallery.labels import kind_of, wider
-from eyespot.gallery.sources import Labels, Record, Root, Seen, scan
+from eyespot.gallery.photos.labels import kind_of, wider
+from eyespot.gallery.photos.sources import Labels, Record, Root, Seen, scan
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS roots(number INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT);

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from eyespot.gallery.labels import LabelError, label_rows
-from eyespot.gallery.pictures import SUFFIXES
+from eyespot.gallery.photos.labels import LabelError, label_rows
+from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.types import UsageError
 
 LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
@@ -208,7 +208,7 @@ def _scan_list(root: Root) -> Iterator[Record]:
 
 def _scan_tar(place: str) -> Iterator[Record]:
     """Members of a webdataset tar; `key.json`, `key.txt` and `key.cls` become labels of the pictures of that key."""
-    from eyespot.gallery.labels import sidecar
+    from eyespot.gallery.photos.labels import sidecar
 
     pictures: dict[str, list[str]] = {}
     facts: dict[str, dict[str, Any]] = {}
