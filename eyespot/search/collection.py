@@ -28,7 +28,7 @@ class Collection:
         """The encoder that made this space; refused if what is installed now would give other vectors."""
         space = self.view.space
         encoder: Encoder = rooms.load("encoders", space.encoder)
-        if space.revision == IMPORTED and encoder.space.dim == space.dim:
+        if self._imported and encoder.space.dim == space.dim:
             return encoder
         if encoder.space.digest != space.digest:
             raise EyespotError(_mismatch(space, encoder.space, self.gallery.path))
@@ -87,11 +87,16 @@ class Collection:
         texts = [term.text for term in query.terms if term.text is not None]
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
         notes += self._doubts(query, run)
-        if self.view.pending:
-            notes.append(
-                f"{self.view.pending} pictures have no {self.view.space.encoder} vectors yet; run eyespot index"
-            )
+        if without := self.view.without_vector:
+            missing = f"pictures without {self.view.space.encoder} vectors, not searched: {without}"
+            notes.append(missing if self._imported else f"{missing}; bring them in with: eyespot index")
+        if self._imported:
+            notes.append(f"the vectors were imported as made by {self.view.space.encoder}; that could not be checked")
         return notes
+
+    @property
+    def _imported(self) -> bool:
+        return self.view.space.revision == IMPORTED
 
     def _doubts(self, query: Query, run: Run) -> list[str]:
         # Encoders know what one text should score; a mixture of texts or with pictures scores otherwise.

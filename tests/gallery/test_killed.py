@@ -16,9 +16,13 @@ from eyespot.gallery.opened import Gallery
 from tests.gallery.conftest import draw
 
 
+def command(gallery: Path, photos: Path) -> list[str]:
+    """Index two roots at once; the second has label columns that the first lacks."""
+    return [sys.executable, "-m", "eyespot.cli", "index", *map(str, sorted(photos.iterdir())), "-g", str(gallery)]
+
+
 def start(gallery: Path, photos: Path) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "eyespot.cli", "index", str(photos), "-g", str(gallery)]
-    return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(command(gallery, photos), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def left_alone(gallery: Path, photos: Path) -> float:
@@ -41,12 +45,12 @@ def contents(gallery: Path) -> list[tuple[list[dict[str, Any]], bytes]]:
 
 def collection(folder: Path, count: int) -> Path:
     for seed in range(count):
-        draw(folder / f"{seed % 4}" / f"{seed:04d}.jpg", seed)
-    (folder / "1" / "twin.jpg").write_bytes((folder / "0" / "0000.jpg").read_bytes())
-    (folder / "1" / "zero.jpg").write_bytes(b"")
-    (folder / "3" / "torn.jpg").write_bytes((folder / "0" / "0000.jpg").read_bytes()[:400])
-    rows = "".join(f"{seed % 4}/{seed:04d}.jpg,{seed}\n" for seed in range(0, count, 3))
-    (folder / "metadata.csv").write_text("file_name,number\n" + rows)
+        draw(folder / f"root{seed % 2}" / f"{seed % 4}" / f"{seed:04d}.jpg", seed)
+    (folder / "root1" / "twin.jpg").write_bytes((folder / "root0" / "0" / "0000.jpg").read_bytes())
+    (folder / "root1" / "zero.jpg").write_bytes(b"")
+    (folder / "root1" / "torn.jpg").write_bytes((folder / "root0" / "0" / "0000.jpg").read_bytes()[:400])
+    rows = "".join(f"{seed % 4}/{seed:04d}.jpg,{seed}\n" for seed in range(1, count, 6))
+    (folder / "root1" / "metadata.csv").write_text("file_name,number\n" + rows)
     return folder
 
 
@@ -88,8 +92,7 @@ def test_a_killed_run_started_again_ends_in_the_same_gallery(tmp_path: Path, cou
 def test_no_room_on_the_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, kibibytes: int) -> None:
     """A limit on the size of files stands in for a full disk; it hits the ledger or the vectors."""
     photos = collection(tmp_path / "photos", 80)
-    line = [sys.executable, "-m", "eyespot.cli", "index", str(photos), "-g", str(tmp_path / "gallery")]
-    cramped = ["bash", "-c", f'ulimit -f {kibibytes}; exec "$@"', "-", *line]
+    cramped = ["bash", "-c", f'ulimit -f {kibibytes}; exec "$@"', "-", *command(tmp_path / "gallery", photos)]
     full = subprocess.run(cramped, capture_output=True, text=True)
     left_alone(tmp_path / "gallery", photos)
     left_alone(tmp_path / "calm", photos)

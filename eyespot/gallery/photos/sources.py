@@ -154,7 +154,7 @@ def _stat(place: str, path: str) -> Seen | Unreadable:
 def _scan_folder(folder: str, prefix: str, above: list[tuple[int, int]]) -> Iterator[Record]:
     try:
         status = os.stat(folder)
-        entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
+        entries = sorted(os.scandir(folder), key=_in_order)
     except OSError as error:
         yield Unreadable(prefix, _reason(error))
         return
@@ -166,6 +166,11 @@ def _scan_folder(folder: str, prefix: str, above: list[tuple[int, int]]) -> Iter
         return  # a gallery's own folder holds no photos of the user's
     for entry in entries:
         yield from _scan_entry(entry, prefix, [*above, here])
+
+
+def _in_order(entry: os.DirEntry[str]) -> tuple[bool, bytes]:
+    """By name, but labels first: those of a folder further down then add to them."""
+    return entry.name not in LABEL_FILES, os.fsencode(entry.name)
 
 
 def _scan_entry(entry: os.DirEntry[str], prefix: str, above: list[tuple[int, int]]) -> Iterator[Record]:
