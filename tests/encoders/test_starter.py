@@ -138,7 +138,8 @@ ENGLISH = """a photo of a penguin|two dogs running on the beach|grey heron|Eiffe
 Santiago de Compostela cathedral|a man surfing a big wave|Rio de Janeiro beach|die cast model car|iPhone on a desk
 sunset over the sea|van Gogh painting|café|Ardea cinerea|a nest of Parus major|Turdus merula|42||a car in the snow"""
 OTHER_LANGUAGES = """ein Hund auf der Wiese|der rote Vogel|Katze auf dem Sofa|un chien sur la plage|une maison rouge
-un perro en la playa|una casa con jardín|los pájaros de la montaña|il gatto nero|een rode vogel|hund på stranden"""
+un perro en la playa|una casa con jardín|los pájaros de la montaña|il gatto nero|een rode vogel|hund på stranden
+ein Pinguin am Strand"""
 OTHER_SCRIPTS = "собака на пляже|красная птица|海滩上的狗|犬|كلب على الشاطئ|σκύλος"
 UNKNOWN = "Hund|Schmetterling|chien|perro|flores amarillas|Nothoprocta perdicaria"
 
