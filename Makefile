@@ -30,7 +30,7 @@ bench: $(VENV)/.dev       ## every speed and quality claim, measured
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: $(VENV)/bin/python pyproject.toml
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install -q --disable-pip-version-check -e . -c constraints.txt
 	touch $@
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,10 @@ def test_a_missing_package_is_told_as_the_extra_to_install(
     code = BLOCKED.format(missing=missing, spec=spec)
 
     assert child(code, child_env) == sentence + "\n"
+
+
+def test_every_extra_that_is_named_exists() -> None:
+    """The line to type must work."""
+    project = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert set(rooms.EXTRAS.values()) <= project["optional-dependencies"].keys()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from contextlib import suppress
 
 import typer
 
 from eyespot.cli import demo, doctor, encoders, failures, index, search, transfer
 from eyespot.cli.settings import from_toml
+from eyespot.cli.telling import note
 from eyespot.types import EyespotError
 
 app = typer.Typer(
@@ -41,16 +43,50 @@ app.add_typer(encoders.app, name="encoders")
 def main() -> None:
     """The `eyespot` command: errors are one sentence on stderr, and the exit code says which kind."""
     try:
-        app(default_map=from_toml())
+        try:
+            app(default_map=from_toml(app))
+        finally:
+            sys.stdout.flush()  # here, where an error can still be told
     except EyespotError as error:
-        _complain(str(error))
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
     except MemoryError:
-        _complain("out of memory; close other programs, or use fewer --workers")
+        _fail("out of memory; close other programs, or use fewer --workers")
+    except BrokenPipeError:
+        _leave_stdout()
         sys.exit(1)
+    except OSError as error:
+        _fail(_out_of_order(error))
+    except Exception as error:
+        _fail(_stumbled(error))
 
 
-def _complain(sentence: str) -> None:
-    if os.environ.get("EYESPOT_DEBUG"):
+def _fail(sentence: str, code: int = 1) -> None:
+    if "--debug" in sys.argv or os.environ.get("EYESPOT_DEBUG"):
         traceback.print_exc()
-    print(f"eyespot: {sentence}", file=sys.stderr)
+    note(sentence)
+    _leave_stdout()
+    sys.exit(code)
+
+
+def _leave_stdout() -> None:
+    """What is still to be written goes nowhere, so that Python does not complain of it once more at its end."""
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _out_of_order(error: OSError) -> str:
+    reason = (error.strerror or str(error)).lower()
+    if error.filename is None:
+        return f"cannot write what was found ({reason}); make room, or send it elsewhere"
+    return f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room"
+
+
+def _stumbled(error: Exception) -> str:
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return (
+        f"eyespot stumbled over {' '.join(what.split())}; run the same line with eyespot --debug … to see where, "
+        "and report it"
+    )

@@ -28,7 +28,7 @@ def run(
 ) -> None:
     """Check the installation, and a gallery's spaces against their reference fingerprints."""
     place = gallery_here(gallery)
-    spaces = list(_spaces(place)) if (place / "gallery.toml").is_file() else []
+    spaces = list(_spaces(place)) if gallery is not None or (place / "gallery.toml").exists() else []
     told = {
         "versions": _versions(),
         "encoders": _encoders(),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer
-
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json
+from eyespot.cli.telling import as_json, escaped, line
 
 
 def run(
@@ -15,18 +13,20 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """List the pictures, folders and label rows that could not be read, with the reason."""
-    from eyespot.gallery import disk
-    from eyespot.gallery.photos.sources import full_path
-    from eyespot.gallery.record import Ledger
-
-    place = gallery_here(gallery)
-    disk.read_header(place)
-    ledger = Ledger(place / "ledger.sqlite")
-    roots = ledger.roots()
-    rows = [{"path": full_path(roots[f.root], f.path), "reason": f.reason} for f in ledger.failures()]
-    ledger.close()
+    rows = _failures(gallery_here(gallery))
     if json:
         as_json(rows)
     else:
         for row in rows:
-            typer.echo(f"{row['path']}\t{row['reason']}")
+            line(f"{escaped(row['path'])}\t{escaped(row['reason'])}")
+
+
+def _failures(gallery: Path) -> list[dict[str, str]]:
+    from eyespot.gallery import disk
+    from eyespot.gallery.photos.sources import full_path
+    from eyespot.gallery.reading import reading
+
+    disk.read_header(gallery)
+    with reading(gallery) as ledger:
+        roots = ledger.roots()
+        return [{"path": full_path(roots[f.root], f.path), "reason": f.reason} for f in ledger.failures()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, note, progress_bar, summarise
+from eyespot.cli.telling import as_json, line, note, progress_bar, summarise
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Summary
+    from eyespot.gallery.photos.sources import Root
     from eyespot.types import Encoder
 
 SOME_FAILED = 3
@@ -33,21 +35,37 @@ def run(
     ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
     forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only count what lies there."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only count what lies there and what of it is new."),
     json: bool = json_option(),
 ) -> None:
     """Index photos, again and again: only what is new or changed is embedded."""
     from eyespot.gallery.indexing import Options, index
 
     place = gallery_here(gallery)
+    roots = _roots(place, photos or [])
     if dry_run:
-        as_json(_counted(photos or []))
+        _tell_survey(place, roots, json)
         return
     encoders = _encoders(place, encoder, bool(photos))
     with progress_bar() as progress:
         options = Options(workers or os.cpu_count() or 1, retry_failed, forget, progress=progress)
         summary = index(place, photos or [], encoders, options)
     _report(place, summary, json)
+
+
+def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
+    """The roots to look through, checked before anything is made; a known one may be away, an unknown one not."""
+    from eyespot.gallery.photos.sources import root_of
+    from eyespot.gallery.reading import known_roots
+
+    known = known_roots(gallery)
+    if not photos and not (gallery / "gallery.toml").exists() and not known:
+        raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
+    roots = [root_of(path) for path in photos]
+    for root in roots:
+        if not os.path.exists(root.path) and root.path not in [one.path for one in known]:
+            raise UsageError(f"there is nothing at {root.path}; check the path")
+    return roots or known
 
 
 def _encoders(gallery: Path, wanted: str | None, has_paths: bool) -> list[Encoder]:
@@ -57,8 +75,6 @@ def _encoders(gallery: Path, wanted: str | None, has_paths: bool) -> list[Encode
     if wanted is not None:
         return [rooms.load("encoders", wanted)]
     if not (gallery / "gallery.toml").is_file():
-        if not has_paths:
-            raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
         return [rooms.load("encoders", "starter")]
     known = _known(gallery)
     if not known:
@@ -88,13 +104,21 @@ def _loaded(name: str) -> Encoder | None:
         return None
 
 
-def _counted(photos: list[str]) -> dict[str, int]:
-    from eyespot.gallery.photos.sources import Seen, Unreadable, root_of, scan
+def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
+    from eyespot.gallery.photos.sources import is_there
+    from eyespot.gallery.survey import survey
 
-    found = [record for path in photos for record in scan(root_of(path))]
-    pictures = [record for record in found if isinstance(record, Seen)]
-    unreadable = sum(isinstance(record, Unreadable) for record in found)
-    return {"pictures": len(pictures), "bytes": sum(seen.size for seen in pictures), "unreadable": unreadable}
+    for root in roots:
+        if not is_there(root):
+            note(f"{root.path} is missing or empty (an unplugged disk?)")
+    found = survey(gallery, [root for root in roots if is_there(root)])
+    if json:
+        as_json(asdict(found))
+        return
+    line(
+        f"{found.pictures} pictures ({found.bytes / 1e6:.1f} MB), {found.new} of them new and {found.changed} changed; "
+        f"{found.unreadable} files, folders or rows of labels cannot be read"
+    )
 
 
 def _report(gallery: Path, summary: Summary, json: bool) -> None:

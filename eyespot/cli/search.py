@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, note
+from eyespot.cli.telling import as_json, escaped, line, note, raw
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -31,13 +31,16 @@ def run(
     label: list[str] = typer.Option(None, "--label", metavar="COLUMN=VALUE", help="Only this label; may be repeated."),
     json: bool = json_option(),
     paths: bool = typer.Option(False, "--paths", help="Print paths only, one a line."),
+    print0: bool = typer.Option(False, "--print0", help="Print paths only, each ended by a NUL (for xargs -0)."),
     html: Path = typer.Option(None, "--html", help="Write a contact sheet to look at."),
 ) -> None:
     """Find pictures by words, by picture, or both."""
     import eyespot
+    from eyespot.search.phrase import refuse_halves
 
-    if json and paths:
-        raise UsageError("--json and --paths exclude each other; choose one")
+    if json + paths + print0 > 1:
+        raise UsageError("--json, --paths and --print0 exclude each other; choose one")
+    refuse_halves([where or "", *(label or [])])
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder)
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
@@ -49,7 +52,13 @@ def run(
         from eyespot.search.sheets import write_html
 
         write_html(html, [found])
-    _print(found, took, "json" if json else "paths" if paths else "table")
+    items = _items(found)
+    if json:
+        as_json({**_asked(found), "took_ms": round(took, 1), "items": items})
+    elif paths or print0:
+        _print_paths(items, b"\0" if print0 else b"\n")
+    else:
+        _print_table(items)
 
 
 def _plain(after: str | None, before: str | None, near: str | None, labels: Sequence[str]) -> list[Condition]:
@@ -80,34 +89,43 @@ def _label(text: str) -> tuple[str, str]:
 
 
 def _condition(tables: Sequence[Path], where: str | None, plain: list[Condition]) -> Condition | None:
-    if not where and not plain:
+    if where is not None and not where.strip():
+        raise UsageError('--where is empty; write a condition, as in --where "width > 300", or leave it out')
+    if where is None and not plain:
         return None
     from eyespot.gallery import filters
 
     columns = list(filters.columns_of(tables)) if tables else []
-    return filters.all_of(*([filters.checked(where, columns)] if where else []), *plain)
+    return filters.all_of(*([filters.checked(where, columns)] if where is not None else []), *plain)
 
 
-def _print(found: Run, took: float, form: str) -> None:
+def _asked(found: Run) -> dict[str, Any]:
+    return {"query": found.header["query"], "exact": found.header["exact"]}
+
+
+def _items(found: Run) -> list[dict[str, Any]]:
     (query,) = found
     items = [_item(rank, hit, found.facts[hit.image]) for rank, hit in enumerate(found[query], 1)]
     if not items:
         raise NothingFound("no picture was found; widen the filter or index more photos")
-    if form == "json":
-        as_json(
-            {"query": found.header["query"], "exact": found.header["exact"], "took_ms": round(took, 1), "items": items}
-        )
-    for item in items:
-        if form == "paths":
-            typer.echo(item["path"])
-        elif form == "table":
-            typer.echo(f"{item['rank']:>4}  {item['score']:.3f}  {item['path']}{_title(item)}")
+    return items
 
 
 def _item(rank: int, hit: Any, facts: dict[str, Any]) -> dict[str, Any]:
-    known = {name: value for name, value in facts.items() if name not in ("id", "path")}
-    return {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6), **known}
+    """What is promised first; a label that has such a name (of an older or an imported gallery) does not replace it."""
+    promised = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6)}
+    return promised | {name: value for name, value in facts.items() if name not in promised}
 
 
-def _title(item: dict[str, Any]) -> str:
-    return f"  {item['title']}" if item.get("title") else ""
+def _print_paths(items: Sequence[dict[str, Any]], end: bytes) -> None:
+    placed = [item["path"] for item in items if item["path"]]
+    if len(placed) < len(items):
+        note(f"{len(items) - len(placed)} pictures have no path; --json shows their ids")
+    for path in placed:
+        raw(path, end)
+
+
+def _print_table(items: Sequence[dict[str, Any]]) -> None:
+    for item in items:
+        title = f"  {item['title']}" if item.get("title") else ""
+        line(f"{item['rank']:>4}  {item['score']:.3f}  {escaped(item['path'] or item['id'])}{escaped(title)}")

@@ -5,17 +5,19 @@ The gallery is found as git finds a repository: `.eyespot` in this folder or the
 
 from __future__ import annotations
 
+import os
 import tomllib
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
+from eyespot.cli.telling import note
 from eyespot.types import UsageError
 
 GALLERY = ".eyespot"
-VERBS = ("demo", "index", "failures", "search", "doctor")
-GROUPS = {"import": ("clip-retrieval", "npy"), "export": ("clip-retrieval", "npy")}
+_NOT_COMMON = {"import": ("encoder",)}  # what is said of indexing says nothing of who made others' vectors
 
 
 def gallery_option(help: str) -> Any:
@@ -30,21 +32,96 @@ def json_option() -> Any:
 
 def gallery_here(given: Path | None) -> Path:
     """The gallery named, else the nearest `.eyespot` at or above this folder, else a new one here."""
-    if given is not None:
-        return given
+    place = _nearest() if given is None else _expanded(given)
+    if place.exists() and not place.is_dir():
+        raise UsageError(f"{place} is a file and no gallery; name a folder with -g")
+    try:
+        os.path.abspath(place).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(os.path.abspath(place)).decode("utf-8", "backslashreplace")
+        raise UsageError(f"the gallery's name {shown} is not valid UTF-8; choose another place with -g") from None
+    return place
+
+
+def _nearest() -> Path:
     here = Path.cwd()
     found = (folder / GALLERY for folder in (here, *here.parents) if (folder / GALLERY / "gallery.toml").is_file())
     return next(found, here / GALLERY)
 
 
-def from_toml(path: Path = Path("eyespot.toml")) -> dict[str, dict[str, Any]]:
+def _expanded(given: Path) -> Path:
+    try:
+        return given.expanduser()
+    except RuntimeError:  # no such user
+        return given
+
+
+# -- eyespot.toml -------------------------------------------------------------------------------------------
+
+
+def from_toml(app: typer.Typer, path: Path = Path("eyespot.toml")) -> dict[str, Any]:
     """Defaults for every verb: the file's top-level keys, then those of the verb's own table."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = _underscored(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise UsageError(f"{path} cannot be read ({error}); mend it or move it away") from error
-    common = {name: value for name, value in found.items() if not isinstance(value, dict)}
-    verbs = {verb: common | found.get(verb, {}) for verb in (*VERBS, *GROUPS)}
-    return verbs | {group: {member: verbs[group] for member in members} for group, members in GROUPS.items()}
+    verbs = _members(typer.main.get_command(app))
+    for sentence in _unknown(found, verbs):
+        note(f"{path} {sentence}")
+    common = {name: value for name, value in found.items() if name not in verbs}
+    return {verb: _defaults(path, verb, command, common, found.get(verb, {})) for verb, command in verbs.items()}
+
+
+def _underscored(found: Mapping[str, Any]) -> dict[str, Any]:
+    """`dry-run` as on the command line, or `dry_run`."""
+    return {
+        name.replace("-", "_"): _underscored(value) if isinstance(value, dict) else value
+        for name, value in found.items()
+    }
+
+
+def _unknown(found: Mapping[str, Any], verbs: Mapping[str, Any]) -> Iterator[str]:
+    every = {name for command in verbs.values() for name in _parameters(command)}
+    for name, value in found.items():
+        if name in verbs:
+            known = _parameters(verbs[name])
+            wrong = [key for key in value if key not in known] if isinstance(value, dict) else []
+            yield from (f"has an unknown key {key} in [{name}]; known are: {_listed(known)}" for key in wrong)
+        elif name not in every:
+            yield f"has an unknown key {name}; known are: {_listed(every)}, and tables for {_listed(verbs)}"
+
+
+def _listed(names: Mapping[str, Any] | set[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _members(command: Any) -> dict[str, Any]:
+    """The commands of a group; a verb has none. (Typer carries its own copy of click, whose classes have no name.)"""
+    return dict(getattr(command, "commands", {}))
+
+
+def _parameters(command: Any) -> dict[str, Any]:
+    """What a verb can be told, by name; of a group, what any of its members can."""
+    parts = [_parameters(member) for member in _members(command).values()]
+    return {name: one for part in parts for name, one in part.items()} or {one.name: one for one in command.params}
+
+
+def _defaults(path: Path, verb: str, command: Any, common: Mapping[str, Any], own: Any) -> dict[str, Any]:
+    if not isinstance(own, dict):
+        raise UsageError(f"{path}: {verb} is a table of settings; write [{verb}] on a line and its keys below")
+    shared = {name: value for name, value in common.items() if name not in _NOT_COMMON.get(verb, ())}
+    known = _parameters(command)
+    told = {name: _told(path, known[name], value) for name, value in (shared | own).items() if name in known}
+    return dict.fromkeys(_members(command), told) or told
+
+
+def _told(path: Path, parameter: Any, value: Any) -> Any:
+    """A value as the command line would give it: text, or a list of texts where it takes several."""
+    several = parameter.nargs == -1 or getattr(parameter, "multiple", False)
+    values = value if isinstance(value, list) else [value]
+    if any(isinstance(one, dict | list) for one in values) or (isinstance(value, list) and not several):
+        raise UsageError(f"{path}: {parameter.name} cannot be {value!r}; write it as after --{parameter.name}")
+    texts = [str(one) for one in values]
+    return texts if several else texts[0]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import sys
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime
@@ -12,21 +15,57 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Progress
 
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # they show gpj.exe as exe.jpg
+
 
 def note(sentence: str) -> None:
     """A warning or hint, on stderr."""
-    print(f"eyespot: {sentence}", file=sys.stderr)
+    print(f"eyespot: {escaped(sentence)}", file=sys.stderr)
 
 
 def summarise(sentence: str) -> None:
     """The closing line of a long verb, for a person at a terminal."""
     if sys.stderr.isatty():
-        print(sentence, file=sys.stderr)
+        print(escaped(sentence), file=sys.stderr)
+
+
+def line(text: str) -> None:
+    """A line for people on stdout, in whatever characters their terminal has."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def raw(path: str, end: bytes) -> None:
+    """A path for programs on stdout, byte for byte as the file system has it."""
+    sys.stdout.buffer.write(os.fsencode(path) + end)
 
 
 def as_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    print(json.dumps(value, ensure_ascii=False, indent=2, default=_plain))
+    """One JSON document on stdout, in UTF-8; what is no finite number is null."""
+    text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain, allow_nan=False)
+    # Bytes of a path that are no UTF-8 become \udcXX, as JSON writes them.
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def escaped(text: str) -> str:
+    """The text on one line; what would break it or act on the terminal is spelled out as `\\n` or `\\x1b`."""
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(char: str) -> str:
+    if "\udc80" <= char <= "\udcff":  # a byte of a path that is no UTF-8
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _TURNING:
+        return char.encode("unicode_escape").decode()
+    return char
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _plain(value: Any) -> Any:

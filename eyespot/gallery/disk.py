@@ -15,17 +15,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.sources import Root
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 FORMAT = 1
 
 
@@ -49,28 +51,64 @@ def stem_of(space: Space) -> str:
 
 
 def read_header(gallery: Path) -> Header:
-    """`gallery.toml`; `UsageError` if there is none, `EyespotError` if a newer eyespot wrote it."""
+    """`gallery.toml`; `UsageError` if there is none, `EyespotError` if it is damaged or a newer eyespot wrote it."""
     try:
-        text = (gallery / "gallery.toml").read_text(encoding="utf-8")
-        found = tomllib.loads(text)
+        found = tomllib.loads((gallery / "gallery.toml").read_text(encoding="utf-8"))
+        _refuse_newer(gallery, found)
+        return _header(found)
     except FileNotFoundError:
         raise UsageError(
             f"there is no gallery at {gallery}; make one with: eyespot index PHOTOS -g {gallery}"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DamagedHeader(
-            f"{gallery / 'gallery.toml'} is damaged ({error}); run eyespot index to write it again"
+    except NotADirectoryError:
+        raise UsageError(f"{gallery} is a file and no gallery; name a folder with -g") from None
+    except OSError as error:
+        raise EyespotError(
+            f"{gallery / 'gallery.toml'} cannot be read ({reason(error)}); give yourself the right to read the gallery"
         ) from error
-    if found.get("format", 0) > FORMAT:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedHeader(
+            f"{gallery / 'gallery.toml'} is damaged ({_why(error)}); run eyespot index to write it again"
+        ) from error
+
+
+def _refuse_newer(gallery: Path, found: Mapping[str, Any]) -> None:
+    if _typed(found, "format", int) > FORMAT:
         raise EyespotError(
             f"{gallery} has format {found['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
         )
+
+
+def _header(found: Mapping[str, Any]) -> Header:
     return Header(
-        roots={r["number"]: Root(r["path"], r["kind"]) for r in found.get("roots", [])},
-        spaces={s.pop("stem"): Space(**s) for s in found.get("spaces", [])},
-        default=found.get("default", ""),
-        rows=found.get("rows", 0),
+        roots={
+            _typed(root, "number", int): Root(_typed(root, "path", str), _typed(root, "kind", str))
+            for root in found.get("roots", [])
+        },
+        spaces={_typed(space, "stem", str): _space(space) for space in found.get("spaces", [])},
+        default=_typed({"default": "", **found}, "default", str),
+        rows=_typed({"rows": 0, **found}, "rows", int),
     )
+
+
+def _space(found: Mapping[str, Any]) -> Space:
+    texts = {name: _typed(found, name, str) for name in ("encoder", "revision", "weights", "preprocessing")}
+    return Space(**texts, dim=_typed(found, "dim", int))
+
+
+def _typed(found: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    value = found[name]
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {value!r}")
+    return value
+
+
+def _why(error: Exception) -> str:
+    """In a few words, what is wrong with a file."""
+    if isinstance(error, KeyError):
+        return f"{error.args[0]} is missing"
+    text = reason(error) if isinstance(error, OSError) else str(error)
+    return (text.splitlines() or [type(error).__name__])[0]
 
 
 def read_or_rebuild_header(gallery: Path) -> Header:
@@ -170,14 +208,15 @@ def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
     """The facts of a shard, or some columns of them."""
     import pyarrow.parquet as pq
 
-    return pq.read_table(shard / "items.parquet", columns=columns, partitioning=None)
+    with _whole(shard / "items.parquet", _NO_FACTS) as place:
+        return pq.read_table(place, columns=columns, partitioning=None)
 
 
 def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
     """The facts of some rows of a shard, in their order; of a large table only the parts that hold them are read."""
     import pyarrow.parquet as pq
 
-    with pq.ParquetFile(shard / "items.parquet") as file:
+    with _whole(shard / "items.parquet", _NO_FACTS) as place, pq.ParquetFile(place) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         ends = np.cumsum(sizes)  # (groups,)
         groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
@@ -190,7 +229,24 @@ def count_items(shard: Path) -> int:
     """How many rows a shard has."""
     import pyarrow.parquet as pq
 
-    return int(pq.read_metadata(shard / "items.parquet").num_rows)
+    with _whole(shard / "items.parquet", _NO_FACTS) as place:
+        return int(pq.read_metadata(place).num_rows)
+
+
+_NO_FACTS = "restore it from a copy or index into a new gallery with -g"
+
+
+@contextmanager
+def _whole(place: Path, way_out: str) -> Iterator[Path]:
+    """`EyespotError` with the way out for a file of the gallery that is missing, cut or of another kind."""
+    try:
+        yield place
+    except (EyespotError, MemoryError):
+        raise
+    except PermissionError as error:
+        raise EyespotError(f"{place} may not be read; give yourself the right to read the gallery") from error
+    except Exception as error:  # a cut file can end in nearly any of Python's own errors
+        raise EyespotError(f"{place} is missing or damaged ({_why(error)}); {way_out}") from error
 
 
 @dataclass(frozen=True)
@@ -224,12 +280,14 @@ def write_note(shard: Path, note: SpaceNote) -> None:
 
 
 def read_note(shard: Path, stem: str) -> SpaceNote | None:
-    """The note of a space in a shard, or None if its vectors are not (wholly) there."""
-    try:
-        found = tomllib.loads((shard / f"{stem}.toml").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    """The note of a space in a shard, or None if its vectors are not (wholly) there; `EyespotError` if damaged."""
+    place = shard / f"{stem}.toml"
+    if not place.exists():
         return None
-    return SpaceNote(Space(**found["space"]), found["missing"], found["fingerprints"], found.get("source"))
+    with _whole(place, "delete it and run eyespot index (or the import) again"):
+        found = tomllib.loads(place.read_text(encoding="utf-8"))
+        missing, fingerprints = _typed(found, "missing", list), _typed(found, "fingerprints", list)
+        return SpaceNote(_space(found["space"]), missing, fingerprints, found.get("source"))
 
 
 def read_notes(shard: Path) -> list[SpaceNote]:
@@ -243,8 +301,16 @@ def map_vectors(shard: Path, stem: str) -> Vectors:
     note = read_note(shard, stem)
     if note is not None and note.source is not None:
         return _map_source(shard, note.space.dim, Path(note.source))
-    vectors: Vectors = np.load(shard / f"{stem}.npy", mmap_mode="r", allow_pickle=False)
-    return vectors
+    return _map_own(shard / f"{stem}.npy", note.space.dim if note else None)
+
+
+def _map_own(place: Path, dim: int | None) -> Vectors:
+    way_out = f"delete {place.stem}.toml beside it and run eyespot index, which embeds these pictures again"
+    with _whole(place, way_out):
+        vectors: Vectors = np.lib.format.open_memmap(place, mode="r")
+        if vectors.ndim != 2 or dim not in (None, vectors.shape[1]):
+            raise ValueError(f"it holds an array of shape {vectors.shape}")
+        return vectors
 
 
 def _map_source(shard: Path, dim: int, source: Path) -> Vectors:

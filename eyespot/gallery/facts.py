@@ -33,7 +33,7 @@ _FILLED = ("taken", "latitude", "longitude", "camera")
 
 def schema_of(columns: Mapping[str, str]) -> pa.Schema:
     """The columns of every shard's table: the fixed ones, then the labels."""
-    labels = [pa.field(name, _ARROW[kind]) for name, kind in columns.items() if name.lower() not in _FILLED]
+    labels = [pa.field(name, _ARROW[kind]) for name, kind in columns.items() if name.casefold() not in _FILLED]
     return pa.schema([*FIXED, *labels])
 
 
@@ -44,8 +44,9 @@ def table_of(rows: Iterable[Kept], columns: Mapping[str, str]) -> pa.Table:
 
 def _row(kept: Kept, columns: Mapping[str, str]) -> dict[str, Any]:
     own = {"id": kept.id, "live": bool(kept.paths), "roots": kept.roots, "paths": kept.paths}
-    labels = {name.lower(): value for name, value in kept.labels.items()}
-    row = {name: cast(labels[name.lower()], kind) for name, kind in columns.items() if name.lower() in labels}
+    labels = {name.casefold(): value for name, value in kept.labels.items()}
+    label_columns = ((name, kind) for name, kind in columns.items() if name.casefold() not in _FILLED)
+    row = {name: cast(labels[name.casefold()], kind) for name, kind in label_columns if name.casefold() in labels}
     return row | own | {"size": kept.size, "mtime": kept.mtime} | _measured(kept.measured, labels)
 
 
@@ -65,6 +66,6 @@ def _fitting(name: str, value: Any) -> Any:
         if name == "taken":
             return datetime.fromisoformat(str(value)).replace(tzinfo=None, microsecond=0)
         number, limit = float(value), 90.0 if name == "latitude" else 180.0
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if abs(number) <= limit else None

@@ -34,6 +34,15 @@ class Gallery:
         stems = sorted(self.header.spaces, key=lambda stem: stem != self.header.default)
         return list(dict.fromkeys(self.header.spaces[stem].encoder for stem in stems))
 
+    def root(self, number: int) -> Root:
+        """A root by its number; `EyespotError` if `gallery.toml` has lost it."""
+        if number not in self.header.roots:
+            raise EyespotError(
+                f"{self.path / 'gallery.toml'} does not name root {number}; write it again with: eyespot index"
+                f" -g {self.path}"
+            )
+        return self.header.roots[number]
+
     def stem(self, encoder: str | None = None) -> str:
         """The space that an encoder's name means, the default one for None; `UsageError` if there is none."""
         if encoder is None and self.header.default in self.header.spaces:
@@ -41,11 +50,17 @@ class Gallery:
         # The newest space of that name is the one that can still be searched: its encoder is the one installed.
         stems = [stem for stem, space in self.header.spaces.items() if space.encoder == encoder]
         if not stems:
-            have = ", ".join(self.encoders) or "none"
-            raise UsageError(
-                f"this gallery has no vectors of {encoder} (it has: {have}); add them with: eyespot index -e {encoder}"
-            )
+            raise UsageError(self._without(encoder))
         return stems[-1]
+
+    def _without(self, encoder: str | None) -> str:
+        have = ", ".join(self.encoders)
+        if encoder is not None:
+            tail = f"(it has: {have or 'none'}); add them with: eyespot index -e {encoder}"
+            return f"this gallery has no vectors of {encoder} {tail}"
+        if have:
+            return f"{self.path / 'gallery.toml'} does not say which space to search; choose an encoder with -e: {have}"
+        return f"{self.path} has no vectors yet; add some with: eyespot index PHOTOS -g {self.path}"
 
     def view(self, stem: str) -> View:
         """The rows that have vectors in one space."""
@@ -124,8 +139,10 @@ class View:
         return [found[int(row)] for row in rows]
 
     def _told(self, row: dict[str, Any]) -> dict[str, Any]:
-        roots = self.gallery.header.roots
-        places = [place_of(roots[number], path) for number, path in zip(row.pop("roots"), row["paths"], strict=True)]
+        places = [
+            place_of(self.gallery.root(number), path)
+            for number, path in zip(row.pop("roots"), row["paths"], strict=True)
+        ]
         row.pop("live")
         if len(places) > 1:  # a picture that was moved is known at its old path too until that is forgotten
             places = sorted(dict.fromkeys(places), key=lambda place: not os.path.exists(place))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
+from eyespot.search.phrase import refuse_halves
 from eyespot.types import Encoder, Pixels, Query, UsageError, Vectors
 
 
@@ -15,10 +16,11 @@ def embed(queries: Sequence[Query], encoder: Encoder) -> Vectors:
     """One unit vector for each query, (queries, dim).
 
     A term's vector counts with its weight, as in rclip's arithmetic. Raises `UsageError` for a picture that cannot be
-    read and for terms that cancel out.
+    read, for words that are no Unicode and for terms that cancel out.
     """
     texts = [term.text for query in queries for term in query.terms if term.text is not None]
     pictures = [term.image for query in queries for term in query.terms if term.image is not None]
+    refuse_halves(texts)
     known: dict[str | Path | None, Vectors] = {}
     if texts:
         known.update(zip(texts, encoder.encode_texts(texts), strict=True))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -49,6 +49,15 @@ def with_picture(query: Query | None, image: Path) -> Query:
     """The query with a picture of weight 1 before its terms, or the picture alone."""
     query = query or Query("q", ())
     return Query(query.id, (Term(1.0, image=_existing(str(image), "check the path")), *query.terms))
+
+
+def refuse_halves(texts: Iterable[str]) -> None:
+    """`UsageError` for words that a terminal passed on in another encoding."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{text!r} is not valid UTF-8; write it in a terminal that speaks UTF-8") from None
 
 
 # -- reading ------------------------------------------------------------------------------------------------

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,24 @@ from eyespot import sample
 Eyespot = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def run_eyespot(*words: object, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    """`eyespot …` in a new process, without the caller's own EYESPOT_ settings."""
+def run_eyespot(
+    *words: object, cwd: Path | None = None, before: Sequence[str] = (), **env: str
+) -> subprocess.CompletedProcess[str]:
+    """`eyespot …` in a new process, without the caller's own EYESPOT_ settings; `before` is put before the line."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("EYESPOT_")}
-    line = [sys.executable, "-m", "eyespot.cli", *map(str, words)]
+    line = [*before, sys.executable, "-m", "eyespot.cli", *map(str, words)]
     return subprocess.run(line, cwd=cwd, env=clean | env, capture_output=True, text=True, timeout=280)
+
+
+def confined() -> list[str]:
+    """What to put before a line so that file permissions hold for it, also for root; skips where that cannot be."""
+    if os.geteuid() != 0:
+        return []
+    capabilities = "-dac_override,-dac_read_search"
+    line = ["setpriv", "--bounding-set", capabilities, "--inh-caps", capabilities]
+    if not shutil.which("setpriv") or subprocess.run([*line, "test", "-e", "/"], capture_output=True).returncode:
+        pytest.skip("root reads everything, and no setpriv takes that from it")
+    return line
 
 
 @pytest.fixture(scope="session")

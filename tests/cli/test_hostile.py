@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.cli.conftest import run_eyespot
+from tests.cli.conftest import confined, run_eyespot
 
 
 def stripes(seed: int) -> Image.Image:
@@ -130,13 +130,44 @@ def test_no_good_picture_is_lost_and_every_bad_one_is_named(folder: Path, tmp_pa
     assert "30000 x 30000 pixels, over the limit" in told["bomb.png"]
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_hostile_names_and_labels_stop_nothing(tmp_path: Path) -> None:
+    photos, odd = tmp_path / "photos", Path(os.fsdecode(os.fsencode(tmp_path) + b"/photos/caf\xe9"))
+    for seed, folder in enumerate([photos, photos / "deep", odd, photos / "d.tar", photos / "far"]):
+        folder.mkdir(parents=True)
+        stripes(seed).save(folder / "a.jpg")
+    (odd / "metadata.csv").write_text("file_name,species\na.jpg,heron\n")
+    (photos / "far" / "metadata.csv").write_text("file_name,ärt\na.jpg,gull\n")
+    os.utime(photos / "far" / "a.jpg", (2**33, 2**33))
+    rows = [
+        f'{{"file_name": "a.jpg", "Ärt": "tern", "latitude": {"9" * 400}, "longitude": 1e999}}',
+        '{"file_name": "d.tar/a.jpg", "latitude": 7, "score": 5, "species": "\\ud800"}',
+        "[" * 100_000,
+    ]
+    (photos / "metadata.jsonl").write_text("\n".join(rows))
+
+    indexed = run_eyespot("index", photos, "-g", tmp_path / "gallery")
+    found = run_eyespot("search", "stripes", "-g", tmp_path / "gallery", "--json")
+    failed = run_eyespot("failures", "-g", tmp_path / "gallery", "--json")
+
+    assert indexed.returncode == 3, indexed.stderr
+    kept = {item["path"].removeprefix(f"{photos}/"): item for item in json.loads(found.stdout)["items"]}
+    assert {path: item["Ärt"] for path, item in kept.items()} == {
+        "a.jpg": "tern",
+        "deep/a.jpg": None,
+        "d.tar/a.jpg": None,
+        "far/a.jpg": "gull",
+    }
+    assert kept["a.jpg"]["latitude"] is None
+    told = {row["path"].removeprefix(f"{photos}/") for row in json.loads(failed.stdout)}
+    assert told == {"caf\\xe9/", "metadata.jsonl:2", "metadata.jsonl:3"}
+
+
 def test_what_may_not_be_read_is_named(folder: Path, tmp_path: Path) -> None:
     (folder / "exif-1.jpg").chmod(0)
     closed = folder / "closed"
     closed.mkdir(mode=0)
 
-    run_eyespot("index", folder, "-g", tmp_path / "gallery")
+    run_eyespot("index", folder, "-g", tmp_path / "gallery", before=confined())
     failed = run_eyespot("failures", "-g", tmp_path / "gallery", "--json")
     closed.chmod(0o700)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import eyespot
 from eyespot import sample
 from eyespot.types import NothingFound, UsageError
 from tests.cli.conftest import run_eyespot
+from tests.gallery.conftest import draw
 
 Search = Callable[..., list[dict[str, Any]]]
 
@@ -82,6 +84,53 @@ def test_paths_are_one_a_line_and_the_table_has_titles(sample_gallery: Path) -> 
     assert all(path in line for path, line in zip(paths, table, strict=True))
 
 
+def test_names_that_would_break_a_line_or_act_on_a_terminal_are_spelled_out(tmp_path: Path) -> None:
+    name = "two\nlines \x1b[31mred \u202egpj.jpg"
+    draw(tmp_path / "photos" / name, 1)
+    (tmp_path / "photos" / "zero\n\x1b[31m.jpg").write_bytes(b"")
+    rows = f'{{"file_name": {json.dumps(name)}, "title": "a \\u001b[31mtitle", "score": 9, "rank": "first"}}'
+    (tmp_path / "photos" / "metadata.jsonl").write_text(rows)
+    run_eyespot("index", "photos", cwd=tmp_path)
+
+    (table,) = run_eyespot("search", "stripes", cwd=tmp_path).stdout.splitlines()
+    paths = run_eyespot("search", "stripes", "--paths", cwd=tmp_path).stdout
+    ended = run_eyespot("search", "stripes", "--print0", cwd=tmp_path).stdout
+    (failed,) = run_eyespot("failures", cwd=tmp_path).stdout.splitlines()
+    (item,) = json.loads(run_eyespot("search", "stripes", "--json", cwd=tmp_path).stdout)["items"]
+
+    place = str(tmp_path / "photos" / name)
+    assert table.endswith(r"two\nlines \x1b[31mred \u202egpj.jpg  a \x1b[31mtitle")
+    assert (paths, ended) == (f"{place}\n", f"{place}\0")
+    assert failed.endswith("zero\\n\\x1b[31m.jpg\tempty file")
+    assert (item["rank"], item["path"], item["score"] < 1) == (1, place, True)
+
+
+@pytest.mark.parametrize("form", ["--json", "--paths", "-k3"])
+def test_a_full_disk_under_the_output_is_one_sentence(sample_gallery: Path, form: str) -> None:
+    line = f"{sys.executable} -m eyespot.cli search windmill -g {sample_gallery} {form} > /dev/full"
+
+    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True)
+
+    assert ran.returncode == 1
+    assert (
+        ran.stderr
+        == "eyespot: cannot write what was found (no space left on device); make room, or send it elsewhere\n"
+    )
+
+
+def test_a_tar_that_became_junk_leaves_boxes_on_the_sheet(tmp_path: Path) -> None:
+    place = draw(tmp_path / "photos" / "a.jpg", 1)
+    with tarfile.open(tmp_path / "photos.tar", "w") as archive:
+        archive.add(place, "a.jpg")
+    run_eyespot("index", "photos.tar", cwd=tmp_path)
+    (tmp_path / "photos.tar").write_bytes(b"junk" * 1000)
+
+    asked = run_eyespot("search", "stripes", "--html", "sheet.html", cwd=tmp_path)
+
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert "unreadable" in (tmp_path / "sheet.html").read_text()
+
+
 def test_a_contact_sheet_is_one_page_with_the_pictures_inside(sample_gallery: Path, tmp_path: Path) -> None:
     run_eyespot("search", "a windmill", "-g", sample_gallery, "-k", 5, "--html", tmp_path / "sheet.html")
 
@@ -100,6 +149,10 @@ def test_a_contact_sheet_is_one_page_with_the_pictures_inside(sample_gallery: Pa
         (["a windmill", "--near", "here"], 2, "LAT,LON,KM"),
         (["a windmill", "--after", "soon"], 2, "soon"),
         (["a windmill", "--json", "--paths"], 2, "exclude each other"),
+        (["a windmill", "--paths", "--print0"], 2, "exclude each other"),
+        (["a windmill", "--where", "   "], 2, "--where is empty"),
+        (["caf\udce9"], 2, "not valid UTF-8"),
+        (["a windmill", "--label", "title=caf\udce9"], 2, "not valid UTF-8"),
         (["a windmill", "-k", "0"], 2, "greater than or equal to 1"),
         ([], 2, "nothing to search for"),
         (["./not-there.jpg"], 2, "not-there.jpg"),

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from eyespot import sample
 from tests.cli.conftest import run_eyespot
 from tests.gallery.conftest import draw
@@ -80,13 +82,110 @@ def test_failures_are_listed_with_their_reason_and_exit_code_three(tmp_path: Pat
     assert table.stdout == f"{photos / 'zero.jpg'}\tempty file\n"
 
 
+def test_settings_that_cannot_be_meant_are_told(tmp_path: Path) -> None:
+    lines = ["[search]", "kk = 2"]
+    (tmp_path / "eyespot.toml").write_text("\n".join(['galery = "x"', *lines]))
+    misspelt = run_eyespot("search", "stripes", cwd=tmp_path)
+
+    assert "unknown key galery; known are: after, " in misspelt.stderr
+    assert "unknown key kk in [search]; known are: after, before, encoder" in misspelt.stderr
+    for text in (
+        "search = 5",
+        "[[search]]",
+        "import = 3",
+        "[search]\nk = [1]",
+        "[search.k]\na = 1",
+        "[search]\nk = 'x'",
+    ):
+        (tmp_path / "eyespot.toml").write_text(text)
+        asked = run_eyespot("search", "stripes", cwd=tmp_path)
+        assert (asked.returncode, "Traceback" in asked.stderr) == (2, False), asked.stderr
+
+
+def test_a_setting_for_indexing_does_not_say_who_made_imported_vectors(tmp_path: Path) -> None:
+    run_eyespot("index", some_photos(tmp_path / "photos"), cwd=tmp_path)
+    run_eyespot("export", "npy", "out", cwd=tmp_path)
+    (tmp_path / "eyespot.toml").write_text('encoder = "starter"')
+    unsaid = run_eyespot("import", "npy", "out", "-g", "one", cwd=tmp_path)
+    (tmp_path / "eyespot.toml").write_text('[import]\nencoder = "starter"')
+    said = run_eyespot("import", "npy", "out", "-g", "two", cwd=tmp_path)
+
+    assert (unsaid.returncode, said.returncode) == (2, 0), said.stderr
+    assert "say which encoder made the vectors" in unsaid.stderr
+
+
+def test_a_tilde_in_a_gallery_path_is_the_home_folder(tmp_path: Path) -> None:
+    photos, home = some_photos(tmp_path / "photos", 1), str(tmp_path / "home")
+    (tmp_path / "eyespot.toml").write_text('gallery = "~/from-file"')
+
+    run_eyespot("index", photos, cwd=tmp_path, HOME=home)
+    run_eyespot("index", photos, cwd=tmp_path, HOME=home, EYESPOT_GALLERY="~/from-environment")
+
+    assert {place.name for place in (tmp_path / "home").glob("from-*")} == {"from-file", "from-environment"}
+
+
 def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     photos = some_photos(tmp_path / "photos")
 
-    told = json.loads(run_eyespot("index", photos, "--dry-run", cwd=tmp_path).stdout)
+    told = run_eyespot("index", photos, "--dry-run", cwd=tmp_path)
 
-    assert (told["pictures"], told["unreadable"]) == (4, 0)
+    (line,) = told.stdout.splitlines()
+    assert "4 pictures (" in line and "4 of them new" in line
     assert not (tmp_path / ".eyespot").exists()
+
+
+def test_a_dry_run_tells_what_is_new_or_changed(tmp_path: Path) -> None:
+    photos = some_photos(tmp_path / "photos")
+    run_eyespot("index", photos, cwd=tmp_path)
+    draw(photos / "0.jpg", 17)
+    draw(photos / "new.jpg", 18)
+    (photos / "away").symlink_to("nowhere")
+
+    told = json.loads(run_eyespot("index", "--dry-run", "--json", cwd=tmp_path).stdout)
+
+    assert told.pop("bytes") == sum(place.stat().st_size for place in photos.glob("*.jpg"))
+    assert told == {"pictures": 5, "new": 1, "changed": 1, "unreadable": 1}
+
+
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_path_that_cannot_be_indexed_leaves_nothing_behind(tmp_path: Path, more: list[str]) -> None:
+    (tmp_path / "letter.doc").write_text("dear")
+    some_photos(tmp_path / "photos", 1)
+
+    letter = run_eyespot("index", "photos", "letter.doc", *more, cwd=tmp_path)
+    nothing = run_eyespot("index", "photos", "nope", *more, cwd=tmp_path)
+
+    assert (letter.returncode, nothing.returncode) == (2, 2)
+    assert "no folder, tar, list" in letter.stderr
+    assert f"there is nothing at {tmp_path / 'nope'}" in nothing.stderr
+    assert not (tmp_path / ".eyespot").exists()
+
+
+def test_a_known_root_that_is_away_is_no_error(tmp_path: Path) -> None:
+    photos = some_photos(tmp_path / "photos")
+    run_eyespot("index", photos, cwd=tmp_path)
+    photos.rename(tmp_path / "away")
+
+    again = run_eyespot("index", photos, cwd=tmp_path)
+
+    assert (again.returncode, "its pictures are kept" in again.stderr) == (0, True)
+
+
+def test_what_nobody_foresaw_is_one_sentence_too(tmp_path: Path) -> None:
+    script = (
+        "import sys; from eyespot import cli\n"
+        "def stumble(): raise ZeroDivisionError('one\\ntwo')\n"
+        "cli.app.command('stumble')(stumble)\n"
+        "sys.argv = ['eyespot', *sys.argv[1:], 'stumble']\ncli.main()"
+    )
+    plain, debug = (
+        subprocess.run([sys.executable, "-c", script, *more], capture_output=True, text=True)
+        for more in ([], ["--debug"])
+    )
+
+    assert (plain.returncode, debug.returncode) == (1, 1)
+    assert plain.stderr.startswith("eyespot: eyespot stumbled over ZeroDivisionError: one two; run the same line with")
+    assert len(plain.stderr.splitlines()) == 1 and "Traceback" in debug.stderr
 
 
 def test_doctor_knows_versions_encoders_and_a_pinned_blas(sample_gallery: Path) -> None:

@@ -474,7 +474,7 @@ for place in range(start + 6, start + 80):
 def test_odd_files_leave_standard_error_clean() -> None:
     """In a child, because the test runner has warning filters of its own."""
     data = photographed({MAKE: "M"}, {DATE_ORIGINAL: "2021:05:31 18:02:11"})
-    root = str(Path(pictures.__file__).parents[2])
+    root = str(Path(pictures.__file__).parents[3])
     child = subprocess.run([sys.executable, "-c", ODD_FILES], input=data, cwd=root, capture_output=True, check=False)
     assert (child.returncode, child.stderr) == (0, b"")
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 import tarfile
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eyespot.gallery.facts import table_of
+from eyespot.gallery.photos import found, tars
+from eyespot.gallery.photos.found import NOT_UTF8
+from eyespot.gallery.photos.labels import LABELS_LOST
 from eyespot.gallery.photos.sources import (
     Labels,
     Record,
@@ -25,6 +33,7 @@ from eyespot.gallery.photos.sources import (
     root_of,
     scan,
 )
+from eyespot.gallery.record import Kept
 from eyespot.types import UsageError
 
 
@@ -94,7 +103,7 @@ def test_a_name_that_is_no_utf8_is_told_and_not_lost(photos: Path) -> None:
     with open(os.fsencode(photos) + b"/caf\xe9.jpg", "wb") as file:
         file.write(b"x")
 
-    assert problems(walk(photos)) == {"caf\\xe9.jpg": "its name is not valid UTF-8"}
+    assert problems(walk(photos)) == {"caf\\xe9.jpg": NOT_UTF8}
 
 
 def test_metadata_csv_gives_labels_and_names_its_bad_rows(photos: Path) -> None:
@@ -130,9 +139,10 @@ def test_metadata_csv_gives_labels_and_names_its_bad_rows(photos: Path) -> None:
 def test_a_label_file_that_cannot_be_used_is_told(photos: Path, content: bytes, reason: str) -> None:
     (photos / "metadata.csv").write_bytes(content)
 
-    (told,) = problems(walk(photos)).values()
+    ((path, told),) = problems(walk(photos)).items()
 
-    assert reason in told
+    assert path == "metadata.csv"
+    assert told.startswith(LABELS_LOST) and reason in told
 
 
 def test_a_label_file_of_a_sub_folder_speaks_of_that_folder(photos: Path) -> None:
@@ -232,3 +242,201 @@ def test_an_empty_or_missing_root_is_not_there(tmp_path: Path) -> None:
     assert not is_there(root_of(str(tmp_path / "empty")))
     assert not is_there(root_of(str(tmp_path / "missing")))
     assert is_there(root_of(str(tmp_path)))
+
+
+# -- hostile names, rows and headers ------------------------------------------------------------------------
+
+
+def test_a_link_to_a_folder_that_is_away_stands_for_all_below_it(photos: Path) -> None:
+    (photos / "disk").symlink_to("/mnt/unplugged")
+
+    assert problems(walk(photos)) == {"disk/": "a link that leads nowhere"}
+
+
+def test_label_files_that_are_lost_are_named_by_their_own_path(photos: Path) -> None:
+    (photos / "metadata.csv").symlink_to(photos / "gone.csv")
+    os.mkfifo(photos / "deep" / "metadata.jsonl")
+
+    assert problems(walk(photos)) == {
+        "metadata.csv": LABELS_LOST + "no such file or directory",
+        "deep/metadata.jsonl": LABELS_LOST + "not a regular file",
+    }
+
+
+@pytest.mark.parametrize("name", ["d.tar", "2020.csv", "a.jpg", "old.tar.gz"])
+def test_a_folder_is_a_folder_whatever_its_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+
+    assert root_of(str(tmp_path / name)) == Root(str(tmp_path / name), "folder")
+
+
+def test_a_folder_whose_name_is_no_utf8_is_told_once_and_not_entered(photos: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(photos) + b"/caf\xe9"))
+    odd.mkdir()
+    (odd / "a.jpg").write_bytes(b"x")
+    (odd / "metadata.csv").write_text("file_name,species\na.jpg,heron\n")
+
+    found = walk(photos)
+
+    assert problems(found) == {"caf\\xe9/": NOT_UTF8}
+    assert (len(pictures(found)), labels(found)) == (9, {})
+    with pytest.raises(UsageError, match="not valid UTF-8"):
+        root_of(str(odd))
+
+
+def test_one_bad_row_of_labels_does_not_cost_the_others(photos: Path) -> None:
+    rows = [
+        r'{"file_name": "photo1.jpg", "species": "\ud800"}',
+        r'{"file_name": "photo1\ud800.jpg", "species": "heron"}',
+        r'{"file_name": "photo\u0000.jpg", "species": "heron"}',
+        "[" * 100_000,
+        '{"file_name": "photo2.jpg", "Ärt": "gull", "ärt": "tern", "n": NaN, "m": 1e999, "wild": true}',
+    ]
+    (photos / "metadata.jsonl").write_text("\n".join(rows))
+
+    found = walk(photos)
+
+    half = "holds half a character (a lone surrogate) or a NUL"
+    assert problems(found) == {
+        "metadata.jsonl:1": half,
+        "metadata.jsonl:2": half,
+        "metadata.jsonl:3": half,
+        "metadata.jsonl:4": "is no JSON object",
+    }
+    assert labels(found) == {"photo2.jpg": {"Ärt": "gull", "wild": "true"}}
+
+
+def test_names_that_eyespot_gives_itself_are_no_label_columns(photos: Path) -> None:
+    (photos / "metadata.csv").write_text("file_name,score,Rank,id,species\nphoto1.jpg,9,1,x,heron\n")
+
+    assert labels(walk(photos)) == {"photo1.jpg": {"species": "heron"}}
+
+
+def test_numbers_beyond_their_column_leave_it_empty() -> None:
+    kept = Kept("a", {}, [1], ["a.jpg"], 1, 1, {"LATITUDE": 10**400, "longitude": "7.5", "ÄRT": "gull"})
+
+    (row,) = table_of([kept], {"ärt": "text", "latitude": "float"}).to_pylist()
+
+    assert (row["latitude"], row["longitude"], row["ärt"]) == (None, 7.5, "gull")
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Iterator[Path]:
+    """A photo under fifteen hundred folders; Python's own `rmtree` cannot remove them."""
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=here)
+        here, above = os.open("d", os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(os.open("a.jpg", os.O_CREAT, dir_fd=here))
+    os.close(here)
+    yield tmp_path
+    subprocess.run(["rm", "-rf", tmp_path / "d"], check=True)
+
+
+def test_folders_nest_deeper_than_calls_can(deep: Path) -> None:
+    assert pictures(walk(deep)) == ["d/" * 1500 + "a.jpg"]
+
+
+@pytest.mark.parametrize("seconds", [2**62, -(2**62)])
+def test_a_time_beyond_all_clocks_is_brought_within_64_bits(photos: Path, seconds: int) -> None:
+    assert -(2**63) < found.clamped(seconds * 10**9) < 2**63
+
+
+# -- parquet labels -----------------------------------------------------------------------------------------
+
+
+def test_parquet_columns_of_every_plain_type_become_labels(tmp_path: Path) -> None:
+    moment = datetime(2024, 5, 1, 10, tzinfo=UTC)
+    columns: dict[str, pa.Array] = {
+        "file_name": pa.array(["a.jpg"], pa.large_string()),
+        "ns": pa.array([1_714_557_600_000_000_001], pa.timestamp("ns")),
+        "s": pa.array([moment.replace(tzinfo=None)], pa.timestamp("s")),
+        "zoned": pa.array([moment], pa.timestamp("us", "Europe/Zurich")),
+        "day": pa.array([date(2024, 5, 1)]),
+        "price": pa.array([Decimal("12.50")]),
+        "wild": pa.array([True]),
+        "half": pa.array([0.5], pa.float16()),
+        "species": pa.array(["heron"]).dictionary_encode(),
+        "list": pa.array([[1, 2]]),
+        "bytes": pa.array([b"\xff\xd8"]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "metadata.parquet")
+
+    assert labels(walk(tmp_path)) == {
+        "a.jpg": {
+            "ns": "2024-05-01T10:00:00.000000001",
+            "s": "2024-05-01T10:00:00",
+            "zoned": "2024-05-01T12:00:00+0200",
+            "day": "2024-05-01",
+            "price": 12.5,
+            "wild": "true",
+            "half": 0.5,
+            "species": "heron",
+        }
+    }
+
+
+def test_a_hugging_face_image_column_names_its_file_or_is_told(photos: Path) -> None:
+    rows = [{"bytes": b"x", "path": "photo1.jpg"}, {"bytes": b"x", "path": None}]
+    pq.write_table(pa.table({"image": rows, "species": ["heron", "gull"]}), photos / "metadata.parquet")
+    pq.write_table(pa.table({"image": [b"x"]}), photos / "deep" / "metadata.parquet")
+
+    found = walk(photos)
+
+    assert labels(found) == {"photo1.jpg": {"species": "heron"}}
+    assert "lies inside the parquet file" in problems(found)["metadata.parquet:2"]
+    assert "have to be saved as files" in problems(found)["deep/metadata.parquet"]
+
+
+# -- tars ---------------------------------------------------------------------------------------------------
+
+
+def test_odd_tar_members_are_named_and_the_rest_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(found, "MAX_FILE_BYTES", 1000)
+    with tarfile.open(tmp_path / "odd.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        for name, mtime, size in [("far.jpg", "1e12", 10), ("inf.jpg", "inf", 10), ("large.jpg", "0", 2000)]:
+            info = tarfile.TarInfo(name)
+            info.size, info.pax_headers = size, {"mtime": mtime}
+            archive.addfile(info, io.BytesIO(bytes(size)))
+    with tarfile.open(tmp_path / "odd.tar", "a", format=tarfile.GNU_FORMAT) as archive:
+        for name, data in {"caf\udce9.jpg": b"x", "far.json": b"[" * 100_000, "inf.txt": b"a heron"}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+
+    seen = walk(tmp_path / "odd.tar")
+
+    assert pictures(seen) == ["far.jpg", "inf.jpg"]
+    assert all(abs(record.mtime) < 2**63 for record in seen if isinstance(record, Seen))
+    assert labels(seen) == {"inf.jpg": {"text": "a heron"}}
+    told = problems(seen)
+    assert set(told) == {"large.jpg", "caf\\xe9.jpg", "far.json"}
+    assert "over the limit" in told["large.jpg"] and told["far.json"] == "is no JSON object"
+
+
+def test_sidecars_far_from_their_pictures_are_read_or_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"{n}.{kind}" for kind in ("jpg", "txt") for n in range(10)]
+    make_tar(tmp_path / "apart.tar", {name: b"x" for name in [*names, "README.txt"]})
+    near = walk(tmp_path / "apart.tar")
+    monkeypatch.setattr(tars, "OPEN_KEYS", 8)
+    far = walk(tmp_path / "apart.tar")
+
+    assert (len(labels(near)), problems(near)) == (10, {})
+    assert pictures(far) == pictures(near)
+    assert len(labels(far)) < 10
+    ((key, reason),) = problems(far).items()
+    assert key == "0" and "keep the files of a key together" in reason
+    assert f"{10 - len(labels(far)) - 1} other keys" in reason
+
+
+def test_a_member_is_found_again_also_in_an_archive_inside_a_folder_called_tar(photos: Path, tmp_path: Path) -> None:
+    one, two = (photos / "photo1.jpg").read_bytes(), (photos / "photo2.jpg").read_bytes()
+    (tmp_path / "x.tar").mkdir()
+    place = make_tar(tmp_path / "x.tar" / "Y.TAR", {"a.tar/b.jpg": one, "/etc/c.jpg": two})
+
+    assert read_again(f"{place}/a.tar/b.jpg") == one
+    assert read_again(full_path(root_of(str(place)), "/etc/c.jpg")) == two
+    place.write_bytes(b"junk" * 1000)
+    with pytest.raises(OSError, match="cannot be read"):
+        read_again(f"{place}/a.tar/b.jpg")

@@ -7,14 +7,21 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import stat
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eyespot.gallery.photos.found import is_utf8, reason
+
 FILE_COLUMNS = ("file_name", "filename", "file", "path", "filepath", "image", "image_path")
-MEASURED = frozenset({"id", "live", "roots", "paths", "path", "size", "mtime", "width", "height", "format"})
+MEASURED = frozenset(
+    {"id", "live", "roots", "paths", "path", "size", "mtime", "width", "height", "format", "rank", "score"}
+)
 MAX_FIELD = 1 << 20
+LABELS_LOST = "labels cannot be read: "  # how the reason of a file that gives no labels as a whole begins
 
 
 class LabelRow(NamedTuple):
@@ -35,25 +42,34 @@ def label_rows(place: Path) -> Iterator[LabelRow | LabelError]:
     """Rows of a csv, tsv, jsonl or parquet file that has a column naming the picture (`file_name`, `path`, …)."""
     reader = {".jsonl": _jsonl, ".parquet": _parquet}.get(place.suffix.lower(), _csv)
     try:
+        if not stat.S_ISREG(place.stat().st_mode):
+            raise OSError("not a regular file")
         yield from reader(place)
     except UnicodeDecodeError:
-        yield LabelError(0, "not UTF-8; save it as UTF-8 and run again")
-    except (OSError, csv.Error, ValueError) as error:
-        yield LabelError(0, f"cannot be read: {error}")
+        yield _lost("not UTF-8; save it as UTF-8 and run again")
+    except OSError as error:
+        yield _lost(reason(error))
+    except (csv.Error, ValueError) as error:
+        yield _lost(str(error).partition("\n")[0])
 
 
-def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any] | None:
-    """What a webdataset sidecar (`.json`, `.txt`, `.cls`) says of its picture; None if it is none or malformed."""
-    if suffix not in (".json", ".txt", ".cls") or member.size > MAX_FIELD:
+def _lost(why: str) -> LabelError:
+    return LabelError(0, LABELS_LOST + why)
+
+
+def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> dict[str, Any] | LabelError | None:
+    """What a webdataset sidecar (`.json`, `.txt`, `.cls`) says of its picture; None if the member is none."""
+    if suffix not in (".json", ".txt", ".cls"):
         return None
+    if member.size > MAX_FIELD:
+        return LabelError(0, f"longer than the {MAX_FIELD >> 20} MiB that labels may be")
     file = archive.extractfile(member)
     text = file.read().decode("utf-8", "replace").strip() if file else ""
-    if suffix != ".json":
-        return {"text" if suffix == ".txt" else "cls": text}
-    try:
-        return _kept(json.loads(text))
-    except (ValueError, AttributeError):
-        return None
+    row = _object(text) if suffix == ".json" else {suffix.removeprefix(".").replace("txt", "text"): text}
+    if row is None:
+        return LabelError(0, "is no JSON object")
+    kept = _kept(row)
+    return kept if _can_be_stored(kept) else LabelError(0, _HALF)
 
 
 def kind_of(value: Any) -> str:
@@ -96,7 +112,7 @@ def _csv(place: Path) -> Iterator[LabelRow | LabelError]:
         names = [name.strip() for name in next(csv.reader([header], delimiter=_delimiter(header)), [])]
         at = _file_column(names)
         if at is None:
-            yield LabelError(1, _no_file_column(names))
+            yield _lost(_no_file_column(names))
             return
         for row in rows:
             if row:
@@ -117,52 +133,80 @@ def _jsonl(place: Path) -> Iterator[LabelRow | LabelError]:
 
 
 def _json_row(text: str, line: int) -> LabelRow | LabelError:
-    try:
-        row = json.loads(text)
-        names = list(row.keys())
-    except (ValueError, AttributeError):
+    row = _object(text)
+    if row is None:
         return LabelError(line, "is no JSON object")
+    names = list(row)
     at = _file_column(names)
     return LabelError(line, _no_file_column(names)) if at is None else _row(row, names[at], line)
 
 
-def _parquet(place: Path) -> Iterator[LabelRow | LabelError]:
-    import pyarrow.parquet as pq
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
-    with pq.ParquetFile(place) as file:
-        names = file.schema_arrow.names
-        at = _file_column(names)
-        if at is None:
-            yield LabelError(0, _no_file_column(names))
-            return
-        line = 0
-        for batch in file.iter_batches(batch_size=4096):
-            for row in batch.to_pylist():
-                line += 1
-                yield _row(row, names[at], line)
+
+def _parquet(place: Path) -> Iterator[LabelRow | LabelError]:
+    from eyespot.gallery.photos.parquet import columns_of, rows_of
+
+    columns = columns_of(place)
+    names = list(columns)
+    at = _file_column(names)
+    if at is None:
+        yield _lost(f"{_no_file_column(names)}; pictures inside a parquet file have to be saved as files first")
+        return
+    for line, row in enumerate(rows_of(place, columns), 1):
+        if row[names[at]] is None and columns[names[at]] != names[at]:
+            yield LabelError(line, f"its {names[at]} lies inside the parquet file; save it as a file first")
+        else:
+            yield _row(row, names[at], line)
 
 
 def _row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelError:
-    file = row.pop(column)
+    file, kept = row.pop(column), _kept(row)
     if not isinstance(file, str) or not file.strip():
         return LabelError(line, f"has an empty {column}")
-    return LabelRow(file.strip(), _kept(row))
+    if "\0" in file or not _can_be_stored({column: file, **kept}):
+        return LabelError(line, _HALF)
+    return LabelRow(file.strip(), kept)
+
+
+_HALF = "holds half a character (a lone surrogate) or a NUL"
+
+
+def _can_be_stored(facts: dict[str, Any]) -> bool:
+    texts = [*facts, *(value for value in facts.values() if isinstance(value, str))]
+    return is_utf8("".join(texts)) and not any("\0" in name for name in facts)
 
 
 def _kept(row: dict[str, Any]) -> dict[str, Any]:
-    """Scalars only, without what eyespot measures itself; the first of two names that differ in case stays."""
+    """Scalars only, without what eyespot says itself; the first of two names that differ in case stays."""
     kept: dict[str, Any] = {}
     taken = set(MEASURED)
     for name, value in row.items():
-        plain = value.strip() if isinstance(value, str) else value
-        if name and name.lower() not in taken and isinstance(plain, str | int | float) and plain != "":
+        plain = _plain(value)
+        if name and name.casefold() not in taken and plain is not None:
             kept[name] = plain
-            taken.add(name.lower())
+            taken.add(name.casefold())
     return kept
 
 
+def _plain(value: Any) -> str | int | float | None:
+    """A label value, or None for what says nothing: empty text, NaN, lists and tables."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int) else None
+
+
 def _file_column(names: list[str]) -> int | None:
-    lowered = [name.lower() for name in names]
+    lowered = [name.casefold() for name in names]
     return next((lowered.index(name) for name in FILE_COLUMNS if name in lowered), None)
 
 

@@ -1,0 +1,65 @@
+"""What a walk meets: a picture where it lies, labels for one, or something that cannot be read and why."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+MAX_FILE_BYTES = 512 << 20
+NOT_UTF8 = "its name is not valid UTF-8; rename it"
+_INT64 = 2**63 - 1
+
+
+class Seen(NamedTuple):
+    """A picture where it lies now; `offset` is its place inside a tar, else -1."""
+
+    path: str  # relative to the root
+    size: int
+    mtime: int  # nanoseconds
+    offset: int = -1
+
+
+class Labels(NamedTuple):
+    """Label columns for one picture of the root."""
+
+    path: str
+    facts: dict[str, Any]
+
+
+class Unreadable(NamedTuple):
+    """Something the walk could not enter; a path that ends in `/` stands for all that lies below it."""
+
+    path: str
+    reason: str
+
+
+Record: TypeAlias = Seen | Labels | Unreadable
+
+
+def is_utf8(path: str) -> bool:
+    """Whether a name can be written down; the bytes of other names become lone surrogates in Python."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def spelled_out(path: str) -> str:
+    """A path in which bytes that are not UTF-8 stand as `\\xe9`."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def refuse_size(size: int) -> None:
+    """OSError for a file that no photo is as large as."""
+    if size > MAX_FILE_BYTES:
+        raise OSError(f"{size >> 20} MiB, over the limit of {MAX_FILE_BYTES >> 20} MiB a file")
+
+
+def clamped(nanoseconds: int) -> int:
+    """A time as 64 bits hold it: file systems and tar headers may say anything."""
+    return max(-_INT64, min(_INT64, nanoseconds))
+
+
+def reason(error: OSError) -> str:
+    """Why a file cannot be read, in lower case as part of a sentence."""
+    return (error.strerror or str(error)).lower()

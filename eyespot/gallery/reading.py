@@ -1,0 +1,75 @@
+"""The ledger for questions only: on a disk that cannot be written, and while another eyespot writes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from eyespot.gallery import disk
+from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.record import Ledger
+from eyespot.types import EyespotError
+
+
+class NoLedger(EyespotError):
+    """There is no ledger, or a run was killed before it was made."""
+
+
+class ReadOnlyLedger(Ledger):
+    """A ledger that gives answers and changes nothing."""
+
+    def __init__(self, sql: sqlite3.Connection) -> None:
+        self.sql = sql
+
+
+@contextmanager
+def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
+    """The gallery's ledger. Raises `NoLedger` if it is missing or empty, `EyespotError` if it is damaged."""
+    place = gallery / "ledger.sqlite"
+    if not place.exists():
+        raise NoLedger(f"{place} is missing; make it again with: eyespot index -g {gallery}")
+    try:
+        with closing(_connected(place)) as sql:
+            if not _has_tables(sql):
+                raise NoLedger(f"{place} is empty; make it again with: eyespot index -g {gallery}")
+            yield ReadOnlyLedger(sql)
+    except sqlite3.DatabaseError as error:
+        raise EyespotError(
+            f"{place} cannot be read ({error}); if it is damaged, move it away and run: eyespot index -g {gallery}"
+        ) from error
+
+
+def known_roots(gallery: Path) -> list[Root]:
+    """What a run without paths would look through; none if there is no gallery yet."""
+    roots = list(disk.read_or_rebuild_header(gallery).roots.values())
+    with suppress(NoLedger), reading(gallery) as ledger:
+        roots += ledger.roots().values()
+    return [root for root in dict.fromkeys(roots) if root.kind != "import"]
+
+
+def _connected(place: Path) -> sqlite3.Connection:
+    uri, wal = place.absolute().as_uri(), place.with_name(f"{place.name}-wal")
+    try:
+        # Opened for writing, SQLite tidies up the files beside it when it lets go.
+        return _asked(f"{uri}?mode=rw")
+    except sqlite3.OperationalError:
+        # On a disk that cannot be written it reads what a killed run left in the log, or a file that nothing changes.
+        return _asked(f"{uri}?mode=ro" if wal.exists() and wal.stat().st_size else f"{uri}?immutable=1")
+
+
+def _asked(uri: str) -> sqlite3.Connection:
+    sql = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
+    try:
+        sql.execute("PRAGMA query_only=ON")
+        _has_tables(sql)
+    except sqlite3.Error:
+        sql.close()
+        raise
+    return sql
+
+
+def _has_tables(sql: sqlite3.Connection) -> bool:
+    names = {name for (name,) in sql.execute("SELECT name FROM sqlite_master")}
+    return {"roots", "files", "problems"} <= names

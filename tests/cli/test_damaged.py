@@ -1,0 +1,138 @@
+"""Galleries that were cut, edited or half deleted: every verb works or says in one sentence what to do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from eyespot.cli import app
+from eyespot.types import EyespotError
+from tests.cli.conftest import confined, run_eyespot
+from tests.gallery.conftest import draw
+
+Damage = Callable[[Path], object]
+MENDED = ""  # nothing to say: the verb does without what is damaged
+
+
+def tell(*words: object) -> str:
+    """What a verb complains of, in this process."""
+    try:
+        app([*map(str, words)], standalone_mode=False)
+    except EyespotError as error:
+        return str(error)
+    return MENDED
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four photos, a file that is none, and their gallery beside them."""
+    folder = tmp_path_factory.mktemp("sound")
+    for seed in range(4):
+        draw(folder / "photos" / f"{seed}.jpg", seed)
+    (folder / "photos" / "zero.jpg").write_bytes(b"")
+    assert tell("index", folder / "photos", "-g", folder / "gallery") == MENDED
+    return folder
+
+
+@pytest.fixture
+def gallery(sound: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sound / "gallery", tmp_path / "gallery")
+    return tmp_path / "gallery"
+
+
+def only(gallery: Path, pattern: str) -> Path:
+    (found,) = gallery.glob(pattern)
+    return found
+
+
+def cut(place: Path) -> None:
+    os.truncate(place, place.stat().st_size // 2)
+
+
+def edited(place: Path, pattern: str, new: str) -> None:
+    place.write_text(re.sub(pattern, new, place.read_text(), count=1, flags=re.MULTILINE))
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "vectors cut": (lambda g: cut(only(g, "shards/00000/*.npy")), r"starter-\w+\.npy .*delete starter-\w+\.toml"),
+    "vectors gone": (lambda g: only(g, "shards/00000/*.npy").unlink(), "run eyespot index"),
+    "vectors of another kind": (lambda g: only(g, "shards/00000/*.npy").write_bytes(b"x"), "run eyespot index"),
+    "facts cut": (lambda g: cut(g / "shards/00000/items.parquet"), r"items\.parquet is missing or damaged"),
+    "facts gone": (lambda g: (g / "shards/00000/items.parquet").unlink(), "index into a new gallery"),
+    "note torn": (lambda g: only(g, "shards/00000/*.toml").write_text("missing = ["), r"\.toml is .*; delete it"),
+    "note without space": (lambda g: edited(only(g, "shards/00000/*.toml"), r"^dim.*", ""), "dim is missing"),
+    "header torn": (lambda g: cut(g / "gallery.toml"), "run eyespot index to write it again"),
+    "header of bytes": (lambda g: (g / "gallery.toml").write_bytes(b"\xff"), "to write it again"),
+    "root without number": (lambda g: edited(g / "gallery.toml", "^number.*", ""), "number is missing"),
+    "no such root": (lambda g: edited(g / "gallery.toml", "^number.*", "number = 7"), "does not name root 1"),
+    "format in quotes": (lambda g: edited(g / "gallery.toml", "^format.*", 'format = "1"'), "format is '1'"),
+    "space without encoder": (lambda g: edited(g / "gallery.toml", "^encoder.*", ""), "encoder is missing"),
+    "dim in quotes": (lambda g: edited(g / "gallery.toml", "^dim.*", 'dim = "9"'), "dim is '9'"),
+    "spaces of numbers": (lambda g: (g / "gallery.toml").write_text("format = 1\nspaces = [1]"), "is damaged"),
+    "default gone": (lambda g: edited(g / "gallery.toml", "^default.*", 'default = "x"'), "choose .* with -e: starter"),
+}
+
+
+@pytest.mark.parametrize(("damage", "way_out"), DAMAGES.values(), ids=DAMAGES)
+def test_damage_is_one_sentence_with_the_way_out(gallery: Path, damage: Damage, way_out: str) -> None:
+    damage(gallery)
+
+    told = tell("search", "stripes", "-g", gallery)
+
+    assert re.search(way_out, told), told
+    assert all("\n" not in tell(verb, "-g", gallery) for verb in ("doctor", "failures", "index"))
+
+
+@pytest.mark.parametrize("name", ["header torn", "root without number", "format in quotes", "no such root"])
+def test_a_damaged_header_is_written_again_by_indexing(gallery: Path, name: str) -> None:
+    damage, _ = DAMAGES[name]
+    damage(gallery)
+
+    assert tell("index", "-g", gallery) == MENDED
+    assert tell("search", "stripes", "-g", gallery) == MENDED
+
+
+@pytest.mark.parametrize("verb", ["search", "doctor", "failures", "index"])
+def test_a_gallery_that_is_a_file_or_not_there_is_told(tmp_path: Path, verb: str) -> None:
+    (tmp_path / "file").write_text("x")
+    words = [verb, "stripes"] if verb == "search" else [verb]
+
+    assert "is a file and no gallery" in tell(*words, "-g", tmp_path / "file")
+    assert "there is no gallery" in tell(*words, "-g", tmp_path / "missing")
+    assert "not valid UTF-8" in tell(*words, "-g", os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    assert [place.name for place in tmp_path.iterdir()] == ["file"]
+
+
+def test_failures_are_read_where_nothing_may_be_written(gallery: Path) -> None:
+    for place in (*gallery.rglob("*"), gallery):
+        place.chmod(0o500 if place.is_dir() else 0o400)
+
+    asked = run_eyespot("failures", "-g", gallery, before=confined())
+    for place in (gallery, *gallery.rglob("*")):
+        place.chmod(0o700)
+
+    assert (asked.returncode, asked.stdout.count("zero.jpg\tempty file")) == (0, 1), asked.stderr
+    assert not list(gallery.glob("ledger.sqlite-*"))
+
+
+def test_a_ledger_that_is_missing_or_none_is_told(gallery: Path) -> None:
+    (gallery / "ledger.sqlite").write_bytes(b"x" * 5000)
+    damaged = tell("failures", "-g", gallery)
+    (gallery / "ledger.sqlite").unlink()
+    missing = tell("failures", "-g", gallery)
+
+    assert "move it away and run: eyespot index" in damaged
+    assert "is missing; make it again with: eyespot index" in missing
+
+
+def test_facts_that_are_no_numbers_are_null_in_json(capfd: pytest.CaptureFixture[str]) -> None:
+    from eyespot.cli.telling import as_json
+
+    as_json({"a": [float("nan"), 1.5], "b": {"c": float("-inf")}, "path": "caf\udce9"})
+
+    assert "".join(capfd.readouterr().out.split()) == r'{"a":[null,1.5],"b":{"c":null},"path":"caf\udce9"}'
