@@ -198,3 +198,27 @@ class Run(Mapping[str, list[Hit]]):
 def _bounds(lengths: Sequence[int]) -> list[tuple[int, int]]:
     stops = list(accumulate(lengths))
     return list(zip([0, *stops], stops, strict=False))
+
+
+class Qrels(Mapping[str, Mapping[str, int]]):
+    """Judgements: query id → image id → grade; 0 was judged and is not relevant, what is not there is unjudged.
+
+    A grade of 1 or more is relevant. `header` says where the judgements come from.
+    """
+
+    def __init__(self, grades: Mapping[str, Mapping[str, int]], header: Mapping[str, Any] | None = None) -> None:
+        self.grades = {query: dict(images) for query, images in grades.items()}
+        self.header = dict(header or {})
+
+    def __getitem__(self, query: str) -> Mapping[str, int]:
+        return self.grades[query]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.grades)
+
+    def __len__(self) -> int:
+        return len(self.grades)
+
+    def relevant(self, query: str) -> set[str]:
+        """The images of grade 1 or more."""
+        return {image for image, grade in self.grades[query].items() if grade > 0}
