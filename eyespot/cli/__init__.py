@@ -8,7 +8,7 @@ import traceback
 
 import typer
 
-from eyespot.cli import demo, doctor, encoders, failures, index, search, transfer
+from eyespot.cli import demo, doctor, encoders, failures, index, metrics, search, transfer
 from eyespot.cli.settings import from_toml
 from eyespot.types import EyespotError
 
@@ -31,7 +31,7 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, doctor):
+for verb in (demo, index, failures, search, metrics, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
 app.add_typer(transfer.exporting, name="export")

@@ -14,7 +14,7 @@ import typer
 from eyespot.types import UsageError
 
 GALLERY = ".eyespot"
-VERBS = ("demo", "index", "failures", "search", "doctor")
+VERBS = ("demo", "index", "failures", "search", "metrics", "doctor")
 GROUPS = {"import": ("clip-retrieval", "npy"), "export": ("clip-retrieval", "npy")}
 
 
