@@ -17,7 +17,7 @@ import numpy as np
 
 from eyespot import rooms, sample
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.pictures import open_picture
+from eyespot.gallery.photos.pictures import open_picture
 from eyespot.types import Encoder, Pixels
 
 GOAL = round(1 / 0.85, 3)

@@ -112,7 +112,6 @@ class Encoder(Protocol):
     space: Space
     batch: int  # how many pictures `encode_pixels` likes at once
     min_side: int | None  # a JPEG may be decoded at a reduced scale while its shorter side stays this long; None: never
-    match_floor: float | None  # a best text→image score below this is probably no match; None: not calibrated
     licence: str  # of the weights, as SPDX or in words
 
     def read(self, picture: Image) -> Pixels:
@@ -129,6 +128,10 @@ class Encoder(Protocol):
 
     def caveat(self, text: str) -> str | None:
         """One sentence for the user if the encoder probably does not understand this text (language, script)."""
+        ...
+
+    def weakest_match(self, text: str) -> float | None:
+        """A best text→image score below this is probably no match for this text; None: not calibrated."""
         ...
 
 

@@ -16,8 +16,8 @@ def run(
 ) -> None:
     """List the pictures, folders and label rows that could not be read, with the reason."""
     from eyespot.gallery import disk
+    from eyespot.gallery.photos.sources import full_path
     from eyespot.gallery.record import Ledger
-    from eyespot.gallery.sources import full_path
 
     place = gallery_here(gallery)
     disk.read_header(place)

@@ -29,7 +29,7 @@ def run(
         None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Add or update this space only."
     ),
     workers: int = typer.Option(
-        0, "--workers", envvar="EYESPOT_WORKERS", min=0, help="Reading threads; 0: one a core."
+        0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one a core."
     ),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
     forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),
@@ -89,7 +89,7 @@ def _loaded(name: str) -> Encoder | None:
 
 
 def _counted(photos: list[str]) -> dict[str, int]:
-    from eyespot.gallery.sources import Seen, Unreadable, root_of, scan
+    from eyespot.gallery.photos.sources import Seen, Unreadable, root_of, scan
 
     found = [record for path in photos for record in scan(root_of(path))]
     pictures = [record for record in found if isinstance(record, Seen)]

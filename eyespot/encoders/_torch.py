@@ -69,6 +69,10 @@ class TorchEncoder:
         """One sentence if the tokenizer cannot read this text."""
         return self.towers.caveat(text)
 
+    def weakest_match(self, text: str) -> float | None:
+        """The same for every text: where the model itself thinks a pair improbable."""
+        return self.match_floor
+
     def _texts(self, texts: Sequence[str]) -> Vectors:
         tokens = {name: ids.to(self.device.torch) for name, ids in self.towers.tokens(list(texts)).items()}
         return self.device.unit_rows(self.towers.text, tokens)

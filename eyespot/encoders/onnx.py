@@ -130,7 +130,6 @@ class OnnxEncoder:
     def __init__(self, folder: Path, settings: Settings, batch: int, threads: int) -> None:
         self._folder, self._settings, self._threads = folder, settings, threads
         self.batch = batch
-        self.match_floor = settings.match_floor
         self.licence = settings.licence
         self.space = _space(folder, settings)
 
@@ -157,6 +156,10 @@ class OnnxEncoder:
         found = self._tokenizer.encode(self._worded(text), add_special_tokens=False)
         ids = [number for number, real in zip(found.ids, found.attention_mask, strict=True) if real]
         return mostly_unknown(self.space.encoder, ids, _unknown(self._tokenizer))
+
+    def weakest_match(self, text: str) -> float | None:
+        """`match_floor` of eyespot.toml, the same for every text."""
+        return self._settings.match_floor
 
     def _texts(self, texts: Sequence[str]) -> Vectors:
         settings = self._settings.text

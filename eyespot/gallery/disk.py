@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.sources import Root
+from eyespot.gallery.photos.sources import Root
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def read_or_rebuild_header(gallery: Path) -> Header:
     except UsageError:
         return Header()
     except DamagedHeader:
-        notes = [read_note(shard, file.stem) for shard in shard_paths(gallery) for file in shard.glob("*.toml")]
-        return Header(spaces={stem_of(note.space): note.space for note in notes if note})
+        notes = [note for shard in shard_paths(gallery) for note in read_notes(shard)]
+        return Header(spaces={stem_of(note.space): note.space for note in notes})
 
 
 def write_header(gallery: Path, header: Header) -> None:
@@ -128,13 +128,19 @@ def new_shard(gallery: Path, number: int) -> Iterator[Path]:
     """A folder that becomes shard `number` when the block ends well; what a killed run left there is cleared first."""
     final = shard_path(gallery, number)
     building = final.with_name(f".{final.name}.part")
-    for leftover in (building, final):
-        shutil.rmtree(leftover, ignore_errors=True)
+    clear_shard(gallery, number)
     building.mkdir(parents=True)
     yield building
     sync_folder(building)
     building.rename(final)
     sync_folder(final.parent)
+
+
+def clear_shard(gallery: Path, number: int) -> None:
+    """Remove what a killed run left of a shard that turns out to hold nothing."""
+    final = shard_path(gallery, number)
+    for leftover in (final.with_name(f".{final.name}.part"), final):
+        shutil.rmtree(leftover, ignore_errors=True)
 
 
 def shard_path(gallery: Path, number: int) -> Path:
@@ -224,6 +230,12 @@ def read_note(shard: Path, stem: str) -> SpaceNote | None:
     except FileNotFoundError:
         return None
     return SpaceNote(Space(**found["space"]), found["missing"], found["fingerprints"], found.get("source"))
+
+
+def read_notes(shard: Path) -> list[SpaceNote]:
+    """The notes of all spaces of a shard."""
+    notes = [read_note(shard, file.stem) for file in sorted(shard.glob("*.toml"))]
+    return [note for note in notes if note]
 
 
 def map_vectors(shard: Path, stem: str) -> Vectors:

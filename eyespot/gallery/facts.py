@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eyespot.gallery.labels import cast
+from eyespot.gallery.photos.labels import cast
 from eyespot.gallery.record import Kept
 
 _FIELDS: list[pa.Field[Any]] = [

@@ -23,9 +23,10 @@ import numpy as np
 from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.fingerprints import fingerprints
-from eyespot.gallery.pictures import BadPicture, id_of, open_picture
+from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
+from eyespot.gallery.photos.sources import Root, is_there, read_bytes, root_of
 from eyespot.gallery.record import Failure, Kept, Ledger, Outcome, Planned
-from eyespot.gallery.sources import Root, is_there, read_bytes, root_of
+from eyespot.gallery.recovery import recover
 from eyespot.types import Encoder, EyespotError, Mask, Pixels, Vectors
 
 A = TypeVar("A")
@@ -63,6 +64,7 @@ class _Read:
     planned: Planned
     id: str | None = None
     failed: str | None = None
+    out_of_reach: bool = False
     measured: dict[str, Any] = field(default_factory=dict)
     pixels: dict[str, Pixels] = field(default_factory=dict)
 
@@ -85,6 +87,10 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
 
 def _no_room(gallery: Path, error: Exception) -> str:
     reason = (getattr(error, "strerror", None) or str(error)).lower()
+    if "locked" in reason:
+        return f"another program has {gallery / 'ledger.sqlite'} open for writing; close it and run again"
+    if isinstance(error, PermissionError):
+        return f"{gallery} may not be written ({reason}); choose another place with -g"
     return f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
 
 
@@ -100,12 +106,15 @@ class _Job:
         self.fingerprints: dict[str, list[list[float]]] = {}
 
     def run(self, roots: list[Root]) -> Summary:
+        if recover(self.gallery, self.ledger):
+            self.summary.notes.append("the ledger did not know all shards; it was made again from them")
         self._write_header()
         self._embed_planned()  # what a killed run left
-        for root in roots or [root for root in self.ledger.roots().values() if root.kind != "import"]:
-            self._plan(root)
+        looked = self._look(roots or [root for root in self.ledger.roots().values() if root.kind != "import"])
+        self.ledger.make_plan(self.options.shard_rows, self.options.retry_failed)
         self._write_header()
         self._embed_planned()
+        self._forget_gone(looked)
         self._refresh_facts()
         self._fill_spaces()
         self._write_header()
@@ -115,26 +124,37 @@ class _Job:
 
     # -- what there is to do --------------------------------------------------------------------------------
 
-    def _plan(self, root: Root) -> None:
-        if not is_there(root):
-            self._note_absent(root)
-            return
-        number = self.ledger.add_root(root)
-        self.options.progress(f"looking through {root.path}", 0, 0)
-        found = self.ledger.look(number, root)
-        if found.gone and (self.options.forget or found.gone <= GONE_LIMIT * found.known):
-            self.ledger.forget_gone(number)
-        elif found.gone:
-            self.summary.notes.append(
-                f"{found.gone} of {found.known} pictures are gone from {root.path}; "
-                "they are kept until you run with --forget"
-            )
-        self.ledger.make_plan(self.options.shard_rows, self.options.retry_failed)
+    def _look(self, roots: Sequence[Root]) -> dict[int, Root]:
+        """Look through the roots that are there; those looked at, by number."""
+        self.ledger.begin_looking()
+        looked = {}
+        for root in roots:
+            if not is_there(root):
+                self._note_absent(root)
+                continue
+            number = self.ledger.add_root(root)
+            looked[number] = root
+            self.options.progress(f"looking through {root.path}", 0, 0)
+            self.ledger.look(number, root)
+        return looked
 
     def _note_absent(self, root: Root) -> None:
         known = root in self.ledger.roots().values()
         tail = "its pictures are kept" if known else "nothing to index there"
         self.summary.notes.append(f"{root.path} is missing or empty (an unplugged disk?); {tail}")
+
+    def _forget_gone(self, looked: Mapping[int, Root]) -> None:
+        """After embedding, when it is known which of the missing files have only moved."""
+        for number, root in looked.items():
+            gone = self.ledger.gone(number)
+            if gone.not_seen and (self.options.forget or gone.lost <= GONE_LIMIT * gone.known):
+                self.ledger.forget_gone(number)
+                self.summary.notes += [f"{gone.lost} pictures are gone from {root.path}"] if gone.lost else []
+            elif gone.not_seen:
+                self.summary.notes.append(
+                    f"{gone.lost} of {gone.known} pictures are gone from {root.path}; "
+                    "they are kept until you run with --forget"
+                )
 
     def _write_header(self) -> None:
         header = disk.read_or_rebuild_header(self.gallery)
@@ -156,6 +176,7 @@ class _Job:
     # -- new and changed pictures ---------------------------------------------------------------------------
 
     def _embed_planned(self) -> None:
+        self._leave_out_absent()
         total, done = self.ledger.planned(), 0
         shards = self.ledger.planned_shards()
         planned = (planned for shard in shards for planned in self.ledger.plan_of(shard))
@@ -169,12 +190,20 @@ class _Job:
                     self.options.progress("embedding", done, total)
                 self._commit(shard, building)
 
+    def _leave_out_absent(self) -> None:
+        """A planned picture whose root is away would only fail; the next look plans it again."""
+        roots = self.ledger.roots()
+        for number in self.ledger.planned_roots():
+            if not is_there(roots[number]):
+                self.ledger.unplan(number)
+
     def _commit(self, shard: int, building: _Building) -> None:
         vectors = building.vectors()
         self.summary.embedded += len(building.measured)
         with ledger.transaction(self.ledger.sql):
             self.ledger.record(shard, building.outcomes, building.measured)
             if not building.measured:
+                disk.clear_shard(self.gallery, shard)
                 return
             with disk.new_shard(self.gallery, shard) as folder:
                 self._write_items(folder, shard)
@@ -207,35 +236,40 @@ class _Job:
             self.options.progress("refreshing facts", done, len(stale))
 
     def _fill_spaces(self) -> None:
-        """Vectors of spaces that older shards lack; with `retry_failed`, also those of rows that had none."""
+        """Vectors that a space lacks: of older shards, and of pictures that were out of reach when it was added."""
         for stem in self.encoders:
-            lacking = [shard for shard in self.ledger.shards() if self._lacks(shard, stem)]
-            for done, shard in enumerate(lacking):
-                self.options.progress(f"adding {self.encoders[stem].space.encoder}", done, len(lacking))
-                self._fill(shard, stem)
+            for shard in self.ledger.shards():
+                note = disk.read_note(disk.shard_path(self.gallery, shard), stem)
+                if note is None or note.missing:
+                    kept = list(self.ledger.rows_of(shard))
+                    lacking = [row for row in (note.missing if note else range(len(kept))) if kept[row].paths]
+                    self._fill(shard, stem, kept, lacking)
 
-    def _lacks(self, shard: int, stem: str) -> bool:
-        note = disk.read_note(disk.shard_path(self.gallery, shard), stem)
-        return note is None or (self.options.retry_failed and bool(note.missing))
-
-    def _fill(self, shard: int, stem: str) -> None:
-        encoder, kept = self.encoders[stem], list(self.ledger.rows_of(shard))
-        rows = [row for row, one in enumerate(kept) if one.paths]
-        planned = [self._planned_again(shard, kept[row]) for row in rows]
-        vectors = np.zeros((len(kept), encoder.space.dim), np.float32)
-        batches, read_rows = _Batches(encoder), []
+    def _fill(self, shard: int, stem: str, kept: Sequence[Kept], lacking: Sequence[int]) -> None:
+        """Embed these rows from the first of their paths that still holds the picture; the others stay as they are."""
+        encoder, folder = self.encoders[stem], disk.shard_path(self.gallery, shard)
+        vectors = np.zeros((len(kept), encoder.space.dim), np.float32)  # (rows, dim)
+        if disk.read_note(folder, stem):
+            vectors = np.array(disk.map_vectors(folder, stem))
+        planned = [planned for row in lacking for planned in self._planned_again(shard, kept[row])]
+        row_of, batches = {kept[row].id: row for row in lacking}, _Batches(encoder)
+        rows: list[int] = []
         with _Readers(None, {stem: encoder}, self.options.workers) as readers:
-            for row, read in zip(rows, readers.read_all(planned, self.ledger.roots()), strict=True):
-                if read.id == kept[row].id:
-                    read_rows.append(row)
+            for read in readers.read_all(planned, self.ledger.roots()):
+                self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(rows), 0)
+                if (row := row_of.pop(read.id or "", None)) is not None:
+                    rows.append(row)
                     batches.add(read.pixels[stem])
-        vectors[read_rows] = batches.vectors()
-        self.summary.embedded += len(read_rows)
-        self._write_vectors(disk.shard_path(self.gallery, shard), stem, vectors)
+        if rows or not disk.read_note(folder, stem):
+            vectors[rows] = batches.vectors()
+            self._write_vectors(folder, stem, vectors)
+        self.summary.embedded += len(rows)
 
-    def _planned_again(self, shard: int, kept: Kept) -> Planned:
-        root, path = kept.roots[0], kept.paths[0]
-        return Planned(shard, root, self.ledger.seen(root, path))
+    def _planned_again(self, shard: int, kept: Kept) -> list[Planned]:
+        return [
+            Planned(shard, root, self.ledger.seen(root, path))
+            for root, path in zip(kept.roots, kept.paths, strict=True)
+        ]
 
 
 class _Readers:
@@ -269,9 +303,9 @@ class _Readers:
         except BadPicture as bad:
             return _Read(planned, failed=bad.reason)
         except OSError as error:
-            return _Read(planned, failed=(error.strerror or str(error)).lower())
+            return _Read(planned, failed=(error.strerror or str(error)).lower(), out_of_reach=True)
         except MemoryError:
-            return _Read(planned, failed="too large for this machine's memory")
+            return _Read(planned, failed="too large for this machine's memory", out_of_reach=True)
 
     def _decode(self, planned: Planned, id: str, data: bytes) -> _Read:
         sides = [encoder.min_side for encoder in self.encoders.values()]
@@ -281,7 +315,7 @@ class _Readers:
         facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
         if "taken" in facts:
             facts["taken"] = facts["taken"].isoformat()
-        return _Read(planned, id, None, facts, pixels)
+        return _Read(planned, id, measured=facts, pixels=pixels)
 
 
 class _Known:
@@ -346,7 +380,7 @@ class _Building:
         self.batches = {stem: _Batches(encoder) for stem, encoder in encoders.items()}
 
     def add(self, read: _Read, is_known: Callable[[str], bool]) -> None:
-        self.outcomes.append(Outcome(read.planned, read.id, read.failed))
+        self.outcomes.append(Outcome(read.planned, read.id, read.failed, read.out_of_reach))
         # Asked again here: a shard that was committed since the picture was read ahead may hold the same bytes.
         if read.id is None or not read.measured or read.id in self.measured or is_known(read.id):
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eyespot.gallery import disk
-from eyespot.gallery.sources import Root, full_path
+from eyespot.gallery.photos.sources import Root, full_path
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
 
@@ -59,7 +60,7 @@ class Gallery:
 class View:
     """One space of a gallery: row i of the vectors is row i of the facts.
 
-    `pending` counts rows of shards that have no vectors in this space yet.
+    `pending` counts rows of shards that have no vectors in this space at all.
     """
 
     gallery: Gallery
@@ -95,10 +96,17 @@ class View:
         return mask
 
     def _live(self, shard: Path, missing: list[int]) -> Mask:
-        live: Mask = disk.read_items(shard, ["live"])["live"].to_numpy()
-        live = live.copy()
+        live = _has_picture(shard).copy()
         live[missing] = False
         return live
+
+    @property
+    def without_vector(self) -> int:
+        """How many pictures a search of this space cannot find."""
+        lacking = (
+            int(_has_picture(shard)[rows].sum()) for shard, rows in zip(self.shards, self.missing, strict=True) if rows
+        )
+        return self.pending + sum(lacking)
 
     @property
     def tables(self) -> list[Path]:
@@ -119,6 +127,8 @@ class View:
         roots = self.gallery.header.roots
         places = [place_of(roots[number], path) for number, path in zip(row.pop("roots"), row["paths"], strict=True)]
         row.pop("live")
+        if len(places) > 1:  # a picture that was moved is known at its old path too until that is forgotten
+            places = sorted(dict.fromkeys(places), key=lambda place: not os.path.exists(place))
         return row | {"path": places[0] if places else None, "paths": places}
 
     def row_of(self, id: str) -> int | None:
@@ -128,3 +138,8 @@ class View:
             if id in ids:
                 return int(start) + int(ids.index(id))
         return None
+
+
+def _has_picture(shard: Path) -> Mask:
+    live: Mask = disk.read_items(shard, ["live"])["live"].to_numpy()
+    return live

@@ -7,13 +7,14 @@ and run again ends in the same gallery as one that was not.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot import ledger
-from eyespot.gallery.labels import kind_of, wider
-from eyespot.gallery.sources import Labels, Record, Root, Seen, scan
+from eyespot.gallery.photos.labels import kind_of, wider
+from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Record, Root, Seen, scan
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS roots(number INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT);
@@ -26,6 +27,7 @@ CREATE INDEX IF NOT EXISTS items_shard ON items(shard, row);
 CREATE TABLE IF NOT EXISTS labels(root INTEGER, path TEXT, facts TEXT, PRIMARY KEY(root, path)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS columns(name TEXT PRIMARY KEY, kind TEXT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS problems(root INTEGER, path TEXT, reason TEXT);
+CREATE INDEX IF NOT EXISTS problems_path ON problems(root, path);
 CREATE TABLE IF NOT EXISTS plan(shard INTEGER, position INTEGER, root INTEGER, path TEXT, size INTEGER, mtime INTEGER,
     place INTEGER, PRIMARY KEY(shard, position)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS stale(shard INTEGER PRIMARY KEY);
@@ -37,9 +39,12 @@ CREATE TABLE IF NOT EXISTS imported(shard INTEGER PRIMARY KEY, root INTEGER, row
 """
 _CHANGED = """FROM seen LEFT JOIN files USING(root, path) WHERE files.path IS NULL OR seen.size <> files.size
     OR seen.mtime <> files.mtime OR seen.place <> files.place"""
-_GONE = (
-    "FROM files WHERE root = ? AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = files.root AND s.path = files.path)"
-)
+_NOT_SEEN = "NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = files.root AND s.path = files.path)"
+# A path is gone with its picture unless the picture was seen at another path.
+_LOST = f"""{_NOT_SEEN} AND NOT EXISTS (SELECT 1 FROM files other JOIN seen USING(root, path)
+    WHERE other.id = files.id)"""
+_LAST = "\U0010ffff"  # sorts behind every path
+RETRY = -1  # the time of a file that could not be read for no fault of its own: any later look finds it changed
 
 
 class Planned(NamedTuple):
@@ -51,19 +56,20 @@ class Planned(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What reading one planned picture gave: an id, or the reason why not."""
+    """What reading one planned picture gave: an id, or the reason why not; `out_of_reach` if it may be sound."""
 
     planned: Planned
     id: str | None
     failed: str | None
+    out_of_reach: bool = False
 
 
-class Scan(NamedTuple):
-    """What one look at a root found."""
+class Gone(NamedTuple):
+    """How many files of a root were not found, of how many; `lost` ones were not found elsewhere either."""
 
-    pictures: int
     known: int
-    gone: int
+    not_seen: int
+    lost: int
 
 
 class Failure(NamedTuple):
@@ -113,20 +119,21 @@ class Ledger:
 
     # -- scanning -------------------------------------------------------------------------------------------
 
-    def look(self, number: int, root: Root) -> Scan:
+    def begin_looking(self) -> None:
+        """Forget what earlier looks saw."""
+        for table in ("seen", "seen_labels"):
+            self.sql.execute(f"DELETE FROM {table}")
+
+    def look(self, number: int, root: Root) -> None:
         """Walk a root into the tables `seen`, `seen_labels` and `problems`, in one transaction."""
         with ledger.transaction(self.sql):
-            for table in ("seen", "seen_labels"):
-                self.sql.execute(f"DELETE FROM {table}")
+            self._kinds = self.columns()
             self.sql.execute("DELETE FROM problems WHERE root = ?", (number,))
             for record in scan(root):
                 self._note(number, record)
-            self._protect_unreadable(number)
+            self._protect_unreadable(number, root)
             self._missing_labels(number)
             self._take_labels(number)
-        known = self._one("SELECT count(*) FROM files WHERE root = ?", number)
-        pictures = self._one("SELECT count(*) FROM seen WHERE root = ?", number)
-        return Scan(pictures, known, self._one(f"SELECT count(*) {_GONE}", number))
 
     def _note(self, number: int, record: Record) -> None:
         if isinstance(record, Seen):
@@ -135,37 +142,48 @@ class Ledger:
             for name, value in record.facts.items():
                 self._widen(name, kind_of(value))
             facts = json.dumps(record.facts, ensure_ascii=False)
-            self.sql.execute("INSERT OR REPLACE INTO seen_labels VALUES (?, ?, ?)", (number, record.path, facts))
+            # A folder's own label file adds to what one above it says.
+            self.sql.execute(
+                "INSERT INTO seen_labels VALUES (?, ?, ?) ON CONFLICT(root, path) DO UPDATE"
+                " SET facts = json_patch(facts, excluded.facts)",
+                (number, record.path, facts),
+            )
         else:
             self.sql.execute("INSERT INTO problems VALUES (?, ?, ?)", (number, record.path, record.reason))
 
     def _widen(self, name: str, kind: str) -> None:
-        """A column keeps one kind over the whole gallery; a wider value makes every shard's table be written again."""
-        same = "SELECT name, kind FROM columns WHERE name = ? COLLATE NOCASE"
-        known = self.sql.execute(same, (name,)).fetchone()
-        if known is None:
-            self.sql.execute("INSERT INTO columns VALUES (?, ?)", (name, kind))
-        elif (wide := wider(known[1], kind)) != known[1]:
-            self.sql.execute("UPDATE columns SET kind = ? WHERE name = ?", (wide, known[0]))
+        """A column keeps one kind over the whole gallery; a new or wider one makes every table be written again."""
+        spelled = next((known for known in self._kinds if known.casefold() == name.casefold()), name)
+        wide = wider(self._kinds.get(spelled, kind), kind)
+        if self._kinds.get(spelled) != wide:
+            self._kinds[spelled] = wide
+            self.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, ?)", (spelled, wide))
             self.sql.execute("INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items")
 
-    def _protect_unreadable(self, number: int) -> None:
-        """What lies in a folder that cannot be entered now is not gone: it counts as seen, unchanged."""
-        folders = "SELECT path FROM problems WHERE root = ? AND (path = '' OR path LIKE '%/')"
-        for (prefix,) in self.sql.execute(folders, (number,)).fetchall():
+    def _protect_unreadable(self, number: int, root: Root) -> None:
+        """What lies at or below a path that cannot be read now is not gone: it counts as seen, with its old labels."""
+        rows = self.sql.execute("SELECT path FROM problems WHERE root = ?", (number,)).fetchall()
+        for (path,) in rows:
+            span = (number, *_below(path, root))
             self.sql.execute(
-                "INSERT OR IGNORE INTO seen SELECT root, path, size, mtime, place FROM files"
-                " WHERE root = ? AND substr(path, 1, length(?)) = ?",
-                (number, prefix, prefix),
+                "INSERT OR IGNORE INTO seen_labels SELECT * FROM labels WHERE root = ? AND path >= ? AND path <= ?",
+                span,
             )
+            if os.path.basename(path) not in LABEL_FILES:
+                self.sql.execute(
+                    "INSERT OR IGNORE INTO seen SELECT root, path, size, mtime, place FROM files"
+                    " WHERE root = ? AND path >= ? AND path <= ?",
+                    span,
+                )
 
     def _missing_labels(self, number: int) -> None:
         """Label rows that name no picture are problems of their own, not silence."""
         self.sql.execute(
             "INSERT INTO problems SELECT root, path, 'named in the labels, but no such picture is there'"
-            " FROM seen_labels l"
-            " WHERE NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = l.root AND s.path = l.path) AND NOT EXISTS"
-            " (SELECT 1 FROM problems p WHERE p.root = l.root AND p.path = l.path)"
+            " FROM seen_labels l WHERE root = ?"
+            " AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = l.root AND s.path = l.path)"
+            " AND NOT EXISTS (SELECT 1 FROM problems p WHERE p.root = l.root AND p.path = l.path)",
+            (number,),
         )
 
     def _take_labels(self, number: int) -> None:
@@ -181,19 +199,27 @@ class Ledger:
         self.sql.execute("DELETE FROM labels WHERE root = ?", (number,))
         self.sql.execute("INSERT INTO labels SELECT * FROM seen_labels WHERE root = ?", (number,))
 
+    def gone(self, number: int) -> Gone:
+        """What the looks of this run did not find of a root."""
+        counts = (
+            f"SELECT count(*) FROM files WHERE root = ?{more}" for more in ("", f" AND {_NOT_SEEN}", f" AND {_LOST}")
+        )
+        return Gone(*(int(self._one(query, number)) for query in counts))
+
     def forget_gone(self, number: int) -> None:
-        """Drop the files of a root that the last look did not find."""
+        """Drop the files of a root that were not found."""
         with ledger.transaction(self.sql):
             self.sql.execute(
-                f"INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items WHERE id IN (SELECT id {_GONE})",
+                "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items WHERE id IN"
+                f" (SELECT id FROM files WHERE root = ? AND {_NOT_SEEN})",
                 (number,),
             )
-            self.sql.execute(f"DELETE {_GONE}", (number,))
+            self.sql.execute(f"DELETE FROM files WHERE root = ? AND {_NOT_SEEN}", (number,))
 
     # -- planning -------------------------------------------------------------------------------------------
 
     def make_plan(self, shard_rows: int | None, retry_failed: bool) -> None:
-        """Deal what is new or changed in the last look into shards; on `retry_failed`, what failed before too."""
+        """Deal what is new or changed in the looks of this run into shards; on `retry_failed`, what failed too."""
         wanted = f"{_CHANGED} OR files.failed IS NOT NULL" if retry_failed else _CHANGED
         count = self._one(f"SELECT count(*) {wanted}")
         rows = shard_rows or _shard_rows(count)
@@ -210,6 +236,14 @@ class Ledger:
         """The first number above every shard that is there or planned."""
         tables = " UNION ALL ".join(f"SELECT max(shard) n FROM {table}" for table in ("items", "plan", "imported"))
         return int(self._one(f"SELECT 1 + ifnull(max(n), -1) FROM ({tables})"))
+
+    def unplan(self, root: int) -> None:
+        """Take a root's pictures off the plan; the next look at it plans them anew."""
+        self.sql.execute("DELETE FROM plan WHERE root = ?", (root,))
+
+    def planned_roots(self) -> list[int]:
+        """Roots whose pictures are still to be read."""
+        return [n for (n,) in self.sql.execute("SELECT DISTINCT root FROM plan ORDER BY root")]
 
     def planned(self) -> int:
         """How many pictures are still to be read."""
@@ -235,20 +269,24 @@ class Ledger:
         """
         rows = [(id, shard, row, json.dumps(measured)) for row, (id, measured) in enumerate(new.items())]
         self.sql.executemany("INSERT INTO items VALUES (?, ?, ?, ?)", rows)
-        for planned, id, failed in outcomes:
-            key = (planned.root, planned.seen.path)
-            self.sql.execute(
-                "INSERT OR IGNORE INTO stale SELECT shard FROM items WHERE id IN"
-                " (?, (SELECT id FROM files WHERE root = ? AND path = ?))",
-                (id, *key),
-            )
-            s = planned.seen
-            self.sql.execute(
-                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*key, s.size, s.mtime, s.offset, id, failed),
-            )
+        for outcome in outcomes:
+            self._file(outcome)
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
+
+    def _file(self, outcome: Outcome) -> None:
+        """Where one picture lies and what it is; one out of reach keeps the id it had."""
+        (_, root, seen), id = outcome.planned, outcome.id
+        self.sql.execute(
+            "INSERT OR IGNORE INTO stale SELECT shard FROM items WHERE id IN"
+            " (?, (SELECT id FROM files WHERE root = ? AND path = ?))",
+            (id, root, seen.path),
+        )
+        if outcome.out_of_reach:
+            id = self._one("SELECT max(id) FROM files WHERE root = ? AND path = ?", root, seen.path)
+        mtime = RETRY if outcome.out_of_reach else seen.mtime
+        row = (root, seen.path, seen.size, mtime, seen.offset, id, outcome.failed)
+        self.sql.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def is_known(self, id: str) -> bool:
         """Whether a picture of these bytes has a row already."""
@@ -294,6 +332,10 @@ class Ledger:
         """Shards that hold rows, in order."""
         return [n for (n,) in self.sql.execute("SELECT DISTINCT shard FROM items ORDER BY shard")]
 
+    def imported_shards(self) -> list[int]:
+        """Shards whose vectors others computed; they are never scanned and never written again."""
+        return [n for (n,) in self.sql.execute("SELECT shard FROM imported ORDER BY shard")]
+
     def columns(self) -> dict[str, str]:
         """Label columns and their kinds (int, float, text), in a fixed order."""
         return dict(self.sql.execute("SELECT name, kind FROM columns ORDER BY name").fetchall())
@@ -321,3 +363,15 @@ class Ledger:
 def _shard_rows(count: int) -> int:
     """Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened."""
     return max(64, min(8192, 1 << max(count // 64, 1).bit_length()))
+
+
+def _below(path: str, root: Root) -> tuple[str, str]:
+    """The first and last path that a problem at `path` leaves in doubt."""
+    folder, _, name = path.rpartition("/")
+    if path == "" or (root.kind == "list" and name == f"{os.path.basename(root.path)}:0"):
+        return "", _LAST  # nothing of the root could be read
+    if name == "":
+        return path, path + _LAST
+    if name in LABEL_FILES:
+        return (f"{folder}/", f"{folder}/{_LAST}") if folder else ("", _LAST)
+    return path, path

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.codes import Codes, chunks, default_threads, padded, spread
 from eyespot.indexes._rows import Reals, Shortlist, joined
+from eyespot.kernels.codes import Codes, chunks, default_threads, padded, spread
 from eyespot.types import Mask
 
 _FEW = 4  # queries; up to here reading codes costs more than multiplying them
@@ -79,7 +79,7 @@ class _Asked(NamedTuple):
     lengths: Reals  # (m,)
 
     def terms(self, codes: Codes) -> Reals:
-        """(5, m): what a row's score is computed from, and what its bound is computed from; see `kernels`."""
+        """(5, m): what a row's score is computed from, and what its bound is computed from; see `kernels.scans`."""
         rounding = (self.queries.shape[1] + 16) * 2.0**-50
         centre = codes.centre.astype(np.float64)
         spare = 2 * rounding * self.lengths * np.linalg.norm(centre)
@@ -134,7 +134,7 @@ class _Worker:
             self._floors[asked.lengths == 0] = np.inf  # all rows tie
 
     def scan(self, codes: Codes, mask: Mask | None, span: tuple[int, int, int]) -> None:
-        from eyespot.kernels import scan_few, scan_many
+        from eyespot.kernels.scans import scan_few, scan_many
 
         first, start, stop = span
         allowed = _ALL if mask is None else mask[first : first + len(codes.codes)]

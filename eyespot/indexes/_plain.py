@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.codes import Block, chunks, floats
 from eyespot.indexes._rows import Ids, Reals, Rows, Shortlist, joined
+from eyespot.kernels.codes import Block, chunks, floats
 from eyespot.types import Mask, UsageError
 
 _CHUNK = 1 << 23  # numbers looked at together

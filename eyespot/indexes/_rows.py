@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.codes import Block, floats
+from eyespot.kernels.codes import Block, floats
 from eyespot.types import UsageError
 
 Ids = NDArray[np.int64]

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.codes import WIDEST, Block, Codes, quantise
 from eyespot.indexes._coded import Coded
 from eyespot.indexes._plain import Plain
 from eyespot.indexes._rows import Ids, Reals, Rows, Shortlist, add_products, rank
+from eyespot.kernels.codes import WIDEST, Block, Codes, quantise
 from eyespot.types import Found, Mask, UsageError, Vectors
 
 __all__ = ["Codes", "Exact", "load", "quantise"]
@@ -121,13 +121,13 @@ class Exact:
 
     def _use(self, codes: Sequence[Codes]) -> None:
         if self._codable:
-            from eyespot.kernels import inner
+            from eyespot.kernels.scans import inner
 
             self._coded, self._inner = Coded(codes, self._threads), inner
 
 
 def _fast_in_batches() -> bool:
-    from eyespot.kernels import fast_in_batches
+    from eyespot.kernels.scans import fast_in_batches
 
     return fast_in_batches()
 

@@ -30,7 +30,9 @@ def connect(path: Path, schema: str = "") -> sqlite3.Connection:
         raise
     except sqlite3.DatabaseError as error:
         connection.close()
-        raise EyespotError(f"{path} cannot be used as a ledger ({error}); move it away and run again") from error
+        raise EyespotError(
+            f"{path} cannot be used as a ledger ({error}); move it away and index again, it is made anew"
+        ) from error
     return connection
 
 

@@ -11,7 +11,9 @@ from eyespot.gallery.filters import Condition
 from eyespot.gallery.opened import Gallery
 from eyespot.search import phrase
 from eyespot.search.nearest import Nearest
-from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, UsageError
+from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Space, UsageError
+
+IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
 
 
 class Collection:
@@ -26,12 +28,10 @@ class Collection:
         """The encoder that made this space; refused if what is installed now would give other vectors."""
         space = self.view.space
         encoder: Encoder = rooms.load("encoders", space.encoder)
+        if self._imported and encoder.space.dim == space.dim:
+            return encoder
         if encoder.space.digest != space.digest:
-            raise EyespotError(
-                f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now "
-                f"{encoder.space.revision}); bring it up to date with: "
-                f"eyespot index -e {space.encoder} -g {self.gallery.path}"
-            )
+            raise EyespotError(_mismatch(space, encoder.space, self.gallery.path))
         return encoder
 
     @cached_property
@@ -86,11 +86,32 @@ class Collection:
     def _notes(self, query: Query, run: Run) -> list[str]:
         texts = [term.text for term in query.terms if term.text is not None]
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
-        floor = self.encoder.match_floor
-        if floor is not None and len(texts) == len(query.terms) and run.score.max() < floor:
-            notes.append(f"there is probably no good match: the best score is {run.score.max():.3f}")
-        if self.view.pending:
-            notes.append(
-                f"{self.view.pending} pictures have no {self.view.space.encoder} vectors yet; run eyespot index"
-            )
+        notes += self._doubts(query, run)
+        if without := self.view.without_vector:
+            missing = f"pictures without {self.view.space.encoder} vectors, not searched: {without}"
+            notes.append(missing if self._imported else f"{missing}; bring them in with: eyespot index")
+        if self._imported:
+            notes.append(f"the vectors were imported as made by {self.view.space.encoder}; that could not be checked")
         return notes
+
+    @property
+    def _imported(self) -> bool:
+        return self.view.space.revision == IMPORTED
+
+    def _doubts(self, query: Query, run: Run) -> list[str]:
+        # Encoders know what one text should score; a mixture of texts or with pictures scores otherwise.
+        text = query.terms[0].text if len(query.terms) == 1 and query.terms[0].weight > 0 else None
+        weakest = None if text is None else self.encoder.weakest_match(text)
+        if weakest is None or (best := run.score.max()) >= weakest:
+            return []
+        return [f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"]
+
+
+def _mismatch(stored: Space, installed: Space, gallery: Path) -> str:
+    if stored.revision == IMPORTED:
+        lengths = f"the imported vectors have {stored.dim} components, {stored.encoder} gives {installed.dim}"
+        return f"{lengths}; import them into a new gallery with -e and the encoder that made them"
+    return (
+        f"this gallery's vectors were made with another revision of {stored.encoder} ({stored.revision}, now "
+        f"{installed.revision}); bring it up to date with: eyespot index -e {stored.encoder} -g {gallery}"
+    )

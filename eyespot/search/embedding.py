@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from eyespot.gallery.pictures import BadPicture, open_picture
+from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.types import Encoder, Pixels, Query, UsageError, Vectors
 
 

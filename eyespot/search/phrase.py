@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
-from eyespot.gallery.pictures import SUFFIXES
+from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.types import Query, Term, UsageError
 
 _WEIGHT = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+):(?=[^\s0-9])"

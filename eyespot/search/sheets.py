@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eyespot.gallery.pictures import BadPicture, thumbnail
-from eyespot.gallery.sources import read_again
+from eyespot.gallery.photos.pictures import BadPicture, thumbnail
+from eyespot.gallery.photos.sources import read_again
 from eyespot.search.contact_sheet import Panel, Tile, as_html, as_png
 from eyespot.types import EyespotError, Run
 

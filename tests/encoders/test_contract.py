@@ -64,7 +64,6 @@ def test_it_says_what_it_is(encoder: Any) -> None:
     assert encoder.space.weights and encoder.space.preprocessing and encoder.licence
     assert encoder.batch >= 1
     assert encoder.min_side is None or encoder.min_side >= 1
-    assert encoder.match_floor is None or -1 < encoder.match_floor < 1
 
 
 def test_vectors_are_unit_rows_of_its_space(encoder: Any, pixels: Any) -> None:
@@ -108,6 +107,15 @@ def test_reading_leaves_the_picture_alone_and_repeats(encoder: Any) -> None:
 
     assert picture.tobytes() == before
     assert all(np.array_equal(first, one) for one in again)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_weakest_match_is_a_cosine_or_none(encoder: Any, text: str) -> None:
+    """And the same when asked again."""
+    weakest = encoder.weakest_match(text)
+
+    assert weakest is None or -1 < weakest < 1
+    assert encoder.weakest_match(text) == weakest
 
 
 def test_a_caveat_is_one_sentence_or_none(encoder: Any) -> None:

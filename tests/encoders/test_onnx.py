@@ -219,6 +219,13 @@ def test_the_settings_in_the_documentation_are_whole_and_right(tmp_path: Path) -
     assert shown.image.model_copy(update={"mean": (0.0,) * 3, "std": (1.0,) * 3}) == ImageSettings(size=224)
 
 
+def test_the_weakest_match_is_the_floor_of_the_settings(folder: Path) -> None:
+    assert load(folder).weakest_match("a heron") is None
+
+    rewritten(folder, "dim = 16", "dim = 16\nmatch_floor = 0.25")
+    assert load(folder).weakest_match("a heron") == 0.25
+
+
 def test_a_vocabulary_with_gaps_has_a_caveat(folder: Path) -> None:
     """A byte-level vocabulary knows everything; one of words does not."""
     from tokenizers import Tokenizer, models, pre_tokenizers

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot.encoders.starter import DATA, Starter, load, unit
+from eyespot.encoders.starter.doubt import LEAST_SHARE, weakest_match
 from eyespot.encoders.starter.networks import threads
 from eyespot.encoders.starter.words import unframed, visible_nouns
 from eyespot.types import UsageError
@@ -137,7 +138,8 @@ ENGLISH = """a photo of a penguin|two dogs running on the beach|grey heron|Eiffe
 Santiago de Compostela cathedral|a man surfing a big wave|Rio de Janeiro beach|die cast model car|iPhone on a desk
 sunset over the sea|van Gogh painting|café|Ardea cinerea|a nest of Parus major|Turdus merula|42||a car in the snow"""
 OTHER_LANGUAGES = """ein Hund auf der Wiese|der rote Vogel|Katze auf dem Sofa|un chien sur la plage|une maison rouge
-un perro en la playa|una casa con jardín|los pájaros de la montaña|il gatto nero|een rode vogel|hund på stranden"""
+un perro en la playa|una casa con jardín|los pájaros de la montaña|il gatto nero|een rode vogel|hund på stranden
+ein Pinguin am Strand"""
 OTHER_SCRIPTS = "собака на пляже|красная птица|海滩上的狗|犬|كلب على الشاطئ|σκύλος"
 UNKNOWN = "Hund|Schmetterling|chien|perro|flores amarillas|Nothoprocta perdicaria"
 
@@ -164,6 +166,34 @@ def test_another_script_is_named_as_such(starter: Starter, text: str) -> None:
 @pytest.mark.parametrize("text", listed(UNKNOWN))
 def test_unknown_words_are_said_kindly(starter: Starter, text: str) -> None:
     assert "it may not know" in str(starter.caveat(text)) and "another" not in str(starter.caveat(text))
+
+
+# -- doubt ------------------------------------------------------------------------------------------------------
+
+
+def test_an_ideal_picture_of_a_class_is_a_match_for_its_name(starter: Starter) -> None:
+    names = (DATA / "classes.txt").read_text().splitlines()[::61]
+    best = (starter.encode_texts(names) @ starter.ideal_pictures.T).max(1)
+    assert all(score > starter.weakest_match(name) for name, score in zip(names, best, strict=True))
+
+
+def test_ideal_pictures_are_unit_vectors_of_meaning_and_looks(starter: Starter) -> None:
+    np.testing.assert_allclose(np.linalg.norm(starter.ideal_pictures, axis=1), 1, atol=1e-6)
+    looks = np.linalg.norm(starter.ideal_pictures[:, 256:], axis=1)  # a class without looks would be all meaning
+    assert len(looks) > 990 and looks.min() > 0.8
+
+
+@given(scores=st.lists(st.floats(-1, 1, width=32), min_size=2, max_size=30), scale=st.floats(0.01, 0.9))
+def test_doubt_asks_for_a_share_and_a_lead_whatever_the_scale(scores: list[float], scale: float) -> None:
+    ideal = np.array(scores)
+    weakest = weakest_match(ideal)
+    assert weakest >= LEAST_SHARE * ideal.max() and weakest >= ideal.mean()
+    assert weakest_match(scale * ideal) == pytest.approx(scale * weakest, abs=1e-6)
+
+
+def test_a_noun_with_a_class_of_its_own_must_score_more_than_a_long_text(starter: Starter) -> None:
+    piano, caption = map(starter.weakest_match, ("piano", "two dogs run across the wet grass near a lake"))
+    assert piano > caption + 0.05
 
 
 # -- the package ------------------------------------------------------------------------------------------------
@@ -200,9 +230,10 @@ def test_variants_and_options_are_refused() -> None:
 def test_threads_are_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EYESPOT_THREADS", "3")
     assert threads() == 3
-    monkeypatch.setenv("EYESPOT_THREADS", "many")
-    with pytest.raises(UsageError, match="EYESPOT_THREADS"):
-        threads()
+    for nonsense in ("many", "0", "-1", "100000"):
+        monkeypatch.setenv("EYESPOT_THREADS", nonsense)
+        with pytest.raises(UsageError, match="EYESPOT_THREADS"):
+            threads()
 
 
 # -- real photos ------------------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ from eyespot.gallery.formats.items import Naming, key_hashes, merged, repeated
 from eyespot.gallery.formats.registered import Copied, Imported, InPlace, Way, take_in
 from eyespot.gallery.formats.tables import CsvFacts, ParquetFacts
 from eyespot.gallery.indexing import index
-from eyespot.gallery.labels import kind_of, wider
 from eyespot.gallery.opened import Gallery, View
+from eyespot.gallery.photos.labels import kind_of, wider
 from eyespot.types import Encoder, EyespotError, NothingFound, UsageError
 
 DIM = 8

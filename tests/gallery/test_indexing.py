@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eyespot.gallery.disk import locked, shard_paths
+from eyespot.gallery.disk import locked, read_items, shard_paths
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.opened import Gallery, View
+from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.record import Ledger
 from eyespot.types import Encoder, EyespotError
 from tests.gallery.conftest import draw
 
@@ -274,3 +276,109 @@ def test_a_gallery_of_a_newer_format_is_left_alone(gallery: Path, photos: Path, 
     with pytest.raises(EyespotError, match="upgrade eyespot"):
         run(gallery, photos, starter)
     assert (gallery / "gallery.toml").read_text() == "format = 99\n"
+
+
+def test_a_root_that_goes_away_before_its_plan_is_done_loses_nothing(
+    gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    ledger = Ledger(gallery / "ledger.sqlite")
+    ledger.look(ledger.add_root(Root(str(photos), "folder")), Root(str(photos), "folder"))
+    ledger.make_plan(None, False)  # as a run leaves it that was killed here
+    ledger.close()
+    photos.rename(tmp_path / "unplugged")
+    away = index(gallery, [], [starter], Options())
+    (tmp_path / "unplugged").rename(photos)
+    back = index(gallery, [], [starter], Options())
+
+    assert (away.pictures, away.failures) == (0, [])
+    assert (back.pictures, back.failures) == (9, [])
+
+
+def test_a_file_out_of_reach_is_tried_again_by_the_next_run(gallery: Path, photos: Path, starter: Encoder) -> None:
+    run(gallery, photos, starter)
+    kept = (photos / "photo1.jpg").read_bytes()
+    ledger = Ledger(gallery / "ledger.sqlite")
+    root = Root(str(photos), "folder")
+    draw(photos / "photo1.jpg", 60)
+    ledger.begin_looking()
+    ledger.look(ledger.add_root(root), root)
+    ledger.make_plan(None, False)
+    ledger.close()
+    (photos / "photo1.jpg").unlink()  # between the look and the reading
+    away = index(gallery, [str(photos.parent / "nothing")], [starter], Options())
+    found = "photo1.jpg" in live_paths(gallery)
+    (photos / "photo1.jpg").write_bytes(kept)
+    back = run(gallery, photos, starter)
+
+    assert ([f.path for f in away.failures], found) == (["photo1.jpg"], True)
+    assert (back.failures, back.embedded, back.pictures) == ([], 0, 9)
+
+
+def test_a_moved_folder_is_followed_without_asking(gallery: Path, photos: Path, starter: Encoder) -> None:
+    run(gallery, photos, starter)
+    (photos / "new place").mkdir()
+    for place in list(photos.glob("*.jpg")):
+        place.rename(photos / "new place" / place.name)
+    summary = run(gallery, photos, starter)
+
+    assert (summary.embedded, summary.pictures, summary.paths, summary.notes) == (0, 9, 9, [])
+    assert all(Path(path).is_file() for paths in live_paths(gallery).values() for path in paths)
+
+
+def test_photos_that_moved_to_another_root_are_shown_where_they_are(
+    gallery: Path, photos: Path, starter: Encoder
+) -> None:
+    run(gallery, photos, starter)
+    photos.rename(photos.with_name("a new disk"))
+    summary = run(gallery, photos.with_name("a new disk"), starter)
+    facts = opened(gallery).facts(range(9))
+
+    assert summary.embedded == 0
+    assert all(Path(fact["path"]).is_file() for fact in facts)
+
+
+def test_a_lost_ledger_is_made_again_from_the_shards(gallery: Path, photos: Path, starter: Encoder) -> None:
+    (photos / "metadata.csv").write_text("file_name,species\nphoto1.jpg,heron\n")
+    run(gallery, photos, starter, shard_rows=4)
+    before, labels = vectors(gallery), [fact["species"] for fact in opened(gallery).facts(range(9))]
+    for leftover in gallery.glob("ledger.sqlite*"):
+        leftover.unlink()
+    summary = index(gallery, [], [starter], Options())
+
+    assert (summary.embedded, summary.pictures) == (0, 9)
+    assert "made again" in summary.notes[0]
+    after = vectors(gallery)
+    assert before.keys() == after.keys() and all(np.array_equal(before[id], after[id]) for id in before)
+    assert [fact["species"] for fact in opened(gallery).facts(range(9))] == labels
+
+
+def test_a_new_label_column_reaches_shards_that_were_written_before_it(
+    gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    run(gallery, photos, starter)
+    other = draw(tmp_path / "other" / "x.jpg", 77).parent
+    (other / "metadata.csv").write_text("file_name,species\nx.jpg,heron\n")
+    run(gallery, other, starter)
+
+    names = [set(read_items(shard).column_names) for shard in shard_paths(gallery)]
+    assert len(names) == 2 and all("species" in columns for columns in names)
+
+
+def test_labels_stay_while_their_file_cannot_be_read(gallery: Path, photos: Path, starter: Encoder) -> None:
+    (photos / "metadata.csv").write_text("file_name,species\nphoto1.jpg,heron\n")
+    run(gallery, photos, starter)
+    (photos / "metadata.csv").write_bytes("file_name,species\nphoto1.jpg,gr\xe4".encode("latin-1"))
+    summary = run(gallery, photos, starter)
+
+    species = {Path(fact["path"]).name: fact["species"] for fact in opened(gallery).facts(range(9))}
+    assert species["photo1.jpg"] == "heron"
+    assert [failure.path for failure in summary.failures] == ["metadata.csv"]
+
+
+def test_labels_of_a_folder_and_of_one_above_it_are_put_together(gallery: Path, photos: Path, starter: Encoder) -> None:
+    (photos / "metadata.csv").write_text("file_name,place,species\ndeep/er/photo0.jpg,lake,?\n")
+    (photos / "deep" / "metadata.csv").write_text("file_name,species\ner/photo0.jpg,ibis\n")
+    run(gallery, photos, starter)
+
+    (fact,) = [fact for fact in opened(gallery).facts(range(9)) if fact["path"].endswith("photo0.jpg")]
+    assert (fact["place"], fact["species"]) == ("lake", "ibis")

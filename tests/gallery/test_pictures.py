@@ -19,8 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
-from eyespot.gallery import pictures
-from eyespot.gallery.pictures import SUFFIXES, BadPicture, id_of, open_picture, thumbnail
+from eyespot.gallery.photos import pictures
+from eyespot.gallery.photos.pictures import SUFFIXES, BadPicture, id_of, open_picture, thumbnail
 from eyespot.types import UsageError
 
 pytestmark = pytest.mark.filterwarnings("ignore:::PIL")  # the project's tests make errors of warnings
@@ -463,7 +463,7 @@ def test_random_bytes_never_raise_anything_but_bad_picture(data: bytes) -> None:
 
 ODD_FILES = r"""
 import sys
-from eyespot.gallery.pictures import open_picture
+from eyespot.gallery.photos.pictures import open_picture
 data = sys.stdin.buffer.read()
 start = data.index(b"Exif")
 for place in range(start + 6, start + 80):

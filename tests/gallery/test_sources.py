@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.gallery.sources import (
+from eyespot.gallery.photos.sources import (
     Labels,
     Record,
     Root,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -84,4 +85,31 @@ def test_a_picture_gone_before_its_second_vector_is_left_out_until_it_is_back(
     assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 8
     (photos / "photo1.jpg").write_bytes(kept)
     index(gallery, [], [starter, tiny_clip], Options(retry_failed=True))
+    assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 9
+
+
+def test_trying_again_keeps_the_vectors_of_what_cannot_be_read_now(
+    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
+) -> None:
+    gallery = tmp_path / "gallery"
+    index(gallery, [str(photos)], [starter], Options())
+    (photos / "photo1.jpg").rename(tmp_path / "away.jpg")
+    index(gallery, [], [tiny_clip], Options())
+    before = np.array(eyespot.open(gallery, tiny_clip.space.encoder).view.blocks[0])
+    photos.rename(tmp_path / "unplugged")
+    index(gallery, [], [tiny_clip], Options(retry_failed=True))
+
+    np.testing.assert_array_equal(eyespot.open(gallery, tiny_clip.space.encoder).view.blocks[0], before)
+    assert before.any(axis=1).sum() == 8
+
+
+def test_a_picture_is_read_from_whichever_of_its_paths_is_there(
+    tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
+) -> None:
+    gallery = tmp_path / "gallery"
+    shutil.copytree(photos, tmp_path / "a copy")
+    index(gallery, [str(tmp_path / "a copy"), str(photos)], [starter], Options())
+    (tmp_path / "a copy").rename(tmp_path / "unplugged")
+    index(gallery, [], [tiny_clip], Options())
+
     assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 9

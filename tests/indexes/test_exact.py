@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.codes import Codes, quantise
 from eyespot.indexes import _rows, exact
 from eyespot.indexes._coded import Coded
 from eyespot.indexes._plain import Plain
 from eyespot.indexes._rows import Rows
 from eyespot.indexes.exact import Exact
+from eyespot.kernels.codes import Codes, quantise
 from eyespot.types import EyespotError, Found, UsageError
 
 PASSES = ("plain", "few", "many")

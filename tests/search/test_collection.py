@@ -72,6 +72,29 @@ def test_pictures_and_words_are_added_with_their_weights(collection: Collection)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-6)
 
 
+def doubts(collection: Collection, query: Query | str) -> bool:
+    """Whether the answer says that there is probably no good match."""
+    return any("probably no good match" in note for note in collection.search(query).notes)
+
+
+def test_one_text_is_doubted_exactly_below_its_weakest_match(collection: Collection) -> None:
+    told = {text: doubts(collection, text) for text in ("piano", "a giraffe", "a photo of a disc", "stripes")}
+
+    below = {text: collection.search(text).score.max() < collection.encoder.weakest_match(text) for text in told}
+    assert told == below
+    assert told["piano"] and not told["stripes"]
+    assert doubts(collection, "2:piano")
+
+
+def test_sums_and_pictures_are_not_doubted(collection: Collection) -> None:
+    photo = Path(collection.view.facts([0])[0]["path"])
+
+    assert not doubts(collection, "piano + piano")
+    assert not doubts(collection, Query("q", (Term(-1.0, text="piano"),)))
+    assert not doubts(collection, Query.composed(photo, "piano"))
+    assert not doubts(collection, Query.picture(photo))
+
+
 def test_terms_that_cancel_out_are_refused(collection: Collection) -> None:
     with pytest.raises(UsageError, match="cancel out"):
         collection.search("stripes - stripes")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.encoders.starter.caveats import caveat
+from eyespot.encoders.starter.doubt import classes_with_looks, weakest_match
 from eyespot.encoders.starter.networks import Floats, ImageNetwork, TextNetwork
 from eyespot.encoders.starter.words import Lexicon, unframed, visible_nouns
 from eyespot.types import Pixels, Space, UsageError, Vectors
@@ -42,7 +43,6 @@ class Starter:
 
     batch = 16
     min_side: int | None = SIDE  # measured: cosine 0.999 with a picture decoded whole
-    match_floor: float | None = 0.2  # calibrated in docs/starter.md
     licence = "Apache-2.0 (networks), WordNet-3.0 (words)"
 
     def __init__(self, data: Path = DATA) -> None:
@@ -74,6 +74,10 @@ class Starter:
         """One sentence if the text is probably not English, the only language the encoder reads."""
         return caveat(text, self.lexicon)
 
+    def weakest_match(self, text: str) -> float:
+        """A best score below this is probably no match; calibrated in docs/starter.md."""
+        return weakest_match(self.ideal_pictures @ self.encode_texts([text])[0])
+
     def _looks(self, texts: Sequence[str]) -> Floats:
         """What pictures of the texts' nouns would look like, (n, look dim); zero where no noun is a visible thing."""
         looks = np.zeros((len(texts), self.joint["look_basis"].shape[1]), np.float32)
@@ -87,6 +91,13 @@ class Starter:
         """What ties classes to words: class_texts, text_basis, look_basis, concept_looks."""
         with np.load(self.data / "joint.npz") as file:
             return {name: file[name].astype(np.float32) for name in file.files}
+
+    @cached_property
+    def ideal_pictures(self) -> Vectors:
+        """What a picture of each class would be if nothing else were in it, unit rows (n, dim)."""
+        classes, concepts = classes_with_looks((self.data / "classes.txt").read_text().splitlines(), self.lexicon)
+        meanings, looks = self.joint["class_texts"][classes], self.joint["concept_looks"][concepts]
+        return unit(np.hstack([unit(meanings), LOOK_WEIGHT * unit(looks)]))
 
 
 def likeliest(logits: Floats) -> Floats:

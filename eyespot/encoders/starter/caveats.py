@@ -8,7 +8,7 @@ from eyespot.encoders.starter.words import FUNCTION_WORDS, Lexicon, is_known, li
 
 # Words that are everyday in another language and hardly stand in an English sentence.
 FOREIGN_WORDS = listed(
-    """der das und ein eine einen einem einer eines mit auf im ist von zu zum zur fur nicht auch dem den des ich wir
+    """der das und am ein eine einen einem einer eines mit auf im ist von zu zum zur fur nicht auch dem den des ich wir
     sind bei aus nach uber unter vor wie sie le les la un une du de et est dans avec sur pour qui que aux sont au ce
     cette ces il elle nous vous el los las del una unos unas con por para y en es su sus se muy como esta este estan
     mas pero lo al gli della dello degli delle dei nel nella di che sono uno questo questa het een van op met voor

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 LONGEST_TEXT = 256  # tokens; what follows is not read
+MOST_THREADS = 256  # some more, and the processor is busy with nothing but them
 
 
 class ImageNetwork:
@@ -78,8 +79,8 @@ def open_session(file: Path) -> InferenceSession:
 
 
 def threads() -> int:
-    """How many threads one network may use."""
-    asked = os.environ.get("EYESPOT_THREADS", "")
-    if asked and not (asked.isdecimal() and int(asked)):
-        raise UsageError(f"EYESPOT_THREADS is {asked!r}; give a whole number of threads or unset it")
-    return int(asked or os.cpu_count() or 1)
+    """How many threads one network may use; a mistyped number of them could bring the machine to a halt."""
+    asked = os.environ.get("EYESPOT_THREADS") or str(os.cpu_count() or 1)
+    if not (asked.isdecimal() and 0 < int(asked) <= MOST_THREADS):
+        raise UsageError(f"EYESPOT_THREADS is {asked!r}; give a whole number from 1 to {MOST_THREADS} or unset it")
+    return int(asked)

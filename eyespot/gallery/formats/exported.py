@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.opened import View, place_of
-from eyespot.gallery.sources import Root
+from eyespot.gallery.photos.sources import Root
 from eyespot.types import EyespotError, NothingFound, UsageError
 
 BATCH = 1 << 14

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.facts import FIXED, schema_of
 from eyespot.gallery.formats.tables import BATCH, Column, Facts, pc
-from eyespot.gallery.labels import MEASURED
+from eyespot.gallery.photos.labels import MEASURED
 from eyespot.types import Mask
 
 ROW_GROUP = 8192

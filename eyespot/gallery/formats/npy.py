@@ -10,8 +10,8 @@ import pyarrow as pa
 from eyespot.gallery.formats.exported import Export, Exported, write
 from eyespot.gallery.formats.items import Layout
 from eyespot.gallery.formats.registered import Part, Source
-from eyespot.gallery.labels import FILE_COLUMNS
 from eyespot.gallery.opened import View
+from eyespot.gallery.photos.labels import FILE_COLUMNS
 from eyespot.types import UsageError
 
 LAYOUT = Layout(keys=("id", "key", *FILE_COLUMNS, "url"), paths=("paths", *FILE_COLUMNS, "url"))

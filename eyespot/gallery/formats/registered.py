@@ -32,9 +32,9 @@ from eyespot.gallery.formats.items import (
     write_items,
 )
 from eyespot.gallery.formats.tables import Facts, facts_in, widest
-from eyespot.gallery.labels import wider
+from eyespot.gallery.photos.labels import wider
+from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.record import Ledger
-from eyespot.gallery.sources import Root
 from eyespot.types import EyespotError, Space, UsageError
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 import pyarrow.compute
 
-from eyespot.gallery.labels import wider
+from eyespot.gallery.photos.labels import wider
 from eyespot.types import EyespotError
 
 Column: TypeAlias = Any  # a pyarrow array; its stubs know one type of each function

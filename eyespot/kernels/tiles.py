@@ -1,6 +1,6 @@
 """Four rows times four queries of bytes, summed in registers: the instructions numba would not choose by itself.
 
-`kernels` is the only file that imports this one.
+`scans` is the only file that imports this one.
 """
 
 # mypy: allow-untyped-calls

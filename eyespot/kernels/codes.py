@@ -30,11 +30,10 @@ _WIDTH = 64  # codes are padded to whole vector registers
 
 
 def default_threads() -> int:
-    """OMP_NUM_THREADS if it is a number, else the processors this process may use."""
+    """OMP_NUM_THREADS if it is a sensible number, else the processors this process may use."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(wanted) if wanted.isdecimal() and 0 < int(wanted) <= 4 * usable else usable
 
 
 def spread(task: Callable[[T], object], over: Iterable[T], threads: int) -> None:
@@ -138,7 +137,7 @@ def quantise(block: Block, threads: int | None = None) -> Codes:
 
     UsageError if a vector holds NaN or infinity.
     """
-    from eyespot.kernels import code_rows
+    from eyespot.kernels.scans import code_rows
 
     rows, dim = block.shape
     codes, bounds = _aligned(rows, padded(dim)), np.empty((rows, 4), np.float32)

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from eyespot.gallery.labels import LabelError, label_rows
-from eyespot.gallery.pictures import SUFFIXES
+from eyespot.gallery.photos.labels import LabelError, label_rows
+from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.types import UsageError
 
 LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
@@ -154,7 +154,7 @@ def _stat(place: str, path: str) -> Seen | Unreadable:
 def _scan_folder(folder: str, prefix: str, above: list[tuple[int, int]]) -> Iterator[Record]:
     try:
         status = os.stat(folder)
-        entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
+        entries = sorted(os.scandir(folder), key=_in_order)
     except OSError as error:
         yield Unreadable(prefix, _reason(error))
         return
@@ -166,6 +166,11 @@ def _scan_folder(folder: str, prefix: str, above: list[tuple[int, int]]) -> Iter
         return  # a gallery's own folder holds no photos of the user's
     for entry in entries:
         yield from _scan_entry(entry, prefix, [*above, here])
+
+
+def _in_order(entry: os.DirEntry[str]) -> tuple[bool, bytes]:
+    """By name, but labels first: those of a folder further down then add to them."""
+    return entry.name not in LABEL_FILES, os.fsencode(entry.name)
 
 
 def _scan_entry(entry: os.DirEntry[str], prefix: str, above: list[tuple[int, int]]) -> Iterator[Record]:
@@ -208,7 +213,7 @@ def _scan_list(root: Root) -> Iterator[Record]:
 
 def _scan_tar(place: str) -> Iterator[Record]:
     """Members of a webdataset tar; `key.json`, `key.txt` and `key.cls` become labels of the pictures of that key."""
-    from eyespot.gallery.labels import sidecar
+    from eyespot.gallery.photos.labels import sidecar
 
     pictures: dict[str, list[str]] = {}
     facts: dict[str, dict[str, Any]] = {}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.gallery.parsing import QUOTING, first_line, found, name_in_sql, rewritten, sealed, text_in_sql
+from eyespot.gallery.filters.parsing import QUOTING, first_line, found, name_in_sql, rewritten, sealed, text_in_sql
 from eyespot.types import EyespotError, Mask, UsageError
 
 if TYPE_CHECKING:

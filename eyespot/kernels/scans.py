@@ -33,7 +33,7 @@ import numba  # noqa: E402
 import numpy as np  # noqa: E402
 from numba import types  # noqa: E402
 
-from eyespot.tiles import TILE, WIDTH, fast, fetch, tile  # noqa: E402
+from eyespot.kernels.tiles import TILE, WIDTH, fast, fetch, tile  # noqa: E402
 
 
 def _read_only(dtype: Any, ndim: int) -> Any:
