@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import typer
 
-from eyespot.cli import demo, doctor, encoders, failures, index, search, transfer
+from eyespot.cli import demo, doctor, encoders, failures, index, metrics, search, transfer
 from eyespot.cli.settings import from_toml
 from eyespot.cli.telling import note
 from eyespot.types import EyespotError
@@ -33,7 +33,7 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, doctor):
+for verb in (demo, index, failures, search, metrics, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
 app.add_typer(transfer.exporting, name="export")

@@ -1,0 +1,109 @@
+"""`eyespot metrics`: any qrels and any run to numbers that name their definition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.settings import json_option
+from eyespot.cli.telling import as_json, note
+from eyespot.types import NothingFound, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.metrics import Measure, Rules, Scores
+
+USUAL = ("AP@50", "nDCG@50", "RR", "R@20")
+NORM, TIES = "all", "rank"
+
+
+def run(
+    qrels: Path = typer.Argument(help="Judgements in any known format, or `list` for the measures and presets."),
+    run: Path | None = typer.Argument(None, help="Rankings in any known format."),
+    measure: list[str] | None = typer.Option(
+        None, "-m", "--measure", help=f"Such as {', '.join(USUAL)} (the default)."
+    ),
+    preset: str | None = typer.Option(None, help="The measures and rules of a benchmark."),
+    norm: str | None = typer.Option(None, help="What AP divides by: min-k, all or retrieved.", show_default=NORM),
+    ties: str | None = typer.Option(None, help="Equal scores: average or rank (as given).", show_default=TIES),
+    per_query: bool = typer.Option(False, "--per-query", help="The values of every query, too."),
+    keys: str = typer.Option("ir-measures", help="How JSON names measures: ir-measures or mteb."),
+    qrels_format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
+    run_format: str | None = typer.Option(None, help="The format of the rankings."),
+    json: bool = json_option(),
+) -> None:
+    """Score rankings against judgements; every number says by what definition."""
+    if run is None:
+        _list(qrels, json)
+        return
+    scores = _scored(_read(qrels, run, qrels_format, run_format), _measures(measure, preset, norm, ties))
+    for sentence in scores.notes:
+        note(sentence)
+    if json:
+        as_json(scores.as_json(per_query, keys))
+    else:
+        _print(scores, per_query, keys)
+
+
+def _measures(
+    stated: list[str] | None, named: str | None, norm: str | None, ties: str | None
+) -> tuple[list[Measure], Rules]:
+    """The measures asked for, after those of the preset, with the preset's rules."""
+    from eyespot.metrics import Rules, parse, preset
+
+    if named and not stated and (norm or ties):
+        raise UsageError("a preset has its own norm and ties; leave --norm and --ties to measures given with -m")
+    chosen, rules = preset(named).scoring if named else ((), Rules())
+    asked = stated or (() if named else USUAL)
+    return [*chosen, *(parse(spelling, norm or NORM, ties or TIES) for spelling in asked)], rules
+
+
+def _read(qrels: Path, run: Path, qrels_format: str | None, run_format: str | None) -> tuple[Any, Any]:
+    from eyespot.runs import read_qrels, read_run
+
+    return read_run(run, run_format), read_qrels(qrels, qrels_format)
+
+
+def _scored(files: tuple[Any, Any], scoring: tuple[list[Measure], Rules]) -> Scores:
+    from eyespot.metrics import evaluate
+
+    run, qrels = files
+    scores = evaluate(run, qrels, *scoring)
+    if len(scores.missing) == len(qrels):
+        raise NothingFound("the run ranks none of the judged queries; check that both files name queries alike")
+    if not scores.queries:
+        raise NothingFound("no query is left to score; the preset leaves out those without a relevant image")
+    return scores
+
+
+def _print(scores: Scores, per_query: bool, keys: str) -> None:
+    told = scores.as_json(per_query, keys)
+    width = max(map(len, told["measures"]))
+    for name, facts in told["measures"].items():
+        low, high = facts["interval"]
+        definition = " ".join(f"{part}={value}" for part, value in _telling(facts["definition"]))
+        typer.echo(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {definition}")
+    for query, values in told.get("queries", {}).items():
+        for name, value in values.items():
+            typer.echo(f"{name}\t{query}\t{value:.6f}")
+
+
+def _telling(definition: dict[str, Any]) -> list[tuple[str, str]]:
+    shown = {
+        part: value for part, value in definition.items() if part not in ("measure", "cutoff") and value is not None
+    }
+    return [(part, f"'{value}'" if " " in str(value) else str(value)) for part, value in shown.items()]
+
+
+def _list(word: Path, json: bool) -> None:
+    from eyespot.metrics import PRESETS, names
+
+    if str(word) != "list":
+        raise UsageError("a run is missing: eyespot metrics QRELS RUN, or eyespot metrics list")
+    if json:
+        as_json({"measures": names(), "presets": PRESETS})
+        return
+    for kind, rows in (("measure", names()), ("preset", PRESETS)):
+        for name, sentence in rows.items():
+            typer.echo(f"{kind:<8} {name:<15} {sentence}")

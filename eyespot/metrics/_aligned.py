@@ -1,0 +1,216 @@
+"""Rankings side by side with their grades: what a run and its qrels become before anything is scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.metrics._found import Found, kernels
+from eyespot.metrics._ragged import Grades, Ints, Reals, counts_where, offsets_of, rows_between
+from eyespot.types import Qrels, Run, UsageError
+
+UNJUDGED = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """Rankings of judged queries, best first, with the grade of every hit.
+
+    `offsets` (q + 1,), `grades` (hits,) with -1 for unjudged, `scores` (hits,); `ideal_offsets` (q + 1,) and `ideal`,
+    the grades of 1 and more of all judged images of each query, descending. `missing`: judged queries that the run
+    lacks; `unjudged`: queries of the run without judgements.
+    """
+
+    queries: Sequence[str]
+    offsets: Ints
+    grades: Grades
+    scores: Reals
+    ideal_offsets: Ints
+    ideal: Grades
+    missing: Sequence[str] = ()
+    unjudged: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        typed = {"offsets": np.int64, "grades": np.int32, "scores": np.float64}
+        for name, dtype in {**typed, "ideal_offsets": np.int64, "ideal": np.int32}.items():
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name), dtype=dtype))
+        fits = len(self.offsets) == len(self.ideal_offsets) == len(self.queries) + 1
+        if not fits or len(self.grades) != len(self.scores) or self.offsets[-1] != len(self.grades):
+            raise UsageError("offsets, grades and scores do not fit together; every hit needs a grade and a score")
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """How many hits each query has, (q,)."""
+        return np.diff(self.offsets)
+
+    @property
+    def relevant(self) -> Ints:
+        """R: how many images are relevant to each query, found or not, (q,)."""
+        return np.diff(self.ideal_offsets)
+
+    def relevant_at(self, rel: int) -> Ints:
+        """How many have this grade or more, (q,)."""
+        return counts_where(self.ideal_offsets, self.ideal >= rel)
+
+    @cached_property
+    def found(self) -> Found:
+        """The relevant hits with their ranks; made once."""
+        room = len(self.ideal)
+        offsets, ranks, first, last = (np.empty(n, np.int64) for n in (len(self.offsets), room, room, room))
+        grades = np.empty(room, np.int32)
+        rankings = self.offsets, self.grades, self.scores
+        crowded = kernels().find(rankings, self.relevant, (offsets, ranks, grades, first, last))
+        if crowded >= 0:
+            raise UsageError(f"query {self.queries[crowded]!r} ranks more relevant images than its ideal ranking holds")
+        n = offsets[-1]
+        return Found(offsets, ranks[:n], grades[:n], first[:n], last[:n], self.lengths, self.ideal_offsets, self.ideal)
+
+    @cached_property
+    def _judged_only(self) -> Aligned:
+        return self.where(self.grades != UNJUDGED)
+
+    def judged_only(self) -> Aligned:
+        """The rankings without their unjudged hits."""
+        return self._judged_only
+
+    def where(self, kept: NDArray[np.bool_]) -> Aligned:
+        """The rankings without the hits that are not marked, (hits,)."""
+        offsets = offsets_of(counts_where(self.offsets, kept))
+        return replace(self, offsets=offsets, grades=self.grades[kept], scores=self.scores[kept])
+
+    def take(self, rows: Any) -> Aligned:
+        """These queries: indices or a boolean array (q,)."""
+        chosen = np.arange(len(self.queries))[np.asarray(rows)]  # (chosen,)
+        lengths, relevant = self.lengths[chosen], self.relevant[chosen]
+        hits = rows_between(self.offsets[chosen], lengths)
+        return Aligned(
+            [self.queries[row] for row in chosen],
+            *(offsets_of(lengths), self.grades[hits], self.scores[hits]),
+            *(offsets_of(relevant), self.ideal[rows_between(self.ideal_offsets[chosen], relevant)]),
+        )
+
+    def cut(self, k: int) -> Aligned:
+        """The first k hits of each query."""
+        lengths = np.minimum(self.lengths, k)
+        hits = rows_between(self.offsets[:-1], lengths)
+        return replace(self, offsets=offsets_of(lengths), grades=self.grades[hits], scores=self.scores[hits])
+
+    def best_possible(self, depth: int) -> Aligned:
+        """Each query's first `depth` hits in the best order there is, the rest left out: no re-ranker can do better."""
+        seen = self.cut(depth)
+        query = np.repeat(np.arange(len(self.queries)), seen.lengths)  # (hits,)
+        order = np.lexsort((-seen.grades, query))
+        return replace(seen, grades=seen.grades[order], scores=-_places(seen.offsets).astype(np.float64))
+
+    def tied_at(self, k: int) -> int:
+        """In how many queries equal scores stand on both sides of the cut at k."""
+        longer = self.offsets[:-1][self.lengths > k]
+        return int((self.scores[longer + k - 1] == self.scores[longer + k]).sum())
+
+
+def _places(offsets: Ints) -> Ints:
+    lengths = np.diff(offsets)
+    return rows_between(np.zeros(len(lengths), np.int64), lengths)
+
+
+def aligned(run: Run, qrels: Qrels, removed: Qrels | None = None) -> Aligned:
+    """The rankings of the judged queries, in the order of the qrels.
+
+    The pairs in `removed`, whatever their grade, leave the rankings first: ILIAS scores a group of positives as if
+    the others were not in the collection.
+    """
+    place = {query: row for row, query in enumerate(run.queries)}
+    judged = [row for row, query in enumerate(qrels.queries) if query in place]
+    queries = [qrels.queries[row] for row in judged]
+    in_run = np.array([place[query] for query in queries], dtype=np.int64)  # (q,)
+    offsets = offsets_of(np.diff(run.offsets)[in_run])
+    known = set(qrels.queries)
+    made = Aligned(
+        queries,
+        *(offsets, _grades_of(run, in_run, qrels, np.array(judged, dtype=np.int64)), _scores_of(run, in_run)),
+        *_ideal(qrels, np.array(judged, dtype=np.int64)),
+        [query for query in qrels.queries if query not in place],
+        [query for query in run.queries if query not in known],
+    )
+    return made if removed is None else made.where(~_stand_in(removed, run, in_run))
+
+
+def _scores_of(run: Run, rows: Ints) -> Reals:
+    if np.array_equal(rows, np.arange(len(run.queries))):
+        return run.score
+    return run.score[rows_between(run.offsets[rows], np.diff(run.offsets)[rows])]
+
+
+def _grades_of(run: Run, in_run: Ints, qrels: Qrels, judged: Ints) -> Grades:
+    """The grade of each hit of these queries, -1 where there is none, (hits,)."""
+    rankings = run.offsets[in_run], run.offsets[in_run + 1], np.ascontiguousarray(run.codes)
+    codes = _in_codes_of(run, qrels)[qrels.codes]  # (judged,)
+    ranked = codes >= 0
+    before = np.concatenate([[0], np.cumsum(ranked)])[qrels.offsets]  # (queries of the qrels + 1,)
+    grades = np.maximum(qrels.grade[ranked], UNJUDGED).astype(np.int32)
+    out = np.empty(int(np.diff(run.offsets)[in_run].sum()), np.int32)
+    kernels().join(rankings, (before[judged], before[judged + 1], codes[ranked], grades), len(run.images), out)
+    return out
+
+
+def _in_codes_of(run: Run, qrels: Qrels) -> Grades:
+    """For each image of the qrels its code in the run, or -1, (images of the qrels,)."""
+    if run.images is qrels.images:
+        return np.arange(len(run.images), dtype=np.int32)
+    ours, theirs = run.images.tolist(), qrels.images.tolist()
+    if len(ours) <= len(theirs):
+        codes = dict(zip(ours, range(len(ours)), strict=True))
+        return np.array([codes.get(image, -1) for image in theirs], np.int32)
+    codes = dict(zip(theirs, range(len(theirs)), strict=True))
+    at = np.array([codes.get(image, -1) for image in ours], np.int32)  # (images of the run,)
+    found = np.full(len(theirs), -1, np.int32)
+    found[at[at >= 0]] = np.flatnonzero(at >= 0)
+    return found
+
+
+def _stand_in(removed: Qrels, run: Run, in_run: Ints) -> NDArray[np.bool_]:
+    """Which hits are pairs of `removed`, (hits,)."""
+    place = {query: row for row, query in enumerate(removed.queries)}
+    rows = [place.get(run.queries[row], -1) for row in in_run]
+    named = np.array([row if row >= 0 else len(place) for row in rows], np.int64)  # (q,), one past the last: no rows
+    marked = Qrels({})
+    marked.images, marked.codes, marked.grade = removed.images, removed.codes, np.ones_like(removed.grade)
+    marked.offsets = np.append(removed.offsets, removed.offsets[-1])
+    return np.asarray(_grades_of(run, in_run, marked, named) == 1)
+
+
+def _ideal(qrels: Qrels, judged: Ints) -> tuple[Ints, Grades]:
+    """The grades of 1 and more of these queries, descending: offsets (q + 1,) and grades (relevant,)."""
+    lengths = np.diff(qrels.offsets)[judged]
+    rows = rows_between(qrels.offsets[judged], lengths)
+    query, grades = np.repeat(np.arange(len(judged)), lengths), qrels.grade[rows]
+    query, grades = query[grades >= 1], grades[grades >= 1]
+    order = slice(None) if (grades == 1).all() else np.lexsort((-grades, query))
+    return offsets_of(np.bincount(query, minlength=len(judged))), grades[order]
+
+
+def from_similarity(similarities: Any, grades: Any, queries: Sequence[str] | None = None) -> Aligned:
+    """Whole rankings from matrices: similarities (q, n) and grades (q, n), R counted in the grades.
+
+    Descending similarity, equal ones in the order of the columns; a grade of -1 is unjudged.
+    """
+    similarities, grades = np.asarray(similarities, np.float64), np.asarray(grades, np.int32)
+    if similarities.shape != grades.shape or similarities.ndim != 2:
+        raise UsageError(f"similarities {similarities.shape} and grades {grades.shape} must have the same two axes")
+    if not np.isfinite(similarities).all():
+        raise UsageError("a similarity is no finite number, which ranks nothing")
+    order = np.argsort(-similarities, axis=1, kind="stable")  # (q, n)
+    best = -np.sort(-grades, axis=1)  # (q, n)
+    return Aligned(
+        list(queries) if queries is not None else [str(row) for row in range(len(grades))],
+        np.arange(len(grades) + 1) * grades.shape[1],
+        np.take_along_axis(grades, order, axis=1).ravel(),
+        np.take_along_axis(similarities, order, axis=1).ravel(),
+        offsets_of((best >= 1).sum(axis=1)),
+        best[best >= 1],
+    )

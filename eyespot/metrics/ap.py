@@ -1,0 +1,82 @@
+"""AP@k: the mean of precision at the ranks of the relevant images; three norms, which papers rarely name.
+
+AP@k = (1/N) Σ_{i≤k} P@i · rel(i), where N is
+
+- `all`: R, all relevant images (trec_eval's map and map_cut_k). Cannot reach 1 where k < R.
+- `min-k`: min(k, R) (INQUIRE appendix G, ILIAS, CIRCO). Reaches 1 iff the first min(k, R) are all relevant.
+- `retrieved`: the relevant images among the first k (scikit-learn on the k hits). The trap: it falls when a relevant
+  image enters the first k at their end.
+
+Ties: `rank` takes the order as given; `average` takes equal scores together as one threshold (scikit-learn, INQUIRE's
+and ILIAS's released evaluators), each hit with the precision at the end of its group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from eyespot.metrics._found import Found, kernels, ratio
+from eyespot.metrics._measure import Measure
+from eyespot.metrics._pool import Pool, reciprocals
+from eyespot.metrics._ragged import Ints, Reals
+from eyespot.types import UsageError
+
+NORMS = ("all", "min-k", "retrieved")
+
+
+@dataclass(frozen=True)
+class AP(Measure):
+    """Average precision; `norm` is what it divides by."""
+
+    norm: str = "all"
+    ties: str = "rank"
+    rel: int = 1
+
+    name: ClassVar[str] = "AP"
+    says: ClassVar[str] = "average precision; norm=all (trec_eval), min-k (INQUIRE, ILIAS, CIRCO) or retrieved"
+    aliases: ClassVar[tuple[str, ...]] = ("MAP", "mAP")
+    mteb: ClassVar[str] = "map"
+
+    def _check(self) -> None:
+        super()._check()
+        if self.norm not in NORMS:
+            raise UsageError(f"norm of AP is one of {', '.join(NORMS)}, not {self.norm!r}")
+
+    def score(self, found: Found) -> Reals:
+        cut = found.cuts(self.cutoff)
+        return ratio(precision_sums(found, cut, self.ties, self.rel), self._norm(found, cut))
+
+    def _norm(self, found: Found, cut: Ints) -> Reals | Ints:
+        if self.norm == "retrieved":
+            return found.hits_within(cut, self.rel)
+        relevant = found.relevant_at(self.rel)
+        return np.minimum(cut, relevant) if self.norm == "min-k" else relevant
+
+    def expected(self, pool: Pool) -> Reals:
+        """By linearity over ranks: Σ_{i≤k} (r/n) (1 + (i−1)(r−1)/(n−1)) / i, over the norm; not for `retrieved`."""
+        if self.norm == "retrieved":
+            return super().expected(pool)
+        relevant = pool.all_relevant_at(self.rel)
+        nominal = relevant if self.cutoff is None else np.minimum(relevant, self.cutoff)
+        whole = nominal if self.norm == "min-k" else relevant
+        return ratio(expected_precision_sums(pool, pool.cuts(self.cutoff), self.rel), whole)
+
+
+load = AP
+
+
+def precision_sums(found: Found, cut: Ints, ties: str, rel: int) -> Reals:
+    """Σ_{i≤cut} P@i · rel(i), (q,)."""
+    kernel = kernels().precision_sum_of_groups if ties == "average" else kernels().precision_sum
+    return found.sum_with(kernel, cut, rel)
+
+
+def expected_precision_sums(pool: Pool, cut: Ints, rel: int) -> Reals:
+    """The same when the pool is ranked at random, (q,)."""
+    size, relevant = pool.size, pool.relevant_at(rel)
+    another = ratio(relevant - 1.0, size - 1.0)  # the chance that one more image is relevant, given one that is
+    harmonic = reciprocals(cut)
+    return ratio(relevant, size) * (harmonic + another * (cut - harmonic))

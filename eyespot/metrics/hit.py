@@ -1,0 +1,56 @@
+"""Hit@k: 1 if any relevant image stands in the first k, else 0.
+
+What captioning papers (COCO, Flickr30K, ECCV-Caption, ReCoS) print as R@K; with one relevant image it equals recall.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from eyespot.metrics._found import Found
+from eyespot.metrics._measure import Measure
+from eyespot.metrics._pool import Pool
+from eyespot.metrics._ragged import Ints, Reals
+
+
+@dataclass(frozen=True)
+class Hit(Measure):
+    """Whether any of the first k is relevant."""
+
+    rel: int = 1
+
+    name: ClassVar[str] = "Hit"
+    says: ClassVar[str] = "1 if any of the first k is relevant: what captioning papers call R@K"
+    mteb: ClassVar[str] = "hit_rate"
+
+    def score(self, found: Found) -> Reals:
+        return any_within(found, self.cutoff, self.rel)
+
+    def expected(self, pool: Pool) -> Reals:
+        """1 − C(n − r, k) / C(n, k)."""
+        return chance_of_any(pool.size, pool.relevant_at(self.rel), pool.cuts(self.cutoff))
+
+
+load = Hit
+
+
+def any_within(found: Found, cutoff: int | None, rel: int) -> Reals:
+    """1 where any of the first k is relevant, else 0, (q,)."""
+    return (found.hits_within(found.cuts(cutoff), rel) > 0).astype(np.float64)
+
+
+def chance_of_any(size: Ints, relevant: Ints, cut: Ints) -> Reals:
+    """The chance that one of `relevant` among `size` stands in the first `cut` of a random order, (q,)."""
+    cases = zip(size.tolist(), relevant.tolist(), cut.tolist(), strict=True)
+    return np.array([1 - _none_of(*case) for case in cases], np.float64)
+
+
+def _none_of(size: int, relevant: int, cut: int) -> float:
+    if relevant > size - cut:
+        return 0.0
+    few, many = sorted((relevant, cut))  # C(n − r, k) / C(n, k) is the same with r and k exchanged
+    taken = np.arange(few)
+    return float(np.prod((size - many - taken) / (size - taken)))

@@ -1,0 +1,34 @@
+"""Judged@k: the share of the first k that has a judgement. Where it is low, other measures rest on little."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from eyespot.metrics._aligned import Aligned
+from eyespot.metrics._found import NO_CUT, Found, kernels
+from eyespot.metrics._measure import Measure
+from eyespot.metrics._ragged import Reals
+
+
+@dataclass(frozen=True)
+class Judged(Measure):
+    """Judged images in the first k over the images there (k, or the length of a shorter ranking)."""
+
+    name: ClassVar[str] = "Judged"
+    says: ClassVar[str] = "the share of the first k that has a judgement"
+    mteb: ClassVar[str] = "judged"
+
+    def __call__(self, rankings: Aligned) -> Reals:
+        seen = rankings.judged_only() if self.judged_only else rankings
+        out = np.empty(len(seen.queries))  # (q,)
+        kernels().judged_share(seen.offsets, seen.grades, self.cutoff or NO_CUT, out)
+        return out
+
+    def score(self, found: Found) -> Reals:
+        raise NotImplementedError("Judged@k needs the whole rankings, with their unjudged hits")
+
+
+load = Judged

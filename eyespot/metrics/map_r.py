@@ -1,0 +1,51 @@
+"""mAP@R: average precision cut at R and divided by R, the number of relevant images (Musgrave et al.; ECCV-Caption).
+
+mAP@R = (1/R) Σ_{i≤R} P@i · rel(i). Not AP@k at any one k: every query has a cut of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from eyespot.metrics._found import Found, ratio
+from eyespot.metrics._measure import Measure
+from eyespot.metrics._pool import Pool
+from eyespot.metrics._ragged import Reals
+from eyespot.metrics.ap import expected_precision_sums, precision_sums
+from eyespot.types import UsageError
+
+
+@dataclass(frozen=True)
+class MAPR(Measure):
+    """Average precision at each query's own R."""
+
+    ties: str = "rank"
+    rel: int = 1
+
+    name: ClassVar[str] = "mAP@R"
+    says: ClassVar[str] = "average precision cut at R, R = number of relevant images (ECCV-Caption)"
+    aliases: ClassVar[tuple[str, ...]] = ("MAP@R",)
+    mteb: ClassVar[str] = "map_at_r"
+
+    def _check(self) -> None:
+        super()._check()
+        if self.cutoff is not None:
+            raise UsageError("mAP@R takes no cutoff: it cuts at each query's own number of relevant images")
+
+    def score(self, found: Found) -> Reals:
+        relevant = found.relevant_at(self.rel)
+        return ratio(precision_sums(found, relevant, self.ties, self.rel), relevant)
+
+    def expected(self, pool: Pool) -> Reals:
+        relevant = pool.all_relevant_at(self.rel)
+        return ratio(expected_precision_sums(pool, np.minimum(relevant, pool.size), self.rel), relevant)
+
+    def _spelled(self, shown: tuple[str, ...]) -> str:
+        base, _, inside = super()._spelled(shown).partition("(")
+        return f"mAP({inside}@R" if inside else base
+
+
+load = MAPR

@@ -1,0 +1,78 @@
+"""nDCG@k: gain discounted by log2(rank + 1), over that of the best ranking there is.
+
+DCG@k = Σ_{i≤k} gain(i) / log2(i + 1). Gains: `linear` is the grade (trec_eval), `exponential` is 2^grade − 1 (Burges),
+`binary` is 1 for any relevant image (INQUIRE appendix G); on grades of 0 and 1 the three are one. The ideal ranking
+holds all relevant images, found or not, by descending grade.
+
+Ties: `rank` takes the order as given; `average` gives each of equal scores the mean gain of its group (scikit-learn).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from eyespot.metrics._found import NO_CUT, Found, kernels, ratio
+from eyespot.metrics._measure import Measure
+from eyespot.metrics._pool import Pool
+from eyespot.metrics._ragged import Ints, Reals, sums
+from eyespot.types import UsageError
+
+GAINS = ("linear", "exponential", "binary")  # in the order of the kernels' constants
+DCG = {"linear": "log2", "exponential": "exp-log2"}  # as ir-measures spells them
+
+
+@dataclass(frozen=True)
+class NDCG(Measure):
+    """Normalised discounted cumulative gain, graded or binary."""
+
+    gain: str = "linear"
+    ties: str = "rank"
+
+    name: ClassVar[str] = "nDCG"
+    says: ClassVar[str] = "normalised discounted gain; gain=linear (trec_eval), exponential or binary (INQUIRE)"
+    aliases: ClassVar[tuple[str, ...]] = ("NDCG", "ndcg")
+    mteb: ClassVar[str] = "ndcg"
+
+    def _check(self) -> None:
+        super()._check()
+        if self.gain not in GAINS:
+            raise UsageError(f"gain of nDCG is one of {', '.join(GAINS)}, not {self.gain!r}")
+
+    def score(self, found: Found) -> Reals:
+        cut, kind = found.cuts(self.cutoff), GAINS.index(self.gain)
+        kernel = kernels().discounted_gain_of_groups if self.ties == "average" else kernels().discounted_gain
+        return ratio(found.sum_with(kernel, cut, kind), found.best_with(kernels().ideal_gain, cut, kind))
+
+    def expected(self, pool: Pool) -> Reals:
+        """The mean gain of the pool at every rank, discounted, over the ideal."""
+        gains = sums(pool.offsets, self._gains(pool.grades))  # (q,)
+        return ratio(ratio(gains, pool.size) * discounts(pool.cuts(self.cutoff)), self._ideal(pool))
+
+    def _ideal(self, pool: Pool) -> Reals:
+        out = np.empty(len(pool.size))  # (q,)
+        cut = np.full(len(out), self.cutoff or NO_CUT, dtype=np.int64)
+        kernels().ideal_gain((pool.ideal_offsets, pool.ideal), cut, GAINS.index(self.gain), out)
+        return out
+
+    def _gains(self, grades: Any) -> Reals:
+        if self.gain == "linear":
+            return np.asarray(grades, np.float64)
+        return np.exp2(grades) - 1 if self.gain == "exponential" else np.ones(len(grades))
+
+    def __str__(self) -> str:
+        return self._spelled(("gain", *self.told) if self.gain in DCG else self.told)
+
+    def _told(self, name: str, value: Any) -> str:
+        return f"dcg={DCG[value]!r}" if name == "gain" and value in DCG else super()._told(name, value)
+
+
+load = NDCG
+
+
+def discounts(cuts: Ints) -> Reals:
+    """Σ_{i≤k} 1 / log2(i + 1) for each cut k, (q,)."""
+    each = 1 / np.log2(np.arange(2, int(cuts.max(initial=0)) + 2))
+    return np.asarray(np.concatenate([[0.0], np.cumsum(each)])[cuts])

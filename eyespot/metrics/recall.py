@@ -1,0 +1,37 @@
+"""R@k: the share of all relevant images found in the first k.
+
+Not what captioning papers call R@K: theirs is 1 as soon as any true partner is found, and is called Hit@k here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from eyespot.metrics._found import Found, ratio
+from eyespot.metrics._measure import Measure
+from eyespot.metrics._pool import Pool
+from eyespot.metrics._ragged import Reals
+
+
+@dataclass(frozen=True)
+class Recall(Measure):
+    """Relevant images in the first k over all relevant images."""
+
+    rel: int = 1
+
+    name: ClassVar[str] = "R"
+    says: ClassVar[str] = "recall: the share of all relevant images in the first k"
+    aliases: ClassVar[tuple[str, ...]] = ("Recall",)
+    mteb: ClassVar[str] = "recall"
+
+    def score(self, found: Found) -> Reals:
+        return ratio(found.hits_within(found.cuts(self.cutoff), self.rel), found.relevant_at(self.rel))
+
+    def expected(self, pool: Pool) -> Reals:
+        """Every relevant image of the pool stands in the first k with probability k/n."""
+        seen = ratio(pool.cuts(self.cutoff), pool.size) * pool.relevant_at(self.rel)
+        return ratio(seen, pool.all_relevant_at(self.rel))
+
+
+load = Recall

@@ -1,0 +1,43 @@
+"""Rprec: precision at rank R, R being the number of relevant images of the query (trec_eval, ECCV-Caption)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from eyespot.metrics._found import Found, ratio
+from eyespot.metrics._measure import Measure
+from eyespot.metrics._pool import Pool
+from eyespot.metrics._ragged import Reals
+from eyespot.types import UsageError
+
+
+@dataclass(frozen=True)
+class RPrec(Measure):
+    """R-Precision; its cutoff is each query's own R."""
+
+    rel: int = 1
+
+    name: ClassVar[str] = "Rprec"
+    says: ClassVar[str] = "R-Precision: the share of the first R that is relevant, R = number of relevant images"
+    aliases: ClassVar[tuple[str, ...]] = ("RPrec",)
+    mteb: ClassVar[str] = "rprec"
+
+    def _check(self) -> None:
+        super()._check()
+        if self.cutoff is not None:
+            raise UsageError("Rprec takes no cutoff: it cuts at each query's own number of relevant images")
+
+    def score(self, found: Found) -> Reals:
+        relevant = found.relevant_at(self.rel)
+        return ratio(found.hits_within(relevant, self.rel), relevant)
+
+    def expected(self, pool: Pool) -> Reals:
+        relevant = pool.all_relevant_at(self.rel)
+        seen = ratio(np.minimum(relevant, pool.size), pool.size) * pool.relevant_at(self.rel)
+        return ratio(seen, relevant)
+
+
+load = RPrec

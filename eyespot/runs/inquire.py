@@ -1,0 +1,127 @@
+"""INQUIRE: the CSV files of queries and annotations, and INQUIRE-Rerank as it lies on the Hugging Face hub.
+
+The annotations list relevant pairs; a column `relevant` (0 or 1) of our own adds judged negatives. Images are named
+by iNat24's `image_id`, or by `image_path` where that is asked for. A trap: in the released embeddings' tables
+`image_path` has no `.jpg`, in the annotations it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eyespot.runs.files import refuse, required, rows_of
+from eyespot.runs.judged import Columns, Judged
+from eyespot.types import Hit, Qrels, Run
+
+QUERY_COLUMNS = ("supercategory", "category", "iconic_group", "split")
+HUB_QUERY = ("query_id", "query", "supercategory", "category", "iconic_group")
+HUB_PAIR = ("inat24_image_id", "inat24_file_name", "relevant", "clip_score")
+HUB_IMAGE = (
+    *("inat24_species_id", "inat24_species_name", "latitude", "longitude", "location_uncertainty"),
+    *("date", "license", "rights_holder"),
+)
+
+
+class _Pair(NamedTuple):
+    """One row of either layout: a query, an image, and whether it is relevant."""
+
+    line: int
+    query: str
+    image: str
+    relevant: bool
+
+
+def read(queries: Path, annotations: Path | None = None, image: str = "image_id") -> Judged:
+    """The queries, and what the annotations say of them; those of other queries (the other split) are passed over."""
+    found = read_queries(queries)
+    if annotations is None:
+        return Judged(found, Qrels({query: {} for query in found}, {"source": str(queries)}))
+    grades: dict[str, dict[str, int]] = {query: {} for query in found}
+    images: dict[str, Columns] = {}
+    for pair, row in _annotations(annotations, image):
+        if pair.query in grades:
+            _judge(annotations, grades, pair)
+            images[pair.image] = {"path": row.get("image_path"), "image_id": row.get("image_id")}
+    return Judged(found, Qrels(grades, {"source": str(annotations)}), images)
+
+
+def read_queries(path: Path) -> dict[str, Columns]:
+    """Queries by id: `text` and the columns by which results are broken down (an unnamed first column is dropped)."""
+    found: dict[str, Columns] = {}
+    for line, row in rows_of(path):
+        query = required(path, line, row, "query_id")
+        if query in found:
+            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
+        text = required(path, line, row, "query_text", "query")
+        found[query] = {"text": text, **{n: v for n, v in row.items() if n not in ("", "query_id", "query_text")}}
+    return found
+
+
+def read_qrels(path: Path, image: str = "image_id") -> Qrels:
+    """The annotations alone."""
+    grades: dict[str, dict[str, int]] = {}
+    for pair, _ in _annotations(path, image):
+        grades.setdefault(pair.query, {})
+        _judge(path, grades, pair)
+    return Qrels(grades, {"source": str(path), "image": image})
+
+
+def read_rerank(files: Iterable[Path]) -> Judged:
+    """INQUIRE-Rerank's parquet files: each row a query with one of its 100 candidates; pictures are not read.
+
+    `candidates` ranks by the `clip_score` of the files: the order in which CLIP ViT-H-14 found them.
+    """
+    queries: dict[str, Columns] = {}
+    grades: dict[str, dict[str, int]] = {}
+    images: dict[str, Columns] = {}
+    ranked: dict[str, list[Hit]] = {}
+    for path, pair, row in _rerank_rows(files):
+        text = {"text": row.get("query"), **{name: row.get(name) for name in HUB_QUERY[2:]}}
+        queries.setdefault(pair.query, text)
+        _judge(path, grades, pair)
+        facts = {name: row[name] for name in HUB_IMAGE if row.get(name) is not None}
+        images[pair.image] = {"path": row.get("inat24_file_name"), **facts}
+        hits = ranked.setdefault(pair.query, [])
+        hits.append(Hit(pair.image, _clip_score(path, pair.line, row, len(hits))))
+    candidates = Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in ranked.items()})
+    return Judged(queries, Qrels(grades, {"source": "INQUIRE-Rerank"}), images, candidates)
+
+
+def _annotations(path: Path, image: str) -> Iterator[tuple[_Pair, dict[str, Any]]]:
+    for line, row in rows_of(path):
+        query, name = required(path, line, row, "query_id"), required(path, line, row, image)
+        yield _Pair(line, query, name, _relevant(path, line, row.get("relevant", 1))), row
+
+
+def _rerank_rows(files: Iterable[Path]) -> Iterator[tuple[Path, _Pair, dict[str, Any]]]:
+    for path in sorted(files):
+        for line, row in rows_of(path, (*HUB_QUERY, *HUB_PAIR, *HUB_IMAGE)):
+            query = required(path, line, row, "query_id", "query")
+            image = required(path, line, row, "inat24_image_id", "inat24_file_name")
+            if "relevant" not in row:
+                refuse(path, f"row {line}", f"has no column relevant; there are: {', '.join(row)}")
+            yield path, _Pair(line, query, image, _relevant(path, line, row["relevant"])), row
+
+
+def _judge(path: Path, grades: dict[str, dict[str, int]], pair: _Pair) -> None:
+    judged = grades.setdefault(pair.query, {})
+    if pair.image in judged:
+        refuse(path, f"line {pair.line}", f"judges query {pair.query!r}, image {pair.image!r} a second time")
+    judged[pair.image] = int(pair.relevant)
+
+
+def _relevant(path: Path, line: int, value: Any) -> bool:
+    if str(value) not in ("0", "1", "True", "False", "0.0", "1.0"):
+        refuse(path, f"line {line}", f"has {value!r} as relevant; expected 0 or 1")
+    return str(value) in ("1", "True", "1.0")
+
+
+def _clip_score(path: Path, line: int, row: dict[str, Any], at: int) -> float:
+    score = row.get("clip_score")
+    if score is None:
+        return -float(at + 1)
+    if isinstance(score, bool) or not isinstance(score, int | float) or score != score:
+        refuse(path, f"row {line}", f"has {score!r} as clip_score; expected a number")
+    return float(score)

@@ -1,0 +1,109 @@
+"""JSON rankings and judgements: {query: {image: score}} as ILIAS exchanges them, and {query: [image, …]} best first.
+
+With scores the order is by descending score, equal scores in the order of the file; a list is its own order.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eyespot.runs.files import id_of, json_of, refuse, write_whole
+from eyespot.types import Hit, Qrels, Run
+
+
+def read_run(path: Path) -> Run:
+    """A run; `UsageError` names the query and the image that are not as they should be."""
+    run = run_of(path, queries_of(path, json_of(path)))
+    run.header["source"] = str(path)
+    return run
+
+
+def run_of(path: Path, rankings: Mapping[str, Any]) -> Run:
+    """A run from what a JSON file holds: every query with scores, or every query with a list."""
+    listed = {query: ids_of(path, query, images) for query, images in rankings.items() if isinstance(images, list)}
+    if listed and len(listed) == len(rankings):
+        return Run.from_orders(listed)
+    scored = {query: _scores(path, query, images) for query, images in rankings.items()}
+    return Run({query: _ranked(scores) for query, scores in scored.items()})
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Judgements, {query: {image: grade}}; of {query: [image, …]} all are relevant."""
+    found = queries_of(path, json_of(path))
+    return Qrels({query: _grades(path, query, images) for query, images in found.items()}, {"source": str(path)})
+
+
+def write_run(run: Run, path: Path) -> None:
+    """{query: {image: score}}, each ranking in its order."""
+    rankings = {query: {hit.image: hit.score for hit in run[query]} for query in run}
+    write_whole(path, lambda file: _dump(rankings, file))
+
+
+def write_qrels(qrels: Qrels, path: Path) -> None:
+    """{query: {image: grade}}."""
+    write_whole(path, lambda file: _dump(qrels.grades, file))
+
+
+def _dump(value: Any, file: Any) -> None:
+    file.write(json.dumps(value, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+
+def queries_of(path: Path, value: Any) -> dict[str, Any]:
+    """The object whose keys are the queries."""
+    if not isinstance(value, dict):
+        refuse(path, "", f"holds {_kind(value)}; expected an object {{query: {{image: score}}}}")
+    if "" in value:
+        refuse(path, "", "has an empty query id")
+    return value
+
+
+def ids_of(path: Path, query: str, images: list[Any]) -> list[str]:
+    """A list of ids, each once, as text."""
+    ids = [id_of(image) for image in images]
+    if None in ids:
+        refuse(path, f"query {query!r}", f"ranks {images[ids.index(None)]!r}; expected an id of an image")
+    found = [id for id in ids if id is not None]
+    if len(set(found)) < len(found):
+        twice = next(id for at, id in enumerate(found) if id in found[:at])
+        refuse(path, f"query {query!r}", f"ranks image {twice!r} twice; keep one of the two")
+    return found
+
+
+def _scores(path: Path, query: str, images: Any) -> dict[str, float]:
+    if not isinstance(images, dict):
+        refuse(path, f"query {query!r}", f"holds {_kind(images)}; expected {{image: score}}")
+    return {image: _score(path, query, image, score) for image, score in images.items()}
+
+
+def _score(path: Path, query: str, image: str, score: Any) -> float:
+    try:
+        number = math.nan if isinstance(score, bool) or not isinstance(score, int | float) else float(score)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number) or not image:
+        refuse(path, f"query {query!r}", f"gives image {image!r} the score {score!r}; expected a finite number")
+    return number
+
+
+def _ranked(scores: Mapping[str, float]) -> list[Hit]:
+    return [Hit(image, score) for image, score in sorted(scores.items(), key=lambda pair: -pair[1])]
+
+
+def _grades(path: Path, query: str, images: Any) -> dict[str, int]:
+    if isinstance(images, list):
+        return dict.fromkeys(ids_of(path, query, images), 1)
+    if not isinstance(images, dict):
+        refuse(path, f"query {query!r}", f"holds {_kind(images)}; expected {{image: grade}}")
+    for image, grade in images.items():
+        if isinstance(grade, bool) or not isinstance(grade, int) or abs(grade) >= 2**31 or not image:
+            refuse(path, f"query {query!r}", f"gives image {image!r} the grade {grade!r}; expected a whole number")
+    return images
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a text", type(None): "null", bool: "true or false"}
+    return names.get(type(value), "a number")

@@ -1,0 +1,38 @@
+"""A test collection as its files give it: queries with their columns, judgements, and the images that they speak of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from eyespot.types import Qrels, Run
+
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Queries by id with what is known of each (`text`, `image`, `category`, …), and what is relevant to them.
+
+    `images` are the images that the files name, with what they say of each; empty where no file lists them.
+    `candidates` is there where a query may rank only some images, in the order in which they were handed out.
+    """
+
+    queries: dict[str, Columns]
+    qrels: Qrels
+    images: dict[str, Columns] = field(default_factory=dict)
+    candidates: Run | None = None
+
+    def among(self, column: str, value: Any) -> Judged:
+        """The queries with this value in a column, and what was judged and handed out for them."""
+        kept = {query: facts for query, facts in self.queries.items() if facts.get(column) == value}
+        grades = {query: self.qrels[query] for query in kept if query in self.qrels}
+        candidates = self.candidates and _only(self.candidates, kept)
+        return Judged(kept, Qrels(grades, self.qrels.header), self.images, candidates)
+
+
+def _only(run: Run, queries: Mapping[str, Any]) -> Run:
+    kept = Run({query: run[query] for query in run if query in queries})
+    kept.header, kept.notes = run.header, run.notes
+    return kept

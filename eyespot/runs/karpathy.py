@@ -1,0 +1,101 @@
+"""Captions and their images, both ways: Karpathy's split of COCO and Flickr30K, and the fine-grained FG captions.
+
+`dataset_coco.json` and `dataset_flickr30k.json` hold all splits; the tests take the first five captions of an image
+(COCO's 5,000 × 5 of 25,010). An image's id is its `cocoid`, or its file name without the ending (Flickr30K has no
+other); a caption's id is its `sentid`. The FG files are {file name without ending: [caption, …]}: a caption's id there
+is `image#0` to `image#4`, and a pool of more images is a list of their file names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from eyespot.runs.files import id_of, json_of, refuse
+from eyespot.runs.judged import Columns, Judged
+from eyespot.types import Qrels
+
+CAPTIONS = 5
+
+
+class Captions(NamedTuple):
+    """Images with their captions, each by its id."""
+
+    source: str
+    images: dict[str, Columns]
+    texts: dict[str, Columns]  # `text`, and `image`: the id of the image that it describes
+
+
+def read(path: Path, split: str = "test", captions: int = CAPTIONS) -> Captions:
+    """The images of a split, each with its first captions; FG's files have one split only."""
+    found = json_of(path)
+    if not isinstance(found, dict):
+        refuse(path, "", "holds no object; expected Karpathy's {images: […]} or FG's {image: [caption, …]}")
+    rows = _of_split(path, found["images"], split) if isinstance(found.get("images"), list) else _fine_grained(found)
+    images: dict[str, Columns] = {}
+    texts: dict[str, Columns] = {}
+    for at, (image, facts, sentences) in enumerate(rows):
+        if image is None or image in images or not sentences:
+            refuse(path, f"image {at + 1}", "has no id of its own, or no captions")
+        images[image] = facts
+        texts |= _distinct(path, image, sentences[:captions], texts)
+    if not images:
+        refuse(path, "", f"has no images in the split {split!r}; splits there: {', '.join(_splits(found)) or 'none'}")
+    return Captions(str(path), images, texts)
+
+
+def text_to_image(captions: Captions) -> Judged:
+    """Captions as queries, images as the pool."""
+    grades = {text: {facts["image"]: 1} for text, facts in captions.texts.items()}
+    return Judged(captions.texts, Qrels(grades, {"source": captions.source, "direction": "t2i"}), captions.images)
+
+
+def image_to_text(captions: Captions) -> Judged:
+    """Images as queries, captions as the pool."""
+    grades: dict[str, dict[str, int]] = {image: {} for image in captions.images}
+    for text, facts in captions.texts.items():
+        grades[facts["image"]][text] = 1
+    return Judged(captions.images, Qrels(grades, {"source": captions.source, "direction": "i2t"}), captions.texts)
+
+
+_Sentences = list[tuple[str | None, Any]]
+_Row = tuple[str | None, Columns, _Sentences]
+
+
+def _of_split(path: Path, images: list[Any], split: str) -> Iterator[_Row]:
+    for at, row in enumerate(images, 1):
+        if not isinstance(row, dict) or not isinstance(row.get("sentences"), list):
+            refuse(path, f"image {at}", "is no object with a list of sentences")
+        if row.get("split") == split:
+            yield _image(row)
+
+
+def _image(row: dict[str, Any]) -> _Row:
+    name = row.get("filename")
+    stem = PurePosixPath(name).stem if isinstance(name, str) else row.get("imgid")
+    path = "/".join(part for part in (row.get("filepath"), name) if isinstance(part, str))
+    sentences = [s if isinstance(s, dict) else {} for s in row["sentences"]]
+    return id_of(row.get("cocoid", stem)), {"path": path}, [(id_of(s.get("sentid")), s.get("raw")) for s in sentences]
+
+
+def _fine_grained(found: dict[str, Any]) -> Iterator[_Row]:
+    for image, texts in found.items():
+        listed = texts if isinstance(texts, list) else []
+        yield image or None, {"path": image}, [(f"{image}#{at}", text) for at, text in enumerate(listed)]
+
+
+def _distinct(path: Path, image: str, sentences: _Sentences, taken: dict[str, Columns]) -> dict[str, Columns]:
+    for id, text in sentences:
+        if id is None or id in taken or not isinstance(text, str):
+            refuse(path, f"image {image!r}", f"has a caption without an id of its own or without text ({id!r})")
+    found = {id: {"text": text, "image": image} for id, text in sentences if id is not None}
+    if len(found) < len(sentences):
+        refuse(path, f"image {image!r}", "has two captions of one id")
+    return found
+
+
+def _splits(found: dict[str, Any]) -> list[str]:
+    images = found.get("images")
+    rows = images if isinstance(images, list) else []
+    return sorted({str(row.get("split")) for row in rows if isinstance(row, dict)})

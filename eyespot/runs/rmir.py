@@ -1,0 +1,86 @@
+"""RMIR sets: tables of queries, qrels and pool, as parquet or jsonl, in our own layout or in one that a file maps.
+
+queries: id, image (the input picture), question, and what else is known (`kind`, `split`, `target_description`,
+`reasoning`); qrels: query, image and grade (1 if there is none); pool: image. A `mapping.json` in the folder names
+other files and columns: {"queries": {"file": "test.jsonl", "columns": {"id": "qid", "question": "text"}}}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eyespot.runs.files import id_of, json_of, refuse, required, rows_of
+from eyespot.runs.judged import Columns, Judged
+from eyespot.types import Qrels, UsageError
+
+TABLES = {"queries": ("id", "image", "question"), "qrels": ("query", "image"), "pool": ("image",)}
+ENDINGS = ("parquet", "jsonl", "jsonl.gz", "tsv", "csv")
+
+
+def is_layout(folder: Path) -> bool:
+    """Whether a folder holds an RMIR set: its mapping, or the three tables."""
+    return (folder / "mapping.json").is_file() or all(_own(folder, table) for table in TABLES)
+
+
+def read(folder: Path) -> Judged:
+    """Queries with `text` (the question), `image` and all other columns; pool images with theirs."""
+    queries = dict(_queries(folder))
+    grades: dict[str, dict[str, int]] = {query: {} for query in queries}
+    for path, line, row in _rows(folder, "qrels"):
+        query, image = required(path, line, row, "query"), required(path, line, row, "image")
+        if query not in grades or image in grades[query]:
+            why = "is not among the queries" if query not in grades else f"judges {image!r} a second time"
+            refuse(path, f"line {line}", f"the query {query!r} {why}")
+        grades[query][image] = _grade(path, line, row.get("grade"))
+    pool = {required(path, line, row, "image"): row for path, line, row in _rows(folder, "pool")}
+    for image, facts in pool.items():
+        facts.pop("image", image)
+    return Judged(queries, Qrels(grades, {"source": str(folder)}), pool)
+
+
+def _queries(folder: Path) -> Iterator[tuple[str, Columns]]:
+    seen: set[str] = set()
+    for path, line, row in _rows(folder, "queries"):
+        query = required(path, line, row, "id")
+        if query in seen:
+            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
+        seen.add(query)
+        if not isinstance(row.get("question"), str):
+            refuse(path, f"line {line}", f"has no text as question; there are: {', '.join(row)}")
+        image = required(path, line, row, "image")
+        yield query, {**row, "text": row["question"], "image": image}
+
+
+def _rows(folder: Path, table: str) -> Iterator[tuple[Path, int, dict[str, Any]]]:
+    path, renamed = _place(folder, table)
+    names = {theirs: ours for ours, theirs in renamed.items()}
+    for line, row in rows_of(path):
+        yield path, line, {names.get(name, name): value for name, value in row.items()}
+
+
+def _place(folder: Path, table: str) -> tuple[Path, Mapping[str, str]]:
+    mapping = folder / "mapping.json"
+    said = json_of(mapping) if mapping.is_file() else {}
+    entry = said.get(table, {}) if isinstance(said, dict) else None
+    columns = entry.get("columns", {}) if isinstance(entry, dict) else None
+    if not isinstance(entry, dict) or not isinstance(columns, dict) or not isinstance(entry.get("file", ""), str):
+        refuse(mapping, table, 'is not {"file": NAME, "columns": {OURS: THEIRS}}')
+    found = folder / entry["file"] if "file" in entry else _own(folder, table)
+    if found is None or not found.resolve().is_relative_to(folder.resolve()):
+        raise UsageError(
+            f"there is no table {table} in {folder}; expected {table}.parquet or .jsonl, or a mapping.json"
+        )
+    return found, columns
+
+
+def _own(folder: Path, table: str) -> Path | None:
+    return next((p for ending in ENDINGS if (p := folder / f"{table}.{ending}").is_file()), None)
+
+
+def _grade(path: Path, line: int, value: Any) -> int:
+    text = "1" if value is None else id_of(value)
+    if text is None or not text.lstrip("-").isdecimal():
+        refuse(path, f"line {line}", f"has {value!r} as grade; expected a whole number")
+    return int(text)

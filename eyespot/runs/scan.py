@@ -1,0 +1,205 @@
+"""Large TREC files, read without a Python object for each hit: compiled scans that note where ids lie in the file.
+
+Ids become text when somebody asks for them. The grades of a run's hits are found by comparing bytes, one query at a
+time, so that scoring a file of ten million lines makes ten million comparisons and no string. Importing this file
+imports numba.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls, allow-any-generics
+# (numba's own types tell nothing about what a kernel takes; the comments here do)
+
+from __future__ import annotations
+
+import codecs
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.runs import scanning as kernels
+from eyespot.types import Coded, Qrels, Run
+
+CHUNK = 16 << 20  # bytes for one thread
+HEAD = 1 << 16  # bytes in which the first line ends
+LONGEST = 400  # bytes from an image to the end of its value
+
+
+class Spans(NamedTuple):
+    """Rows of a file: where each image's id lies, its hash, and its value."""
+
+    data: NDArray[np.uint8]  # (bytes,)
+    place: NDArray[np.int64]  # (rows,) where the id starts
+    start: NDArray[np.int32]  # (rows,) how far into its line that is
+    length: NDArray[np.int32]  # (rows,) of the id, bytes
+    hash: NDArray[np.uint64]  # (rows,)
+    value: NDArray[np.float64]  # (rows,)
+    fresh: NDArray[np.bool_]  # (rows,) False where the query is that of the row before
+
+    def taken(self, rows: NDArray[np.int64]) -> Spans:
+        """These rows in this order."""
+        columns: list[Any] = [column[rows] for column in self[1:]]
+        return Spans(self.data, *columns)
+
+
+class _Scanned:
+    """Rows whose ids lie in the file, until somebody asks for them."""
+
+    spans: Spans
+    offsets: NDArray[np.int64]
+
+    def _lay(self, queries: list[str], offsets: NDArray[np.int64], spans: Spans) -> None:
+        self.queries, self.offsets, self.spans = queries, offsets, spans
+        self._at = {query: at for at, query in enumerate(queries)}
+
+    def _coded(self) -> Coded:
+        import pyarrow as pa
+
+        spans = self.spans
+        text, bounds = kernels.gathered(spans.data, spans.place, spans.length)
+        buffers = [None, pa.py_buffer(bounds), pa.py_buffer(text)]
+        ids = pa.Array.from_buffers(pa.large_string(), len(spans.length), buffers).dictionary_encode()
+        return Coded(ids.dictionary.to_numpy(zero_copy_only=False), ids.indices.to_numpy())
+
+
+class ScannedQrels(_Scanned, Qrels):
+    """Judgements whose ids lie in a file."""
+
+    def __init__(self, queries: list[str], offsets: NDArray[np.int64], spans: Spans) -> None:
+        self._lay(queries, offsets, spans)
+        self.grade = spans.value.astype(np.int32)
+        self.header = {}
+
+
+class ScannedRun(_Scanned, Run):
+    """Rankings whose ids lie in a file."""
+
+    def __init__(self, queries: list[str], offsets: NDArray[np.int64], spans: Spans) -> None:
+        self._lay(queries, offsets, spans)
+        self.score = spans.value
+        self.facts, self.header, self.notes = {}, {}, []
+
+    def graded(self, qrels: Qrels) -> NDArray[np.int32]:
+        if not isinstance(qrels, ScannedQrels):
+            return super().graded(qrels)
+        at = np.array([qrels._at.get(query, -1) for query in self.queries], dtype=np.int64)  # (queries,)
+        ours, theirs = self.spans, qrels.spans
+        found: NDArray[np.int32] = kernels.grades(
+            (ours.data, ours.place, ours.length, ours.hash, self.offsets),
+            (theirs.data, theirs.place, theirs.length, theirs.hash, qrels.offsets),
+            at,
+            qrels.grade,
+        )
+        return found
+
+
+def run_in(data: bytes) -> Run | None:
+    """The run of a file with six columns in every line, or None if anything in it is odd."""
+    found = _segments(data, kernels.RUN_SHAPE)
+    if found is None:
+        return None
+    queries, offsets, spans = found
+    order = kernels.best_first(offsets, spans.value)
+    return ScannedRun(queries, offsets, spans.taken(order) if len(order) else spans)
+
+
+def qrels_in(data: bytes) -> Qrels | None:
+    """The judgements of a file with four columns in every line, or None if anything in it is odd."""
+    found = _segments(data, kernels.QRELS_SHAPE)
+    if found is None or not np.array_equal(found[2].value, found[2].value.astype(np.int32)):
+        return None
+    return ScannedQrels(*found)
+
+
+def _segments(data: bytes, shape: tuple[int, int]) -> tuple[list[str], NDArray[np.int64], Spans] | None:
+    """Queries whose rows stand together, each image once; None for anything else."""
+    spans = _scanned(np.frombuffer(data, np.uint8), shape)
+    if spans is None or not _settled(spans, shape) or not _is_utf8(data):
+        return None
+    mark, starts = _mark(data), np.flatnonzero(spans.fresh)
+    lines = (spans.place[starts] - spans.start[starts]).tolist()
+    names = [data[at : data.index(mark, at)].decode() for at in lines]
+    changes = [at for at in range(len(names)) if at == 0 or names[at] != names[at - 1]]
+    queries = [names[at] for at in changes]
+    offsets = np.append(starts[changes], len(spans.place)).astype(np.int64)  # (queries + 1,)
+    if len(set(queries)) < len(queries):
+        return None
+    return None if _repeats(spans, offsets) else (queries, offsets, spans)
+
+
+def _repeats(spans: Spans, offsets: NDArray[np.int64]) -> bool:
+    """Whether a query has an image twice; threads share the queries."""
+    parts = np.linspace(0, len(offsets) - 1, _threads() + 1).astype(int)
+    with ThreadPoolExecutor(_threads()) as pool:
+        columns = spans.data, spans.place, spans.length, spans.hash
+        slices = [offsets[parts[at] : parts[at + 1] + 1] for at in range(len(parts) - 1)]
+        return any(pool.map(lambda part: kernels.repeats(*columns, part), slices))
+
+
+def _threads() -> int:
+    return min(os.cpu_count() or 1, 16)
+
+
+def _scanned(data: NDArray[np.uint8], shape: tuple[int, int]) -> Spans | None:
+    """All lines, by as many threads as there are processors; None if one has not that shape."""
+    start = 3 if data[:3].tobytes() == codecs.BOM_UTF8 else 0
+    bounds = kernels.line_starts(data, start, max(1, len(data) // CHUNK))
+    with ThreadPoolExecutor(_threads()) as pool:
+        counts = list(pool.map(lambda at: kernels.count(data, bounds[at], bounds[at + 1]), range(len(bounds) - 1)))
+        rows = np.concatenate([[0], np.cumsum(counts)])
+        columns = _columns(int(rows[-1]))
+        mark = _mark(data[:HEAD].tobytes())[0]
+
+        def scan(at: int) -> int:
+            part = tuple(column[rows[at] : rows[at + 1]] for column in columns)
+            return int(kernels.scan(data, (bounds[at], bounds[at + 1]), mark, shape, part))
+
+        filled = list(pool.map(scan, range(len(counts))))
+    if min(filled) < 0:
+        return None
+    if filled == counts:
+        return Spans(data, *columns)
+    kept = np.concatenate([np.arange(rows[at], rows[at] + filled[at]) for at in range(len(filled))])
+    return Spans(data, *columns).taken(kept)
+
+
+def _columns(rows: int) -> tuple[NDArray[Any], ...]:
+    kinds = (np.int64, np.int32, np.int32, np.uint64, np.float64, np.bool_)
+    return tuple(np.empty(rows, kind) for kind in kinds)
+
+
+def _mark(data: bytes) -> bytes:
+    return b"\t" if b"\t" in data[:HEAD].lstrip(b"\r\n").partition(b"\n")[0] else b" "
+
+
+def _settled(spans: Spans, shape: tuple[int, int]) -> bool:
+    """Ask Python for the numbers that the scan could not read to the last bit; False if it cannot either."""
+    mark = _mark(spans.data[:HEAD].tobytes())
+    try:
+        for row in np.flatnonzero(np.isnan(spans.value)).tolist():
+            spans.value[row] = float(_value_field(spans, row, mark, shape[1]))
+    except (ValueError, IndexError):
+        return False
+    return bool(np.isfinite(spans.value).all())
+
+
+def _value_field(spans: Spans, row: int, mark: bytes, which: int) -> bytes:
+    """The text of a row's value, the `which`-th field of its line; ValueError if it is oddly long or has a _."""
+    end = int(spans.place[row] + spans.length[row])
+    line = spans.data[end : end + LONGEST].tobytes().partition(b"\n")[0]
+    fields = line.split(mark)  # the first, an empty one, ends the image, which is the third
+    if b"_" in fields[which - 3] or (len(line) == LONGEST and len(fields) == which - 2):
+        raise ValueError
+    return fields[which - 3].strip(b"\r")
+
+
+def _is_utf8(data: bytes) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        if not data.isascii():
+            for at in range(0, len(data), CHUNK):
+                decoder.decode(data[at : at + CHUNK], at + CHUNK >= len(data))
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,212 @@
+"""TREC files: `query Q0 image rank score tag` for runs, `query 0 image grade` for qrels.
+
+A ranking is by descending score, equal scores in the order of the file; the column of ranks is not believed, as
+trec_eval does not believe it. Fields are split at tabs where the line has tabs, else at white space: ids with spaces
+survive in lines with tabs, and as the image of a line that has all its columns. `Q0` and the tag may be missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.runs.files import data_of, decoded, refuse, write_whole
+from eyespot.types import Coded, Qrels, Run, UsageError
+
+RUN_LINE = "expected: query Q0 image rank score tag"
+QRELS_LINE = "expected: query 0 image grade"
+CHUNK = 1 << 16
+LARGE = 16 << 20  # bytes; a smaller file is read in a loop before compiled scans are loaded
+BLANKS = " \t\r"
+
+
+def read_run(path: Path) -> Run:
+    """A run; `UsageError` names file, line and what was expected there."""
+    data = data_of(path)
+    run = _scanned_run(data) or Run.from_columns(*_line_by_line(path, data, _RUN))
+    run.header["source"] = str(path)
+    return run
+
+
+def read_qrels(path: Path) -> Qrels:
+    """Judgements; `UsageError` names file, line and what was expected there."""
+    data = data_of(path)
+    qrels = _scanned_qrels(data) or Qrels.from_columns(*_line_by_line(path, data, _QRELS))
+    qrels.header["source"] = str(path)
+    return qrels
+
+
+def trec_order(run: Run) -> Run:
+    """The order in which trec_eval reads a run: scores in single precision, equal ones by descending id."""
+    single = run.score.astype(np.float32)  # (hits,)
+    by_id = np.argsort(np.argsort(run.images))[run.codes]  # (hits,), the place of each hit's id among all ids
+    queries = np.repeat(np.arange(len(run)), np.diff(run.offsets))  # (hits,)
+    order = np.lexsort((-by_id, -single, queries))
+    names = np.array([*run.queries, None], dtype=object)[:-1]
+    made = Run.from_columns(Coded(names, queries[order]), Coded(run.images, run.codes[order]), single[order])
+    made.facts, made.header, made.notes = run.facts, run.header, run.notes
+    return made
+
+
+def write_run(run: Run, path: Path) -> None:
+    """Six columns, tab-separated if an id has a space; a query without hits has no line.
+
+    Raises `UsageError` for ids with a tab or a line break: no line could hold them.
+    """
+    mark = _separator(path, [*run.queries, *run.images.tolist()])
+    tag = str(run.header.get("name", "eyespot")).split() or ["eyespot"]
+
+    def lines() -> Iterator[str]:
+        for query, image, rank, score in _in_chunks(run.query, run.image, run.rank, run.score):
+            yield mark.join((query, "Q0", image, str(rank), repr(score), tag[0])) + "\n"
+
+    write_whole(path, lambda file: _write_lines(file, lines()))
+
+
+def write_qrels(qrels: Qrels, path: Path) -> None:
+    """Four columns, tab-separated if an id has a space; `UsageError` for ids with a tab or a line break."""
+    mark = _separator(path, [*qrels.queries, *qrels.images.tolist()])
+    rows = _in_chunks(qrels.query, qrels.image, qrels.grade)
+    lines = (mark.join((query, "0", image, str(grade))) + "\n" for query, image, grade in rows)
+    write_whole(path, lambda file: _write_lines(file, lines))
+
+
+def _in_chunks(*columns: NDArray[Any]) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(columns[0]), CHUNK):
+        yield from zip(*(column[start : start + CHUNK].tolist() for column in columns), strict=True)
+
+
+def _write_lines(file: IO[bytes], lines: Iterator[str]) -> None:
+    for line in lines:
+        file.write(line.encode())
+
+
+def _separator(path: Path, ids: list[str]) -> str:
+    for id in ids:
+        if not id.strip() or id != id.strip() or len(id.splitlines()) > 1 or "\t" in id:
+            raise UsageError(
+                f"the id {id!r} cannot stand in the TREC file {path}: it is empty, or has a tab, a line break or "
+                "outer spaces; write .parquet or .json"
+            )
+    return "\t" if any(len(id.split()) > 1 for id in ids) else " "
+
+
+# -- reading ------------------------------------------------------------------------------------------------
+
+
+class _Columns(NamedTuple):
+    """The three columns that count, row by row."""
+
+    query: Coded
+    image: Coded
+    value: NDArray[Any]  # (rows,) scores or grades
+
+
+class _Kind(NamedTuple):
+    """What sets runs and qrels apart: where the columns are, and how a value reads."""
+
+    full: int  # how many fields a whole line has; the third of them is the image
+    named: Callable[[list[str]], tuple[str, str, str] | None]  # fields of a line to query, image and value
+    value: Callable[[str], float]
+    dtype: type
+    expected: str
+    twice: str  # what a query does to an image that it has in two lines
+
+
+def _scanned_run(data: bytes) -> Run | None:
+    """Of a large file, if all its lines are alike; what is odd in it is found line by line."""
+    if len(data) < LARGE:
+        return None
+    from eyespot.runs.scan import run_in
+
+    return run_in(data)
+
+
+def _scanned_qrels(data: bytes) -> Qrels | None:
+    if len(data) < LARGE:
+        return None
+    from eyespot.runs.scan import qrels_in
+
+    return qrels_in(data)
+
+
+def _line_by_line(path: Path, data: bytes, kind: _Kind) -> _Columns:
+    rows: dict[tuple[str, str], float] = {}
+    for number, line in enumerate(decoded(path, data).split("\n"), 1):
+        if not line.strip(BLANKS):
+            continue
+        query, image, value = _read(path, number, line.strip("\r"), kind)
+        if (query, image) in rows:
+            refuse(path, f"line {number}", f"query {query!r} {kind.twice} image {image!r} twice; keep one of the two")
+        rows[query, image] = value
+    values: NDArray[Any] = np.array(list(rows.values()), dtype=kind.dtype)  # (rows,)
+    return _Columns(Coded.of(query for query, _ in rows), Coded.of(image for _, image in rows), values)
+
+
+def _read(path: Path, number: int, line: str, kind: _Kind) -> tuple[str, str, float]:
+    tabbed = "\t" in line.strip(BLANKS)
+    fields = [field.strip(BLANKS) for field in line.rstrip(BLANKS).split("\t")] if tabbed else _spaced(line, kind)
+    named = kind.named(fields)
+    if named is None or not all(named):
+        refuse(path, f"line {number}", f"has {len(fields)} fields, {line.strip()[:60]!r}; {kind.expected}")
+    try:
+        return named[0], named[1], kind.value(named[2])
+    except ValueError as error:
+        refuse(path, f"line {number}", f"has {named[2]!r} where {error}; {kind.expected}")
+
+
+def _spaced(line: str, kind: _Kind) -> list[str]:
+    """Fields between spaces; where there are more than a whole line's, the image takes the surplus."""
+    fields = [field for field in line.strip(BLANKS).split(" ") if field]
+    if len(fields) <= kind.full or not (_q0(fields) or fields[1].isdecimal()):
+        return fields
+    after = kind.full - 3
+    return [*fields[:2], " ".join(fields[2:-after]), *fields[-after:]]
+
+
+def _q0(fields: list[str]) -> bool:
+    return len(fields) > 1 and fields[1].upper() == "Q0"
+
+
+def _run_fields(fields: list[str]) -> tuple[str, str, str] | None:
+    """query, image and score of a line with all six fields, without its tag, without Q0, or without both."""
+    marked = len(fields) == 6 or _q0(fields)
+    if len(fields) - marked not in (4, 5):
+        return None
+    return (fields[0], fields[2], fields[4]) if marked else (fields[0], fields[1], fields[3])
+
+
+def _qrels_fields(fields: list[str]) -> tuple[str, str, str] | None:
+    if len(fields) == 4:
+        return fields[0], fields[2], fields[3]
+    return (fields[0], fields[1], fields[2]) if len(fields) == 3 else None
+
+
+def _score(text: str) -> float:
+    value = _number(text)
+    if not math.isfinite(value):
+        raise ValueError("a score must be a finite number")
+    return value
+
+
+def _grade(text: str) -> float:
+    value = _number(text)
+    if not value.is_integer() or abs(value) >= 2**31:
+        raise ValueError("a grade must be a whole number")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
+
+
+_RUN = _Kind(6, _run_fields, _score, np.float64, RUN_LINE, "ranks")
+_QRELS = _Kind(4, _qrels_fields, _grade, np.int32, QRELS_LINE, "judges")

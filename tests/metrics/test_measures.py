@@ -1,0 +1,261 @@
+"""Measures on rankings small enough to check by hand, and laws that hold for all of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from eyespot.metrics import Aligned, evaluate, names, parse
+from eyespot.types import Qrels, Run, UsageError
+from tests.metrics.conftest import graded, ranking
+
+CLOSE = 1e-12
+NORMS = ("all", "min-k", "retrieved")
+
+
+def value(spelling: str, rankings: Aligned, norm: str = "all", ties: str = "rank") -> float:
+    return float(parse(spelling, norm, ties)(rankings)[0])
+
+
+# -- by hand ----------------------------------------------------------------------------------------------------
+
+
+def test_one_ranking_three_times_ap() -> None:
+    """200 relevant, 30 of them in the first 50: the fixture that shows why a number must name its norm."""
+    grades = [1, 1, 1, 0, 0] * 10
+    rankings = ranking(grades, relevant=200)
+    precisions = [sum(grades[:i]) / i for i in range(1, 51) if grades[i - 1]]
+
+    shown = {norm: value("AP@50", rankings, norm) for norm in NORMS}
+
+    assert sum(grades) == 30
+    assert shown == pytest.approx({norm: sum(precisions) / n for norm, n in zip(shown, (200, 50, 30), strict=True)})
+    assert {norm: f"{ap:.2f}" for norm, ap in shown.items()} == {"all": "0.10", "min-k": "0.41", "retrieved": "0.68"}
+
+
+def test_the_inquire_paper_s_own_example_of_a_score_that_falls() -> None:
+    """Appendix G: 2 relevant in all; promoting the second into the top 5 lowers AP@5 if the norm is what was found."""
+    one, both = ranking([1, 0, 0, 0, 0], relevant=2), ranking([1, 0, 0, 0, 1], relevant=2)
+
+    assert [value("AP@5", each, "retrieved") for each in (one, both)] == pytest.approx([1, 0.7])
+    assert [value("AP@5", each, "min-k") for each in (one, both)] == pytest.approx([0.5, 0.7])
+
+
+@pytest.mark.parametrize(
+    ("spelling", "expected"),
+    [
+        ("AP", (1 / 2 + 2 / 4) / 3),
+        ("AP@3", (1 / 2) / 3),
+        ("RR", 1 / 2),
+        ("RR@1", 0),
+        ("R@4", 2 / 3),
+        ("Hit@1", 0),
+        ("Hit@2", 1),
+        ("Success@2", 1),
+        ("P@5", 2 / 5),
+        ("P@10", 2 / 10),
+        ("P", 2 / 5),
+        ("Rprec", 1 / 3),
+        ("mAP@R", (1 / 2) / 3),
+        ("Judged@4", 3 / 4),
+        ("Judged@100", 3 / 5),
+        ("Oracle@2", 1 / 3),
+        ("P(rel=2)@4", 1 / 4),
+        ("R(rel=2)@4", 1),
+        ("RR(judged_only=True)", 1 / 2),
+        ("AP(judged_only=True)", (1 / 2 + 2 / 3) / 3),
+        ("nDCG@2", (1 / math.log2(3)) / (2 + 1 / math.log2(3))),
+        ("nDCG(dcg='exp-log2')@2", (1 / math.log2(3)) / (3 + 1 / math.log2(3))),
+        ("nDCG(gain='binary')@2", (1 / math.log2(3)) / (1 + 1 / math.log2(3))),
+    ],
+)
+def test_by_hand(spelling: str, expected: float) -> None:
+    """Grades 0, 1, unjudged, 2, unjudged; one more of grade 1 is not found."""
+    assert value(spelling, ranking([0, 1, -1, 2, -1], relevant=3)) == pytest.approx(expected)
+
+
+def test_equal_scores_by_hand() -> None:
+    """Two of equal score at ranks 1 and 2, the second of them relevant, then another relevant one."""
+    rankings = ranking([0, 1, 1], scores=[2, 2, 1])
+
+    assert value("AP", rankings, ties="average") == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert value("RR", rankings, ties="average") == pytest.approx((1 + 1 / 2) / 2)
+    discounts = [1 / math.log2(rank + 1) for rank in (1, 2, 3)]
+    assert value("nDCG", rankings, ties="average") == pytest.approx(
+        ((discounts[0] + discounts[1]) / 2 + discounts[2]) / (discounts[0] + discounts[1])
+    )
+    assert value("RR", rankings) == pytest.approx(1 / 2)
+
+
+def test_nothing_ranked_and_nothing_relevant_score_zero() -> None:
+    for spelling in (*(f"{name}@3" for name in names() if name not in ("mAP@R", "Rprec")), "mAP@R", "Rprec"):
+        for norm, ties in itertools.product(NORMS, ("rank", "average")):
+            assert value(spelling, ranking([], relevant=2), norm, ties) == 0
+            assert value(spelling, ranking([-1, -1]), norm, ties) == 0
+
+
+# -- laws -------------------------------------------------------------------------------------------------------
+
+MEASURES = [
+    "AP",
+    "AP@4",
+    "nDCG",
+    "nDCG@4",
+    "nDCG(dcg='exp-log2')@4",
+    "nDCG(gain='binary')@4",
+    "RR",
+    "RR@4",
+    "R@4",
+    "Hit@4",
+    "Success@4",
+    "P@4",
+    "Rprec",
+    "mAP@R",
+    "Oracle@4",
+    "P(rel=2)@4",
+]
+
+
+@st.composite
+def promotions(draw: st.DrawFn) -> tuple[Aligned, Aligned]:
+    """A ranking, and the same after a hit changed places with a better one further down."""
+    rankings = draw(graded(top=3))
+    grades = rankings.grades.tolist()
+    places = itertools.combinations(range(len(grades)), 2)
+    better = [(above, below) for above, below in places if grades[below] > max(grades[above], 0)]
+    if better:
+        above, below = draw(st.sampled_from(better))
+        grades[below], grades[above] = grades[above], grades[below]
+    return rankings, replace(rankings, grades=np.array(grades))
+
+
+@given(promotions())
+def test_promoting_a_relevant_image_never_lowers(pair: tuple[Aligned, Aligned]) -> None:
+    before, after = pair
+    for spelling, norm in itertools.product(MEASURES, ("all", "min-k")):
+        assert value(spelling, after, norm) >= value(spelling, before, norm) - CLOSE, spelling
+
+
+@given(graded(top=3, ties=True))
+def test_every_value_lies_between_0_and_1(rankings: Aligned) -> None:
+    for spelling, norm, ties in itertools.product([*MEASURES, "Judged@4"], NORMS, ("rank", "average")):
+        assert -CLOSE <= value(spelling, rankings, norm, ties) <= 1 + CLOSE, spelling
+
+
+@given(graded(), st.integers(1, 12))
+def test_ap_of_norm_min_k_is_1_iff_the_first_of_them_are_relevant(rankings: Aligned, k: int) -> None:
+    needed = min(k, int(rankings.relevant[0]))
+    first = rankings.grades[:needed]
+    perfect = needed > 0 and len(first) == needed and bool((first >= 1).all())
+
+    assert (value(f"AP@{k}", rankings, "min-k") > 1 - 1e-9) == perfect
+
+
+@given(graded(top=3))
+def test_without_equal_scores_ties_do_not_matter(rankings: Aligned) -> None:
+    for spelling in ("AP", "AP@4", "nDCG@4", "RR@4", "mAP@R"):
+        assert value(spelling, rankings, ties="average") == pytest.approx(value(spelling, rankings), abs=CLOSE)
+
+
+@given(graded(top=2, ties=True))
+@pytest.mark.parametrize("spelling", ["RR", "nDCG"])
+def test_average_is_the_mean_over_all_orders_of_equal_scores(spelling: str, rankings: Aligned) -> None:
+    assume(len(rankings.grades) <= 6)
+    hits = list(zip(rankings.scores.tolist(), rankings.grades.tolist(), strict=True))
+    orders = [o for o in itertools.permutations(hits) if [s for s, _ in o] == [s for s, _ in hits]]
+    values = []
+    for order in orders:
+        grades = np.array([grade for _, grade in order])
+        values.append(
+            value(
+                spelling,
+                Aligned(["q"], rankings.offsets, grades, rankings.scores, rankings.ideal_offsets, rankings.ideal),
+            )
+        )
+
+    assert value(spelling, rankings, ties="average") == pytest.approx(float(np.mean(values)))
+
+
+RUNS = st.dictionaries(st.sampled_from("abcdef"), st.lists(st.sampled_from("uvwxyz"), unique=True), min_size=1)
+JUDGED = st.dictionaries(
+    st.sampled_from("abcdef"), st.dictionaries(st.sampled_from("uvwxyz"), st.integers(-1, 3)), min_size=1
+)
+
+
+@given(RUNS, JUDGED, st.randoms(use_true_random=False))
+def test_the_order_of_queries_changes_nothing(
+    orders: dict[str, list[str]], grades: dict[str, dict[str, int]], random: object
+) -> None:
+    turned = [dict(random.sample(sorted(each.items()), len(each))) for each in (orders, grades)]  # type: ignore[attr-defined]
+
+    straight = evaluate(Run.from_orders(orders), Qrels(grades), MEASURES)
+    mixed = evaluate(Run.from_orders(turned[0]), Qrels(turned[1]), MEASURES)
+
+    assert straight.means == mixed.means
+    for label in MEASURES:
+        by_query = (dict(zip(each.queries, each.values[label], strict=True)) for each in (straight, mixed))
+        assert next(by_query) == next(by_query)
+
+
+# -- spelling ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [*MEASURES, "AP(norm='min-k', ties='average')@50", "P(rel=2, judged_only=True)@5", "mAP(ties='average')@R"],
+)
+def test_the_full_spelling_reads_back(spelling: str) -> None:
+    assert parse(parse(spelling).full) == parse(spelling)
+
+
+@pytest.mark.parametrize(
+    ("other", "ours"),
+    [
+        ("MAP", "AP"),
+        ("MRR@10", "RR@10"),
+        ("Recall@5", "R@5"),
+        ("NDCG@3", "nDCG@3"),
+        ("Precision@1", "P@1"),
+        ("MAP@R", "mAP@R"),
+        ("RPrec", "Rprec"),
+    ],
+)
+def test_other_spellings(other: str, ours: str) -> None:
+    assert parse(other) == parse(ours)
+
+
+@pytest.mark.parametrize(
+    ("spelling", "part"),
+    [
+        ("Foo@3", "no measure 'Foo'"),
+        ("AP@0", "cutoff"),
+        ("AP@x", "cutoff"),
+        ("AP(norm='x')", "norm of AP"),
+        ("AP(ties='x')", "ties of AP"),
+        ("P(norm='all')@5", "no parameter 'norm'"),
+        ("P(rel=0)@5", "rel of P"),
+        ("AP(rel)", "do not read"),
+        ("AP(rel=1, rel=2)", "twice"),
+        ("Rprec@5", "no cutoff"),
+        ("", "no measure"),
+        ("P(rel='2')@5", "rel of P"),
+        ("P(judged_only='yes')@5", "judged_only"),
+        ("nDCG(dcg='x')@5", "gain of nDCG"),
+    ],
+)
+def test_what_is_no_measure(spelling: str, part: str) -> None:
+    with pytest.raises(UsageError, match=part):
+        parse(spelling)
+
+
+def test_hit_and_recall_never_share_a_name_and_every_key_is_its_own() -> None:
+    keys = [parse(name if name in ("mAP@R", "Rprec") else f"{name}@7").key for name in names()]
+
+    assert len(set(keys)) == len(keys) == len(names())
+    assert {parse("Hit@5").key, parse("R@5").key} == {"hit_rate_at_5", "recall_at_5"}
