@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import shutil
+import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -382,3 +384,18 @@ def test_labels_of_a_folder_and_of_one_above_it_are_put_together(gallery: Path, 
 
     (fact,) = [fact for fact in opened(gallery).facts(range(9)) if fact["path"].endswith("photo0.jpg")]
     assert (fact["place"], fact["species"]) == ("lake", "ibis")
+
+
+def test_a_tar_written_anew_is_read_anew_though_sizes_and_times_are_the_same(
+    gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    one, other = ((photos / f"photo{seed}.jpg").read_bytes() for seed in (1, 2))
+    size = max(len(one), len(other))
+    for data in (one, other):
+        with tarfile.open(tmp_path / "shard.tar", "w") as archive:
+            info = tarfile.TarInfo("a.jpg")
+            info.size = size
+            archive.addfile(info, io.BytesIO(data.ljust(size, b"\0")))
+        summary = run(gallery, tmp_path / "shard.tar", starter)
+
+    assert (summary.embedded, summary.pictures) == (1, 1)

@@ -6,7 +6,6 @@ lie between a picture and its sidecar; what lies farther apart is told.
 
 from __future__ import annotations
 
-import math
 import os
 import tarfile
 from collections.abc import Iterator
@@ -74,7 +73,7 @@ def _members(place: str, mtime: int, size: int) -> dict[str, tuple[int, int]]:
 def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Samples) -> Iterator[Record]:
     key, suffix = _split_key(member.name)
     if suffix in SUFFIXES:
-        found = _picture(member)
+        found = _picture(member, os.stat(archive.name or "").st_mtime_ns)
         yield found
         if isinstance(found, Seen):
             samples.of(key).pictures.append(member.name)
@@ -86,15 +85,15 @@ def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Sa
         samples.of(key).facts.update(told)
 
 
-def _picture(member: tarfile.TarInfo) -> Seen | Unreadable:
+def _picture(member: tarfile.TarInfo, written: int) -> Seen | Unreadable:
+    """A member counts as changed with its archive: tools give members a fixed time, and sizes may stay the same."""
     if not is_utf8(member.name):
         return Unreadable(spelled_out(member.name), NOT_UTF8)
     try:
         refuse_size(member.size)
     except OSError as error:
         return Unreadable(member.name, str(error))
-    seconds = int(member.mtime) if math.isfinite(member.mtime) else 0
-    return Seen(member.name, member.size, clamped(seconds * 10**9), member.offset_data)
+    return Seen(member.name, member.size, clamped(written), member.offset_data)
 
 
 def _split_key(name: str) -> tuple[str, str]:
