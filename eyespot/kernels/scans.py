@@ -10,24 +10,14 @@ callers spread chunks of rows over a thread pool, which is safe in servers where
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
+
+from eyespot.kernels.cache import keep_compiled_kernels
 
 BLOCK = 16  # rows whose codes stay in the first-level cache while all queries pass over them
 
-
-def _keep_compiled_kernels() -> None:
-    """numba keeps kernels beside this file or in the user's cache; failing both, in a folder of this process alone."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
-    places = (Path(__file__).parent, *(folder for folder in (cache, *cache.parents) if folder.exists()))
-    if "NUMBA_CACHE_DIR" not in os.environ and not any(os.access(place, os.W_OK) for place in places[:2]):
-        os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="eyespot-numba-")
-
-
-_keep_compiled_kernels()
+keep_compiled_kernels()
 
 import numba  # noqa: E402
 import numpy as np  # noqa: E402
