@@ -52,10 +52,8 @@ def assert_best(found: Found, scores: np.ndarray, k: int, mask: np.ndarray) -> N
         slack = 1e-6 * max(1.0, float(np.abs(true).max(initial=0)))
         assert mask[rows].all() and len(set(rows.tolist())) == count
         assert np.allclose(true[rows], true[best], rtol=0, atol=slack * 1e-6)
-        with np.errstate(over="ignore"):
-            narrowed = true[rows].astype(
-                np.float32
-            )  # beyond float32 a score is given as infinite; the order still holds
+        with np.errstate(over="ignore"):  # a score beyond float32 is given as infinite; the order still holds
+            narrowed = true[rows].astype(np.float32)
         assert np.allclose(given_scores, narrowed, rtol=1e-6, atol=1e-6)
         for (one, s), (other, t) in pairwise(zip(rows, true[rows], strict=True)):
             assert s != t or one < other
