@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -238,7 +239,9 @@ def test_interrupted_means_130_and_the_next_run_goes_on(tmp_path: Path) -> None:
     for number, place in enumerate([*sample.photos().glob("*.jpg")] * 4):
         (photos / f"{number}.jpg").write_bytes(place.read_bytes() + bytes([number // 208]))  # a trailer: its own bytes
     line = [sys.executable, "-m", "eyespot.cli", "index", str(photos), "-g", str(tmp_path / "gallery")]
-    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True)
+    # a suite started in a shell's background inherits an ignored SIGINT; a user's terminal does not
+    heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, preexec_fn=heeding)
     while not (tmp_path / "gallery" / "shards" / "00001").exists() and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
