@@ -1,4 +1,4 @@
-"""Label columns beside the photos: `metadata.csv` as in the HF imagefolder layout, lists of paths, tar sidecars.
+"""Label columns beside the photos: `metadata.csv` as in the HF imagefolder layout, lists of paths, COCO, tar sidecars.
 
 Malformed rows are named with their file and line; the good rest is read.
 """
@@ -32,15 +32,15 @@ class LabelRow(NamedTuple):
 
 
 class LabelError(NamedTuple):
-    """A row that cannot be used; line 0 is the file as a whole."""
+    """A row that cannot be used (in COCO JSON: an image by its place); line 0 is the file as a whole."""
 
     line: int
     reason: str
 
 
 def label_rows(place: Path) -> Iterator[LabelRow | LabelError]:
-    """Rows of a csv, tsv, jsonl or parquet file that has a column naming the picture (`file_name`, `path`, …)."""
-    reader = {".jsonl": _jsonl, ".parquet": _parquet}.get(place.suffix.lower(), _csv)
+    """Rows of a csv, tsv, jsonl or parquet file with a column naming the picture (`file_name`, …), or of COCO JSON."""
+    reader = {".json": _coco, ".jsonl": _jsonl, ".parquet": _parquet}.get(place.suffix.lower(), _csv)
     try:
         if not stat.S_ISREG(place.stat().st_mode):
             raise OSError("not a regular file")
@@ -163,6 +163,13 @@ def _parquet(place: Path) -> Iterator[LabelRow | LabelError]:
             yield LabelError(line, f"its {names[at]} lies inside the parquet file; save it as a file first")
         else:
             yield _row(row, names[at], line)
+
+
+def _coco(place: Path) -> Iterator[LabelRow | LabelError]:
+    from eyespot.gallery.photos.coco_json import rows_of
+
+    for at, row in rows_of(place):
+        yield LabelError(at, row) if isinstance(row, str) else _row(row, "file_name", at)
 
 
 def _row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelError:

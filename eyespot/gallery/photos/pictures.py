@@ -84,6 +84,11 @@ def open_picture(data: bytes, min_side: int | None = None) -> Opened:
         raise BadPicture(_reason(error)) from error
 
 
+def upright_rgb(image: Image.Image) -> Image.Image:
+    """A picture that another library decoded, as `open_picture` would give it: upright, in RGB, over white."""
+    return _upright(_rgb(image), _Exif.of(image))
+
+
 def thumbnail(data: bytes, side: int) -> bytes:
     """A JPEG at most `side` pixels wide and high, upright, without EXIF, comment or colour profile."""
     image = open_picture(data, min_side=side).image

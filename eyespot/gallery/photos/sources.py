@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
-LIST_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+LIST_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".json")
 
 
 class Root(NamedTuple):
@@ -78,7 +78,9 @@ def _kind(path: str, place: str) -> str:
     if suffix in SUFFIXES:
         return "file"
     if os.path.isfile(place):
-        raise UsageError(f"{path} is no folder, tar, list (csv, jsonl, parquet) or picture that eyespot can index")
+        raise UsageError(
+            f"{path} is no folder, tar, list (csv, jsonl, parquet, COCO json) or picture that eyespot can index"
+        )
     return "folder"
 
 

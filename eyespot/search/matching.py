@@ -1,0 +1,221 @@
+"""Which row of a gallery a judged image is: by id, path, file name, file stem, or a column of labels.
+
+One way holds for all names, because mixed ways hide mistakes: the one under which most are found, and of equal ones the
+first of `WAYS`. Of several rows under one name (copies, or other pictures that are called alike) the first counts, and
+the name is told as ambiguous. One row may have several names: a gallery keeps the same bytes once, benchmarks do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from eyespot.gallery import disk
+from eyespot.gallery.opened import View
+from eyespot.gallery.photos.found import is_utf8
+from eyespot.types import Hit, Run, UsageError
+
+_pc: Any = pyarrow.compute
+WAYS = ("id", "path", "file_name", "file_stem")  # path: relative to its root, as the gallery keeps it
+UNMATCHED = "gallery:"  # before the id of a picture that the judgements do not know
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Names and the rows they mean: `rows[i]` is the row of `names[i]`, -1 for none; `ids` are the rows' gallery ids.
+
+    `way` says under which column or part of the path names were looked up, `ambiguous` names have more than one row.
+    """
+
+    way: str
+    names: list[str]
+    rows: NDArray[np.int64]  # (names,)
+    ids: list[str | None]  # (names,)
+    ambiguous: list[str]
+
+    @property
+    def unmatched(self) -> list[str]:
+        """Names without a row, in their order."""
+        return [name for name, row in zip(self.names, self.rows.tolist(), strict=True) if row < 0]
+
+    @cached_property
+    def by_row(self) -> dict[int, list[str]]:
+        """The names of each row that has any."""
+        return _grouped(zip(self.rows.tolist(), self.names, strict=True), -1)
+
+    @cached_property
+    def by_id(self) -> dict[str | None, list[str]]:
+        """The names of each gallery id that has any."""
+        return _grouped(zip(self.ids, self.names, strict=True), None)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences for the user: how many were found and by what, and which names mean more than one picture."""
+        lacking = self.unmatched
+        found = f"{len(self.names) - len(lacking)} of {len(self.names)}"
+        rest = f" (not there: {lacking[0]!r}{', …' if len(lacking) > 1 else ''})" if lacking else ""
+        notes = [f"judged images found in the gallery by {self.way}: {found}{rest}"]
+        if self.ambiguous:
+            notes.append(
+                f"judged images that several pictures of the gallery are called by: {len(self.ambiguous)}"
+                f" (such as {self.ambiguous[0]!r}); the first one counts, choose a column without doubles with --match"
+            )
+        return notes
+
+
+def matched(view: View, names: Iterable[str], column: str | None = None) -> Matching:
+    """The rows that judged images mean, by one column (`--match`) or by the best of `WAYS`.
+
+    Only pictures that a search can find are looked at. Values of a column are compared as text, so the number 17 is
+    "17". Raises `UsageError` for a column that the gallery has not.
+    """
+    asked = list(dict.fromkeys(names))
+    looked = _Looked(view, asked)
+    return _whole(view, asked, looked.by(column) if column else looked.best())
+
+
+def renamed(run: Run, matching: Matching) -> Run:
+    """The run with names of the judgements in place of gallery ids.
+
+    A picture of several names is ranked under each, in their order, with one score. One without a name stays as
+    `gallery:ID`: it takes its rank, as any unjudged image. What a query ranks twice keeps its best rank.
+    """
+    named = matching.by_id
+    made = Run({query: _renamed(run[query], matching) for query in run})
+    made.facts = {name: facts for id, facts in run.facts.items() for name in named.get(id, [UNMATCHED + id])}
+    made.header = run.header | {"matched_by": matching.way}
+    made.notes = list(run.notes)
+    return made
+
+
+def _renamed(hits: Sequence[Hit], matching: Matching) -> list[Hit]:
+    named = ((name, hit.score) for hit in hits for name in matching.by_id.get(hit.image, [UNMATCHED + hit.image]))
+    best: dict[str, float] = {}
+    for name, score in named:
+        best.setdefault(name, score)
+    return [Hit(name, score) for name, score in best.items()]
+
+
+def _grouped(pairs: Iterable[tuple[Any, str]], nothing: Any) -> dict[Any, list[str]]:
+    groups: dict[Any, list[str]] = {}
+    for key, name in pairs:
+        if key != nothing:
+            groups.setdefault(key, []).append(name)
+    return groups
+
+
+# -- looking up ---------------------------------------------------------------------------------------------
+
+
+class _Way(NamedTuple):
+    """What one way finds: the first row of each name, -1 for none, and which names have several; both (names,)."""
+
+    name: str
+    rows: NDArray[np.int64]
+    ambiguous: NDArray[np.bool_]
+
+
+class _Keys(NamedTuple):
+    """What rows are called: a text for each place, and the row it is for."""
+
+    texts: Any  # an Arrow column (keys,)
+    rows: NDArray[np.int64]  # (keys,), ascending
+
+
+class _Looked:
+    """Names on their way to rows."""
+
+    def __init__(self, view: View, names: list[str]) -> None:
+        self.view = view
+        self.names = pa.array([name if is_utf8(name) else None for name in names], pa.string())
+
+    def by(self, column: str) -> _Way:
+        """By a column of the gallery, whatever its case, or by one of `WAYS`."""
+        stored = next((name for name in _columns(self.view) if name.casefold() == column.casefold()), None)
+        if stored is not None:
+            return self._way(stored, _stored(self.view, stored))
+        if column not in WAYS:
+            have = ", ".join(dict.fromkeys([*WAYS, *_columns(self.view)]))
+            raise UsageError(f"the gallery has no column {column!r} to match by; there are: {have}")
+        return self._way(column, _shortened(_paths(self.view), column))
+
+    def best(self) -> _Way:
+        """The way under which most names are found; the first of equals."""
+        return max(self._ways(), key=lambda way: int((way.rows >= 0).sum()))
+
+    def _ways(self) -> Iterator[_Way]:
+        paths = _paths(self.view)
+        yield self._way("id", _stored(self.view, "id"))
+        yield from (self._way(way, _shortened(paths, way)) for way in WAYS[1:])
+
+    def _way(self, name: str, keys: _Keys) -> _Way:
+        at = _pc.fill_null(_pc.index_in(keys.texts, value_set=self.names, skip_nulls=True), -1).to_numpy()
+        hit = (at >= 0) & self.view.live[keys.rows]
+        total = max(len(self.view.live), 1)
+        pairs = np.unique(at[hit].astype(np.int64) * total + keys.rows[hit])  # (matches,), each row of a name once
+        found, first, count = np.unique(pairs // total, return_index=True, return_counts=True)
+        rows, ambiguous = np.full(len(self.names), -1, np.int64), np.zeros(len(self.names), bool)
+        rows[found], ambiguous[found] = pairs[first] % total, count > 1
+        return _Way(name, rows, ambiguous)
+
+
+def _whole(view: View, names: list[str], way: _Way) -> Matching:
+    there = way.rows >= 0
+    ids = np.full(len(names), None, dtype=object)
+    ids[there] = _stored(view, "id").texts.take(pa.array(way.rows[there])).to_pylist()
+    ambiguous = [names[at] for at in np.flatnonzero(way.ambiguous).tolist()]
+    return Matching(way.name, names, way.rows, ids.tolist(), ambiguous)
+
+
+# -- what rows are called -----------------------------------------------------------------------------------
+
+
+def _columns(view: View) -> list[str]:
+    """Columns that hold one value a row."""
+    fields = [field for table in view.tables for field in pq.read_schema(table)]
+    return list(dict.fromkeys(field.name for field in fields if not pa.types.is_list(field.type)))
+
+
+def _stored(view: View, column: str) -> _Keys:
+    texts = _chunked(_texts(shard, column) for shard in view.shards)
+    return _Keys(texts, np.arange(len(texts), dtype=np.int64))
+
+
+def _texts(shard: Path, column: str) -> Any:
+    """One column of a shard as text; nulls where the shard does not have it."""
+    if column not in pq.read_schema(shard / "items.parquet").names:
+        return pa.nulls(disk.count_items(shard), pa.string())
+    return disk.read_items(shard, [column])[column].cast(pa.string())
+
+
+def _paths(view: View) -> _Keys:
+    """Every path of every row, relative to its root."""
+    lists = [disk.read_items(shard, ["paths"])["paths"].combine_chunks() for shard in view.shards]
+    parents = [
+        start + _pc.list_parent_indices(column).to_numpy() for start, column in zip(view.starts, lists, strict=False)
+    ]
+    return _Keys(_chunked(map(_pc.list_flatten, lists)), np.concatenate([np.zeros(0, np.int64), *parents]))
+
+
+def _shortened(paths: _Keys, way: str) -> _Keys:
+    """Paths as they are, their last parts, or those without the ending."""
+    texts = paths.texts
+    if way in ("file_name", "file_stem"):
+        texts = _pc.replace_substring_regex(texts, "(?s)^.*/", "")
+    if way == "file_stem":
+        texts = _pc.replace_substring_regex(texts, r"(?s)(.)\.[^.]*$", r"\1")
+    return _Keys(texts, paths.rows)
+
+
+def _chunked(columns: Iterable[Any]) -> Any:
+    chunks = [chunk for column in columns for chunk in getattr(column, "chunks", [column])]
+    return pa.chunked_array(chunks, pa.string())
