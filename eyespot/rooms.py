@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -18,6 +20,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     "faiss": "faiss",
     "lancedb": "lance",
     "ray": "ray",
+    **dict.fromkeys(("mteb", "datasets"), "mteb"),
 }
 
 
@@ -33,8 +36,15 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
     """
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()
-    try:
+    with needs(name):
         return _member(room, name).load(*first, *args, **options)
+
+
+@contextmanager
+def needs(name: str) -> Iterator[None]:
+    """`EyespotError` says what to install for `name` if a package that is imported here is missing."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("eyespot"):
             raise

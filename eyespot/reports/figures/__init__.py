@@ -1,0 +1,38 @@
+"""The figures of the papers: plain numbers in, a matplotlib figure out; one file for each kind.
+
+    figure = grouped_bars({"starter": [Bar("Species", 0.31, 0.27, 0.35, count=22), …]}, "AP@50 (norm=min-k)")
+    save(figure, "categories")      # categories.svg and categories.png
+    page += as_svg(figure)          # for a page of HTML
+
+matplotlib comes with the extra [plots] and is imported when a figure is drawn. The files whose names begin with an
+underscore are what figures are made of.
+"""
+
+from eyespot.reports.figures._bars import Bar
+from eyespot.reports.figures._sheet import as_svg, save
+from eyespot.reports.figures.breakdown import grouped_bars
+from eyespot.reports.figures.distribution import category_distribution, matches_distribution
+from eyespot.reports.figures.embedding_map import View, embedding_map, neighbourhood_recall
+from eyespot.reports.figures.histogram import score_histogram
+from eyespot.reports.figures.kinds import MEANS, kind_bars
+from eyespot.reports.figures.time_accuracy import Point, pareto, time_accuracy
+from eyespot.reports.figures.two_way import two_way_bars
+
+__all__ = [
+    "MEANS",
+    "Bar",
+    "Point",
+    "View",
+    "as_svg",
+    "category_distribution",
+    "embedding_map",
+    "grouped_bars",
+    "kind_bars",
+    "matches_distribution",
+    "neighbourhood_recall",
+    "pareto",
+    "save",
+    "score_histogram",
+    "time_accuracy",
+    "two_way_bars",
+]

@@ -1,0 +1,159 @@
+"""A query among images, before and after it is adapted: the space in two dimensions (QuARI, fig. 3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from eyespot.reports.figures._looks import PALETTE
+from eyespot.reports.figures._sheet import house_style, sheet, wrapped
+from eyespot.rooms import needs
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Reals = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+DISTRACTORS = 5000
+BROAD = 50  # dimensions that t-SNE is given
+PERPLEXITY = 30.0
+OTHER: dict[str, Any] = {"color": "#B5B5B5", "linewidths": 0, "rasterized": True}  # 5,000 paths are slow to show
+QUERY: dict[str, Any] = {"marker": "*", "facecolors": "none", "edgecolors": PALETTE[0], "linewidths": 1.5}
+RELEVANT: dict[str, Any] = {"marker": "D", "color": PALETTE[1], "edgecolors": "white", "linewidths": 0.4}
+LAYOUTS = {"tsne": "t-SNE by cosine, each panel by itself", "pca": "two principal components, each panel by itself"}
+FEW = 200  # points up to which t-SNE's gradient is summed exactly
+FEWEST = 5  # points and stars in all: fewer have no neighbourhoods
+
+
+class View(NamedTuple):
+    """One side of the comparison: images (n, dim), the query (dim,) or several (q, dim), and the panel's heading."""
+
+    vectors: ArrayLike
+    query: ArrayLike
+    heading: str = ""
+
+
+class Side(NamedTuple):
+    """The same, checked and of unit length."""
+
+    vectors: Reals  # (n, dim)
+    query: Reals  # (q, dim)
+    heading: str
+
+
+@house_style()
+def embedding_map(
+    relevant: ArrayLike, before: View, after: View | None = None, method: str = "tsne", seed: int = 0
+) -> Figure:
+    """One panel for each view with the same images in it; `relevant` (n,) is True where an image answers the query.
+
+    Drawn are all relevant images and up to 5,000 others, chosen by `seed`. `method` "tsne" lays them out by t-SNE
+    (cosine; the 50 strongest directions; started from PCA), each view by itself, or "pca" on its two main axes. What
+    is near in the picture need not be near in the space: the heading says what share of the query's R nearest images,
+    of all n by cosine, is relevant (R: how many are). `UsageError` for vectors that do not fit or are not finite.
+    """
+    if method not in LAYOUTS:
+        raise UsageError(f"the method is {' or '.join(LAYOUTS)}, not {method!r}")
+    flags = np.asarray(relevant, dtype=bool)  # (n,)
+    sides = [_checked(view, flags) for view in (before, after) if view is not None]
+    drawn = _drawn(flags, seed)  # (points,)
+    figure = sheet("", 98 if len(sides) > 1 else 150, "map of the embeddings")
+    panels = figure.subplots(1, len(sides), squeeze=False)[0]
+    for axes, side in zip(panels, sides, strict=True):
+        _draw(axes, _flat(side, drawn, method, seed), flags[drawn])
+        axes.set_title(_heading(side, flags, 52 if len(sides) > 1 else 100))
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, title=LAYOUTS[method])
+    return figure
+
+
+def neighbourhood_recall(relevant: ArrayLike, view: View) -> float:
+    """The share of relevant images among the query's R nearest by cosine, R being how many are relevant.
+
+    With several query vectors an image counts as near as it is to the nearest. Equal cosines: the lower row first.
+    """
+    flags = np.asarray(relevant, dtype=bool)
+    return _share(_checked(view, flags), flags)
+
+
+def _share(side: Side, flags: Flags) -> float:
+    near = (side.vectors @ side.query.T).max(axis=1)  # (n,)
+    first = np.argsort(-near, kind="stable")[: int(flags.sum())]
+    return float(flags[first].mean())
+
+
+def _checked(view: View, flags: Flags) -> Side:
+    vectors = np.asarray(view.vectors, np.float64)
+    query = np.atleast_2d(np.asarray(view.query, np.float64))
+    if vectors.ndim != 2 or query.ndim != 2 or not len(query) or query.shape[1] != vectors.shape[1]:
+        raise UsageError(f"images of shape {vectors.shape} and a query of shape {query.shape} are not of one space")
+    if flags.shape != (len(vectors),):
+        raise UsageError(f"{len(vectors)} images have {flags.size} marks of relevance; give one for each in every view")
+    if not flags.any():
+        raise UsageError("no image is relevant to the query; a map of its neighbourhood needs at least one")
+    if len(vectors) + len(query) < FEWEST or vectors.shape[1] < 2:
+        raise UsageError(f"a map needs {FEWEST} vectors of 2 dimensions or more, images and queries together")
+    side = Side(_unit(vectors), _unit(query), view.heading)
+    if not np.ptp(np.vstack(side[:2]), axis=0).any():
+        raise UsageError("all images and the query are one and the same vector; there is nothing to lay out")
+    return side
+
+
+def _unit(vectors: Reals) -> Reals:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not (np.isfinite(lengths).all() and (lengths > 0).all()):
+        raise UsageError("some vectors have no direction (zero, NaN or infinite); leave those images out")
+    return np.asarray(vectors / lengths)
+
+
+def _drawn(flags: Flags, seed: int) -> NDArray[np.int64]:
+    others = np.flatnonzero(~flags)
+    if len(others) > DISTRACTORS:
+        others = np.random.default_rng(seed).choice(others, DISTRACTORS, replace=False)
+    return np.sort(np.concatenate([np.flatnonzero(flags), others]))
+
+
+def _flat(side: Side, drawn: NDArray[np.int64], method: str, seed: int) -> Reals:
+    """Images, then query vectors, in two dimensions: (points + q, 2)."""
+    points = np.vstack([side.vectors[drawn], side.query])  # (points + q, dim)
+    if method == "pca":
+        return _strongest(points - points.mean(axis=0), 2)
+    with needs("a map of embeddings"):
+        from sklearn.manifold import TSNE
+    perplexity = min(PERPLEXITY, (len(points) - 1) / 3)
+    way = "exact" if len(points) <= FEW else "barnes_hut"
+    tsne = TSNE(metric="cosine", init="pca", perplexity=perplexity, random_state=seed, method=way)
+    # not centred: cosines are what is to be kept
+    return np.asarray(tsne.fit_transform(_strongest(points, BROAD)), np.float64)
+
+
+def _strongest(points: Reals, most: int) -> Reals:
+    """Points in the directions of their largest sums of squares, (points, ≤ most), each axis of a fixed sign."""
+    axes: Reals = np.linalg.eigh(points.T @ points)[1][:, ::-1][:, :most]  # (dim, ≤ most)
+    signs = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    return np.asarray(points @ (axes * signs))
+
+
+def _draw(axes: Axes, flat: Reals, flags: Flags) -> None:
+    images, stars = flat[: len(flags)], flat[len(flags) :]
+    _scatter(axes, images[~flags], 5, label=f"other images ({(~flags).sum():,})", **OTHER)
+    _scatter(axes, images[flags], 16, label=f"relevant images ({flags.sum():,})", **RELEVANT)
+    # hollow, for the relevant images may well lie under it
+    _scatter(axes, stars, 220, label="query", **QUERY)
+    axes.set(xticks=[], yticks=[])
+    axes.spines[["top", "right"]].set_visible(True)
+
+
+def _scatter(axes: Axes, places: Reals, size: float, **style: Any) -> None:
+    axes.scatter(places[:, 0], places[:, 1], size, **style)
+
+
+def _heading(side: Side, flags: Flags, width: int) -> str:
+    near = f"{_share(side, flags):.0%} of the query's {flags.sum():,} nearest are relevant"
+    where = f"(by cosine in all {side.vectors.shape[1]:,} dimensions, of {len(flags):,} images)"
+    return "\n".join(wrapped(part, width) for part in (side.heading, near, where) if part)

@@ -1,0 +1,597 @@
+"""Figures show the numbers they are given, the same bytes each time, and nothing covers anything."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.reports.figures import (
+    MEANS,
+    Bar,
+    Point,
+    View,
+    as_svg,
+    category_distribution,
+    embedding_map,
+    grouped_bars,
+    kind_bars,
+    matches_distribution,
+    neighbourhood_recall,
+    pareto,
+    save,
+    score_histogram,
+    time_accuracy,
+    two_way_bars,
+)
+from eyespot.reports.figures._labels import places
+from eyespot.reports.figures._looks import DISTINCT, PALETTE, look
+from eyespot.types import UsageError
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("sklearn")
+
+from matplotlib.axes import Axes
+from matplotlib.container import BarContainer
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+AP = "AP@50 (norm=min-k, ties=average)"
+SCORES = {
+    "ours": [Bar("Species", 0.5, 0.4, 0.6, 22), Bar("Context", 0.3, 0.2, 0.4, 61)],
+    "theirs": [Bar("Species", 0.7), Bar("Context", 0.1)],
+}
+
+
+def panels(figure: Figure) -> list[Axes]:
+    return [axes for axes in figure.axes if axes.get_visible()]
+
+
+def rows(axes: Axes) -> list[str]:
+    return [label.get_text().split("\n")[0] for label in axes.get_yticklabels()]
+
+
+def widths(axes: Axes, series: str | None = None) -> dict[str, float]:
+    """What was drawn for a series, or for all, by row, read back from the bars."""
+    containers = [c for c in axes.containers if isinstance(c, BarContainer)]
+    bars = [c.patches[0] for c in containers if series in (None, c.get_label())]
+    names = rows(axes.figure.axes[0])  # panels side by side share their rows
+    return {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in bars}
+
+
+def said(figure: Figure) -> list[str]:
+    """Every text of a figure that can be read."""
+    figure.draw_without_rendering()
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+
+
+def twelve(parents: int = 1) -> dict[str, list[Bar]]:
+    """Twelve methods, sixteen categories."""
+
+    def bar(method: int, at: int) -> Bar:
+        return Bar(f"category number {at}", (at + method) / 30, count=at + 1, parent=f"parent {at % parents}")
+
+    return {f"method {method}": [bar(method, at) for at in range(16)] for method in range(12)}
+
+
+# -- bars ---------------------------------------------------------------------------------------------------
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    """Read back from the axes."""
+    (axes,) = panels(grouped_bars(SCORES, AP))
+
+    assert widths(axes, "ours") == {"Species": 0.5, "Context": 0.3}
+
+
+def test_the_hardest_row_stands_first() -> None:
+    """The means over methods are 0.2 and 0.6; rows run from top to bottom."""
+    (axes,) = panels(grouped_bars(SCORES, AP))
+
+    assert (rows(axes), axes.yaxis_inverted()) == (["Context", "Species"], True)
+
+
+def test_intervals_run_from_low_to_high() -> None:
+    """Only ours has them."""
+    (axes,) = panels(grouped_bars(SCORES, AP))
+    ends = {tuple(segment[:, 0]) for lines in axes.collections for segment in lines.get_segments()}
+
+    assert ends == {(0.4, 0.6), (0.2, 0.4)}
+
+
+def test_labels_hold_parents_and_counts() -> None:
+    """A count that differs between methods is a range."""
+    bar = Bar("Sex", 0.5, count=15, parent="Appearance")
+    methods = {"a": [bar], "b": [replace(bar, count=9)]}
+
+    assert "Sex\nAppearance, n = 9–15" in said(grouped_bars(methods, AP))
+
+
+def test_the_axis_says_the_measure() -> None:
+    """AP@50 alone is three numbers."""
+    assert AP in said(grouped_bars(SCORES, AP, "By supercategory"))
+
+
+def test_published_bars_are_outlined_and_ours_filled() -> None:
+    """White inside, and told in the legend."""
+    figure = grouped_bars(SCORES, AP, published=["theirs"])
+    inside = {c.get_label(): c.patches[0].get_facecolor()[:3] for c in panels(figure)[0].containers}
+
+    assert inside["theirs (published)"] == (1, 1, 1) != inside["ours"]
+
+
+def test_a_missing_value_is_said() -> None:
+    """NaN, and a row that a method lacks."""
+    methods = {"a": [Bar("x", math.nan), Bar("y", 0.5)], "b": [Bar("y", 0.4)]}
+    (axes,) = panels(grouped_bars(methods, AP))
+
+    assert [text.get_text().strip() for text in axes.texts] == ["no value"] * 2
+    assert widths(axes, "a") == {"y": 0.5}
+
+
+def test_bars_without_any_value_are_still_a_figure() -> None:
+    """It says so in each row."""
+    assert "no value" in "".join(said(grouped_bars({"a": [Bar("x", math.nan)]}, AP)))
+
+
+def test_values_below_zero_stay_in_sight() -> None:
+    """Differences may be negative."""
+    (axes,) = panels(grouped_bars({"gain": [Bar("x", -0.25, -0.5, 0.1), Bar("y", 0.2)]}, "ΔAP@50"))
+
+    assert axes.get_xlim()[0] < -0.5 < 0.2 < axes.get_xlim()[1]
+
+
+def test_twelve_methods_get_a_panel_each() -> None:
+    """With the same rows and scale, and every value drawn."""
+    methods = twelve()
+    figure = grouped_bars(methods, AP)
+    drawn = [list(widths(axes).values()) for axes in panels(figure)]
+
+    assert drawn == [[bar.value for bar in bars] for bars in methods.values()]
+    assert len({axes.get_xlim() for axes in panels(figure)}) == 1
+
+
+def test_colours_tell_parents_where_panels_tell_methods() -> None:
+    """Sixteen rows of four parents: four colours, named in the legend."""
+    figure = grouped_bars(twelve(parents=4), AP)
+    colours = {container.patches[0].get_facecolor() for container in panels(figure)[0].containers}
+
+    assert len(colours) == 4
+    assert {"parent 0", "parent 3"} <= set(said(figure))
+
+
+def test_panel_headings_do_not_touch() -> None:
+    """Long names are wrapped to the width of their panel."""
+    methods = {f"open_clip:ViT-L-14-336/laion2b {name}": bars for name, bars in twelve().items()}
+    figure = grouped_bars(methods, AP, published=list(methods))
+    figure.draw_without_rendering()
+    headings = [axes.title.get_window_extent() for axes in panels(figure)]
+
+    assert not [pair for pair in itertools.combinations(headings, 2) if pair[0].overlaps(pair[1])]
+
+
+def test_both_directions_have_the_same_rows() -> None:
+    """Ordered by the mean over both: x is 0.4, y is 0.35."""
+    i2t, t2i = [Bar("x", 0.6), Bar("y", 0.3)], [Bar("x", 0.2), Bar("y", 0.4)]
+    left, right = panels(two_way_bars({"CLIP": i2t}, {"CLIP": t2i}, "Hit@1"))
+
+    assert (left.get_title("left"), right.get_title("left")) == ("image → text", "text → image")
+    assert list(widths(left, "CLIP").items()) == [("y", 0.3), ("x", 0.6)]
+    assert widths(right, "CLIP") == {"x": 0.2, "y": 0.4}
+
+
+def test_a_panel_of_one_of_many_methods_holds_both_directions() -> None:
+    """Then colour tells the direction."""
+    first, *_ = panels(two_way_bars(twelve(), {name: bars[::-1] for name, bars in twelve().items()}, "Hit@1"))
+
+    assert widths(first, "image → text") == widths(first, "text → image")
+
+
+def test_kinds_keep_their_order_and_means_stand_last() -> None:
+    """Below a rule between the third and the fourth row."""
+    names = [MEANS[1], "functional", "temporal", "causal", MEANS[0]]
+    cut = {"QuARI": [Bar(name, 0.1 * at) for at, name in enumerate(names, 1)]}
+    left, _ = panels(kind_bars({"R@20": cut, "R@50": cut}))
+
+    assert rows(left) == ["functional", "temporal", "causal", *MEANS]
+    assert [line.get_ydata()[0] for line in left.lines] == [2.5]
+
+
+def test_kinds_without_means_have_no_rule() -> None:
+    """There is nothing to part."""
+    (axes,) = panels(kind_bars({"R@20": {"QuARI": [Bar("functional", 0.1), Bar("causal", 0.2)]}}))
+
+    assert len(axes.lines) == 0
+
+
+@pytest.mark.parametrize("methods", [{}, {"a": []}])
+def test_no_bars_are_refused(methods: dict[str, list[Bar]]) -> None:
+    """One sentence with the way out."""
+    with pytest.raises(UsageError, match="there are no bars to draw; give"):
+        grouped_bars(methods, AP)
+
+
+def test_a_bar_that_stands_twice_is_refused() -> None:
+    """Which of the two is meant cannot be known; the same name under another parent is another bar."""
+    bar = Bar("Other", 0.5, parent="Context")
+    with pytest.raises(UsageError, match="CLIP has the bar 'Other' twice"):
+        grouped_bars({"CLIP": [bar, replace(bar, parent="Behavior"), bar]}, AP)
+
+
+def test_an_unknown_published_method_is_refused() -> None:
+    """A typo would draw a paper's numbers as ours."""
+    with pytest.raises(UsageError, match=r"no 'their' among the methods .* there are: ours, theirs"):
+        grouped_bars(SCORES, AP, published=["their"])
+
+
+# -- looks --------------------------------------------------------------------------------------------------
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of sRGB, as WCAG 2 defines it."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("colour", PALETTE)
+def test_colours_stand_out_from_white(colour: str) -> None:
+    """A contrast of 3 is what WCAG asks of graphics."""
+    assert 1.05 / (luminance(colour) + 0.05) >= 3
+
+
+def test_methods_differ_in_hatch_and_marker_as_well_as_in_colour() -> None:
+    """None of the three is needed alone."""
+    looks = [look(at) for at in range(DISTINCT)]
+
+    assert all(len({each[part] for each in looks}) == DISTINCT for part in range(4))
+
+
+# -- distributions ------------------------------------------------------------------------------------------
+
+
+def test_categories_stand_under_their_supercategories_largest_first() -> None:
+    """With count and share of all twelve."""
+    figure = category_distribution({"Context": {"Human Impact": 1}, "Behavior": {"Feeding": 3, "Mating": 8}})
+    top, bottom = panels(figure)
+
+    assert [bar.get_width() for bar in top.patches] == [8, 3]
+    assert [text.get_text() for text in top.texts] == ["8 (67%)", "3 (25%)"]
+    assert (rows(top), bottom.get_title("left")) == (["Mating", "Feeding"], "Context: 1 queries")
+
+
+@pytest.mark.parametrize("counts", [{}, {"Context": {}}, {"Context": {"Human Impact": 0}}])
+def test_nothing_to_count_is_refused(counts: dict[str, dict[str, int]]) -> None:
+    """Also where all counts are 0."""
+    with pytest.raises(UsageError, match="there are no queries to count"):
+        category_distribution(counts)
+
+
+def test_every_query_with_matches_is_in_a_bar() -> None:
+    """Of 1, 1,500 and everything between; those with none are in the heading."""
+    (axes,) = panels(matches_distribution({"Species": [0, 1, 1, 2, 10, 100, 1000, 1500]}))
+
+    assert sum(bar.get_height() for bar in axes.patches) == 7
+    assert axes.get_title("left") == "Species: 8 queries, median 6, 0 to 1,500, 1 with none"
+
+
+@given(st.lists(st.integers(1, 5_000_000), min_size=1, max_size=20))
+@settings(max_examples=15, deadline=None)
+def test_no_number_of_matches_falls_between_bars(numbers: list[int]) -> None:
+    """Heights add up to the number of queries."""
+    (axes,) = panels(matches_distribution({"all": numbers}))
+
+    assert sum(bar.get_height() for bar in axes.patches) == len(numbers)
+
+
+def test_negative_counts_are_refused() -> None:
+    """They would be lost on a log axis."""
+    with pytest.raises(UsageError, match="below 0"):
+        matches_distribution({"Species": [3, -1]})
+
+
+def test_a_histogram_counts_its_values_and_its_band() -> None:
+    """Both ends of the band belong to it; what has no value is told, not drawn."""
+    (axes,) = panels(score_histogram({"v0": [0.1, 0.2, 0.5, 0.8, math.nan]}, "dis(t)", (0.2, 0.8)))
+
+    assert axes.get_title("left") == "v0: 4 queries, median 0.35, 75% in the band, 1 without a value"
+    assert sum(bar.get_height() for bar in axes.patches[:-1]) == 4
+
+
+def test_histograms_share_their_bins() -> None:
+    """Else they could not be compared."""
+    figure = score_histogram({"v0": [0.0, 1.0], "v1": [5.0, 10.0, 10.0]}, "dis(t)")
+    edges = [[bar.get_x() for bar in axes.patches] for axes in panels(figure)]
+
+    assert edges[0] == edges[1]
+
+
+@pytest.mark.parametrize(
+    ("values", "band", "reason"),
+    [({}, None, "no values of TSR"), ({"v0": [math.nan]}, None, "no values of TSR"), ({"v0": [1.0]}, (2, 1), "2 to 1")],
+)
+def test_a_histogram_of_nothing_is_refused(
+    values: dict[str, list[float]], band: tuple[float, float] | None, reason: str
+) -> None:
+    """Nor is a band drawn that holds nothing."""
+    with pytest.raises(UsageError, match=reason):
+        score_histogram(values, "TSR", band)
+
+
+# -- time and accuracy --------------------------------------------------------------------------------------
+
+SOME = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, math.nan])
+POINTS = st.lists(st.builds(Point, st.just("p"), SOME, SOME), max_size=12)
+
+
+def beats(one: Point, two: Point) -> bool:
+    no_worse = one.seconds <= two.seconds and one.value >= two.value
+    return no_worse and (one.seconds, one.value) != (two.seconds, two.value)
+
+
+@given(POINTS)
+def test_the_front_is_what_nothing_beats(points: list[Point]) -> None:
+    """By definition, pair by pair."""
+    drawable = [p for p in points if p.seconds > 0 and math.isfinite(p.value)]
+    unbeaten = [p for p in drawable if not any(beats(other, p) for other in drawable)]
+
+    assert sorted(p[1:3] for p in pareto(points)) == sorted(p[1:3] for p in unbeaten)
+
+
+@given(POINTS, st.randoms())
+def test_the_front_does_not_hang_on_the_order(points: list[Point], random: object) -> None:
+    """By value; it rises with time."""
+    front = [p[1:3] for p in pareto(points)]
+    random.shuffle(points)  # type: ignore[attr-defined]
+
+    assert front == [p[1:3] for p in pareto(points)] == sorted(front)
+
+
+@given(POINTS)
+def test_the_front_of_the_front_is_itself(points: list[Point]) -> None:
+    """Nothing more is beaten."""
+    assert pareto(pareto(points)) == pareto(points)
+
+
+def crowd() -> list[Point]:
+    rng = np.random.default_rng(7)
+    drawn = zip(np.exp(rng.normal(0, 0.4, 25)), rng.normal(0.4, 0.03, 25), strict=True)
+    return [Point(f"method number {at}", seconds, value) for at, (seconds, value) in enumerate(drawn)]
+
+
+def boxes(figure: Figure) -> Iterator[tuple[str, object]]:
+    figure.draw_without_rendering()
+    for text in panels(figure)[0].texts:
+        if text.get_text():
+            yield text.get_text(), Text.get_window_extent(text)  # of an annotation's words, without its line
+
+
+@pytest.mark.parametrize("dpi", [72, 200])
+def test_labels_do_not_cover_each_other(dpi: int) -> None:
+    """Twenty-five of them in a crowd, on screen and on paper."""
+    figure = time_accuracy(crowd(), AP)
+    figure.set_dpi(dpi)
+    pairs = list(itertools.combinations(boxes(figure), 2))
+
+    assert len(pairs) == 300
+    assert not [(one, two) for (one, a), (two, b) in pairs if a.overlaps(b)]  # type: ignore[attr-defined]
+
+
+def test_points_are_drawn_where_they_are() -> None:
+    """Groups in the order given, each with its marker."""
+    points = [Point("exact", 0.9, 0.41, group="scan"), Point("HNSW", 0.004, 0.38, group="graph")]
+    (axes,) = panels(time_accuracy(points, AP))
+    drawn = [tuple(marks.get_offsets()[0]) for marks in axes.collections if len(marks.get_offsets())]
+
+    assert [place for place in drawn if place != (0, 0)] == [(0.9, 0.41), (0.004, 0.38)]
+
+
+def test_points_without_a_place_are_named() -> None:
+    """A method without a value, and one of no time at all."""
+    figure = time_accuracy([Point("exact", 1, 0.4), Point("random", math.nan, 0.1), Point("oracle", 0, 1)], AP)
+
+    assert panels(figure)[0].get_xlabel().endswith("no value: random, oracle")
+
+
+def test_no_point_to_draw_is_refused() -> None:
+    """Nothing has both a time and a value."""
+    with pytest.raises(UsageError, match="no point has both a value and a time"):
+        time_accuracy([Point("random", 1, math.nan)], AP)
+
+
+@given(st.lists(st.tuples(st.floats(0, 400), st.floats(0, 300)), min_size=1, max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_there_is_a_place_for_every_label(anchors: list[tuple[float, float]]) -> None:
+    """Twelve labels of 60 × 12 pixels on 400 × 300, wherever their points lie: none overlap, all inside."""
+    sizes, area = np.tile([60.0, 12.0], (len(anchors), 1)), np.array([0.0, 0.0, 400.0, 300.0])
+    centres = places(np.array(anchors), sizes, area, np.empty((0, 4)))
+    apart = (np.abs(centres[:, None] - centres) >= sizes - 1e-6).any(axis=2) | np.eye(len(anchors), dtype=bool)
+
+    assert apart.all()
+    assert (centres >= sizes / 2 - 1e-6).all() and (centres <= area[2:] - sizes / 2 + 1e-6).all()
+
+
+# -- the map ------------------------------------------------------------------------------------------------
+
+
+def world(images: int = 60, dim: int = 8) -> tuple[np.ndarray, View, View]:
+    """Ten relevant images of sixty; before they lie anywhere, after right at the query."""
+    rng = np.random.default_rng(3)
+    relevant = np.arange(images) < 10
+    before, query = rng.normal(size=(images, dim)), rng.normal(size=dim)
+    after = np.where(relevant[:, None], query + 0.01 * rng.normal(size=(images, dim)), before)
+    return relevant, View(before, query, "before"), View(after, query, "after")
+
+
+def scattered(axes: Axes) -> list[int]:
+    return [len(marks.get_offsets()) for marks in axes.collections]
+
+
+@pytest.mark.parametrize("method", ["tsne", "pca"])
+def test_both_panels_of_a_map_hold_the_same_points(method: str) -> None:
+    """Fifty others, ten relevant, one query."""
+    left, right = panels(embedding_map(*world(), method=method))
+
+    assert scattered(left) == scattered(right) == [50, 10, 1]
+
+
+def test_a_map_is_the_same_each_time() -> None:
+    """t-SNE too: it is seeded and started from PCA."""
+    one, two = (panels(embedding_map(*world()))[0].collections[1].get_offsets() for _ in range(2))
+
+    assert np.array_equal(one, two)
+
+
+def test_the_heading_of_a_map_tells_the_true_neighbourhood() -> None:
+    """After adaptation all ten nearest are relevant, whatever the picture shows."""
+    _, right = panels(embedding_map(*world(), method="pca"))
+    heading = "after\n100% of the query's 10 nearest are relevant\n(by cosine in all 8 dimensions, of 60 images)"
+
+    assert right.get_title("left") == heading
+
+
+def test_recall_of_a_neighbourhood_by_hand() -> None:
+    """Nearest to (1, 0) are rows 1 and 0, of which one is among the two relevant; length does not count."""
+    images = [[0.9, 0.1], [5.0, 0.0], [0.5, 0.5], [-1.0, 0.0]]
+
+    assert neighbourhood_recall([False, True, True, False], View(images, [1.0, 0.0])) == 0.5
+
+
+def test_of_many_distractors_a_seeded_share_is_drawn() -> None:
+    """Five thousand, and every relevant image."""
+    (axes,) = panels(embedding_map(*world(images=5100)[:2], method="pca"))
+
+    assert scattered(axes) == [5000, 10, 1]
+
+
+@pytest.mark.parametrize(
+    ("relevant", "vectors", "query", "reason"),
+    [
+        ([True] * 5, np.eye(5), np.ones(4), "not of one space"),
+        ([True] * 4, np.eye(5), np.ones(5), "5 images have 4 marks"),
+        ([False] * 5, np.eye(5), np.ones(5), "no image is relevant"),
+        ([True] * 5, np.zeros((5, 5)), np.ones(5), "no direction"),
+        ([True] * 2, np.ones((2, 5)), np.ones(5), "a map needs 5 vectors"),
+        ([True] * 5, np.ones((5, 1)), np.ones(1), "of 2 dimensions or more"),
+        ([True] * 5, np.ones((5, 4)), np.ones(4), "one and the same vector"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused(
+    relevant: list[bool], vectors: np.ndarray, query: np.ndarray, reason: str
+) -> None:
+    """In one sentence."""
+    with pytest.raises(UsageError, match=reason):
+        embedding_map(relevant, View(vectors, query))
+
+
+def test_an_unknown_layout_is_told_the_known_ones() -> None:
+    """The way out is in the sentence."""
+    with pytest.raises(UsageError, match="the method is tsne or pca, not 'umap'"):
+        embedding_map(*world(), method="umap")
+
+
+# -- files and pages ----------------------------------------------------------------------------------------
+
+FIGURES = {
+    "bars": lambda: grouped_bars(SCORES, AP, "The same title", published=["theirs"]),
+    "time": lambda: time_accuracy(crowd()[:4], AP, "The same title"),
+    "map": lambda: embedding_map(*world(), method="pca"),
+}
+
+
+def test_a_saved_figure_is_two_files(tmp_path: Path) -> None:
+    """Beside a name with a dot in it too, and nothing half written stays."""
+    written = save(grouped_bars(SCORES, AP), tmp_path / "ap.v1")
+
+    assert written == [tmp_path / "ap.v1.svg", tmp_path / "ap.v1.png"]
+    assert sorted(tmp_path.iterdir()) == sorted(written)
+
+
+@pytest.mark.parametrize("kind", FIGURES)
+def test_the_same_numbers_give_the_same_bytes(kind: str, tmp_path: Path) -> None:
+    """Drawn twice, saved twice: no date, no random ids."""
+    one, two = (save(FIGURES[kind](), tmp_path / name) for name in ("one", "two"))
+
+    assert [path.read_bytes() for path in one] == [path.read_bytes() for path in two]
+
+
+def test_a_figure_without_a_folder_is_refused(tmp_path: Path) -> None:
+    """The folder is the user's to make."""
+    with pytest.raises(UsageError, match="there is no folder"):
+        save(grouped_bars(SCORES, AP), tmp_path / "nowhere" / "ap")
+
+
+def ids(svg: str) -> list[str]:
+    return [element.attrib["id"] for element in ET.fromstring(svg).iter() if "id" in element.attrib]
+
+
+def test_figures_on_one_page_share_no_ids() -> None:
+    """Though two have the same title."""
+    found = [name for make in FIGURES.values() for name in ids(as_svg(make()))]
+
+    assert found and len(found) == len(set(found))
+
+
+def test_what_an_embedded_figure_refers_to_is_in_it() -> None:
+    """Clips, hatches and markers."""
+    svg = as_svg(FIGURES["bars"]())
+    wanted = set(re.findall(r'(?:href="#|url\(#)([^")]+)', svg))
+
+    assert wanted and wanted <= set(ids(svg))
+
+
+def test_an_embedded_figure_is_an_element_with_text() -> None:
+    """No prolog; names can be searched and read aloud, and are taken as they are written."""
+    name = 'a $x$ <b> & "id=" #1'
+    root = ET.fromstring(as_svg(grouped_bars({name: SCORES["ours"]}, AP)))
+    texts = {element.text for element in root.iter("{http://www.w3.org/2000/svg}text")}
+
+    assert as_svg(FIGURES["time"]()).startswith("<svg ")
+    assert {name, AP} <= texts
+
+
+def test_a_name_in_a_script_without_glyphs_is_no_error(tmp_path: Path) -> None:
+    """The SVG keeps the text; the reader's fonts show it."""
+    svg, _ = save(grouped_bars({"翻译": SCORES["ours"]}, AP), tmp_path / "names")
+
+    assert "翻译" in svg.read_text(encoding="utf-8")
+
+
+BLOCKED = """
+import sys
+sys.modules[{missing!r}] = None
+from eyespot.reports.figures import View, embedding_map
+from eyespot.types import EyespotError
+try:
+    embedding_map([True] * 6, View([[1.0, row] for row in range(6)], [1.0, 0.0]))
+except EyespotError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("missing", ["matplotlib", "sklearn"])
+def test_a_missing_package_names_the_extra(missing: str, child_env: dict[str, str]) -> None:
+    """And nothing else of eyespot needs it."""
+    line = [sys.executable, "-c", BLOCKED.format(missing=missing)]
+    told = subprocess.run(line, env=child_env, capture_output=True, text=True, check=True).stdout
+
+    assert told.endswith("needs the extra [plots]: pip install 'eyespot[plots]'\n")
+
+
+def test_figures_are_imported_without_matplotlib(child_env: dict[str, str]) -> None:
+    """It is loaded when one is drawn."""
+    code = "import sys, eyespot.reports.figures; print({'matplotlib', 'sklearn'} & set(sys.modules))"
+    line = [sys.executable, "-c", code]
+
+    assert subprocess.run(line, env=child_env, capture_output=True, text=True, check=True).stdout == "set()\n"
