@@ -13,6 +13,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.metrics import Measure, Rules, Scores
+    from eyespot.types import Qrels, Run
 
 USUAL = ("AP@50", "nDCG@50", "RR", "R@20")
 NORM, TIES = "all", "rank"
@@ -37,7 +38,7 @@ def run(
     if run is None:
         _list(qrels, json)
         return
-    scores = _scored(_read(qrels, run, qrels_format, run_format), _measures(measure, preset, norm, ties))
+    scores = scored(*_read(qrels, run, qrels_format, run_format), scoring_of(measure, preset, norm, ties))
     for sentence in scores.notes:
         note(sentence)
     if json:
@@ -46,7 +47,7 @@ def run(
         _print(scores, per_query, keys)
 
 
-def _measures(
+def scoring_of(
     stated: list[str] | None, named: str | None, norm: str | None, ties: str | None
 ) -> tuple[list[Measure], Rules]:
     """The measures asked for, after those of the preset, with the preset's rules."""
@@ -59,19 +60,19 @@ def _measures(
     return [*chosen, *(parse(spelling, norm or NORM, ties or TIES) for spelling in asked)], rules
 
 
-def _read(qrels: Path, run: Path, qrels_format: str | None, run_format: str | None) -> tuple[Any, Any]:
+def _read(qrels: Path, run: Path, qrels_format: str | None, run_format: str | None) -> tuple[Run, Qrels]:
     from eyespot.runs import read_qrels, read_run
 
     return read_run(run, run_format), read_qrels(qrels, qrels_format)
 
 
-def _scored(files: tuple[Any, Any], scoring: tuple[list[Measure], Rules]) -> Scores:
+def scored(run: Run, qrels: Qrels, scoring: tuple[list[Measure], Rules], name: str = "the run") -> Scores:
+    """A run's scores; `NothingFound` if it ranks no judged query or the rules leave none."""
     from eyespot.metrics import evaluate
 
-    run, qrels = files
     scores = evaluate(run, qrels, *scoring)
     if len(scores.missing) == len(qrels):
-        raise NothingFound("the run ranks none of the judged queries; check that both files name queries alike")
+        raise NothingFound(f"{name} ranks none of the judged queries; check that both files name queries alike")
     if not scores.queries:
         raise NothingFound("no query is left to score; the preset leaves out those without a relevant image")
     return scores

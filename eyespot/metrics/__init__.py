@@ -7,28 +7,49 @@ One file for each measure; the files whose names begin with an underscore are wh
 """
 
 from eyespot.metrics._aligned import Aligned, aligned, from_similarity
+from eyespot.metrics._comparing import (
+    CORRECTIONS,
+    Compared,
+    Comparison,
+    Move,
+    Resampling,
+    SignFlips,
+    compare,
+    corrected,
+    sign_flips,
+)
 from eyespot.metrics._evaluating import evaluate
 from eyespot.metrics._floor import Floor, floor, simulated_floor
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._parsing import names, parse
 from eyespot.metrics._presets import PRESETS, Preset, preset
-from eyespot.metrics._scores import Rules, Scores, bootstrap
+from eyespot.metrics._scores import Rules, Scores, bootstrap, labels_of
 
 __all__ = [
+    "CORRECTIONS",
     "PRESETS",
     "Aligned",
+    "Compared",
+    "Comparison",
     "Floor",
     "Measure",
+    "Move",
     "Preset",
+    "Resampling",
     "Rules",
     "Scores",
+    "SignFlips",
     "aligned",
     "bootstrap",
+    "compare",
+    "corrected",
     "evaluate",
     "floor",
     "from_similarity",
+    "labels_of",
     "names",
     "parse",
     "preset",
+    "sign_flips",
     "simulated_floor",
 ]

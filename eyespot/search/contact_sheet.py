@@ -64,7 +64,7 @@ _PAGE = """<!doctype html>
 <body>
 <header><h1 dir="auto">{title}</h1></header>
 <main>
-{panels}</main>
+{body}</main>
 {footer}</body>
 </html>
 """
@@ -108,41 +108,44 @@ footer { margin-top: 2.5rem; padding-top: 1rem; border-top: 1px solid var(--line
 
 def as_html(title: str, panels: Sequence[Panel], footer: str = "") -> str:
     """One self-contained page; every text is escaped."""
-    return _PAGE.format(
-        title=_text(title),
-        style=_STYLE,
-        panels="".join(map(_section, panels)),
-        footer=f'<footer dir="auto">{_text(footer)}</footer>\n' if footer else "",
-    )
+    return page(title, "".join(map(_section, panels)), footer)
+
+
+def page(title: str, body: str, footer: str = "", style: str = "") -> str:
+    """The page around a body of HTML that the caller has escaped, with rules of its own after those of all sheets."""
+    footer = f'<footer dir="auto">{safe(footer)}</footer>\n' if footer else ""
+    return _PAGE.format(title=safe(title), style=_STYLE + style, body=body, footer=footer)
 
 
 def _section(panel: Panel) -> str:
-    picture = _img(panel.query_picture, "the picture searched with")
-    heading = f'<h2 dir="auto">{_text(panel.heading)}</h2>'
-    note = f'<p class="note" dir="auto">{_text(panel.note)}</p>' if panel.note else ""
+    picture = img(panel.query_picture, "the picture searched with")
+    heading = f'<h2 dir="auto">{safe(panel.heading)}</h2>'
+    note = f'<p class="note" dir="auto">{safe(panel.note)}</p>' if panel.note else ""
     found = "".join(map(_item, panel.tiles))
     answer = f"<ol>\n{found}</ol>" if found else f'<p class="none">{NOTHING}</p>'
     return f'<section>\n<div class="asked">{picture}<div>{heading}{note}</div></div>\n{answer}\n</section>\n'
 
 
 def _item(tile: Tile) -> str:
-    title = _text(tile.title)
-    caption = f'<div class="caption" dir="auto">{_text(tile.caption)}</div>' if tile.caption else ""
+    title = safe(tile.title)
+    caption = f'<div class="caption" dir="auto">{safe(tile.caption)}</div>' if tile.caption else ""
     return (
-        f'<li><figure><div class="mat">{_img(tile.thumbnail, tile.title) or UNREADABLE}</div><figcaption>'
+        f'<li><figure><div class="mat">{img(tile.thumbnail, tile.title) or UNREADABLE}</div><figcaption>'
         f'<div class="facts"><b>{tile.rank}</b><span>{tile.score:.3f}</span></div>'
         f'<div class="title" dir="auto" title="{title}">{title}</div>{caption}</figcaption></figure></li>\n'
     )
 
 
-def _img(jpeg: bytes | None, alt: str) -> str:
+def img(jpeg: bytes | None, alt: str) -> str:
+    """The picture within the page, or nothing where there is none or it cannot be read."""
     if jpeg is None or _decoded(jpeg) is None:
         return ""
-    return f'<img src="data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}" alt="{_text(alt)}">'
+    return f'<img src="data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}" alt="{safe(alt)}">'
 
 
-def _text(text: str) -> str:
-    return escape(_tidy(text))
+def safe(raw: str) -> str:
+    """What may stand in a page, between tags and as an attribute."""
+    return escape(_tidy(raw))
 
 
 def _tidy(text: str) -> str:

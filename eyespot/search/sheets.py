@@ -37,18 +37,19 @@ def _panel(run: Run, captions: Sequence[str]) -> Panel:
     tiles = [_tile(rank, hit.score, run.facts[hit.image], captions) for rank, hit in enumerate(run[query], 1)]
     heading = run.header.get("heading", run.header["query"])
     pictures = run.header["pictures"]
-    return Panel(heading, " ".join(run.notes), tiles, _thumbnail(pictures[0]) if pictures else None)
+    return Panel(heading, " ".join(run.notes), tiles, thumbnail_of(pictures[0]) if pictures else None)
 
 
 def _tile(rank: int, score: float, facts: dict[str, Any], captions: Sequence[str]) -> Tile:
     title = facts.get("title") or (Path(facts["path"]).stem if facts["path"] else facts["id"])
     caption = " · ".join(str(facts[name]) for name in captions if facts.get(name))
-    return Tile(_thumbnail(facts["path"]), rank, score, str(title), caption)
+    return Tile(thumbnail_of(facts["path"]), rank, score, str(title), caption)
 
 
-def _thumbnail(path: str | None) -> bytes | None:
+def thumbnail_of(path: str | None, side: int = SIDE) -> bytes | None:
+    """A picture of a gallery as a small JPEG; None if there is no path or what lies there is no picture."""
     try:
-        return thumbnail(read_again(path), SIDE) if path else None
+        return thumbnail(read_again(path), side) if path else None
     except (OSError, BadPicture):
         return None
 

@@ -1,0 +1,175 @@
+"""`eyespot compare`: whether one run is better than another, on which queries, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from eyespot.cli.metrics import NORM, TIES, USUAL, scored, scoring_of
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.telling import as_json, escaped, line, note
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.metrics import Compared, Comparison, Rules
+    from eyespot.reports.moved import Picture, Section
+    from eyespot.types import Qrels, Run
+
+
+def run(
+    runs: list[Path] = typer.Argument(
+        help="Rankings in any known format, two or more; all are compared with the first."
+    ),
+    qrels: Path = typer.Option(..., "--qrels", help="Judgements in any known format."),
+    measure: list[str] | None = typer.Option(
+        None, "-m", "--measure", help=f"Such as {', '.join(USUAL)} (the default)."
+    ),
+    preset: str | None = typer.Option(None, help="The measures and rules of a benchmark."),
+    norm: str | None = typer.Option(None, help="What AP divides by: min-k, all or retrieved.", show_default=NORM),
+    ties: str | None = typer.Option(None, help="Equal scores: average or rank (as given).", show_default=TIES),
+    samples: int = typer.Option(10_000, min=1, max=10_000_000, help="How often each test draws."),
+    seed: int = typer.Option(0, min=0, help="The same seed gives the same numbers."),
+    correction: str = typer.Option("holm", help="For testing many times: holm, bonferroni or none."),
+    moved: int = typer.Option(6, min=0, help="How many of the queries that moved most, each way."),
+    html: Path | None = typer.Option(None, "--html", help="Write a page of these queries' images, run above run."),
+    gallery: Path | None = gallery_option("Where the page's images are, by id, path or file stem."),
+    images: Path | None = typer.Option(None, help="A folder that holds the page's images, by path or file stem."),
+    queries: Path | None = typer.Option(None, help="What the queries ask, for the page: a table of id and text."),
+    per_query: bool = typer.Option(False, "--per-query", help="Both values and the difference of every query, too."),
+    qrels_format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
+    run_format: str | None = typer.Option(None, help="The format of the rankings."),
+    json: bool = json_option(),
+) -> None:
+    """Compare rankings query by query: differences with intervals, tests, and the queries that moved most."""
+    from eyespot.metrics import Resampling, compare
+    from eyespot.runs import read_qrels, read_run
+
+    if len(runs) < 2:
+        raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
+    scoring = scoring_of(measure, preset, norm, ties)
+    rankings = {name: read_run(path, run_format) for name, path in _named(runs).items()}
+    judged = read_qrels(qrels, qrels_format)
+    scores = {name: scored(each, judged, scoring, escaped(name)) for name, each in rankings.items()}
+    comparison = compare(scores, Resampling(samples, seed), correction)
+    for sentence in comparison.notes:
+        note(sentence)
+    if html:
+        chosen = _sections(comparison, _as_scored(rankings, scoring[1]), judged, moved, _texts(queries))
+        _write_page(html, comparison, chosen, _pictures(chosen, gallery, images))
+    if json:
+        as_json(comparison.as_json(moved, per_query))
+    else:
+        _print(comparison, moved, per_query)
+
+
+def _named(paths: Sequence[Path]) -> dict[str, Path]:
+    """Runs by their file names, or by their whole paths where two would share one; the same path may come again."""
+    names = [path.name for path in paths]
+    if len(set(names)) < len(set(paths)):
+        names = [str(path) for path in paths]
+    turns = [names[:at].count(name) + 1 for at, name in enumerate(names)]
+    told = (f"{name} ({turn})" if turn > 1 else name for name, turn in zip(names, turns, strict=True))
+    return dict(zip(told, paths, strict=True))
+
+
+# -- text ---------------------------------------------------------------------------------------------------
+
+
+_HEAD = ("measure", "run", "baseline", "mean", "difference", "95% interval")
+_TAIL = ("p", "corrected", "bootstrap", "won/lost/tied", "effect")
+
+
+def _print(comparison: Comparison, moved: int, per_query: bool) -> None:
+    rows = [(*_HEAD, *_TAIL), *map(_row, comparison.pairs)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    line("")
+    for pair in comparison.pairs:
+        if per_query or pair.measure == comparison.pairs[0].measure:
+            for words in _moves(pair, moved, per_query):
+                line("\t".join(words))
+
+
+def _row(pair: Compared) -> tuple[str, ...]:
+    (before, after), (low, high) = pair.means, pair.interval
+    effect = "" if pair.effect != pair.effect else f"{pair.effect:+.2f}"
+    values = f"{before:.4f}", f"{after:.4f}", f"{pair.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]"
+    ps = map(_p, (pair.flips.p, pair.corrected_p, pair.bootstrap_p))
+    return (pair.measure, escaped(pair.run), *values, *ps, f"{pair.wins}/{pair.losses}/{pair.ties}", effect)
+
+
+def _p(p: float) -> str:
+    return f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
+
+
+def _moves(pair: Compared, moved: int, per_query: bool) -> Iterator[tuple[str, ...]]:
+    """Measure, run, query, baseline, value, difference: of every query, or of those that moved most."""
+    for move in pair.moves() if per_query else [*pair.down(moved), *pair.up(moved)]:
+        values = f"{move.baseline:.6f}", f"{move.value:.6f}", f"{move.difference:+.6f}"
+        yield (pair.measure, escaped(pair.run), escaped(move.query), *values)
+
+
+# -- the page -----------------------------------------------------------------------------------------------
+
+
+def _sections(
+    comparison: Comparison, rankings: Mapping[str, Run], qrels: Qrels, moved: int, texts: Mapping[str, str]
+) -> list[Section]:
+    """What moved by the first measure, one run after another."""
+    from eyespot.reports.moved import Pair, sections
+
+    found: list[Section] = []
+    for compared in _first_measure(comparison):
+        rel = comparison.measures[compared.measure].definition.get("rel", 1)
+        names = comparison.baseline, compared.run
+        pair = Pair(names, (rankings[names[0]], rankings[names[1]]), qrels, rel)
+        found += sections(pair, compared, moved, texts)
+    return found
+
+
+def _first_measure(comparison: Comparison) -> list[Compared]:
+    return [pair for pair in comparison.pairs if pair.measure == comparison.pairs[0].measure]
+
+
+def _as_scored(rankings: Mapping[str, Run], rules: Rules) -> Mapping[str, Run]:
+    """Rankings in the order in which they were scored."""
+    from eyespot.runs.trec import trec_order
+
+    return {name: trec_order(run) for name, run in rankings.items()} if rules.order == "trec" else rankings
+
+
+def _texts(queries: Path | None) -> dict[str, str]:
+    if queries is None:
+        return {}
+    from eyespot.runs.queries import read_queries
+
+    return {query: str(facts["text"]) for query, facts in read_queries(queries).items() if facts.get("text")}
+
+
+def _pictures(chosen: Sequence[Section], gallery: Path | None, images: Path | None) -> dict[str, Picture]:
+    """From the folder, and what it lacks from the gallery that is named or the nearest one."""
+    from eyespot.reports.moved import from_folder, from_gallery, shown
+
+    wanted = shown(chosen)
+    found = from_folder(images, wanted) if images else {}
+    place = gallery_here(gallery)
+    if gallery or (place / "gallery.toml").is_file():
+        found |= from_gallery(place, [image for image in wanted if image not in found])
+    if lacking := len(wanted) - len(found):
+        way_out = "name the gallery that has them with -g, or the folder with --images"
+        note(f"{lacking} of the page's {len(wanted)} images were not found and are shown by their ids; {way_out}")
+    return found
+
+
+def _write_page(
+    place: Path, comparison: Comparison, chosen: Sequence[Section], pictures: Mapping[str, Picture]
+) -> None:
+    from eyespot.reports.moved import summary, write_html
+
+    told = _first_measure(comparison)
+    title = f"{', '.join(pair.run for pair in told)} against {comparison.baseline}"
+    write_html(place, title, chosen, pictures, [summary(pair) for pair in told])

@@ -1,0 +1,220 @@
+"""The page of what moved: run above run, marks that need no colour, pictures from where they lie, harmless texts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from eyespot import sample
+from eyespot.gallery.photos.pictures import id_of
+from eyespot.metrics import Resampling, compare, evaluate
+from eyespot.reports.moved import (
+    ALIKE,
+    Pair,
+    Picture,
+    Section,
+    as_html,
+    from_folder,
+    from_gallery,
+    sections,
+    shown,
+    summary,
+    write_html,
+)
+from eyespot.types import Qrels, Run, UsageError
+from tests.search.test_contact_sheet import HOSTILE, Page
+
+QRELS = Qrels({"up": {"a": 1, "b": 0}, "down": {"a": 2, "z": 1}, "same": {"a": 1}})
+PLAIN = Run.from_orders({"up": ["b", "c", "a"], "down": ["a", "b"], "same": ["a"]})
+ADAPTED = Run.from_orders({"up": ["a", "b", "d"], "down": ["b", "c", "a"], "same": ["a"]})
+PAIR = Pair(("plain", "adapted"), (PLAIN, ADAPTED), QRELS)
+
+
+def compared_by_rr() -> list[Section]:
+    scores = {"plain": evaluate(PLAIN, QRELS, ["RR"]), "adapted": evaluate(ADAPTED, QRELS, ["RR"])}
+    return sections(PAIR, compare(scores, Resampling(100)).of("adapted", "RR"), 6, {"up": "what rises"})
+
+
+def picture(place: Path, colour: str = "red") -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (40, 30), colour).save(place)
+    return place
+
+
+# -- which queries ------------------------------------------------------------------------------------------
+
+
+def test_losses_come_first_then_gains_under_what_they_ask() -> None:
+    chosen = compared_by_rr()
+
+    assert [(section.query, section.heading) for section in chosen] == [("down", "down"), ("up", "what rises")]
+    assert [section.note for section in chosen] == ["▼ RR 1.0000 → 0.3333 (−0.6667)", "▲ RR 0.3333 → 1.0000 (+0.6667)"]
+
+
+def test_a_page_without_moves_says_so() -> None:
+    assert Page(as_html("nothing", [])).texts["p"][-1] == ALIKE
+
+
+def test_the_summary_holds_means_and_wins() -> None:
+    scores = {"plain": evaluate(PLAIN, QRELS, ["RR"]), "adapted": evaluate(ADAPTED, QRELS, ["RR"])}
+    told = summary(compare(scores, Resampling(100)).of("adapted", "RR"))
+
+    assert told.startswith("RR of adapted: 0.7778 → 0.7778 (+0.0000")
+    assert told.endswith("corrected p = 1); 1 queries won, 1 lost, 1 tied")
+
+
+# -- what the page shows ------------------------------------------------------------------------------------
+
+
+def test_the_baseline_stands_above_the_other_run_with_ranks_and_their_changes() -> None:
+    page = Page(as_html("up", [Section(PAIR, "up", "up")]))
+
+    assert page.texts["bdi"] == ["plain", "adapted"]
+    assert page.texts["small"] == ["1 of 1 relevant in the first 10"] * 2
+    assert page.texts["b"] == ["1", "2", "3", "1", "2", "3"]
+    assert facts(page) == ["▼ 1", "gone", "▲ 2", "▲ 2", "▼ 1", "new"]
+    assert page.all("figure")[0]["title"] == "b: rank 1 in plain, rank 2 in adapted"
+
+
+def facts(page: Page) -> list[str]:
+    """What stands beside each rank."""
+    return [text for text in page.texts["span"] if re.fullmatch(r"new|gone|=|[▲▼] \d+", text)]
+
+
+def test_marks_differ_by_sign_and_frame_and_show_grades_above_one() -> None:
+    html = as_html("down", [Section(PAIR, "up", "up"), Section(PAIR, "down", "down")])
+    page = Page(html)
+
+    assert [item["class"] for item in page.all("li")[:6]] == [
+        *("wrong", "unjudged", "relevant"),
+        *("relevant", "wrong", "unjudged"),
+    ]
+    assert [text for text in page.texts["span"] if text in ("✓", "×", "✓ 2")] == [
+        *("×", "✓", "✓", "×"),
+        *("✓ 2", "✓ 2"),
+    ]
+    assert ".relevant figure { border: 3px solid" in html and ".wrong figure { border: 3px dashed" in html
+
+
+def test_a_grade_below_rel_is_not_relevant() -> None:
+    page = Page(as_html("down", [Section(PAIR._replace(rel=2), "same", "same")]))
+
+    assert [item["class"] for item in page.all("li")] == ["wrong", "wrong"]
+
+
+def test_only_the_first_images_are_shown_and_a_run_may_lack_the_query() -> None:
+    runs = Run.from_orders({"q": [f"i{number}" for number in range(30)]}), Run.from_orders({})
+    section = Section(Pair(("long", "none"), runs, Qrels({}), depth=4), "q", "q")
+
+    assert shown([section]) == ["i0", "i1", "i2", "i3"]
+    page = Page(as_html("long", [section]))
+    assert len(page.all("li")) == 4 and page.texts["p"][-1] == "No picture matched."
+
+
+def test_an_image_without_a_picture_is_shown_by_its_id(tmp_path: Path) -> None:
+    pictures = {"a": Picture(str(picture(tmp_path / "a.png")), "an apple"), "b": Picture(str(tmp_path / "gone"), "b!")}
+    page = Page(as_html("up", [Section(PAIR, "up", "up")], pictures))
+
+    assert [image["alt"] for image in page.all("img")] == ["an apple", "an apple"]
+    assert {"b", "c", "d"} < set(page.texts["span"]) and "a" not in page.texts["span"]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(st.characters() | st.sampled_from("<>&\"'/={}\udcff\u202e\0\n"), min_size=1) | st.just(HOSTILE))
+def test_no_text_breaks_the_page(text: str) -> None:
+    run = Run.from_orders({text: [text]})
+    section = Section(Pair((text, text), (run, run), Qrels({text: {text: 1}})), text, text, text)
+    calm = Section(Pair(("x", "x"), (run, run), Qrels({text: {text: 1}})), text, "x", "x")
+
+    page, plain = Page(as_html(text, [section], intro=[text])), Page(as_html("x", [calm], intro=["x"]))
+
+    assert page.open == []
+    assert [tag for tag, _ in page.elements] == [tag for tag, _ in plain.elements]
+
+
+def test_the_page_needs_and_runs_nothing() -> None:
+    page = Page(as_html("up", compared_by_rr()))
+    policies = [meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
+
+    assert policies == ["default-src 'none'; img-src data:; style-src 'unsafe-inline'"]
+    assert not {"script", "link", "a"} & {tag for tag, _ in page.elements}
+    assert not any(word in page.texts["style"][0] for word in ("url(", "@import"))
+
+
+def test_a_page_is_written_whole_or_refused(tmp_path: Path) -> None:
+    write_html(tmp_path / "page.html", "up", compared_by_rr())
+    assert Page((tmp_path / "page.html").read_text()).texts["h1"] == ["up"]
+
+    with pytest.raises(UsageError, match="there is no folder"):
+        write_html(tmp_path / "none" / "page.html", "up", [])
+
+
+# -- where images lie ---------------------------------------------------------------------------------------
+
+
+def test_a_folder_tells_images_by_path_name_and_stem(tmp_path: Path) -> None:
+    for place in ("x/one.png", "x/two.png", "three.png"):
+        picture(tmp_path / place)
+
+    found = from_folder(tmp_path, ["x/one.png", "x/two", "three", "one.png", "four"])
+
+    assert {image: Path(each.path or "").relative_to(tmp_path).as_posix() for image, each in found.items()} == {
+        "x/one.png": "x/one.png",
+        "x/two": "x/two.png",
+        "three": "three.png",
+        "one.png": "x/one.png",
+    }
+
+
+def test_a_name_of_two_files_shows_neither_but_a_path_is_clear(tmp_path: Path) -> None:
+    for place in ("x/one.png", "y/one.png", "one.png"):
+        picture(tmp_path / place)
+
+    assert list(from_folder(tmp_path, ["one", "x/one"])) == ["one", "x/one"]  # "one" is the whole path of one.png
+    (tmp_path / "one.png").unlink()
+    assert list(from_folder(tmp_path, ["one", "x/one"])) == ["x/one"]
+
+
+def test_no_image_is_taken_from_outside_the_folder(tmp_path: Path) -> None:
+    outside = picture(tmp_path / "secret.png")
+    picture(tmp_path / "photos" / "a.png")
+
+    assert from_folder(tmp_path / "photos", ["../secret.png", str(outside), "../secret"]) == {}
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--images"):
+        from_folder(tmp_path / "none", ["a"])
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three of the sample photos, indexed."""
+    from tests.cli.conftest import run_eyespot
+
+    place = tmp_path_factory.mktemp("moved") / "gallery"
+    photos = [sample.photos() / f"categorization__{name}.jpg" for name in ("hammer5", "windmill", "fish22")]
+    assert run_eyespot("index", *photos, "-g", place).returncode == 0
+    return place
+
+
+def test_a_gallery_tells_images_by_stem(gallery: Path) -> None:
+    found = from_gallery(gallery, ["categorization__hammer5", "categorization__windmill", "unknown"])
+
+    assert set(found) == {"categorization__hammer5", "categorization__windmill"}
+    assert Path(found["categorization__windmill"].path or "").name == "categorization__windmill.jpg"
+
+
+def test_a_gallery_tells_images_by_its_ids_also_in_runs_of_evaluations(gallery: Path) -> None:
+    id = id_of((sample.photos() / "categorization__fish22.jpg").read_bytes())
+
+    assert set(from_gallery(gallery, [id])) == {id}
+    assert set(from_gallery(gallery, ["categorization__hammer5", f"gallery:{id}"])) == {
+        "categorization__hammer5",
+        f"gallery:{id}",
+    }
