@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eyespot.types import Qrels, Run, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.runs.judged import Judged
 
 RUN_FORMATS = {
     "trec": "query Q0 image rank score tag, a line each hit",
@@ -20,6 +23,7 @@ RUN_FORMATS = {
     "npz": "a similarity matrix, or the k best ids of each query; npz:i2t reads the matrix the other way",
     "circo": "{query: [image, …]}, the first 50 (write; reads as json)",
     "inquire-rerank": "the order of the candidates in INQUIRE-Rerank's parquet",
+    "rerank-set": "the candidates of a folder that `eyespot build rerank` made; rerank-set:SPLIT",
 }
 QRELS_FORMATS = {
     "trec": "query 0 image grade, a line each judgement",
@@ -35,6 +39,7 @@ QRELS_FORMATS = {
     "coco": "the same for COCO 5k's own pairs",
     "circo": "CIRCO's annotations",
     "rmir": "an RMIR folder",
+    "rerank-set": "a folder that `eyespot build rerank` made; rerank-set:SPLIT",
 }
 
 
@@ -53,6 +58,8 @@ def read_run(path: Path, format: str | None = None) -> Run:
         "npz:i2t": lambda: _room("matrix").read_run_of_images(path),
         "inquire-rerank": lambda: _room("inquire").read_rerank(_parquets(path)).candidates,
     }
+    if name == "rerank-set":
+        return _room("reranking").read(path, part or None).candidates  # type: ignore[no-any-return]
     run: Run = _chosen(readers, f"{name}:{part}" if part else name, RUN_FORMATS)()
     return run
 
@@ -66,16 +73,40 @@ def read_qrels(path: Path, format: str | None = None) -> Qrels:
         "parquet": lambda: _room("table").read_qrels(path),
         "beir": lambda: _room("beir").read_qrels(path, part or "test"),
         "inquire": lambda: _room("inquire").read_qrels(path, part or "image_id"),
-        "inquire-rerank": lambda: _room("inquire").read_rerank(_parquets(path)).qrels,
-        "ilias": lambda: _room("ilias").read(path).qrels,
-        "karpathy": lambda: _captions(path, part or "t2i"),
         "eccv": lambda: _room("eccv").read_qrels(path, name, part or "t2i"),
-        "circo": lambda: _room("circo").read(path).qrels,
-        "rmir": lambda: _room("rmir").read(path).qrels,
     }
     readers |= dict.fromkeys(("cxc", "coco"), readers["eccv"])
+    collections = _collections(path, part)
+    if name in collections:
+        return collections[name]().qrels
     qrels: Qrels = _chosen(readers, name, QRELS_FORMATS)()
     return qrels
+
+
+def read_judged(path: Path, format: str | None = None) -> Judged:
+    """Judgements with the queries and images that the same files list; of a format that lists none both are empty."""
+    from eyespot.runs.judged import Judged
+
+    stated = format or _qrels_format(path)
+    name, _, part = stated.partition(":")
+    collections = _collections(path, part)
+    if path.is_dir():
+        collections["beir"] = lambda: _room("beir").read(path, part or "test")
+        for truth in ("eccv", "cxc", "coco"):
+            collections[truth] = lambda: _room("eccv").read(path, name, part or "t2i")
+    return collections[name]() if name in collections else Judged({}, read_qrels(path, stated))
+
+
+def _collections(path: Path, part: str) -> dict[str, Callable[[], Judged]]:
+    """The formats whose files are always read as a whole."""
+    return {
+        "inquire-rerank": lambda: _room("inquire").read_rerank(_parquets(path)),
+        "ilias": lambda: _room("ilias").read(path),
+        "karpathy": lambda: _captions(path, part or "t2i"),
+        "circo": lambda: _room("circo").read(path),
+        "rmir": lambda: _room("rmir").read(path),
+        "rerank-set": lambda: _room("reranking").read(path, part or None),
+    }
 
 
 def write_run(run: Run, path: Path, format: str | None = None) -> None:
@@ -107,7 +138,7 @@ def _by_ending(path: Path) -> str:
 
 def _run_format(path: Path) -> str:
     if path.is_dir():
-        return "inquire-rerank"
+        return "rerank-set" if _room("reranking").is_layout(path) else "inquire-rerank"
     by_ending = _by_ending(path)
     return "inquire-rerank" if by_ending == "parquet" and _is_rerank(path) else by_ending
 
@@ -126,7 +157,7 @@ def _qrels_format(path: Path) -> str:
 
 
 def _folder_format(path: Path) -> str:
-    formats = {"ilias": "ilias", "eccv": "eccv", "rmir": "rmir", "beir": "beir"}
+    formats = {"rerank-set": "reranking", "ilias": "ilias", "eccv": "eccv", "rmir": "rmir", "beir": "beir"}
     found = next((format for format, room in formats.items() if _room(room).is_layout(path)), None)
     if found is None and any(_is_rerank(file) for pattern in PARQUETS for file in sorted(path.glob(pattern))[:1]):
         return "inquire-rerank"
@@ -162,8 +193,8 @@ def _parquets(path: Path) -> list[Path]:
     return files
 
 
-def _captions(path: Path, direction: str) -> Qrels:
+def _captions(path: Path, direction: str) -> Judged:
     room = _room("karpathy")
     ways = {"t2i": room.text_to_image, "i2t": room.image_to_text}
-    found: Qrels = _chosen(ways, direction, ways)(room.read(path)).qrels
+    found: Judged = _chosen(ways, direction, ways)(room.read(path))
     return found

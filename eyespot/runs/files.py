@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -203,3 +204,19 @@ def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
         raise UsageError(f"there is no folder {path.parent} to write {path.name} to; make it first") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def whole_folder(out: Path) -> Iterator[Path]:
+    """A folder to fill, which takes its name only when the block ends well; `UsageError` if the name is taken."""
+    out = out.absolute()
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UsageError(f"{out} is there already and not empty; name a new folder")
+    building = out.with_name(f".{out.name}.part")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    try:
+        yield building
+        building.replace(out)  # an empty folder gives way
+    finally:
+        shutil.rmtree(building, ignore_errors=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,11 @@ class Judged:
 
     def among(self, column: str, value: Any) -> Judged:
         """The queries with this value in a column, and what was judged and handed out for them."""
-        kept = {query: facts for query, facts in self.queries.items() if facts.get(column) == value}
+        return self.only(query for query, facts in self.queries.items() if facts.get(column) == value)
+
+    def only(self, queries: Iterable[str]) -> Judged:
+        """These queries, and what was judged and handed out for them."""
+        kept = {query: self.queries[query] for query in queries}
         grades = {query: self.qrels[query] for query in kept if query in self.qrels}
         candidates = self.candidates and _only(self.candidates, kept)
         return Judged(kept, Qrels(grades, self.qrels.header), self.images, candidates)

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from eyespot.runs.files import id_of, json_of, refuse
 from eyespot.runs.judged import Columns, Judged
 from eyespot.types import Qrels
@@ -43,6 +45,17 @@ def read(path: Path, split: str = "test", captions: int = CAPTIONS) -> Captions:
     if not images:
         refuse(path, "", f"has no images in the split {split!r}; splits there: {', '.join(_splits(found)) or 'none'}")
     return Captions(str(path), images, texts)
+
+
+def images_of(path: Path) -> list[str]:
+    """The images that an FG list names, by file name without ending; `UsageError` for a list of Python objects."""
+    try:
+        names = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        refuse(path, "", f"is no list of file names ({error}); save it again as text: numpy.save(file, names.astype(str))")
+    if names.ndim != 1 or names.dtype.kind != "U":
+        refuse(path, "", f"has {names.dtype} of shape {names.shape}; expected one row of file names")
+    return [PurePosixPath(name).stem for name in names.tolist()]
 
 
 def text_to_image(captions: Captions) -> Judged:

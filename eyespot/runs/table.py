@@ -55,9 +55,9 @@ def write_run(run: Run, path: Path) -> None:
     _write(path, run, {"rank": run.rank, "score": run.score}, said)
 
 
-def write_qrels(qrels: Qrels, path: Path) -> None:
-    """Columns query, image and grade; the header and queries without judgements go into the metadata."""
-    _write(path, qrels, {"grade": qrels.grade}, {"header": qrels.header})
+def write_qrels(qrels: Qrels, path: Path, more: Mapping[str, NDArray[Any]] | None = None) -> None:
+    """Columns query, image and grade, and `more`, each (judged,); the metadata as of a run."""
+    _write(path, qrels, {"grade": qrels.grade, **(more or {})}, {"header": qrels.header})
 
 
 def _write(path: Path, rows: Run | Qrels, values: Mapping[str, NDArray[Any]], said: Mapping[str, Any]) -> None:

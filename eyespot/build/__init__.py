@@ -1,0 +1,1 @@
+"""Makes judged collections out of what is there: runs, judgements, photos."""

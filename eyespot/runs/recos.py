@@ -1,0 +1,102 @@
+"""ReCoS sets: images with their sub-task, and captions; later versions hold more images.
+
+Our layout is two tables, `.parquet`, `.jsonl` or `.csv`: images (image, subtask, version, path) and captions (id,
+image, text). An image belongs to its `version` and to every later one; without that column to all. Images without
+captions are there to be ranked. The released `recos_v1.json` is read as captions by image, whose sub-task is the
+folder in the image's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from eyespot.runs import karpathy
+from eyespot.runs.files import refuse, required, rows_of
+from eyespot.runs.judged import Columns
+from eyespot.types import UsageError
+
+VERSIONS = ("v0", "v1", "v2")
+ENDINGS = ("parquet", "jsonl", "csv")
+
+
+class Set(NamedTuple):
+    """The captioned images of a version, and the other images to rank."""
+
+    captions: karpathy.Captions
+    others: dict[str, Columns]
+
+
+def read(folder: Path, version: str = "v1") -> Set:
+    """A version of the set: `UsageError` names what is missing, or the line that is wrong."""
+    if version not in VERSIONS:
+        raise UsageError(f"ReCoS has the versions {', '.join(VERSIONS)}, not {version!r}")
+    released = next((place for name in _released(version) if (place := folder / name).is_file()), None)
+    if released is not None:
+        return Set(_released_captions(released), {})
+    images = {name: facts for name, facts in _images(folder) if _within(facts, version)}
+    texts = dict(_texts(folder, images))
+    captioned = {facts["image"] for facts in texts.values()}
+    described = {name: facts for name, facts in images.items() if name in captioned}
+    if not described:
+        raise UsageError(f"{folder} has no captioned images of version {version}; check the column version")
+    texts = {id: {**facts, "subtask": images[facts["image"]].get("subtask")} for id, facts in texts.items()}
+    others = {name: facts for name, facts in images.items() if name not in captioned}
+    return Set(karpathy.Captions(str(folder), described, texts), others)
+
+
+def _released(version: str) -> tuple[str, str]:
+    return (f"recos_{version}.json", f"captions_{version}.json")
+
+
+def _released_captions(path: Path) -> karpathy.Captions:
+    found = karpathy.read(path)
+    images = {name: {**facts, "subtask": _folder(name)} for name, facts in found.images.items()}
+    texts = {id: {**facts, "subtask": _folder(facts["image"])} for id, facts in found.texts.items()}
+    return karpathy.Captions(found.source, images, texts)
+
+
+def _folder(name: str) -> str | None:
+    parts = PurePosixPath(name).parts
+    return parts[-2] if len(parts) > 1 else None
+
+
+def _images(folder: Path) -> Iterator[tuple[str, Columns]]:
+    seen: set[str] = set()
+    for path, line, row in _rows(folder, "images"):
+        name = required(path, line, row, "image")
+        if name in seen:
+            refuse(path, f"line {line}", f"has the image {name!r} a second time; keep one of the two")
+        seen.add(name)
+        yield name, row
+
+
+def _within(facts: Columns, version: str) -> bool:
+    own = facts.get("version") or VERSIONS[0]
+    if own not in VERSIONS:
+        raise UsageError(f"the image {facts.get('image')!r} has the version {own!r}; there are: {', '.join(VERSIONS)}")
+    return VERSIONS.index(own) <= VERSIONS.index(version)
+
+
+def _texts(folder: Path, images: dict[str, Columns]) -> Iterator[tuple[str, Columns]]:
+    seen: set[str] = set()
+    named = {name for name, _ in _images(folder)}
+    for path, line, row in _rows(folder, "captions"):
+        id, image = required(path, line, row, "id"), required(path, line, row, "image")
+        if id in seen or image not in named:
+            why = f"has the id {id!r} a second time" if id in seen else f"describes {image!r}, which images do not name"
+            refuse(path, f"line {line}", why)
+        seen.add(id)
+        if not isinstance(row.get("text"), str) or not row["text"].strip():
+            refuse(path, f"line {line}", "has no text")
+        if image in images:
+            yield id, {"text": row["text"], "image": image}
+
+
+def _rows(folder: Path, table: str) -> Iterator[tuple[Path, int, dict[str, Any]]]:
+    path = next((place for ending in ENDINGS if (place := folder / f"{table}.{ending}").is_file()), None)
+    if path is None:
+        raise UsageError(f"there is no {table}.parquet, .jsonl or .csv in {folder}, and no recos_v1.json")
+    for line, row in rows_of(path):
+        yield path, line, row
