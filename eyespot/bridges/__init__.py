@@ -1,0 +1,1 @@
+"""eyespot inside other tools of the field, and theirs inside eyespot."""

@@ -1,0 +1,358 @@
+"""MTEB: an eyespot encoder as one of its models, and judged pictures as one of its retrieval tasks.
+
+mteb does the searching and the scoring, so the numbers are those of its leaderboards. It hands over pictures decoded
+whole, where `eyespot index` lets a JPEG be decoded at a reduced scale: vectors of `starter` then differ by about 0.001
+in cosine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+
+from eyespot import rooms
+from eyespot.gallery.opened import Gallery
+from eyespot.gallery.photos.found import Seen
+from eyespot.gallery.photos.pictures import upright_rgb
+from eyespot.gallery.photos.sources import full_path, read_again, root_of, scan
+from eyespot.rooms import needs
+from eyespot.runs.judged import Columns, Judged
+from eyespot.search.matching import matched
+from eyespot.types import Encoder, UsageError, Vectors
+
+Batch: TypeAlias = Mapping[str, Any]  # columns of mteb's loader: lists of `text` and `image` (PIL), one or both
+Pictures: TypeAlias = Path | str | Gallery | Mapping[str, Path | str]
+Places: TypeAlias = dict[str, str]  # image id → where its file lies; inside a tar as archive.tar/member
+
+NAME = "the mteb bridge"
+
+
+# -- the model ----------------------------------------------------------------------------------------------
+
+
+def model(encoder: str | Encoder) -> Model:
+    """What `mteb.evaluate` takes as a model; a name is loaded as everywhere (`starter`, `open_clip:…`).
+
+    Raises `EyespotError` if mteb is not installed and `UsageError` for an encoder that there is not.
+    """
+    with needs(NAME):
+        import mteb  # noqa: F401
+    return Model(rooms.load("encoders", encoder) if isinstance(encoder, str) else encoder)
+
+
+class Model:
+    """An eyespot encoder as mteb calls its own: batches of texts, pictures or both in, unit vectors out."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.encoder = encoder
+        self.mteb_model_meta = _model_meta(encoder)
+
+    def encode(self, inputs: Iterable[Batch], **_told: Any) -> Vectors:
+        """One unit vector a row, (rows, dim); a row of picture and words is their sum, brought back to unit length.
+
+        What mteb tells of task, split and prompt changes nothing: an encoder never knows the benchmark.
+        """
+        batches = [self._encoded(batch) for batch in inputs]
+        return np.concatenate([np.zeros((0, self.encoder.space.dim), np.float32), *batches])
+
+    def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """Inner products as a tensor, (rows of the first, rows of the second)."""
+        import torch
+
+        return torch.as_tensor(embeddings1) @ torch.as_tensor(embeddings2).T
+
+    def similarity_pairwise(self, embeddings1: Any, embeddings2: Any) -> Any:
+        """Inner products row by row as a tensor, (rows,)."""
+        import torch
+
+        return (torch.as_tensor(embeddings1) * torch.as_tensor(embeddings2)).sum(-1)
+
+    def _encoded(self, batch: Batch) -> Vectors:
+        texts, pictures = _texts(batch), _pictures(batch)
+        sums = np.zeros((len(texts or pictures), self.encoder.space.dim), np.float32)  # (rows, dim)
+        for encode, column in ((self._words, texts), (self._looks, pictures)):
+            there = {row: given for row, given in enumerate(column) if given is not None}
+            if there:
+                sums[list(there)] += encode(list(there.values()))
+        unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        return unit
+
+    def _words(self, texts: Sequence[str]) -> Vectors:
+        return self.encoder.encode_texts(texts)
+
+    def _looks(self, pictures: Sequence[Any]) -> Vectors:
+        with ThreadPoolExecutor() as pool:
+            pixels = list(pool.map(lambda picture: self.encoder.read(upright_rgb(picture)), pictures))
+        starts = range(0, len(pixels), self.encoder.batch)
+        return np.concatenate(
+            [self.encoder.encode_pixels(np.stack(pixels[at : at + self.encoder.batch])) for at in starts]
+        )
+
+
+def _pictures(batch: Batch) -> list[Any]:
+    return list(batch.get("image") or ())
+
+
+def _texts(batch: Batch) -> list[str | None]:
+    """The words of each row, if the batch has any; None where a picture stands without them."""
+    texts = list(batch.get("text") or ())
+    pictures = _pictures(batch) or [None] * len(texts)
+    return [text if text or picture is None else None for text, picture in zip(texts, pictures, strict=False)]
+
+
+def _model_meta(encoder: Encoder) -> Any:
+    from mteb.models import ModelMeta
+
+    space = encoder.space
+    unknown = ("loader", "release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "open_weights")
+    untold = ("public_training_code", "public_training_data", "training_datasets")
+    known = {
+        "name": f"eyespot/{re.sub(r'[^A-Za-z0-9._-]+', '_', space.encoder)}",
+        # The digest keeps results of other weights or preprocessing apart in mteb's cache.
+        "revision": f"{space.revision}-{space.digest}",
+        "embed_dim": space.dim,
+        "license": _licence(encoder.licence),
+        "framework": [],
+        "similarity_fn_name": "dot",
+        "use_instructions": False,
+        "modalities": ["text", "image"],
+    }
+    return ModelMeta.model_validate(dict.fromkeys((*unknown, *untold)) | known)
+
+
+def _licence(told: str) -> str:
+    """The licence in mteb's spelling, which knows about thirty and addresses."""
+    from mteb.types import Licenses
+
+    if told.lower() in get_args(Licenses):
+        return told.lower()
+    return "multiple" if "," in told else "not specified"
+
+
+# -- the task -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class About:
+    """What mteb notes of a task; `language` is ISO 639-3 and a script, `citation` BibTeX, `licence` in its spelling."""
+
+    description: str = "Pictures judged for queries, brought by eyespot."
+    language: str = "eng-Latn"
+    licence: str = "not specified"
+    citation: str = ""
+    main_score: str = "ndcg_at_10"
+
+
+def task(judged: Judged, images: Pictures, name: str, about: About | None = None) -> Any:
+    """The judged queries over these pictures as an mteb `AbsTaskRetrieval`: t2i, i2i, or it2i where queries have both.
+
+    `images` is a mapping from image id to file, a folder or tar, or a gallery; in the latter two a judged image is
+    found by path, file name or stem (in a gallery also by id), whichever finds most. All pictures are ranked; with
+    `judged.candidates` each query's candidates only, as mteb's `top_ranked`. A query's `image` is one of the pictures
+    or a path. Raises `UsageError` for judged images and query pictures that are not there and for names that no file
+    can have, `EyespotError` if mteb is not installed.
+    """
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise UsageError(f"mteb names a file after the task: use letters, digits, . _ and -, not {name!r}")
+    with needs(NAME):
+        from mteb.abstasks import AbsTaskRetrieval
+    about_it, collection = about or About(), _collected(judged, images)
+
+    class JudgedPictures(AbsTaskRetrieval):
+        """Held in memory are ids and places; pictures are read when they are embedded."""
+
+        metadata = _task_metadata(collection, name, about_it)
+
+        def load_data(self, num_proc: int | None = None, **_told: Any) -> None:
+            if not self.data_loaded:
+                self.dataset = {"default": {"test": collection.split()}}
+                self.data_loaded = True
+
+    return JudgedPictures()
+
+
+@dataclass(frozen=True)
+class _Collection:
+    """What a task is made of; every query is judged and has words, a picture or both."""
+
+    pool: Places
+    texts: dict[str, str | None]
+    places: dict[str, str | None]  # of the queries' pictures
+    grades: dict[str, dict[str, int]]
+    candidates: dict[str, list[str]] | None = field(default=None)
+
+    @property
+    def category(self) -> str:
+        """mteb's letters for what queries are: t, i or it."""
+        parts = (("i", self.places), ("t", self.texts))
+        return "".join(letter for letter, column in parts if any(column.values()))
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits of all that numbers depend on, but for the pixels."""
+        whole = [list(self.pool), self.texts, self.places, self.grades, self.candidates]
+        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+
+    def split(self) -> Any:
+        """The tables that mteb evaluates, made anew because it changes them."""
+        queries: dict[str, list[Any]] = {"id": list(self.texts)}
+        if "t" in self.category:
+            queries["text"] = [text or "" for text in self.texts.values()]
+        if "i" in self.category:
+            queries["image"] = list(self.places.values())
+        return {
+            "corpus": _table({"id": list(self.pool), "image": list(self.pool.values())}),
+            "queries": _table(queries),
+            "relevant_docs": {query: dict(grades) for query, grades in self.grades.items()},
+            "top_ranked": self.candidates and {query: list(order) for query, order in self.candidates.items()},
+        }
+
+
+def _collected(judged: Judged, images: Pictures) -> _Collection:
+    asked = {query: facts for query, facts in judged.queries.items() if judged.qrels.grades.get(query)}
+    if not asked:
+        raise UsageError("no query has a judged image; mteb scores only queries that have one")
+    given = _places(images, judged)
+    candidates = _orders(judged, asked)
+    ranked = judged.qrels.images.tolist() if candidates is None else _distinct(candidates.values())
+    _refuse_missing([image for image in ranked if image not in given], len(ranked))
+    pool = _without_askers(given, judged) if candidates is None else {image: given[image] for image in ranked}
+    texts = {query: facts.get("text") or None for query, facts in asked.items()}
+    places = {query: _asking(query, facts, given) for query, facts in asked.items()}
+    _refuse_empty(query for query in asked if not (texts[query] or places[query]))
+    return _Collection(pool, texts, places, {query: dict(judged.qrels[query]) for query in asked}, candidates)
+
+
+def _orders(judged: Judged, queries: Iterable[str]) -> dict[str, list[str]] | None:
+    run = judged.candidates
+    return (
+        None if run is None else {query: [hit.image for hit in run[query]] if query in run else [] for query in queries}
+    )
+
+
+def _distinct(orders: Iterable[Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(image for order in orders for image in order))
+
+
+def _without_askers(given: Places, judged: Judged) -> Places:
+    """What is ranked: where the collection lists its images, pictures that only ask are none of them."""
+    asking = (
+        {str(facts["image"]) for facts in judged.queries.values() if facts.get("image")} if judged.images else set()
+    )
+    outside = asking - set(judged.images) - set(judged.qrels.images.tolist())
+    return {image: place for image, place in given.items() if image not in outside}
+
+
+def _asking(query: str, facts: Columns, given: Places) -> str | None:
+    """Where a query's picture lies."""
+    image = facts.get("image")
+    if not image:
+        return None
+    place = given.get(str(image), str(image))
+    if place == str(image) and not Path(place).is_file():
+        raise UsageError(f"the picture {place!r} of query {query!r} is neither among the images nor a file; bring it")
+    return place
+
+
+def _refuse_missing(missing: Sequence[str], total: int) -> None:
+    if missing:
+        raise UsageError(
+            f"{len(missing)} of {total} images have no picture, such as {missing[0]!r}; bring them, or leave them out "
+            "of the judgements"
+        )
+
+
+def _refuse_empty(queries: Iterator[str]) -> None:
+    if (query := next(queries, None)) is not None:
+        raise UsageError(f"query {query!r} has neither text nor image; give it one, or leave it out")
+
+
+def _table(columns: dict[str, list[Any]]) -> Any:
+    from datasets import Dataset, Features, Image, Value
+
+    kinds = {name: Image() if name == "image" else Value("string") for name in columns}
+    if "image" in columns:
+        columns = columns | {"image": [place and _stored(place) for place in columns["image"]]}
+    return Dataset.from_dict(columns, features=Features(kinds))
+
+
+def _stored(place: str) -> dict[str, Any]:
+    # What lies in a tar has no path that Pillow could open: its bytes are held.
+    there = Path(place).is_file()
+    return {"path": place, "bytes": None} if there else {"path": None, "bytes": _bytes(place)}
+
+
+def _bytes(place: str) -> bytes:
+    try:
+        return read_again(place)
+    except OSError as error:
+        raise UsageError(f"cannot read the picture {place}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _task_metadata(collection: _Collection, name: str, about: About) -> Any:
+    from mteb import TaskMetadata
+
+    told = {
+        "name": name,
+        "description": about.description,
+        # mteb keeps results by name and revision and fetches nothing: this task brings its data.
+        "dataset": {"path": f"eyespot/{name}", "revision": collection.digest},
+        "type": "Any2AnyRetrieval" if collection.candidates is None else "Any2AnyReranking",
+        "category": f"{collection.category}2i",
+        "modalities": ["text", "image"] if "t" in collection.category else ["image"],
+        "eval_splits": ["test"],
+        "eval_langs": [about.language],
+        "main_score": about.main_score,
+        "license": about.licence,
+        "bibtex_citation": about.citation,
+    }
+    return TaskMetadata.model_validate(told)
+
+
+# -- where the pictures lie ---------------------------------------------------------------------------------
+
+
+def _places(images: Pictures, judged: Judged) -> Places:
+    if isinstance(images, Mapping):
+        return {str(image): str(place) for image, place in images.items()}
+    wanted = _distinct([judged.qrels.images.tolist(), judged.candidates.images.tolist() if judged.candidates else []])
+    return _of_gallery(images, wanted) if isinstance(images, Gallery) else _of_folder(str(images), set(wanted))
+
+
+def _of_folder(folder: str, wanted: set[str]) -> Places:
+    """All pictures below a folder or in a tar, called in the one way that finds most of what is wanted."""
+    if not Path(folder).exists():
+        raise UsageError(f"there is no folder {folder}; give the one that holds the pictures")
+    root = root_of(folder)
+    paths = [record.path for record in scan(root) if isinstance(record, Seen)]
+    ways: list[Callable[[str], str]] = [
+        str,
+        lambda path: PurePosixPath(path).name,
+        lambda path: PurePosixPath(path).stem,
+    ]
+    called = max((_called(paths, way) for way in ways), key=lambda names: len(wanted & names.keys()))
+    return {name: full_path(root, path) for name, path in called.items()}
+
+
+def _called(paths: Sequence[str], way: Callable[[str], str]) -> dict[str, str]:
+    """Name → path; of several pictures of one name the first has it, the others keep their path."""
+    names: dict[str, str] = {}
+    for path in paths:
+        names[path if way(path) in names else way(path)] = path
+    return names
+
+
+def _of_gallery(gallery: Gallery, wanted: Sequence[str]) -> Places:
+    """All pictures that a search of the default space can find; those that are not wanted keep the gallery's id."""
+    view = gallery.view(gallery.stem())
+    by_id = matched(view, wanted).by_id
+    facts = [row for row in view.facts(np.flatnonzero(view.live).tolist()) if row["path"]]
+    return {name: row["path"] for row in facts for name in by_id.get(row["id"], [row["id"]])}
