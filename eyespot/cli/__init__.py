@@ -9,7 +9,20 @@ from contextlib import suppress
 
 import typer
 
-from eyespot.cli import demo, doctor, encoders, failures, index, metrics, search, transfer
+from eyespot.cli import (
+    build,
+    compare,
+    demo,
+    doctor,
+    encoders,
+    eval,
+    failures,
+    index,
+    metrics,
+    search,
+    stats,
+    transfer,
+)
 from eyespot.cli.settings import from_toml
 from eyespot.cli.telling import note
 from eyespot.types import EyespotError
@@ -33,11 +46,12 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, metrics, doctor):
+for verb in (demo, index, failures, search, metrics, eval, compare, stats, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
 app.add_typer(transfer.exporting, name="export")
 app.add_typer(encoders.app, name="encoders")
+app.add_typer(build.app, name="build")
 
 
 def main() -> None:

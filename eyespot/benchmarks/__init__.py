@@ -1,0 +1,55 @@
+"""Published benchmarks, and your own: one file each, what they need, what they ask, and what papers print of them.
+
+    inquire = benchmark("inquire-rerank")
+    (task,) = inquire.tasks(Path("INQUIRE-Rerank"), Asked("test"))
+    result = scored(task, read_run(Path("run.txt")))
+
+The files whose names begin with an underscore are what benchmarks are made of and used by.
+"""
+
+from eyespot import rooms
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Needed, Printed, Task
+from eyespot.benchmarks._checking import Status, check
+from eyespot.benchmarks._evaluating import Evaluation, Rescored, Result, Stage, scored
+from eyespot.benchmarks._grouping import ByColumn, Group
+from eyespot.benchmarks._making import made_by
+from eyespot.benchmarks._ranking import runs_of, sampled
+from eyespot.benchmarks._searching import Searcher
+from eyespot.types import UsageError
+
+__all__ = [
+    "Asked",
+    "Benchmark",
+    "Breakdown",
+    "ByColumn",
+    "Evaluation",
+    "Group",
+    "Needed",
+    "Printed",
+    "Rescored",
+    "Result",
+    "Searcher",
+    "Stage",
+    "Status",
+    "Task",
+    "benchmark",
+    "check",
+    "made_by",
+    "names",
+    "runs_of",
+    "sampled",
+    "scored",
+]
+
+
+def names() -> list[str]:
+    """The benchmarks there are, as the command line spells them."""
+    return [name.replace("_", "-") for name in rooms.names("benchmarks")]
+
+
+def benchmark(name: str) -> Benchmark:
+    """A benchmark by its name; `UsageError` lists those there are."""
+    if name.replace("_", "-") not in names():
+        raise UsageError(f"no benchmark {name!r}; there are: {', '.join(names())}")
+    found: Benchmark = rooms.load("benchmarks", name.replace("-", "_"))
+    return found

@@ -1,0 +1,121 @@
+"""What a benchmark is: the files it needs, the tasks it sets, and the numbers that papers print for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from eyespot.metrics import Measure, Preset, Rules, Scores
+from eyespot.runs.judged import Judged
+from eyespot.types import Run, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.benchmarks._grouping import Group
+
+
+class Needed(NamedTuple):
+    """A file or folder of a benchmark, and where its owners keep it.
+
+    `path` is relative to the data folder, with `|` between the places where it may lie, each a name or a pattern.
+    `size` in bytes and `sha256` only where they are known; of our own copy where the owners publish none. What is not
+    `required` makes more possible (`what` says so); what has a `split` is needed for that one only.
+    """
+
+    path: str
+    what: str
+    where: str
+    size: int | None = None
+    sha256: str | None = None
+    required: bool = True
+    split: str | None = None
+
+    def found(self, data: Path) -> Path | None:
+        """Where it lies in the data folder, or None."""
+        return next((place for pattern in self.path.split("|") for place in sorted(data.glob(pattern))), None)
+
+    def place(self, data: Path) -> Path:
+        """Where it lies; `UsageError` says where to get it."""
+        found = self.found(data)
+        if found is None:
+            raise UsageError(f"there is no {self.path.partition('|')[0]} in {data} ({self.what}); get it: {self.where}")
+        return found
+
+
+class Printed(NamedTuple):
+    """One number of a paper: whose, in which task, which measure, over which queries; `value` as printed."""
+
+    source: str  # "INQUIRE, table 2"
+    method: str
+    task: str
+    measure: str
+    value: float  # as a fraction where the paper prints percent
+    percent: bool = True
+    column: str | None = None  # of a breakdown
+    group: str | None = None
+    depth: int | None = None  # of a two-stage search
+
+
+class Breakdown(Protocol):
+    """Results by something that is known of queries or images."""
+
+    @property
+    def name(self) -> str:
+        """What the results are broken down by."""
+        ...
+
+    def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
+        """The groups in the order to show them; none where the data do not say."""
+        ...
+
+
+@dataclass(frozen=True)
+class Task:
+    """Queries of one kind against one pool, and the measures that count there.
+
+    `judged.candidates` is what a query may rank, where it may rank only that.
+
+    `pool` names what is ranked, with what is known of each (`text` for captions), where the benchmark says; `size` is
+    how many images its full collection has. `composed`: a query asks with its picture and its text together;
+    `exclude_input`: its own picture is no answer to it.
+    """
+
+    name: str
+    judged: Judged
+    measures: Sequence[Measure]
+    rules: Rules = Rules()
+    by: Sequence[Breakdown] = ()
+    pool: dict[str, dict[str, object]] = field(default_factory=dict)
+    size: int | None = None
+    way: str = "t2i"  # which way a similarity matrix is read for it
+    composed: bool = False
+    exclude_input: bool = False
+
+    @classmethod
+    def of(cls, name: str, judged: Judged, preset: Preset, **rest: object) -> Task:
+        """A task with a preset's measures and rules."""
+        return cls(name, judged, preset.measures, preset.rules, **rest)  # type: ignore[arg-type]
+
+
+class Asked(NamedTuple):
+    """What of a benchmark is asked for: `split`, and which column of its files names images (`ids`)."""
+
+    split: str
+    ids: str | None = None
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """One benchmark: `tasks(data folder, Asked)` reads its official layout as it is."""
+
+    name: str
+    title: str
+    about: str
+    home: str
+    licence: str
+    citation: str
+    tasks: Callable[[Path, Asked], list[Task]]
+    needs: Sequence[Needed] = ()
+    splits: Sequence[str] = ("test",)
+    printed: Callable[[], list[Printed]] = list

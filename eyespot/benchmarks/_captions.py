@@ -1,0 +1,84 @@
+"""Captions and images, scored both ways: what the four caption benchmarks share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Needed, Printed, Task
+from eyespot.benchmarks._grouping import columns
+from eyespot.benchmarks._published import Column, printed, rows
+from eyespot.metrics import Preset, preset
+from eyespot.runs import karpathy
+from eyespot.runs.judged import Judged
+
+BY = columns("subtask")
+KARPATHY = "https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip"
+FINE_GRAINED = "https://github.com/cwj1412/MSCOCO-Flikcr30K_FG"
+COCO = "Lin et al.: Microsoft COCO: Common Objects in Context. ECCV 2014"
+FLICKR = "Young, Lai, Hodosh, Hockenmaier: From image descriptions to visual denotations. TACL 2, 2014"
+SPLITS = "Karpathy, Fei-Fei: Deep visual-semantic alignments for generating image descriptions. CVPR 2015"
+FG = "Chen, Yao, Jin: Rethinking Benchmarks for Cross-modal Image-text Retrieval. SIGIR 2023"
+UNSTATED = "not stated by its owners"
+_PRINTED = {"coco5k": "MSCOCO", "flickr30k": "Flickr30K", "coco5k-fg": "MSCOCO-FG", "flickr30k-fg": "Flickr30K-FG"}
+
+
+def both_ways(captions: karpathy.Captions, scoring: Preset, by: tuple[Breakdown, ...] = ()) -> list[Task]:
+    """Image→text and text→image, each ranking all of the other side."""
+    ways = {"i2t": karpathy.image_to_text(captions), "t2i": karpathy.text_to_image(captions)}
+    return [one_way(way, judged, scoring, by) for way, judged in ways.items()]
+
+
+def one_way(way: str, judged: Judged, scoring: Preset, by: tuple[Breakdown, ...] = ()) -> Task:
+    """One direction; the images (or captions) that the files name are the pool."""
+    return Task.of(way, judged, scoring, by=by, pool=judged.images, size=len(judged.images), way=way)
+
+
+def split_tasks(need: Needed, scoring: str, data: Path, asked: Asked) -> list[Task]:
+    """The tasks of a split JSON."""
+    return both_ways(karpathy.read(need.place(data), asked.split), preset(scoring))
+
+
+def fine_grained_tasks(needs: tuple[Needed, Needed], scoring: str, data: Path, asked: Asked) -> list[Task]:
+    """The tasks of FG captions; the list of images beside them widens the pool of text→image."""
+    captions, pool = needs
+    i2t, t2i = both_ways(karpathy.read(captions.place(data)), preset(scoring))
+    listed = pool.found(data)
+    if listed is None:
+        return [i2t, t2i]
+    wider = t2i.pool | {image: {"path": image} for image in karpathy.images_of(listed)}
+    return [i2t, replace(t2i, pool=wider, size=len(wider))]
+
+
+def table_2(benchmark: str) -> list[Printed]:
+    """What ReCoS prints of a benchmark in its table 2: Recall@K in both directions."""
+    return list(_table_2(benchmark))
+
+
+def _table_2(benchmark: str) -> Iterator[Printed]:
+    for row in rows("recos_table2"):
+        about = Column(row["direction"], f"Hit@{row['k']}")
+        methods = row.items() if row["benchmark"] == benchmark else ()
+        for method, value in methods:
+            if method not in ("direction", "benchmark", "k") and value:
+                yield printed("ReCoS, table 2", method, about, float(value))
+
+
+def of_split(name: str, title: str, about: str, need: Needed, source: tuple[str, str, str]) -> Benchmark:
+    """A benchmark of a split JSON; `source` is its home, licence and citation."""
+    tasks = partial(split_tasks, need, _scoring(name))
+    return Benchmark(name, title, about, *source, tasks, (need,), ("test", "val"), partial(table_2, _PRINTED[name]))
+
+
+def fine_grained(
+    name: str, title: str, about: str, needs: tuple[Needed, Needed], source: tuple[str, str, str]
+) -> Benchmark:
+    """A benchmark of FG captions; `source` is its home, licence and citation."""
+    tasks = partial(fine_grained_tasks, needs, _scoring(name))
+    return Benchmark(name, title, about, *source, tasks, needs, ("test",), partial(table_2, _PRINTED[name]))
+
+
+def _scoring(name: str) -> str:
+    return "coco" if name.startswith("coco") else "flickr"

@@ -1,0 +1,59 @@
+"""What of a benchmark's data is there, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from eyespot.benchmarks._benchmark import Benchmark, Needed
+
+CHUNK = 1 << 20
+
+
+class Status(NamedTuple):
+    """One needed file: `state` is ok, missing, other (not the copy known to eyespot) or absent (not required)."""
+
+    needed: Needed
+    place: Path | None
+    state: str
+    reason: str = ""
+
+    @property
+    def stops(self) -> bool:
+        """Whether the benchmark cannot be run like this."""
+        return self.state == "missing"
+
+
+def check(benchmark: Benchmark, data: Path, split: str) -> list[Status]:
+    """Every file that this split needs, looked for in the data folder and compared where its copy is known."""
+    wanted = (needed for needed in benchmark.needs if needed.split in (None, split))
+    return [_status(needed, data) for needed in wanted]
+
+
+def _status(needed: Needed, data: Path) -> Status:
+    place = needed.found(data) if data.is_dir() else None
+    if place is None:
+        return Status(needed, None, "missing" if needed.required else "absent")
+    reason = "; ".join(_differences(needed, place))
+    return Status(needed, place, "other" if reason else "ok", reason)
+
+
+def _differences(needed: Needed, place: Path) -> Iterator[str]:
+    """A differing file may be a newer release, so this is said and does not stop."""
+    if not place.is_file():
+        return
+    if needed.size is not None and place.stat().st_size != needed.size:
+        yield f"has {place.stat().st_size:,} bytes, the copy known to eyespot {needed.size:,}"
+    elif needed.sha256 is not None and digest_of(place) != needed.sha256:
+        yield "differs from the copy known to eyespot"
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file, in hex."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(CHUNK):
+            found.update(block)
+    return found.hexdigest()

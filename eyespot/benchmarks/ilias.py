@@ -1,0 +1,184 @@
+"""ILIAS: find the one object of a picture, or of a sentence, among a hundred million photos."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Printed, Task
+from eyespot.benchmarks._grouping import Group, group_of
+from eyespot.benchmarks._published import Column, table
+from eyespot.metrics import Scores, aligned, evaluate, preset
+from eyespot.runs import ilias
+from eyespot.runs.files import json_of, refuse
+from eyespot.types import Qrels, Run
+
+HOME = "https://vrg.fel.cvut.cz/ilias/"
+FILES = "https://vrg.fel.cvut.cz/ilias_data/image_ids"
+EDGES = {
+    "scale": (0, 0.06880213760855043, 0.13526567164179104, 0.2729876723163842, math.inf),
+    "clutter": (0, 18, 33, 53, math.inf),
+}
+PHOTOS = 100_000_000
+TASKS = {"i2i": "image", "t2i": "text"}
+TABLE = {"i2i_100m": Column("i2i", "AP@1000"), "t2i_100m": Column("t2i", "AP@1000")}
+MINI = {"t2i_5m": Column("t2i", "AP@1000")}
+
+
+@dataclass(frozen=True)
+class ByPositives:
+    """By a fact of the positives, in groups [low, high): positives outside the group leave the ranking first."""
+
+    name: str
+
+    def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
+        """A group for each range; an instance that has no positive in it is passed over."""
+        ranges = pairwise(EDGES[self.name])
+        return [self._group(run, task, low, high) for low, high in ranges]
+
+    def _group(self, run: Run, task: Task, low: float, high: float) -> Group:
+        within = {image for image, facts in task.judged.images.items() if low <= float(facts[self.name]) < high}
+        inside, outside = _split(task.judged.qrels, within)
+        return group_of(f"{low:.3g} to {high:.3g}", _scores(run, task, inside, outside))
+
+
+@dataclass(frozen=True)
+class ByTaxonomy:
+    """By category or subcategory: the mean over instances of the mean over that instance's queries."""
+
+    name: str
+    of_instance: Mapping[str, str]
+
+    def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
+        """The groups in order of their names."""
+        rows: dict[str, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for row, query in enumerate(scores.queries):
+            instance = query.partition("/")[0]
+            rows[self.of_instance.get(instance, "(unknown)")][instance].append(row)
+        return [group_of(name, _means(scores, instances)) for name, instances in sorted(rows.items())]
+
+
+def _means(scores: Scores, rows: Mapping[str, list[int]]) -> Scores:
+    """Scores of instances: of each the mean of its queries."""
+    values = {
+        label: np.array([np.mean(values[chosen]) for chosen in rows.values()])
+        for label, values in scores.values.items()
+    }
+    return replace(scores, queries=list(rows), values=values)
+
+
+def _split(qrels: Qrels, group: set[str]) -> tuple[Qrels, Qrels]:
+    inside = {q: {i: g for i, g in found.items() if i in group} for q, found in qrels.items()}
+    outside = {q: {i: g for i, g in found.items() if i not in group} for q, found in qrels.items()}
+    return Qrels(inside), Qrels(outside)
+
+
+def _scores(run: Run, task: Task, inside: Qrels, outside: Qrels) -> Scores:
+    return evaluate(aligned(run, inside, removed=outside), None, task.measures, task.rules)
+
+
+def tasks(data: Path, asked: Asked) -> list[Task]:
+    """Image→image and text→image; a results file may hold any of the queries."""
+    judged = ilias.read(NEEDS[0].place(data).parent)
+    by = (ByPositives("scale"), ByPositives("clutter"), *_taxonomies(data))
+    task = Task.of("", judged, preset("ilias"), by=by, size=PHOTOS)
+    return [replace(task, name=name, judged=_asking(data, judged, kind)) for name, kind in TASKS.items()]
+
+
+def _asking(data: Path, judged: Any, kind: str) -> Any:
+    """The queries of a kind, with the picture or the text that they ask with, where the core set is there."""
+    found = judged.among("kind", kind)
+    core = next((place for place in (data / "ilias_core", data) if place.is_dir()), data)
+    for query, facts in found.queries.items():
+        if kind == "image":
+            facts["image"] = query
+        elif (core / query).is_file():
+            facts["text"] = (core / query).read_text(encoding="utf-8").strip()
+    return found
+
+
+def _taxonomies(data: Path) -> tuple[ByTaxonomy, ...]:
+    path = NEEDS[3].found(data)
+    if path is None:
+        return ()
+    found = json_of(path)
+    if not isinstance(found, dict):
+        refuse(path, "", "holds no object; expected {category: {subcategory: [instance, …]}}")
+    places = list(_places(found))
+    category = {instance: top for top, _, instance in places}
+    subcategory = {instance: f"{top}-{below}" for top, below, instance in places}
+    return ByTaxonomy("category", category), ByTaxonomy("subcategory", subcategory)
+
+
+def _places(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """(category, subcategory, instance) of every instance."""
+    for top, parts in found.items():
+        for below, inside in parts.items() if isinstance(parts, dict) else [(top, parts)]:
+            yield from ((top, below, instance) for instance in _leaves(inside))
+
+
+def _leaves(inside: Any) -> Iterator[str]:
+    if isinstance(inside, dict):
+        yield from chain.from_iterable(map(_leaves, inside.values()))
+    else:
+        yield from (str(name) for name in inside)
+
+
+NEEDS = (
+    Needed("image_ids/positive_ids.txt*|positive_ids.txt*", "4,715 positives", f"{FILES}/positive_ids.txt"),
+    Needed(
+        "image_ids/image_query_ids.txt*|image_query_ids.txt*", "1,232 queries", f"{FILES}/image_query_ids.txt"
+    ),
+    Needed("image_ids/text_query_ids.txt*|text_query_ids.txt*", "1,000 queries", f"{FILES}/text_query_ids.txt"),
+    Needed(
+        "taxonomy.json|misc/taxonomy.json|../taxonomy.json",
+        "the categories, for their breakdown",
+        "https://github.com/ilias-vrg/ilias/tree/main/misc",
+        24_606,
+        "7597c784491d67fa12efd4261877f7c7c31d536434809179682c3aef02bfc0e1",
+        required=False,
+    ),
+    Needed(
+        "ilias_core",
+        "the pictures of queries and positives; their checksum stands in checksums.txt there",
+        "https://vrg.fel.cvut.cz/ilias_data/ilias_core.tar",
+        required=False,
+    ),
+)
+
+
+def printed() -> list[Printed]:
+    """QuARI's tables 1a, 1b, 3a and 4, in percent; of text→image those over 100 million photos."""
+    ta = {
+        "i2i_100m_ta": Column("i2i", "AP@1000"),
+    }
+    return list(
+        chain(
+            table("quari_ilias", "QuARI, table 1a", ("model", "backbone", "resolution"), TABLE),
+            table("quari_ta", "QuARI, table 1b (task adaptation)", ("model", "backbone", "resolution"), ta),
+            table("quari_ablation", "QuARI, table 4", ("method",), {"ilias_i2i_100m": Column("i2i", "AP@1000")}),
+        )
+    )
+
+
+def load() -> Benchmark:
+    """The benchmark."""
+    return Benchmark(
+        "ilias",
+        "ILIAS",
+        "1,000 objects, asked for by 1,232 pictures and 1,000 texts, among 100 million photos",
+        HOME,
+        "captured images CC BY 4.0; those from the internet under their own licences",
+        "Kordopatis-Zilos et al.: ILIAS: Instance-Level Image retrieval At Scale. CVPR 2025",
+        tasks,
+        NEEDS,
+        ("test",),
+        printed,
+    )

@@ -1,0 +1,72 @@
+"""INQUIRE-Rerank: put the 100 candidates of each query, found by CLIP ViT-H-14, into a better order."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Printed, Task
+from eyespot.benchmarks._grouping import columns
+from eyespot.benchmarks._published import Column, table
+from eyespot.benchmarks.inquire_fullrank import BREAKDOWNS, CITATION
+from eyespot.metrics import preset
+from eyespot.runs import PARQUETS, inquire
+from eyespot.types import UsageError
+
+HUB = "https://huggingface.co/datasets/evendrow/INQUIRE-Rerank"
+TABLE = {"ap": Column("t2i", "AP"), "ndcg": Column("t2i", "nDCG"), "mrr": Column("t2i", "RR", percent=False)}
+GROUPS = {
+    **{
+        name: Column("t2i", "AP", "supercategory", name.capitalize())
+        for name in ("appearance", "behavior", "context", "species")
+    },
+    "lingo": Column("t2i", "AP", "lingo", "yes"),
+    "no_lingo": Column("t2i", "AP", "lingo", "no"),
+}
+
+
+def tasks(data: Path, asked: Asked) -> list[Task]:
+    """One task; R is the relevant among the candidates, and a query may rank nothing else."""
+    judged = inquire.read_rerank(_files(data, asked.split))
+    return [Task.of("t2i", judged, preset("inquire-rerank"), by=columns(*BREAKDOWNS))]
+
+
+def _files(data: Path, split: str) -> list[Path]:
+    """The hub names its files by split; a folder that does not is taken whole. Its train-* are an older release."""
+    found = [file for pattern in PARQUETS for file in sorted(data.glob(pattern))]
+    of_split = [file for file in found if file.name.startswith(split)]
+    named = any(file.name.startswith(("test", "val")) for file in found)
+    if not found or (named and not of_split):
+        raise UsageError(f"there are no parquet files of the {split} split in {data}; get them: {HUB}/tree/main/data")
+    return of_split if named else found
+
+
+def printed() -> list[Printed]:
+    """INQUIRE's tables 4 and 5."""
+    return list(
+        chain(
+            table("inquire_rerank", "INQUIRE, table 4", ("method",), TABLE),
+            table("inquire_rerank_groups", "INQUIRE, table 5", ("method",), GROUPS),
+        )
+    )
+
+
+def _needed(split: str, files: str, size: str) -> Needed:
+    places = f"data/{files}|{files}|data/*.parquet|*.parquet"
+    return Needed(places, f"the {split} split with its pictures, {size}", f"{HUB}/tree/main/data", split=split)
+
+
+def load() -> Benchmark:
+    """The benchmark."""
+    return Benchmark(
+        "inquire-rerank",
+        "INQUIRE-Rerank",
+        "160 test and 40 validation queries of experts with 100 candidates each, 1 to 50 of them relevant",
+        HUB,
+        "CC BY-NC 4.0; each photo under its own licence",
+        CITATION,
+        tasks,
+        (_needed("test", "test-*.parquet", "1.5 GB"), _needed("val", "val*.parquet", "0.4 GB")),
+        ("test", "val"),
+        printed,
+    )

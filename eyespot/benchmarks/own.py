@@ -1,0 +1,79 @@
+"""Your own queries and judgements: a folder with `queries` and `qrels`, scored like any benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Task
+from eyespot.benchmarks._grouping import ByColumn
+from eyespot.metrics import parse
+from eyespot.runs import read_qrels
+from eyespot.runs.files import refuse, required, rows_of
+from eyespot.runs.judged import Columns, Judged
+from eyespot.types import UsageError
+
+MEASURES = ("AP(norm='min-k', ties='average')@50", "nDCG(ties='average')@50", "RR(ties='average')@50", "R@20", "P@10")
+NOT_A_GROUP = {"", "id", "query_id", "query", "query_text", "text", "image", "split"}
+MOST_GROUPS = 30
+QUERIES = Needed(
+    "queries.csv|queries.tsv|queries.jsonl|queries.parquet",
+    "a query a row: id, text (or image, or both), and columns to break results down by",
+    "write it yourself (docs/eval.md)",
+)
+QRELS = Needed(
+    "qrels.txt|qrels.csv|qrels.json|qrels.parquet|qrels.tsv|qrels",
+    "which images are relevant to which query, in any format of docs/runs.md",
+    "write it yourself, or judge what a search found",
+)
+
+
+def tasks(data: Path, asked: Asked) -> list[Task]:
+    """One task; a column `split` is followed where it is there, and every other column breaks the results down."""
+    queries = _of_split(dict(_queries(QUERIES.place(data))), asked.split)
+    qrels = read_qrels(QRELS.place(data))
+    if not any(query in qrels for query in queries):
+        raise UsageError(f"no query of {data} is judged; {_example(list(queries))} are not in {qrels.header['source']}")
+    judged = Judged(queries, qrels).only(queries)
+    return [Task("own", judged, [parse(measure) for measure in MEASURES], by=_breakdowns(queries), composed=True)]
+
+
+def _queries(path: Path) -> list[tuple[str, Columns]]:
+    found: dict[str, Columns] = {}
+    for line, row in rows_of(path):
+        query = required(path, line, row, "id", "query_id")
+        if query in found:
+            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
+        text = row.get("text") or row.get("query_text") or row.get("query")
+        if not text and not row.get("image"):
+            refuse(path, f"line {line}", f"has neither text nor image; there are: {', '.join(row)}")
+        found[query] = {**row, **({"text": text} if text else {})}
+    return list(found.items())
+
+
+def _of_split(queries: dict[str, Columns], split: str) -> dict[str, Columns]:
+    return {q: facts for q, facts in queries.items() if facts.get("split") in (None, "", split)}
+
+
+def _breakdowns(queries: dict[str, Columns]) -> tuple[ByColumn, ...]:
+    """The columns whose values recur: what is different for every query groups nothing."""
+    names = dict.fromkeys(name for facts in queries.values() for name in facts if name not in NOT_A_GROUP)
+    counts = {name: len({str(facts.get(name)) for facts in queries.values()}) for name in names}
+    return tuple(ByColumn(name) for name, count in counts.items() if count <= min(MOST_GROUPS, len(queries) // 2))
+
+
+def _example(queries: list[str]) -> str:
+    return ", ".join(map(repr, queries[:2])) + (" …" if len(queries) > 2 else "")
+
+
+def load() -> Benchmark:
+    """The benchmark."""
+    return Benchmark(
+        "own",
+        "Own queries",
+        "your own queries and judgements over your own gallery",
+        "",
+        "yours",
+        "",
+        tasks,
+        (QUERIES, QRELS),
+    )

@@ -1,0 +1,60 @@
+"""ReCoS: everyday scenes in twelve sub-tasks, captions and images, both ways, in three sizes (v0, v1, v2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Printed, Task
+from eyespot.benchmarks._captions import BY, both_ways, table_2
+from eyespot.benchmarks._published import Column, printed, rows
+from eyespot.metrics import preset
+from eyespot.runs import recos
+
+HOME = "https://github.com/Bruce-XJChen/ReCos"
+VERSIONS = ("v1", "v0", "v2")  # the usual one first
+CITATION = (
+    "Chen, Lou, Huang, Wan, Zhang, Yang: ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex "
+    "Real-Life Scenarios. ACM Multimedia 2024"
+)
+
+
+def tasks(data: Path, asked: Asked) -> list[Task]:
+    """Both ways over v0 or v1; over v2, whose further images have no captions, text→image alone."""
+    found = recos.read(data, asked.split)
+    i2t, t2i = both_ways(found.captions, preset("recos"), BY)
+    pool = t2i.pool | found.others
+    wider = replace(t2i, pool=pool, size=len(pool))
+    return [wider] if asked.split == "v2" else [i2t, wider]
+
+
+def published() -> list[Printed]:
+    """ReCoS's tables 2 (v1) and 3 (CLIP on v0, v1 and v2)."""
+    return [*table_2("ReCoS v1"), *_table_3()]
+
+
+def _table_3() -> Iterator[Printed]:
+    for row in rows("recos_table3"):
+        for way in ("i2t", "t2i"):
+            for k in (1, 5, 10):
+                if cell := row[f"{way}_r{k}"]:
+                    about = Column(way, f"Hit@{k}")
+                    yield printed("ReCoS, table 3", f"CLIP on {row['version']}", about, float(cell))
+
+
+def load() -> Benchmark:
+    """The benchmark."""
+    layout = "eyespot's layout or the released JSON (docs/eval.md)"
+    return Benchmark(
+        "recos",
+        "ReCoS",
+        "everyday scenes in twelve sub-tasks: 500 images (v0), 1,000 (v1), 15,982 (v2), five captions each, both ways",
+        HOME,
+        "not stated by its owners",
+        CITATION,
+        tasks,
+        (Needed("captions.*|recos_v*.json", layout, "https://drive.google.com/drive/folders/1TIleVTV5cx_aaitabiQ0Wbvq-huxN6Gu"),),
+        VERSIONS,
+        published,
+    )

@@ -1,0 +1,73 @@
+"""RMIR: a picture and a question, answered by other pictures, by functional, temporal or causal reasoning."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from pathlib import Path
+
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Printed, Task
+from eyespot.benchmarks._grouping import ByColumn, Group, unweighted
+from eyespot.benchmarks._published import Column, table
+from eyespot.metrics import Scores, preset
+from eyespot.runs import rmir
+from eyespot.types import Run
+
+KINDS = ("functional", "temporal", "causal")
+MEAN_OF_KINDS = "mean over kinds"
+TABLE = {
+    **{f"{kind}_r{k}": Column("it2i", f"R@{k}", "kind", kind) for kind in KINDS for k in (20, 50)},
+    **{f"average_r{k}": Column("it2i", f"R@{k}") for k in (20, 50)},
+}
+LAYOUT = "eyespot's layout, or the released one with a mapping.json (docs/runs.md)"
+
+
+@dataclass(frozen=True)
+class ByKind:
+    """By kind of reasoning, and the mean in which each kind counts the same (the paper's average is over queries)."""
+
+    name: str = "kind"
+
+    def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
+        """The kinds in the paper's order, then their mean."""
+        groups = {group.value: group for group in ByColumn("kind")(run, task, scores)}
+        ordered = [groups.pop(kind) for kind in KINDS if kind in groups] + list(groups.values())
+        mean = Group(MEAN_OF_KINDS, len(scores.queries), unweighted(ordered), {})
+        return [*ordered, mean] if ordered else []
+
+
+def tasks(data: Path, asked: Asked) -> list[Task]:
+    """One task; without a column `split` the set is taken whole."""
+    judged = rmir.read(data)
+    if any(facts.get("split") for facts in judged.queries.values()):
+        judged = judged.among("split", asked.split)
+    task = Task.of("it2i", judged, preset("rmir"), by=(ByKind(),), pool=judged.images, size=len(judged.images))
+    return [replace(task, composed=True, exclude_input=True)]
+
+
+def printed() -> list[Printed]:
+    """RMIR's table 2."""
+    return list(chain(table("rmir", "RMIR, table 2", ("method",), TABLE)))
+
+
+def load() -> Benchmark:
+    """The benchmark."""
+    return Benchmark(
+        "rmir",
+        "RMIR",
+        "pictures with questions whose answers are other pictures, found only by reasoning over both",
+        "",
+        "that of the pictures' sources (Visual Genome, Open Images)",
+        "RMIR: reasoning-intensive multimodal image retrieval",
+        tasks,
+        tuple(
+            Needed(f"{name}.parquet|{name}.jsonl|{name}.jsonl.gz|{name}.tsv|{name}.csv|mapping.json", what, LAYOUT)
+            for name, what in (
+                ("queries", "pictures and questions"),
+                ("qrels", "the relevant pictures"),
+                ("pool", "the pictures to rank"),
+            )
+        ),
+        ("test", "train"),
+        printed,
+    )

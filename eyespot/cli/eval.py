@@ -1,0 +1,243 @@
+"""`eyespot eval`: a published benchmark, or your own queries, to numbers with their report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.telling import as_json, escaped, line, note
+from eyespot.types import EyespotError, NothingFound, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.benchmarks import Benchmark, Evaluation, Result, Task
+    from eyespot.types import Run
+
+LIST = "list"
+
+
+def run(
+    context: typer.Context,
+    benchmark: str = typer.Argument(None, help="Which one, or `list`."),
+    data: Path = typer.Option(None, help="The folder with the benchmark's files."),
+    check: bool = typer.Option(False, "--check", help="Say what is there, what is missing, and how to get it."),
+    run: list[str] = typer.Option(None, "--run", metavar="[TASK=]FILE", help="Rankings, or a similarity matrix (.npz)."),
+    run_format: str = typer.Option(None, help="The format of the rankings."),
+    gallery: Path = gallery_option("Search this gallery, end to end."),
+    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    rerank: Path = typer.Option(None, help="Scores of a second stage, as rankings."),
+    depth: int = typer.Option(100, min=1, help="How many of the first stage the second one re-ranks."),
+    split: str = typer.Option(None, help="Which split.", show_default="the benchmark's first"),
+    ids: str = typer.Option(None, help="INQUIRE: the column that names images (image_id, image_path)."),
+    match: str = typer.Option(None, metavar="COLUMN", help="The gallery's column that judged images are named by."),
+    allow_missing: bool = typer.Option(False, help="Go on though judged images are not in the gallery."),
+    sample: int = typer.Option(None, min=1, help="Only so many queries, drawn by the seed."),
+    seed: int = typer.Option(0, help="Of the sample."),
+    pool: int = typer.Option(None, min=1, help="How many images each query ranked (for the numbers by chance)."),
+    system: str = typer.Option(None, "--name", help="What to call the system in tables.", show_default="run or encoder"),
+    beside: list[Path] = typer.Option(None, metavar="DIR", help="A report to draw in the same figures; repeatable."),
+    out: Path = typer.Option(None, metavar="DIR", help="Write the report: run, values, tables, figures, page."),
+    map: str = typer.Option(None, metavar="QUERY", help="Draw a map of the vectors around this query (with -g, --out)."),
+    again: Path = typer.Option(None, "--from", metavar="FILE", help="Run the evaluation of a summary.json again."),
+    json: bool = json_option(),
+) -> None:
+    """Score a benchmark from rankings, from a similarity matrix, or end to end over a gallery."""
+    given = {name: value for name, value in context.params.items() if name not in ("again", "json", "check")}
+    if again is not None:
+        given = _again(again, {"out": out, "json": json})
+    if given["benchmark"] == LIST:
+        _list(json)
+    elif check:
+        _check(given, json)
+    else:
+        _evaluate(given, json)
+
+
+# -- what there is ----------------------------------------------------------------------------------------------
+
+
+def _list(json: bool) -> None:
+    from eyespot.benchmarks import benchmark, names
+
+    found = [benchmark(name) for name in names()]
+    if json:
+        shown = ("name", "title", "about", "home", "licence", "citation", "splits")
+        as_json([{name: getattr(one, name) for name in shown} for one in found])
+        return
+    for one in found:
+        line(f"{one.name:<17} {one.about}")
+
+
+def _known(given: dict[str, Any]) -> tuple[Benchmark, Path, str]:
+    """The benchmark, its data folder and the split."""
+    from eyespot.benchmarks import benchmark
+
+    if given["benchmark"] is None:
+        raise UsageError("name a benchmark, as in: eyespot eval inquire-rerank --data DIR; all: eyespot eval list")
+    found = benchmark(given["benchmark"])
+    if given["data"] is None:
+        raise UsageError(f"give the folder with its files: eyespot eval {found.name} --data DIR [--check]")
+    split = given["split"] or found.splits[0]
+    if split not in found.splits:
+        raise UsageError(f"{found.name} has no split {split!r}; there are: {', '.join(found.splits)}")
+    return found, Path(given["data"]).expanduser(), split
+
+
+def _check(given: dict[str, Any], json: bool) -> None:
+    from eyespot.benchmarks import check
+
+    found, data, split = _known(given)
+    states = check(found, data, split)
+    if json:
+        as_json([{**state.needed._asdict(), "state": state.state, "place": _told(state.place), "reason": state.reason}
+                 for state in states])
+    else:
+        for state in states:
+            line(f"{state.state:<8} {escaped(str(state.place or state.needed.path.partition('|')[0]))}: {state.needed.what}")
+            if state.reason:
+                line(f"{'':<8} {state.reason}")
+            if state.place is None:
+                line(f"{'':<8} get it: {state.needed.where}")
+        line(f"licence: {found.licence}; cite: {found.citation or 'nothing'}")
+    if lacking := sum(state.stops for state in states):
+        raise NothingFound(f"{lacking} of {len(states)} parts are missing in {data}; see how to get them above")
+
+
+def _told(place: Path | None) -> str | None:
+    return None if place is None else str(place)
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------
+
+
+def _evaluate(given: dict[str, Any], json: bool) -> None:
+    from eyespot.benchmarks import Asked, sampled
+
+    found, data, split = _known(given)
+    tasks = found.tasks(data, Asked(split, given["ids"]))
+    if given["sample"]:
+        tasks = sampled(tasks, given["sample"], given["seed"])
+    runs, searched = _runs(given, tasks, data)
+    results = list(_scored(given, tasks, runs))
+    evaluation = _whole(given, found, split, (results, searched))
+    for sentence in evaluation.notes:
+        note(sentence)
+    if given["out"]:
+        _write(given, evaluation, searched)
+    _print(evaluation, json)
+
+
+def _runs(given: dict[str, Any], tasks: Sequence[Task], data: Path) -> tuple[dict[str, Run], Any]:
+    """A run for each task that has one, and the searcher where a gallery was searched."""
+    from eyespot.benchmarks import runs_of
+
+    if given["run"]:
+        return runs_of(tasks, given["run"], given["run_format"]), None
+    if not any(task.judged.queries for task in tasks):
+        raise NothingFound("there is nothing to ask in this split; choose another with --split")
+    searcher = _searcher(given, data)
+    made: dict[str, Run] = {}
+    for task in tasks:
+        if (same := _asked_alike(task, tasks, made)) is not None:
+            made[task.name] = made[same]
+        else:
+            made[task.name] = searcher(task)
+    return made, searcher
+
+
+def _asked_alike(task: Task, tasks: Sequence[Task], made: dict[str, Run]) -> str | None:
+    """An earlier task with the same queries and pool: its ranking serves this one too."""
+    like = (t for t in tasks if t.name in made and (t.way, t.judged.queries, t.pool) == (task.way, task.judged.queries, task.pool))
+    return next((t.name for t in like), None)
+
+
+def _searcher(given: dict[str, Any], data: Path) -> Any:
+    from eyespot.benchmarks import Searcher
+    from eyespot.search.collection import Collection
+
+    place = gallery_here(given["gallery"])
+    if given["gallery"] is None and not (place / "gallery.toml").is_file():
+        raise UsageError("give rankings with --run FILE, or a gallery to search with -g GALLERY")
+    return Searcher(Collection(place, given["encoder"]), data, given["match"], given["allow_missing"])
+
+
+def _scored(given: dict[str, Any], tasks: Sequence[Task], runs: dict[str, Run]) -> Any:
+    """The result of every task whose queries the run holds; `NothingFound` if it holds none at all."""
+    from eyespot.benchmarks import Rescored, scored
+    from eyespot.runs import read_run
+
+    second = Rescored(read_run(given["rerank"]), given["depth"]) if given["rerank"] else None
+    found, why = 0, ""
+    for task in tasks:
+        if task.name not in runs:
+            continue
+        try:
+            result = scored(task, runs[task.name], second, given["pool"])
+        except NothingFound as nothing:
+            why = str(nothing)
+            continue
+        found += 1
+        yield result
+    if not found:
+        raise NothingFound(why or "no task has a run")
+    if found < len(tasks):
+        note(f"{len(tasks) - found} of {len(tasks)} tasks have no rankings and were left out")
+
+
+def _whole(given: dict[str, Any], found: Benchmark, split: str, done: tuple[list[Result], Any]) -> Evaluation:
+    from eyespot.benchmarks import Evaluation, made_by
+
+    results, searched = done
+    files = [Path(one.partition("=")[2] or one) for one in given["run"] or ()]
+    arguments = {name: _plain(value) for name, value in given.items()}
+    more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
+    made = made_by(arguments, [*files, *([given["rerank"]] if given["rerank"] else ())], seed=given["seed"], **more)
+    system = given["system"] or (searched.view.space.encoder if searched else files[0].name)
+    depth = given["depth"] if given["rerank"] else None
+    return Evaluation(found, split, system, results, made, depth)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _again(place: Path, changed: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of an earlier evaluation, to make its numbers once more."""
+    from eyespot.reports.summary import read_summary
+
+    arguments = read_summary(place)["made"].get("arguments", {})
+    usual: dict[str, Any] = dict.fromkeys(
+        ("benchmark", "data", "run", "run_format", "gallery", "encoder", "rerank", "split", "ids", "match", "sample", "pool",
+         "system", "beside", "out", "map")
+    )
+    given = {**usual, "allow_missing": False, "seed": 0, "depth": 100, **arguments, "out": changed["out"]}
+    paths = ("data", "gallery", "rerank")
+    return {name: Path(value) if name in paths and value else value for name, value in given.items()}
+
+
+def _print(evaluation: Evaluation, json: bool) -> None:
+    from eyespot.reports.summary import summary_of
+    from eyespot.reports.tables import as_text, tables_of
+
+    if json:
+        as_json(summary_of(evaluation))
+        return
+    line("\n\n".join(as_text(table) for table in tables_of(evaluation)))
+
+
+# -- the report -------------------------------------------------------------------------------------------------
+
+
+def _write(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> None:
+    from eyespot.reports.folder import write
+    from eyespot.reports.summary import read_summary
+
+    out = Path(given["out"]).expanduser()
+    written = write(evaluation, out, [read_summary(Path(place)) for place in given["beside"] or ()])
+    note(f"{len(written)} files in {out}; look at {out / 'report.html'}")

@@ -1,0 +1,111 @@
+"""A report on disk: the rankings, every query's values, the summary, the tables, the figures, and the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from eyespot.benchmarks import Evaluation, Result
+from eyespot.reports.drawing import Drawn, Summary, figures_of
+from eyespot.reports.page import page_of
+from eyespot.reports.summary import FILE, summary_of
+from eyespot.reports.tables import as_latex, as_markdown, tables_of
+from eyespot.runs import write_run
+from eyespot.runs.files import write_whole
+from eyespot.types import EyespotError, UsageError
+
+
+def write(evaluation: Evaluation, out: Path, beside: Sequence[Summary] = ()) -> list[Path]:
+    """Everything into a folder, file by file and each whole; the summary comes last.
+
+    `beside` are the summaries of other systems, drawn in the same figures. Without matplotlib the rest is written and
+    the page says what to install. Returns the files.
+    """
+    folder = _folder(out)
+    files = [*_rankings(evaluation, folder), _values(evaluation, folder)]
+    tables = tables_of(evaluation)
+    files += [_text(folder / "tables.md", as_markdown(tables)), _text(folder / "tables.tex", as_latex(tables))]
+    drawn, saved, why_not = _drawn(evaluation, folder, beside)
+    files += [*saved, _text(folder / "report.html", page_of(evaluation, drawn, why_not))]
+    told = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
+    return [*files, _text(folder / FILE, told)]
+
+
+def _folder(out: Path) -> Path:
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file; name a folder with --out")
+    if out.is_dir() and any(out.iterdir()) and not (out / FILE).exists() and not (out / "tables.md").exists():
+        raise UsageError(f"{out} holds other things; name a new folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
+def _rankings(evaluation: Evaluation, folder: Path) -> Iterator[Path]:
+    """A run for each task; what one ranking serves twice is written once."""
+    several = len(evaluation.results) > 1
+    written: dict[int, Path] = {}
+    for result in evaluation.results:
+        if id(result.run) in written:
+            continue
+        path = folder / (f"run-{result.task.name}.parquet" if several else "run.parquet")
+        write_run(result.run, path)
+        written[id(result.run)] = path
+        yield path
+
+
+def _values(evaluation: Evaluation, folder: Path) -> Path:
+    """per_query.parquet: a row for each task and query, a column for each measure (null where another task has it)."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rows = [row for result in evaluation.results for row in _rows(result)]
+    labels = dict.fromkeys(label for result in evaluation.results for label in result.scores.values)
+    columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in ("task", "query", "text")}
+    table = pa.table(columns | {label: pa.array([row.get(label) for row in rows], pa.float64()) for label in labels})
+    path = folder / "per_query.parquet"
+    write_whole(path, lambda file: pq.write_table(table, file))
+    return path
+
+
+def _rows(result: Result) -> Iterator[dict[str, Any]]:
+    values = {label: found.tolist() for label, found in result.scores.values.items()}
+    for at, query in enumerate(result.scores.queries):
+        text = result.task.judged.queries.get(query, {}).get("text")
+        told = {"task": result.task.name, "query": query, "text": None if text is None else str(text)}
+        yield told | {label: found[at] for label, found in values.items()}
+
+
+def _drawn(
+    evaluation: Evaluation, folder: Path, beside: Sequence[Summary]
+) -> tuple[list[tuple[str, str]], list[Path], str]:
+    """Captions with their SVG, the files, and why there are no figures."""
+    try:
+        from eyespot.reports.figures import as_svg, save
+
+        figures = list(figures_of(evaluation, [summary_of(evaluation), *beside]))
+        places = [path for one in figures for path in save(one.figure, _stem(folder, one))]
+        return [(one.caption, as_svg(one.figure)) for one in figures], places, ""
+    except EyespotError as error:
+        return [], [], f"Figures were not drawn: {error}"
+
+
+def _stem(folder: Path, one: Drawn) -> Path:
+    figures = folder / "figures"
+    figures.mkdir(exist_ok=True)
+    return figures / one.name
+
+
+def _text(path: Path, text: str) -> Path:
+    write_whole(path, lambda file: file.write(text.encode()))
+    return path
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN: null."""
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and value != value else value

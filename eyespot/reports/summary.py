@@ -1,0 +1,81 @@
+"""An evaluation as plain data: what `--json` prints, what a report folder keeps, and what figures are drawn from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from eyespot.benchmarks import Evaluation, Group, Printed, Result
+from eyespot.reports.tables import printed_of
+from eyespot.types import UsageError
+
+FILE = "summary.json"
+
+
+def summary_of(evaluation: Evaluation) -> dict[str, Any]:
+    """All of an evaluation but the values of single queries."""
+    return {
+        "benchmark": evaluation.benchmark.name,
+        "title": evaluation.benchmark.title,
+        "split": evaluation.split,
+        "system": evaluation.system,
+        "tasks": [_task(evaluation, result) for result in evaluation.results],
+        "notes": evaluation.notes,
+        "citation": evaluation.benchmark.citation,
+        "licence": evaluation.benchmark.licence,
+        "made": evaluation.made,
+    }
+
+
+def read_summary(place: Path) -> dict[str, Any]:
+    """The summary of a report folder (or the file itself); `UsageError` if it is none."""
+    path = place / FILE if place.is_dir() else place
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no {path}; give a folder that eyespot eval --out wrote") from None
+    except (ValueError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{path} is no summary of eyespot eval ({error})") from None
+    if not isinstance(found, dict) or not {"benchmark", "tasks", "system", "made"} <= set(found):
+        raise UsageError(f"{path} is no summary of eyespot eval")
+    return found
+
+
+def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
+    return {
+        "task": result.task.name,
+        "queries": len(result.scores.queries),
+        "asked": len(result.task.judged.queries),
+        "pool": result.pool,
+        "measures": {label: _measure(result, label) for label in result.scores.values},
+        "groups": {name: [_group(group) for group in groups] for name, groups in result.groups.items()},
+        "stages": [{"stage": stage.name, "means": stage.scores.means} for stage in result.stages],
+        "published": [_printed(result, one) for one in printed_of(evaluation, result)],
+        "seconds": dict(result.run.header.get("seconds", {})),
+        "missing": list(result.scores.missing),
+        "notes": list(result.notes),
+    }
+
+
+def _measure(result: Result, label: str) -> dict[str, Any]:
+    scores, floor = result.scores, result.floors.get(label)
+    chance = None if floor is None else {"mean": floor.mean, "error": floor.error, "exact": floor.exact}
+    found: dict[str, Any] = {"mean": scores.mean(label), "interval": list(scores.interval(label))}
+    return {**found, "by_chance": chance, "definition": scores.measures[label].definition}
+
+
+def _group(group: Group) -> dict[str, Any]:
+    intervals = {label: list(ends) for label, ends in group.intervals.items()}
+    return {"value": group.value, "queries": group.queries, "means": group.means, "intervals": intervals}
+
+
+def _printed(result: Result, one: Printed) -> dict[str, Any]:
+    """A published number with ours of the same queries, where there is one."""
+    means = result.scores.means
+    if one.column is not None:
+        groups = {group.value.casefold(): group.means for group in result.groups.get(one.column, ())}
+        means = groups.get(str(one.group).casefold(), {})
+    ours = means.get(one.measure)
+    about = {name: value for name, value in one._asdict().items() if value is not None and name != "percent"}
+    return {**about, "measured": ours, "difference": None if ours is None else ours - one.value}
