@@ -14,10 +14,11 @@ from eyespot.benchmarks._evaluating import Evaluation, Rescored, Result, Stage, 
 from eyespot.benchmarks._grouping import ByColumn, Group
 from eyespot.benchmarks._making import made_by
 from eyespot.benchmarks._ranking import runs_of, sampled
-from eyespot.benchmarks._searching import Searcher
+from eyespot.benchmarks._searching import Around, Searcher
 from eyespot.types import UsageError
 
 __all__ = [
+    "Around",
     "Asked",
     "Benchmark",
     "Breakdown",

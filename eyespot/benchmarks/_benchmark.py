@@ -84,7 +84,7 @@ class Task:
     name: str
     judged: Judged
     measures: Sequence[Measure]
-    rules: Rules = Rules()
+    rules: Rules = field(default_factory=Rules)
     by: Sequence[Breakdown] = ()
     pool: dict[str, dict[str, object]] = field(default_factory=dict)
     size: int | None = None
@@ -107,7 +107,10 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One benchmark: `tasks(data folder, Asked)` reads its official layout as it is."""
+    """One benchmark: `tasks(data folder, Asked)` reads its official layout as it is.
+
+    `submission` is the format of rankings that its server takes, where the truths of a split are not public.
+    """
 
     name: str
     title: str
@@ -119,3 +122,4 @@ class Benchmark:
     needs: Sequence[Needed] = ()
     splits: Sequence[str] = ("test",)
     printed: Callable[[], list[Printed]] = list
+    submission: str | None = None

@@ -105,9 +105,17 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
     if not scores.queries:
         raise NothingFound(f"no query of {task.name} is left to score; the run and the rules leave out all")
     groups = {by.name: found for by in task.by if (found := by(ranked, task, scores))}
-    notes += [*run.notes, *scores.notes]
+    notes += [*run.notes, *scores.notes, *_unasked(task)]
     size = None if task.judged.candidates is not None else pool or ranked.header.get("pool") or task.size
     return Result(task, ranked, scores, groups, _floors(task, ranked, size), stages, notes, size)
+
+
+def _unasked(task: Task) -> list[str]:
+    lacking = [query for query in task.judged.queries if query not in task.judged.qrels]
+    whole = len(task.judged.queries)
+    return [f"{len(lacking)} of {whole} queries have no judgements (such as {lacking[0]!r}) and are left out"] * bool(
+        lacking
+    )
 
 
 def _of_task(task: Task, run: Run) -> Run:

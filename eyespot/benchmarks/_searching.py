@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.benchmarks._benchmark import Task
@@ -21,7 +22,16 @@ from eyespot.search.matching import UNMATCHED, Matching, matched, renamed
 from eyespot.types import Coded, Found, Hit, Index, Mask, Query, Run, Term, UsageError, Vectors
 
 DEPTH, LEAST = 1000, 100
+MAPPED = 100_000
 BATCH = 256
+
+
+class Around(NamedTuple):
+    """A query and images: `relevant` (n,), `vectors` (n, dim) and the `query` (dim,), all of unit length."""
+
+    relevant: NDArray[np.bool_]
+    vectors: Vectors
+    query: Vectors
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,27 @@ class Searcher:
     def _took(self, what: str, started: float, queries: int) -> None:
         self.seconds[what] = (time.perf_counter() - started) / max(1, queries)
 
+    def around(self, task: Task, query: str, seed: int = 0) -> Around:
+        """A query among its relevant images and others of the gallery, at most 100,000 drawn by the seed."""
+        if query not in task.judged.queries:
+            raise UsageError(f"{task.name} has no query {query!r} to draw a map of")
+        one = replace(task, judged=task.judged.only([query]))
+        matching = self._matched(_images(one), {**task.pool, **task.judged.images})
+        relevant = one.judged.qrels.relevant(query) if query in one.judged.qrels else set()
+        rows = {
+            row
+            for name, row in zip(matching.names, matching.rows.tolist(), strict=True)
+            if row >= 0 and name in relevant
+        }
+        if not rows:
+            raise UsageError(f"no relevant image of {query!r} is in the gallery; there is nothing to draw a map of")
+        others = np.setdiff1d(np.flatnonzero(self.view.live), sorted(rows))
+        if len(others) > MAPPED:
+            others = np.sort(np.random.default_rng(seed).choice(others, MAPPED, replace=False))
+        drawn = [*sorted(rows), *others.tolist()]
+        flags = np.arange(len(drawn)) < len(rows)
+        return Around(flags, self._rows(drawn), self._vectors(one, matching)[0])
+
     # -- who is who ----------------------------------------------------------------------------------------
 
     def _matched(self, names: Sequence[str], facts: Mapping[str, Mapping[str, object]]) -> Matching:
@@ -80,8 +111,8 @@ class Searcher:
         lacking = [name for name in matching.unmatched if name in needed]
         if lacking and not self.allow_missing:
             raise UsageError(
-                f"{len(lacking)} of {len(needed)} judged images are not in the gallery (such as {lacking[0]!r}); name the "
-                "column that holds their ids with --match, index the rest, or go on without them with --allow-missing"
+                f"{len(lacking)} of {len(needed)} judged images are not in the gallery (such as {lacking[0]!r}); "
+                "name the column that holds their ids with --match, index the rest, or go on without them with --allow-missing"
             )
         return matching.notes if lacking or matching.ambiguous else []
 
@@ -166,9 +197,10 @@ class Searcher:
     def _candidates(self, task: Task, queries: Vectors, matching: Matching) -> Run:
         """Each query ranks its own candidates that the gallery has."""
         row = dict(zip(matching.names, matching.rows.tolist(), strict=True))
+        candidates = task.judged.candidates or Run({})
         made: dict[str, list[Hit]] = {}
         for query, vector in zip(_asked(task), queries, strict=True):
-            names = [hit.image for hit in (task.judged.candidates or {})[query] if row.get(hit.image, -1) >= 0]
+            names = [hit.image for hit in candidates[query] if row.get(hit.image, -1) >= 0]
             scores = self._rows([row[name] for name in names]) @ vector  # (candidates,)
             run = ranked_matrix([query], names, scores[None].astype(np.float64), len(names)) if names else Run({})
             made[query] = run[query] if names else []
@@ -218,7 +250,11 @@ def _queries_pictures(task: Task) -> list[str]:
 def _images(task: Task) -> list[str]:
     """Everything that is to be found in the gallery: judged, listed, handed out, and asked with."""
     judged = task.judged
-    named = [*judged.qrels.images.tolist(), *task.pool, *(judged.candidates.images.tolist() if judged.candidates else ())]
+    named = [
+        *judged.qrels.images.tolist(),
+        *task.pool,
+        *(judged.candidates.images.tolist() if judged.candidates else ()),
+    ]
     pictures = [image for _, image in _asked(task).values() if image is not None]
     return list(dict.fromkeys([*named, *pictures]))
 

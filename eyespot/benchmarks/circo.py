@@ -72,4 +72,5 @@ def load() -> Benchmark:
         tasks,
         (*ANNOTATIONS.values(), IMAGES),
         ("val", "test"),
+        submission="circo",
     )

@@ -17,4 +17,6 @@ POOL = Needed(
 def load() -> Benchmark:
     """The benchmark."""
     source = (FINE_GRAINED, UNSTATED, f"{FG}; {COCO}")
-    return fine_grained("coco5k-fg", "MSCOCO-FG", "COCO's test images with finer captions, both ways", (NEED, POOL), source)
+    return fine_grained(
+        "coco5k-fg", "MSCOCO-FG", "COCO's test images with finer captions, both ways", (NEED, POOL), source
+    )

@@ -133,9 +133,7 @@ def _leaves(inside: Any) -> Iterator[str]:
 
 NEEDS = (
     Needed("image_ids/positive_ids.txt*|positive_ids.txt*", "4,715 positives", f"{FILES}/positive_ids.txt"),
-    Needed(
-        "image_ids/image_query_ids.txt*|image_query_ids.txt*", "1,232 queries", f"{FILES}/image_query_ids.txt"
-    ),
+    Needed("image_ids/image_query_ids.txt*|image_query_ids.txt*", "1,232 queries", f"{FILES}/image_query_ids.txt"),
     Needed("image_ids/text_query_ids.txt*|text_query_ids.txt*", "1,000 queries", f"{FILES}/text_query_ids.txt"),
     Needed(
         "taxonomy.json|misc/taxonomy.json|../taxonomy.json",

@@ -23,15 +23,15 @@ TABLE = {
     "ndcg50": Column("t2i", "nDCG@50"),
     "mrr": Column("t2i", "RR@50", percent=False),
 }
-TWO_STAGES = {
-    f"top{depth}_{name}": about._replace(depth=depth) for depth in (50, 100) for name, about in TABLE.items()
-}
+TWO_STAGES = {f"top{depth}_{name}": about._replace(depth=depth) for depth in (50, 100) for name, about in TABLE.items()}
 RAW = "https://raw.githubusercontent.com/inquire-benchmark/INQUIRE/main/data/inquire"
 PHOTO_FILES = "https://ml-inat-competition-datasets.s3.amazonaws.com/2024"
 MODELS = "https://drive.google.com/drive/folders/1remNGZdc08B7i-Xg3oAaY68fnJ3QXyWm"
 
 
-def _needed(name: str, what: str, size: int | None = None, sha256: str | None = None, split: str | None = None) -> Needed:
+def _needed(
+    name: str, what: str, size: int | None = None, sha256: str | None = None, split: str | None = None
+) -> Needed:
     return Needed(f"{name}|*/{name}|data/inquire/{name}", what, f"{RAW}/{name}", size, sha256, split=split)
 
 
@@ -59,7 +59,9 @@ FOR_A_GALLERY = (
         f"{PHOTO_FILES}/train.json.tar.gz",
         required=False,
     ),
-    Needed("train|*/train", "the photos of iNat24 (441 GB), for a gallery", f"{PHOTO_FILES}/train.tar.gz", required=False),
+    Needed(
+        "train|*/train", "the photos of iNat24 (441 GB), for a gallery", f"{PHOTO_FILES}/train.tar.gz", required=False
+    ),
     Needed(
         "embs/*/img_emb|*/embs/*/img_emb|img_emb",
         "released vectors of a model (4 to 8 GB), for a gallery without photos: eyespot import clip-retrieval",

@@ -54,7 +54,13 @@ def load() -> Benchmark:
         "not stated by its owners",
         CITATION,
         tasks,
-        (Needed("captions.*|recos_v*.json", layout, "https://drive.google.com/drive/folders/1TIleVTV5cx_aaitabiQ0Wbvq-huxN6Gu"),),
+        (
+            Needed(
+                "captions.*|recos_v*.json",
+                layout,
+                "https://drive.google.com/drive/folders/1TIleVTV5cx_aaitabiQ0Wbvq-huxN6Gu",
+            ),
+        ),
         VERSIONS,
         published,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.cli.telling import as_json, escaped, line, note
-from eyespot.types import EyespotError, NothingFound, UsageError
+from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, Evaluation, Result, Task
@@ -25,7 +24,9 @@ def run(
     benchmark: str = typer.Argument(None, help="Which one, or `list`."),
     data: Path = typer.Option(None, help="The folder with the benchmark's files."),
     check: bool = typer.Option(False, "--check", help="Say what is there, what is missing, and how to get it."),
-    run: list[str] = typer.Option(None, "--run", metavar="[TASK=]FILE", help="Rankings, or a similarity matrix (.npz)."),
+    run: list[str] = typer.Option(
+        None, "--run", metavar="[TASK=]FILE", help="Rankings, or a similarity matrix (.npz)."
+    ),
     run_format: str = typer.Option(None, help="The format of the rankings."),
     gallery: Path = gallery_option("Search this gallery, end to end."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
@@ -38,10 +39,14 @@ def run(
     sample: int = typer.Option(None, min=1, help="Only so many queries, drawn by the seed."),
     seed: int = typer.Option(0, help="Of the sample."),
     pool: int = typer.Option(None, min=1, help="How many images each query ranked (for the numbers by chance)."),
-    system: str = typer.Option(None, "--name", help="What to call the system in tables.", show_default="run or encoder"),
+    system: str = typer.Option(
+        None, "--name", help="What to call the system in tables.", show_default="run or encoder"
+    ),
     beside: list[Path] = typer.Option(None, metavar="DIR", help="A report to draw in the same figures; repeatable."),
     out: Path = typer.Option(None, metavar="DIR", help="Write the report: run, values, tables, figures, page."),
-    map: str = typer.Option(None, metavar="QUERY", help="Draw a map of the vectors around this query (with -g, --out)."),
+    map: str = typer.Option(
+        None, metavar="QUERY", help="Draw a map of the vectors around this query (with -g, --out)."
+    ),
     again: Path = typer.Option(None, "--from", metavar="FILE", help="Run the evaluation of a summary.json again."),
     json: bool = json_option(),
 ) -> None:
@@ -93,11 +98,16 @@ def _check(given: dict[str, Any], json: bool) -> None:
     found, data, split = _known(given)
     states = check(found, data, split)
     if json:
-        as_json([{**state.needed._asdict(), "state": state.state, "place": _told(state.place), "reason": state.reason}
-                 for state in states])
+        as_json(
+            [
+                {**state.needed._asdict(), "state": state.state, "place": _told(state.place), "reason": state.reason}
+                for state in states
+            ]
+        )
     else:
         for state in states:
-            line(f"{state.state:<8} {escaped(str(state.place or state.needed.path.partition('|')[0]))}: {state.needed.what}")
+            place = state.place or state.needed.path.partition("|")[0]
+            line(f"{state.state:<8} {escaped(str(place))}: {state.needed.what}")
             if state.reason:
                 line(f"{'':<8} {state.reason}")
             if state.place is None:
@@ -122,6 +132,9 @@ def _evaluate(given: dict[str, Any], json: bool) -> None:
     if given["sample"]:
         tasks = sampled(tasks, given["sample"], given["seed"])
     runs, searched = _runs(given, tasks, data)
+    if not any(task.judged.qrels.grade.any() for task in tasks):
+        _submit(given, found, split, runs)
+        return
     results = list(_scored(given, tasks, runs))
     evaluation = _whole(given, found, split, (results, searched))
     for sentence in evaluation.notes:
@@ -151,7 +164,11 @@ def _runs(given: dict[str, Any], tasks: Sequence[Task], data: Path) -> tuple[dic
 
 def _asked_alike(task: Task, tasks: Sequence[Task], made: dict[str, Run]) -> str | None:
     """An earlier task with the same queries and pool: its ranking serves this one too."""
-    like = (t for t in tasks if t.name in made and (t.way, t.judged.queries, t.pool) == (task.way, task.judged.queries, task.pool))
+    like = (
+        t
+        for t in tasks
+        if t.name in made and (t.way, t.judged.queries, t.pool) == (task.way, task.judged.queries, task.pool)
+    )
     return next((t.name for t in like), None)
 
 
@@ -213,8 +230,24 @@ def _again(place: Path, changed: dict[str, Any]) -> dict[str, Any]:
 
     arguments = read_summary(place)["made"].get("arguments", {})
     usual: dict[str, Any] = dict.fromkeys(
-        ("benchmark", "data", "run", "run_format", "gallery", "encoder", "rerank", "split", "ids", "match", "sample", "pool",
-         "system", "beside", "out", "map")
+        (
+            "benchmark",
+            "data",
+            "run",
+            "run_format",
+            "gallery",
+            "encoder",
+            "rerank",
+            "split",
+            "ids",
+            "match",
+            "sample",
+            "pool",
+            "system",
+            "beside",
+            "out",
+            "map",
+        )
     )
     given = {**usual, "allow_missing": False, "seed": 0, "depth": 100, **arguments, "out": changed["out"]}
     paths = ("data", "gallery", "rerank")
@@ -239,5 +272,33 @@ def _write(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> None
     from eyespot.reports.summary import read_summary
 
     out = Path(given["out"]).expanduser()
-    written = write(evaluation, out, [read_summary(Path(place)) for place in given["beside"] or ()])
+    beside = [read_summary(Path(place)) for place in given["beside"] or ()]
+    written = write(evaluation, out, beside, lambda: _maps(given, evaluation, searched))
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
+
+
+def _maps(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> Any:
+    """The map that is asked for: of the first task that has the query."""
+    from eyespot.reports.drawing import map_of
+
+    query = given["map"]
+    if query is None:
+        return
+    if searched is None:
+        raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
+    tasks = [result.task for result in evaluation.results]
+    task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
+    yield map_of(query, searched.around(task, query, given["seed"]))
+
+
+def _submit(given: dict[str, Any], found: Benchmark, split: str, runs: dict[str, Run]) -> None:
+    """Rankings of a split whose truths are not public, as its server takes them."""
+    from eyespot.runs import write_run
+
+    if given["out"] is None or found.submission is None:
+        way = f"; --out DIR writes what to send there: {found.home}" if found.submission else ""
+        raise NothingFound(f"no image is judged relevant in {found.name}, {split}: there is nothing to score{way}")
+    out = Path(given["out"]).expanduser()
+    out.mkdir(parents=True, exist_ok=True)
+    write_run(next(iter(runs.values())), out / "submission.json", found.submission)
+    note(f"the truths of this split are not public; send {out / 'submission.json'} to {found.home}")

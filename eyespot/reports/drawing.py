@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from eyespot.benchmarks import Evaluation, Result
+from eyespot.benchmarks import Around, Evaluation, Result
 from eyespot.reports.figures import (
     Bar,
     Point,
+    View,
     category_distribution,
+    embedding_map,
     grouped_bars,
     kind_bars,
     matches_distribution,
@@ -43,6 +45,18 @@ def figures_of(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator
         yield from _breakdowns(evaluation, result, summaries)
     yield from _both_ways(evaluation, summaries)
     yield from _times(evaluation, summaries)
+
+
+def map_of(query: str, around: Around, after: Around | None = None) -> Drawn:
+    """A map of the vectors around a query; `after` the same images in an adapted space, beside it."""
+    heading = query if after is None else "as encoded"
+    before = View(around.vectors, around.query, heading)
+    adapted = None if after is None else View(after.vectors, after.query, "adapted to the query")
+    stem = "".join(char if char.isalnum() else "-" for char in query)[:60]
+    figure = embedding_map(around.relevant, before, adapted)
+    return Drawn(
+        f"map-{stem}", f"The images around the query {query!r}: near in the map is alike to the encoder.", figure
+    )
 
 
 # -- what is asked ----------------------------------------------------------------------------------------------
@@ -88,10 +102,13 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
 
 
 def _kinds(result: Result, summaries: Sequence[Summary]) -> Figure:
-    cutoffs, published = {}, []
+    cutoffs: dict[str, dict[str, list[Bar]]] = {}
+    published: list[str] = []
     for label in result.scores.values:
         methods, published = _methods(summaries, result.task.name, "kind", label)
-        cutoffs[label] = {method: [*bars, *_mean_of(summaries, result, method, label)] for method, bars in methods.items()}
+        cutoffs[label] = {
+            method: [*bars, *_mean_of(summaries, result, method, label)] for method, bars in methods.items()
+        }
     return kind_bars(cutoffs, "recall", "", published)
 
 
@@ -101,13 +118,14 @@ def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: s
         for task in _tasks(summary, result.task.name):
             if summary["system"] == method and label in task["measures"]:
                 found = task["measures"][label]
-                return [Bar(KINDS_MEAN, found["mean"], *found["interval"], count=task["queries"])]
+                low, high = found["interval"]
+                return [Bar(KINDS_MEAN, found["mean"], _number(low), _number(high), task["queries"])]
     wanted = (one for task in _tasks(summaries[0], result.task.name) for one in task["published"])
     return [Bar(KINDS_MEAN, one["value"]) for one in wanted if _is(one, method, label) and "column" not in one]
 
 
 def _is(one: Mapping[str, Any], method: str, label: str) -> bool:
-    return one["method"] == method and one["measure"] == label
+    return bool(one["method"] == method and one["measure"] == label)
 
 
 def _both_ways(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Drawn]:
@@ -172,7 +190,7 @@ def _times(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Dra
         for task in _tasks(summary, result.task.name)
         if task.get("seconds") and label in task["measures"] and np.isfinite(_number(task["measures"][label]["mean"]))
     ]
-    if points:
+    if len(points) > 1:
         caption = "Time for each query against what is reached; the line joins what no other system beats."
         yield Drawn("time", caption, time_accuracy(points, _spelled(result, label)))
 

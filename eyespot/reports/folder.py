@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,21 @@ from eyespot.runs.files import write_whole
 from eyespot.types import EyespotError, UsageError
 
 
-def write(evaluation: Evaluation, out: Path, beside: Sequence[Summary] = ()) -> list[Path]:
+def write(
+    evaluation: Evaluation, out: Path, beside: Sequence[Summary] = (), more: Callable[[], Iterable[Drawn]] = tuple
+) -> list[Path]:
     """Everything into a folder, file by file and each whole; the summary comes last.
 
-    `beside` are the summaries of other systems, drawn in the same figures. Without matplotlib the rest is written and
-    the page says what to install. Returns the files.
+    `beside` are the summaries of other systems, drawn in the same figures; `more` gives further figures. Without
+    matplotlib the rest is written and the page says what to install. Returns the files.
     """
     folder = _folder(out)
     files = [*_rankings(evaluation, folder), _values(evaluation, folder)]
     tables = tables_of(evaluation)
     files += [_text(folder / "tables.md", as_markdown(tables)), _text(folder / "tables.tex", as_latex(tables))]
-    drawn, saved, why_not = _drawn(evaluation, folder, beside)
+    drawn, saved, why_not = _drawn(
+        folder, lambda: [*figures_of(evaluation, [summary_of(evaluation), *beside]), *more()]
+    )
     files += [*saved, _text(folder / "report.html", page_of(evaluation, drawn, why_not))]
     told = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
     return [*files, _text(folder / FILE, told)]
@@ -77,14 +81,12 @@ def _rows(result: Result) -> Iterator[dict[str, Any]]:
         yield told | {label: found[at] for label, found in values.items()}
 
 
-def _drawn(
-    evaluation: Evaluation, folder: Path, beside: Sequence[Summary]
-) -> tuple[list[tuple[str, str]], list[Path], str]:
+def _drawn(folder: Path, draw: Callable[[], list[Drawn]]) -> tuple[list[tuple[str, str]], list[Path], str]:
     """Captions with their SVG, the files, and why there are no figures."""
     try:
         from eyespot.reports.figures import as_svg, save
 
-        figures = list(figures_of(evaluation, [summary_of(evaluation), *beside]))
+        figures = draw()
         places = [path for one in figures for path in save(one.figure, _stem(folder, one))]
         return [(one.caption, as_svg(one.figure)) for one in figures], places, ""
     except EyespotError as error:

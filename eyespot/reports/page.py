@@ -18,8 +18,8 @@ th { font-weight: 600; color: var(--soft) }
 td:not(:first-child) { white-space: nowrap }
 tr.measured td { font-weight: 700; color: var(--mark) }
 .wide { overflow-x: auto }
-.drawn { height: auto; margin-top: 2.25rem; padding: 1rem; background: #fff; color: #1d1c1a; border: 1px solid var(--line);
-  border-radius: .75rem; max-width: 60rem }
+.drawn { height: auto; margin-top: 2.25rem; padding: 1rem; background: #fff; color: #1d1c1a; max-width: 60rem;
+  border: 1px solid var(--line); border-radius: .75rem }
 .drawn svg { display: block; width: 100%; height: auto }
 .drawn figcaption { padding: .5rem 0 0; color: #55524c; font-size: .9rem }
 .warn { margin-top: 1rem; padding: .6rem .9rem; border-left: 4px solid var(--mark); background: var(--card) }
@@ -35,7 +35,7 @@ def page_of(evaluation: Evaluation, drawn: Sequence[tuple[str, str]], why_not: s
     figures = "".join(map(_figure, drawn)) or (f'<p class="note">{safe(why_not)}</p>\n' if why_not else "")
     source = " · ".join(part for part in (benchmark.about, benchmark.home) if part)
     body = (
-        f'<p class="note">{safe(source)}</p>\n{notes}{_table(main)}{figures}'
+        f'<p class="note">{safe(source)}</p>\n{notes}{_table(main._replace(title="Results"))}{figures}'
         + "".join(map(_table, rest))
         + _made(evaluation.made)
     )

@@ -61,7 +61,15 @@ def _main_rows(result: Result) -> Iterator[list[str]]:
     for label, mean in result.scores.means.items():
         low, high = result.scores.interval(label)
         interval = f"{shown(label, low)} to {shown(label, high)}"
-        yield [result.task.name, label, shown(label, mean), interval, _chance(result, label), scored, _said(result, label)]
+        yield [
+            result.task.name,
+            label,
+            shown(label, mean),
+            interval,
+            _chance(result, label),
+            scored,
+            _said(result, label),
+        ]
 
 
 def _chance(result: Result, label: str) -> str:
@@ -115,7 +123,9 @@ def _source(evaluation: Evaluation, result: Result, source: str, printed: list[P
     at = {(one.method, one.measure): one.value for one in printed}
     means = result.scores.means
     rows = [[f"{evaluation.system} ({MEASURED})", *(shown(label, means[label]) for label in labels)]]
-    rows += [[method, *(_against(label, at.get((method, label)), means[label]) for label in labels)] for method in methods]
+    rows += [
+        [method, *(_against(label, at.get((method, label)), means[label]) for label in labels)] for method in methods
+    ]
     note = "In brackets: measured minus published."
     return Table(_titled(evaluation, result, f"beside {source}"), ("method", *labels), rows, note)
 
@@ -157,7 +167,9 @@ def _groups_beside(evaluation: Evaluation, result: Result, column: str, groups: 
             cells = zip(names, ours, strict=True)
             rows.append([method, *(_against_group(label, at.get((method, name)), value) for name, value in cells)])
         note = "In brackets: measured minus published. – : not available in the data given."
-        yield Table(_titled(evaluation, result, f"{label} by {column}, beside {source}"), ("method", *names), rows, note)
+        yield Table(
+            _titled(evaluation, result, f"{label} by {column}, beside {source}"), ("method", *names), rows, note
+        )
 
 
 def _against_group(label: str, published: float | None, measured: float) -> str:
