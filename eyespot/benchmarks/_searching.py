@@ -112,7 +112,7 @@ class Searcher:
         if lacking and not self.allow_missing:
             raise UsageError(
                 f"{len(lacking)} of {len(needed)} judged images are not in the gallery (such as {lacking[0]!r}); "
-                "name the column that holds their ids with --match, index the rest, or go on without them with --allow-missing"
+                "name the column that holds their ids with --match, index the rest, or go on with --allow-missing"
             )
         return matching.notes if lacking or matching.ambiguous else []
 
