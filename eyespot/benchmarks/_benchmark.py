@@ -78,7 +78,10 @@ class Task:
 
     `pool` names what is ranked, with what is known of each (`text` for captions), where the benchmark says; `size` is
     how many images its full collection has. `composed`: a query asks with its picture and its text together;
-    `exclude_input`: its own picture is no answer to it.
+    `exclude_input`: its own picture is no answer to it, unless it is judged relevant.
+
+    Of a gallery: pictures in `apart` are no part of the collection, and `called` names those that the files do not
+    name, by their path (None: it cannot).
     """
 
     name: str
@@ -91,6 +94,8 @@ class Task:
     way: str = "t2i"  # which way a similarity matrix is read for it
     composed: bool = False
     exclude_input: bool = False
+    apart: Sequence[str] = ()
+    called: Callable[[str], str | None] | None = None
 
     @classmethod
     def of(cls, name: str, judged: Judged, preset: Preset, **rest: object) -> Task:

@@ -38,8 +38,9 @@ class ByColumn:
         rows: dict[str, list[int]] = {}
         shown: dict[str, str] = {}
         for row, query in enumerate(scores.queries):
-            for value in _values(task.judged.queries.get(query, {}).get(self.name)):
-                rows.setdefault(shown.setdefault(value.casefold(), value), []).append(row)
+            values = _values(task.judged.queries.get(query, {}).get(self.name))
+            for value in dict.fromkeys(shown.setdefault(value.casefold(), value) for value in values):
+                rows.setdefault(value, []).append(row)
         return [group_of(value, scores.take(chosen)) for value, chosen in sorted(rows.items())]
 
 
