@@ -8,11 +8,11 @@ The files whose names begin with an underscore are what benchmarks are made of a
 """
 
 from eyespot import rooms
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Needed, Printed, Task
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Group, Needed, Printed, Task
 from eyespot.benchmarks._checking import Status, check
 from eyespot.benchmarks._evaluating import Evaluation, Result, scored
 from eyespot.benchmarks._fitting import unknown
-from eyespot.benchmarks._grouping import ByColumn, Group
+from eyespot.benchmarks._grouping import ByColumn
 from eyespot.benchmarks._making import made_by
 from eyespot.benchmarks._ranking import files_of, runs_of, sampled
 from eyespot.benchmarks._rescoring import Rescored, Stage

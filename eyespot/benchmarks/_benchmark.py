@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from eyespot.metrics import Measure, Preset, Rules, Scores
 from eyespot.runs.judged import Judged
 from eyespot.types import Run, UsageError
-
-if TYPE_CHECKING:
-    from eyespot.benchmarks._grouping import Group
 
 
 class Needed(NamedTuple):
@@ -55,6 +52,15 @@ class Printed(NamedTuple):
     column: str | None = None  # of a breakdown
     group: str | None = None
     depth: int | None = None  # of a two-stage search
+
+
+class Group(NamedTuple):
+    """The queries with one value: how many, and of each measure the mean and the 95% interval."""
+
+    value: str
+    queries: int
+    means: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
 
 
 class Breakdown(Protocol):

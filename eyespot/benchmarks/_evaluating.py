@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.benchmarks._benchmark import Benchmark, Task
+from eyespot.benchmarks._benchmark import Benchmark, Group, Task
 from eyespot.benchmarks._fitting import fitted
-from eyespot.benchmarks._grouping import Group
 from eyespot.benchmarks._rescoring import Rescored, Stage, two_stages
 from eyespot.metrics import Aligned, Floor, Scores, aligned, evaluate, floor, labels_of
 from eyespot.types import NothingFound, Run, UsageError

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Printed, Task
-from eyespot.benchmarks._grouping import Group, group_of
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Group, Needed, Printed, Task
+from eyespot.benchmarks._grouping import group_of
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, aligned, evaluate, preset
 from eyespot.runs import ilias

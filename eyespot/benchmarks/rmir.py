@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Printed, Task
-from eyespot.benchmarks._grouping import NONE, ByColumn, Group, unweighted
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Group, Needed, Printed, Task
+from eyespot.benchmarks._grouping import NONE, ByColumn, unweighted
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, preset
 from eyespot.runs import rmir

@@ -14,6 +14,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, Evaluation, Result, Task
+    from eyespot.reports.tables import Summary
     from eyespot.types import Run
 
 LIST = "list"
@@ -47,7 +48,9 @@ def run(
     system: str = typer.Option(
         None, "--name", help="What to call the system in tables.", show_default="run or encoder"
     ),
-    beside: list[Path] = typer.Option(None, metavar="DIR", help="A report to draw in the same figures; repeatable."),
+    beside: list[Path] = typer.Option(
+        None, metavar="DIR", help="A report to show in the same tables and figures; repeatable."
+    ),
     out: Path = typer.Option(None, metavar="DIR", help="Write the report: run, values, tables, figures, page."),
     map: str = typer.Option(
         None, metavar="QUERY", help="Draw a map of the vectors around this query (with -g, --out)."
@@ -146,16 +149,16 @@ def _evaluate(given: dict[str, Any], json: bool, earlier: dict[str, str]) -> Non
     evaluation = _whole(given, found, split, (results, searched, files))
     for sentence in [*evaluation.notes, *_changed(earlier, evaluation)]:
         note(sentence)
+    beside = _beside(given, evaluation)
     if given["out"]:
-        _write(given, evaluation, searched)
-    _print(evaluation, json)
+        _write(given, evaluation, beside, searched)
+    _print(evaluation, beside, json)
 
 
 def _refuse_idle(given: dict[str, Any]) -> None:
     """Options that would do nothing."""
-    for name in ("map", "beside"):
-        if given[name] and not given["out"]:
-            raise UsageError(f"--{name} is drawn in the report; say where to write it with --out DIR")
+    if given["map"] and not given["out"]:
+        raise UsageError("--map is drawn in the report; say where to write it with --out DIR")
     if given["map"] and given["run"]:
         raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
 
@@ -290,25 +293,31 @@ def _changed(earlier: dict[str, str], evaluation: Evaluation) -> list[str]:
     return [f"{path} has changed since" for path, digest in earlier.items() if now.get(path) != digest]
 
 
-def _print(evaluation: Evaluation, json: bool) -> None:
+def _beside(given: dict[str, Any], evaluation: Evaluation) -> Sequence[Summary]:
+    """The summaries of other systems on the same benchmark."""
+    from eyespot.reports.folder import comparable
+    from eyespot.reports.summary import read_summary
+
+    return comparable(evaluation, [read_summary(Path(place)) for place in given["beside"] or ()])
+
+
+def _print(evaluation: Evaluation, beside: Sequence[Summary], json: bool) -> None:
     from eyespot.reports.summary import summary_of
     from eyespot.reports.tables import as_text, tables_of
 
     if json:
         as_json(summary_of(evaluation))
         return
-    line("\n\n".join(as_text(table) for table in tables_of(evaluation)))
+    line("\n\n".join(as_text(table) for table in tables_of(evaluation, beside)))
 
 
 # -- the report -------------------------------------------------------------------------------------------------
 
 
-def _write(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> None:
+def _write(given: dict[str, Any], evaluation: Evaluation, beside: Sequence[Summary], searched: Any) -> None:
     from eyespot.reports.folder import write
-    from eyespot.reports.summary import read_summary
 
     out = Path(given["out"]).expanduser()
-    beside = [read_summary(Path(place)) for place in given["beside"] or ()]
     written = write(evaluation, out, beside, lambda: _maps(given, evaluation, searched))
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 

@@ -225,11 +225,12 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
         return file.read_row_groups(groups.tolist()).take(_indices(np.asarray(rows) - before[at] + starts[at]))
 
 
-def _indices(rows: NDArray[np.int64]) -> pa.Array:
+def _indices(rows: NDArray[np.int64]) -> pa.Array[Any]:
     """Rows for pyarrow, which would load pandas, where it is installed, to look at a plain array."""
     import pyarrow as pa
 
-    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))])
+    buffer = pa.py_buffer(memoryview(np.ascontiguousarray(rows, np.int64).data))
+    return pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, buffer])
 
 
 def count_items(shard: Path) -> int:

@@ -28,7 +28,7 @@ def write(
     matplotlib the rest is written and the page says what to install. Returns the files. Raises `UsageError` if
     `beside` is of another benchmark, or, when all else is written, if `more` cannot be drawn as it was asked for.
     """
-    others = _comparable(evaluation, beside)
+    others = comparable(evaluation, beside)
     folder = _folder(out)
     files = [*_rankings(evaluation, folder), _values(evaluation, folder)]
     tables = tables_of(evaluation, others)
@@ -44,7 +44,7 @@ def write(
     return files
 
 
-def _comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summary]:
+def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summary]:
     """The other summaries, each system under a name of its own; `UsageError` if one is of other queries."""
     taken, found = [evaluation.system], []
     for summary in beside:

@@ -75,7 +75,11 @@ def test_numbers_go_to_stdout_and_what_is_to_be_known_to_stderr(data: Path, run:
         (("inquire-fullrank", "--data", "{data}", "--split", "val", "--run", "{run}"), 2, "get it: https://"),
         (("inquire-fullrank", "--data", "{data}/nope", "--run", "{run}"), 2, "there is no inquire_queries_test.csv"),
         (("inquire-fullrank", "--data", "{data}", "--run", "{run}", "--map", "q1"), 2, "--out DIR"),
-        (("inquire-fullrank", "--data", "{data}", "--run", "{run}", "--beside", "x"), 2, "--out DIR"),
+        (
+            ("inquire-fullrank", "--data", "{data}", "--run", "{run}", "--beside", "{data}"),
+            2,
+            "a folder that eyespot eval",
+        ),
         (("inquire-fullrank", "--data", "{data}", "--run", "{other}"), 4, "none of the queries of t2i"),
         (("inquire-fullrank", "--data", "{data}", "--check", "--split", "val"), 4, "1 of 5 parts are missing"),
         (("--from", "{data}"), 2, "give a folder that eyespot eval --out wrote"),
@@ -136,6 +140,15 @@ def test_a_second_stage_shows_its_steps(data: Path, run: Path, tmp_path: Path) -
         ("best possible of the first 2", pytest.approx(2 / 3)),
         ("re-ranked", pytest.approx(2 / 3)),
     ]
+
+
+def test_an_earlier_report_stands_beside_in_the_terminal(data: Path, run: Path, tmp_path: Path) -> None:
+    words = ("inquire-fullrank", "--data", data, "--run", run)
+    evaluated(*words, "--name", "earlier one", "--out", tmp_path / "earlier")
+
+    alone, both = evaluated(*words), evaluated(*words, "--beside", tmp_path / "earlier")
+
+    assert "earlier one" in both.stdout and "earlier one" not in alone.stdout
 
 
 def test_queries_of_no_task_are_said(data: Path, tmp_path: Path) -> None:
