@@ -10,6 +10,7 @@ from contextlib import suppress
 import typer
 
 from eyespot.cli import (
+    annotate,
     build,
     compare,
     demo,
@@ -20,6 +21,7 @@ from eyespot.cli import (
     index,
     metrics,
     search,
+    serve,
     stats,
     transfer,
 )
@@ -46,12 +48,13 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, metrics, eval, compare, stats, doctor):
+for verb in (demo, index, failures, search, serve, metrics, eval, compare, stats, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
 app.add_typer(transfer.exporting, name="export")
 app.add_typer(encoders.app, name="encoders")
 app.add_typer(build.app, name="build")
+app.add_typer(annotate.app, name="annotate")
 
 
 def main() -> None:

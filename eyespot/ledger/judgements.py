@@ -41,11 +41,13 @@ _INSERT = """INSERT INTO judgements(asked, judge, turn, image, settled, probabil
     ON CONFLICT(asked, judge, turn, image) WHERE settled DO UPDATE SET calls = calls + excluded.calls,
     tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
     money = money + excluded.money WHERE at <> excluded.at"""
+WITHDRAWN = "withdrawn"  # the failure with which a person takes back what they said of a pair
 _FACTS = """image, probability, grade, reason, confidence, failure, refused, rank, at, calls, tokens_in, tokens_out,
     money"""
 _KNOWN = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM asked WHERE query = ?)
     AND judge = (SELECT number FROM judges WHERE judge = ? AND prompt = ?) AND turn = ?
-    AND image IN (SELECT value FROM json_each(?)) AND (probability IS NOT NULL OR grade IS NOT NULL) ORDER BY number"""
+    AND image IN (SELECT value FROM json_each(?))
+    AND (probability IS NOT NULL OR grade IS NOT NULL OR failure = '{WITHDRAWN}') ORDER BY number"""
 _ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
     JOIN asked ON asked.number = judgements.asked JOIN judges ON judges.number = judgements.judge
     ORDER BY judgements.number"""
@@ -161,7 +163,8 @@ class Judgements:
         wanted = (query, judge, prompt, turn, json.dumps(list(images)))
         with self._looking:
             rows = self._reading.execute(_KNOWN, wanted).fetchall()
-        return {row[0]: _judgement(query, judge, prompt, row) for row in rows}
+        last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
+        return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
 
     def rows(self) -> Iterator[Row]:
         """Every judgement in the order in which they came, as of the moment of the first."""

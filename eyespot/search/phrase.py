@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import TypeAlias
 
 from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.types import Query, Term, UsageError
@@ -31,11 +32,17 @@ _PLACE = re.compile(r"\.{0,2}/|~/|\.{1,2}\\|[A-Za-z]:[/\\]")
 _PHONE = frozenset({".heic", ".heif", ".hif"})  # a picture file also where its reader is not installed
 
 
-def parse(text: str, id: str = "q") -> Query:
-    """The query a text means. Raises `UsageError` for a term that is missing, weightless or a picture not there."""
+Find: TypeAlias = Callable[[str, str], Path]  # the place of a picture as written, and the way out if it is not there
+
+
+def parse(text: str, id: str = "q", find: Find | None = None) -> Query:
+    """The query a text means. Raises `UsageError` for a term that is missing, weightless or a picture not there.
+
+    `find` says where a picture lies; None takes files of this machine.
+    """
     if not text.strip():
         raise UsageError("the query is empty; give words, a picture or both, as in: heron + ./pool.jpg")
-    return Query(id, tuple(_term(sign, written) for sign, written in _terms(text)))
+    return Query(id, tuple(_term(sign, written, find or _existing) for sign, written in _terms(text)))
 
 
 def spoken(query: Query) -> str:
@@ -73,11 +80,11 @@ def _terms(text: str) -> Iterator[tuple[str, str]]:
         yield sign, text[end:stop].strip()
 
 
-def _term(sign: str, written: str) -> Term:
+def _term(sign: str, written: str, find: Find) -> Term:
     match = _WEIGHED.fullmatch(written)
     assert match is not None  # every text is a body
     weight = _weight(match["weight"] or "1:")
-    return _meaning(-weight if sign == "-" else weight, match["body"])
+    return _meaning(-weight if sign == "-" else weight, match["body"], find)
 
 
 def _weight(written: str) -> float:
@@ -87,12 +94,12 @@ def _weight(written: str) -> float:
     return weight
 
 
-def _meaning(weight: float, body: str) -> Term:
+def _meaning(weight: float, body: str, find: Find) -> Term:
     quote, bare = _unquoted(body)
     if not bare.strip():
         raise UsageError("a term of the query is empty; write words or a picture after each + or -")
     if quote != "'" and _is_place(bare):
-        return Term(weight, image=_existing(bare, "check the path, or put it in single quotes to search for the words"))
+        return Term(weight, image=find(bare, "check the path, or put it in single quotes to search for the words"))
     return Term(weight, text=bare)
 
 

@@ -1,0 +1,119 @@
+"""What several annotators of a query agree on, what they dispute, and what counts in the end.
+
+The last word of whoever settles disputes counts first, then the majority; where as many say yes as no there is
+reasonable doubt, and doubt counts as not relevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from eyespot.build.annotate.desk import ADJUDICATION, Desk, mark_of, relevant
+from eyespot.types import Judgement
+
+
+class Overlap(NamedTuple):
+    """Two annotators over the photos that both labelled: how often each said what."""
+
+    first: str
+    second: str
+    both_yes: int
+    first_yes: int
+    second_yes: int
+    both_no: int
+
+    @property
+    def photos(self) -> int:
+        """How many photos both labelled."""
+        return sum(self[2:])
+
+    @property
+    def agreed(self) -> float:
+        """The share of them on which they agree."""
+        return (self.both_yes + self.both_no) / self.photos
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """A photo on which annotators differ: the mark of each."""
+
+    image: str
+    marks: dict[str, str]
+
+
+Said = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo
+
+
+def everybody(desk: Desk, id: str) -> Said:
+    """The last words of all annotators of a query, by name."""
+    found = {who: desk.said(id, who) for who in desk.annotators()}
+    return {who: said for who, said in found.items() if said}
+
+
+def overlaps(said: Said) -> list[Overlap]:
+    """Every two annotators who share a photo."""
+    found = (_overlap(first, second, said) for first, second in combinations(said, 2))
+    return [overlap for overlap in found if overlap.photos]
+
+
+def _overlap(first: str, second: str, said: Said) -> Overlap:
+    both = [
+        (relevant(one), relevant(said[second][image])) for image, one in said[first].items() if image in said[second]
+    ]
+    cells = (both.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False)))
+    return Overlap(first, second, *cells)
+
+
+def coefficients(said: Said) -> dict[str, Any]:
+    """Agreement beyond chance, each with its interval: Cohen's kappa of two people, Fleiss's of more over the photos
+    that all labelled, and Krippendorff's alpha of all; none where nobody shares a photo."""
+    if not overlaps(said) or find_spec("eyespot.runs.agreement") is None:
+        return {}
+    known = import_module("eyespot.runs.agreement")
+    every = known.Ratings.of(_ratings(said, set().union(*said.values())))
+    shared = known.Ratings.of(_ratings(said, set.intersection(*map(set, said.values()))))
+    kappa = known.cohen_kappa if len(said) == 2 else known.fleiss_kappa
+    told = {kappa.__name__: kappa(shared)} if shared.items else {}
+    return {**told, "krippendorff_alpha": known.krippendorff_alpha(every)}
+
+
+def _ratings(said: Said, images: set[str]) -> list[tuple[str, str, int]]:
+    # In order of the ids: the intervals are drawn item by item, and sets come in any order.
+    pairs = ((image, who) for image in sorted(images) for who in said)
+    return [(image, who, int(relevant(said[who][image]))) for image, who in pairs if image in said[who]]
+
+
+def disputes(desk: Desk, id: str, said: Said | None = None) -> list[Dispute]:
+    """The photos on which annotators differ and nobody has settled it, in the order of the list."""
+    said = everybody(desk, id) if said is None else said
+    done = _settled(desk, id)
+    found = []
+    for image in desk.photos(id):
+        marks = {who: mark_of(one[image]) for who, one in said.items() if image in one}
+        if image not in done and len({mark == "y" for mark in marks.values()}) > 1:
+            found.append(Dispute(image, marks))
+    return found
+
+
+def settle(desk: Desk, id: str, who: str, image: str, mark: str | None) -> None:
+    """The word that ends a dispute; None takes it back. `UsageError` for a bad mark or name."""
+    desk.mark(id, who, {image: mark}, ADJUDICATION)
+
+
+def labels(desk: Desk, id: str, said: Said | None = None) -> dict[str, bool]:
+    """What counts in the end for every photo that somebody labelled, in the order of the list."""
+    said = everybody(desk, id) if said is None else said
+    done = _settled(desk, id)
+    votes = {image: [relevant(one[image]) for one in said.values() if image in one] for image in desk.photos(id)}
+    final = {image: 2 * sum(given) > len(given) for image, given in votes.items() if given}
+    return {**final, **done}
+
+
+def _settled(desk: Desk, id: str) -> dict[str, bool]:
+    words = [one for who in desk.annotators() for one in desk.said(id, who, ADJUDICATION).values()]
+    return {one.image: relevant(one) for one in sorted(words, key=lambda one: one.at)}

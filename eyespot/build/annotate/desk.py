@@ -1,0 +1,266 @@
+"""The annotators' desk: which queries are labelled, over which photos, and what each annotator said; in one ledger.
+
+Judgements lie where all judgements lie (`eyespot.ledger.judgements`), under `person:NAME`, and stay for good; beside
+them the desk keeps the queries, their lists of candidates, and the audits. All of it survives a kill at any moment:
+what a method has returned from is on the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from threading import RLock
+from typing import NamedTuple
+
+from eyespot import ledger
+from eyespot.build.annotate.queries import Wanted
+from eyespot.judges import person
+from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
+from eyespot.types import Judgement, UsageError
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS annotated(number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, query TEXT UNIQUE NOT NULL,
+    text TEXT NOT NULL, facts TEXT NOT NULL, grows INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS candidates(annotated INTEGER NOT NULL, place INTEGER NOT NULL, image TEXT NOT NULL,
+    path TEXT NOT NULL, PRIMARY KEY(annotated, place), UNIQUE(annotated, image)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NULL, rest INTEGER NOT NULL,
+    lot REAL NOT NULL, drawn TEXT NOT NULL, seen TEXT NOT NULL, at REAL NOT NULL, number INTEGER PRIMARY KEY);
+"""
+MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
+ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
+_LONGEST = 60  # characters of a name
+
+
+class Candidate(NamedTuple):
+    """A photo of a query's list: its id, and where it lies as far as a table may tell."""
+
+    image: str
+    path: str = ""
+
+
+class Drawn(NamedTuple):
+    """An audit as it was drawn: from how many photos, with which lot, which ones in which order.
+
+    `seen` are the photos that were labelled before, and so no part of the rest.
+    """
+
+    rest: int
+    lot: float
+    photos: list[Candidate]
+    seen: list[str]
+
+
+class Desk:
+    """All annotations of one ledger; any number of threads and processes may work at it at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.judgements = Judgements(path)
+        self._sql = ledger.connect(path, SCHEMA)
+        self._lock = RLock()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._sql.close()
+        self.judgements.close()
+
+    def __enter__(self) -> Desk:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # -- queries and their lists ----------------------------------------------------------------------------
+
+    def take_in(self, queries: Iterable[Wanted]) -> list[Wanted]:
+        """Add queries, or replace what is known of them; gives those that fail the intake, which are left out.
+
+        Raises `UsageError`, and takes none, if an id stands for other words already or two ids for the same words.
+        """
+        wanted = list(queries)
+        taken = [one for one in wanted if not one.failing]
+        digests = self.judgements.enter([one.query for one in taken])
+        with self._lock, ledger.transaction(self._sql):
+            for one in taken:
+                self._take(one, digests[one.query])
+        return [one for one in wanted if one.failing]
+
+    def _take(self, wanted: Wanted, digest: str) -> None:
+        known = self._sql.execute(
+            "SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", (wanted.id, digest)
+        ).fetchall()
+        if any(row != (wanted.id, wanted.text) for row in known):
+            id, text = next(row for row in known if row != (wanted.id, wanted.text))
+            raise UsageError(f"the query {id!r} is {text!r} already; give {wanted.text!r} an id and words of its own")
+        self._sql.execute(
+            "INSERT INTO annotated(id, query, text, facts) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT(id) DO UPDATE SET facts = excluded.facts",
+            (wanted.id, digest, wanted.text, json.dumps(wanted.facts)),
+        )
+
+    def queries(self) -> dict[str, Wanted]:
+        """The queries by id, in the order in which they came."""
+        with self._lock:
+            rows = self._sql.execute("SELECT id, text, facts FROM annotated ORDER BY number").fetchall()
+        return {id: Wanted(id, text, json.loads(facts)) for id, text, facts in rows}
+
+    def query(self, id: str) -> Wanted:
+        """A query by its id; `UsageError` if there is none."""
+        with self._lock:
+            row = self._sql.execute("SELECT id, text, facts FROM annotated WHERE id = ?", (id,)).fetchone()
+        if row is None:
+            there = ", ".join(list(self.queries())[:20]) or "none yet; take some in with: eyespot annotate add FILE.csv"
+            raise UsageError(f"no query {id!r} is being annotated; there are: {there}")
+        return Wanted(row[0], row[1], json.loads(row[2]))
+
+    def extend(self, id: str, photos: Iterable[Candidate]) -> int:
+        """Put photos at the end of a query's list, those already on it left out; gives how many are new."""
+        number = self._number(id)
+        with self._lock, ledger.transaction(self._sql):
+            (place,) = self._sql.execute(
+                "SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = ?", (number,)
+            ).fetchone()
+            known = set(self._images(number))
+            new = {photo.image: photo for photo in photos if photo.image not in known}
+            rows = ((number, rank, *photo) for rank, photo in enumerate(new.values(), place + 1))
+            self._sql.executemany("INSERT INTO candidates VALUES (?, ?, ?, ?)", rows)
+        return len(new)
+
+    def let_grow(self, id: str) -> None:
+        """Remember that a query's list is the beginning of a search, which goes on as far as the gallery."""
+        with self._lock:
+            self._sql.execute("UPDATE annotated SET grows = 1 WHERE number = ? AND NOT grows", (self._number(id),))
+
+    def grows(self, id: str) -> bool:
+        """Whether the list is the beginning of a search."""
+        with self._lock:
+            (grows,) = self._sql.execute("SELECT grows FROM annotated WHERE number = ?", (self._number(id),)).fetchone()
+        return bool(grows)
+
+    def candidates(self, id: str) -> list[Candidate]:
+        """A query's list, best first."""
+        number = self._number(id)
+        with self._lock:
+            rows = self._sql.execute(
+                "SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", (number,)
+            ).fetchall()
+        return [Candidate(*row) for row in rows]
+
+    def _images(self, number: int) -> list[str]:
+        return [image for (image,) in self._sql.execute("SELECT image FROM candidates WHERE annotated = ?", (number,))]
+
+    def _number(self, id: str) -> int:
+        with self._lock:
+            found = self._sql.execute("SELECT number FROM annotated WHERE id = ?", (id,)).fetchone()
+        return int(found[0]) if found else self._number(self.query(id).id)
+
+    # -- marks ----------------------------------------------------------------------------------------------
+
+    def mark(self, id: str, who: str, marks: Mapping[str, str | None], kind: str = "") -> int:
+        """Keep what somebody says of photos: y, n, d for doubt, None to take it back; gives how many changed.
+
+        What is said already is not kept a second time, so a click that is sent twice counts once. `kind` is empty, or
+        `ADJUDICATION` for the word that settles a dispute. Raises `UsageError` for any other mark and a bad name.
+        """
+        if wrong := [mark for mark in marks.values() if mark is not None and mark not in MARKS]:
+            raise UsageError(f"a mark is y, n or d for doubt, not {wrong[0]!r}")
+        blank = Judgement(self._digest(id), "", judge_of(who), _prompt(kind), None, at=time.time())
+        with self._lock:
+            before = {image: mark_of(said) for image, said in self._known(blank, marks).items()}
+            changed = {image: mark for image, mark in marks.items() if before.get(image) != mark}
+            ranks = self._ranks(id, changed)
+            self.judgements.record(_marked(blank, image, mark, ranks.get(image)) for image, mark in changed.items())
+        return len(changed)
+
+    def said(self, id: str, who: str, kind: str = "") -> dict[str, Judgement]:
+        """The last word of somebody on each photo of a query's list and audits; photos without one are left out."""
+        return self._known(Judgement(self._digest(id), "", judge_of(who), _prompt(kind), None), self.photos(id))
+
+    def shown(self, id: str) -> list[Candidate]:
+        """All photos that somebody may be shown for a query: those of its list, then those of audits alone."""
+        number = self._number(id)
+        with self._lock:
+            drawn = self._sql.execute("SELECT drawn FROM audits WHERE annotated = ?", (number,)).fetchall()
+        audited = [Candidate(*photo) for (photos,) in drawn for photo in json.loads(photos)]
+        return list({photo.image: photo for photo in [*self.candidates(id), *audited]}.values())
+
+    def photos(self, id: str) -> list[str]:
+        """The ids of all of them."""
+        return [photo.image for photo in self.shown(id)]
+
+    def _known(self, asked: Judgement, images: Iterable[str]) -> dict[str, Judgement]:
+        return self.judgements.known(asked.query, images, asked.judge, asked.prompt)
+
+    def _ranks(self, id: str, images: Iterable[str]) -> dict[str, int]:
+        with self._lock:
+            rows = self._sql.execute(
+                "SELECT image, place FROM candidates WHERE annotated = ? AND image IN (SELECT value FROM json_each(?))",
+                (self._number(id), json.dumps(list(images))),
+            ).fetchall()
+        return dict(rows)
+
+    def _digest(self, id: str) -> str:
+        return query_digest(self.query(id).query)
+
+    def annotators(self) -> list[str]:
+        """The names of all who ever judged in this ledger."""
+        return [judge.removeprefix(PERSON) for judge in self.judgements.judges() if judge.startswith(PERSON)]
+
+    # -- audits ---------------------------------------------------------------------------------------------
+
+    def keep_audit(self, id: str, who: str, drawn: Drawn) -> None:
+        """Keep what was drawn for somebody to audit; a later draw takes the place of an earlier one."""
+        lists = json.dumps(drawn.photos), json.dumps(drawn.seen)
+        row = (self._number(id), judge_of(who), drawn.rest, drawn.lot, *lists, time.time())
+        with self._lock:
+            self._sql.execute(
+                "INSERT INTO audits(annotated, person, rest, lot, drawn, seen, at) VALUES (?, ?, ?, ?, ?, ?, ?)", row
+            )
+
+    def audit(self, id: str, who: str) -> Drawn | None:
+        """The last audit drawn for somebody."""
+        with self._lock:
+            row = self._sql.execute(
+                "SELECT rest, lot, drawn, seen FROM audits WHERE annotated = ? AND person = ? ORDER BY number DESC",
+                (self._number(id), judge_of(who)),
+            ).fetchone()
+        if row is None:
+            return None
+        return Drawn(row[0], row[1], [Candidate(*photo) for photo in json.loads(row[2])], json.loads(row[3]))
+
+
+# -- marks and judgements -------------------------------------------------------------------------------------------
+
+
+def judge_of(who: str) -> str:
+    """How a person is called in the ledger; `UsageError` for a name that is empty, long, or unprintable."""
+    name = " ".join(who.split())
+    if not name or len(name) > _LONGEST or not name.isprintable():
+        raise UsageError(f"an annotator's name has 1 to {_LONGEST} printable characters; give one with --as NAME")
+    return f"{PERSON}{name}"
+
+
+def mark_of(said: Judgement) -> str:
+    """What somebody said, as the mark that says it."""
+    assert said.verdict is not None
+    if said.verdict.reason == MARKS["d"].reason:
+        return "d"
+    return "y" if relevant(said) else "n"
+
+
+def relevant(said: Judgement) -> bool:
+    """Whether somebody found it relevant; doubt counts as no."""
+    assert said.verdict is not None
+    return (said.verdict.grade or 0) > 0
+
+
+def _marked(blank: Judgement, image: str, mark: str | None, rank: int | None) -> Judgement:
+    verdict, failure = (None, WITHDRAWN) if mark is None else (MARKS[mark], "")
+    return blank._replace(image=image, verdict=verdict, failure=failure, rank=rank)
+
+
+def _prompt(kind: str) -> str:
+    """How a person was asked: as at the terminal; whoever settles disputes knows what others said, and is another."""
+    prompt = str(person.load("anybody").prompt)
+    return f"{prompt}:{kind}" if kind else prompt

@@ -1,0 +1,141 @@
+"""A labelled set in the forms of the field: INQUIRE's CSV files, qrels, candidates as a run, and Label Studio's JSON.
+
+Photos that were judged and found not relevant stay in: `relevant` is 0 there, which INQUIRE's public file leaves out.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eyespot.build.annotate import queries
+from eyespot.build.annotate.agreement import Said, everybody, labels, overlaps
+from eyespot.build.annotate.datasheet import Sheet, datasheet
+from eyespot.build.annotate.desk import Candidate, Desk, mark_of
+from eyespot.build.annotate.progress import Standing, faults, standing
+from eyespot.build.annotate.queries import Wanted
+from eyespot.build.rerank import Division, Limits, RerankSet, divide, select
+from eyespot.runs import write_qrels, write_run
+from eyespot.runs.files import whole_folder, write_whole
+from eyespot.runs.judged import Judged
+from eyespot.types import NothingFound, Qrels, Run
+
+QUERIES, ANNOTATIONS, QRELS, RUN = "queries.csv", "annotations.csv", "qrels.json", "candidates.json"
+LABEL_STUDIO, SHEET = "label-studio.json", "datasheet.md"
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A query with all that was said of it: by whom, what counts in the end, and what is wrong with it."""
+
+    wanted: Wanted
+    photos: list[Candidate]
+    said: Said
+    labels: dict[str, bool]
+    stands: list[Standing] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[str]:
+        """Why it should not go into a benchmark, by the labelling that has the fewest such reasons."""
+        listed = [photo.image for photo in self.photos]
+        told = [faults(self.wanted, stands, self.labels, listed) for stands in self.stands]
+        return min(told, key=len) if told else ["not labelled"]
+
+
+def labelled(desk: Desk, id: str) -> Labelled:
+    """All of one query."""
+    said = everybody(desk, id)
+    wanted, stands = desk.query(id), [standing(desk, id, who) for who in said]
+    return Labelled(wanted, desk.candidates(id), said, labels(desk, id, said), stands)
+
+
+def every(desk: Desk) -> list[Labelled]:
+    """All queries that somebody has labelled; `NothingFound` if there are none."""
+    found = [labelled(desk, id) for id in desk.queries()]
+    if not any(one.labels for one in found):
+        raise NothingFound("no query is labelled yet; begin with: eyespot annotate add FILE.csv")
+    return [one for one in found if one.labels]
+
+
+def flawless(found: list[Labelled]) -> list[Labelled]:
+    """Those with nothing to mend; `NothingFound`, with what is to be mended, if there are none."""
+    if all(one.faults for one in found):
+        raise NothingFound(f"every query is to be mended, such as {found[0].wanted.id}: {found[0].faults[0]}")
+    return [one for one in found if not one.faults]
+
+
+def write(desk: Desk, kept: list[Labelled], out: Path) -> None:
+    """Labelled queries in a new folder, whole or not at all; `UsageError` if the folder holds something."""
+    paths = {photo.image: photo.path for one in kept for photo in desk.shown(one.wanted.id)}
+    with whole_folder(out) as folder:
+        queries.write(folder / QUERIES, (one.wanted for one in kept))
+        _write_annotations(folder / ANNOTATIONS, kept, paths)
+        write_qrels(qrels(kept), folder / QRELS)
+        _write_run(folder / RUN, kept)
+        _write_json(folder / LABEL_STUDIO, list(_tasks(kept, paths)))
+        text = datasheet([_sheet(one) for one in kept])
+        write_whole(folder / SHEET, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
+
+
+def qrels(kept: list[Labelled]) -> Qrels:
+    """What counts in the end, 1 and 0, for each query."""
+    return Qrels({one.wanted.id: {image: int(label) for image, label in one.labels.items()} for one in kept})
+
+
+def run(kept: list[Labelled]) -> Run:
+    """The lists of candidates, in the order in which they were handed out."""
+    return Run.from_orders({one.wanted.id: [photo.image for photo in one.photos] for one in kept})
+
+
+def rerank_set(kept: list[Labelled], limits: Limits, division: Division) -> RerankSet:
+    """The RERANK subset of the labelled queries; `NothingFound` if none fits the limits."""
+    facts = {one.wanted.id: {"text": one.wanted.text, **one.wanted.facts} for one in kept}
+    made = select(run(kept), Judged(facts, qrels(kept)), limits)
+    return divide(made, division, "category" if any(one.wanted.facts.get("category") for one in kept) else None)
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def _write_annotations(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["query_id", "image_id", "image_path", "relevant"])
+    for one in kept:
+        writer.writerows([one.wanted.id, image, paths[image], int(label)] for image, label in one.labels.items())
+    write_whole(path, lambda file: file.write(text.getvalue().encode("utf-8", "surrogatepass")))
+
+
+def _write_run(path: Path, kept: list[Labelled]) -> None:
+    write_run(run(kept), path)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    write_whole(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
+
+
+def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Label Studio's tasks: a photo with its query, and an annotation of each person."""
+    for one in kept:
+        for image in one.labels:
+            data = {"image": paths[image], "image_id": image, "query_id": one.wanted.id, "query": one.wanted.text}
+            yield {
+                "data": data,
+                "annotations": [_annotation(who, said[image]) for who, said in one.said.items() if image in said],
+            }
+
+
+def _annotation(who: str, said: Any) -> dict[str, Any]:
+    choice = {"y": "relevant", "n": "not relevant", "d": "doubt"}[mark_of(said)]
+    result = {"from_name": "relevance", "to_name": "image", "type": "choices", "value": {"choices": [choice]}}
+    return {"result": [{**result, "meta": {"text": [who]}}]}
+
+
+def _sheet(one: Labelled) -> Sheet:
+    return Sheet(one.wanted, one.stands, sum(one.labels.values()), len(one.labels), overlaps(one.said), one.faults)

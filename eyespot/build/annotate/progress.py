@@ -1,0 +1,111 @@
+"""How the labelling of a query stands: how far down, whether the rule has fired, what is left, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from eyespot.build.annotate.auditing import Audited, stood
+from eyespot.build.annotate.desk import Desk, relevant
+from eyespot.build.annotate.queries import Wanted
+from eyespot.build.annotate.stopping import IN_A_ROW, Descent, descent
+from eyespot.types import Judgement
+
+PAUSE = 60.0  # seconds; a longer gap between two marks was not spent on the second
+WAGE = 15.50  # US dollars an hour, as INQUIRE paid (appendix H.5)
+EASY_DEPTH, EASY_SHARE = 100, 0.5  # a query is too easy if more of its first photos are relevant (section 3.3)
+SURE = 0.9  # a labelling is complete if at least this share of the relevant photos is found
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One person's labelling of one query.
+
+    found_at_least: the share of all relevant photos that is found, by the cautious end of the audit's interval.
+    """
+
+    query: str
+    who: str
+    listed: int
+    grows: bool  # the list goes on as far as the gallery
+    labelled: int
+    relevant: int
+    descent: Descent
+    audit: Audited | None
+    seconds: float
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the rule has fired or the list has come to its end."""
+        return self.descent.stopped_at is not None or self.exhausted
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing that was not looked at."""
+        return not self.grows and self.descent.depth >= self.listed > 0
+
+    @property
+    def found_at_least(self) -> float | None:
+        """The share of the relevant photos that is found, at least; None without an audit."""
+        if self.audit is None or self.audit.cautious is None:
+            return None
+        every = self.relevant + self.audit.cautious.high
+        return self.relevant / every if every else 1.0
+
+    def cost(self, wage: float = WAGE) -> float:
+        """What the time cost, at this wage an hour."""
+        return self.seconds / 3600 * wage
+
+    def told(self) -> dict[str, Any]:
+        """All of it as JSON has it."""
+        own = {"stopped": self.stopped, "found_at_least": self.found_at_least, "cost": round(self.cost(), 2)}
+        audit = self.audit
+        left = None if audit is None or audit.left is None else audit.left._asdict()
+        cautious = None if audit is None or audit.cautious is None else audit.cautious._asdict()
+        plain = None if audit is None else {**asdict(audit), "left": left, "cautious": cautious}
+        return {**asdict(self), **own, "descent": self.descent._asdict(), "audit": plain}
+
+
+def standing(desk: Desk, id: str, who: str, in_a_row: int = IN_A_ROW) -> Standing:
+    """How somebody's labelling of a query stands."""
+    said, listed = desk.said(id, who), desk.candidates(id)
+    labels = {image: relevant(one) for image, one in said.items()}
+    drawn = desk.audit(id, who)
+    return Standing(
+        id,
+        who,
+        len(listed),
+        desk.grows(id),
+        len(labels),
+        sum(labels.values()),
+        descent((labels.get(photo.image) for photo in listed), in_a_row),
+        None if drawn is None else stood(labels, drawn),
+        seconds(said.values()),
+    )
+
+
+def seconds(said: Iterable[Judgement]) -> float:
+    """The time between marks, long pauses left out; photos marked at once took as long as the gap before them."""
+    times = sorted({one.at for one in said})
+    return sum(gap for before, after in pairwise(times) if (gap := after - before) <= PAUSE)
+
+
+# -- whether a query is worth keeping -------------------------------------------------------------------------------
+
+
+def faults(wanted: Wanted, stands: Standing, labels: Mapping[str, bool], listed: Iterable[str]) -> list[str]:
+    """Why a labelled query should not go into a benchmark yet; none if it may (INQUIRE, section 3.2)."""
+    first = [labels.get(image, False) for image in list(listed)[:EASY_DEPTH]]
+    share = stands.found_at_least
+    told = [
+        (bool(wanted.failing), f"not {' and not '.join(wanted.failing)}"),
+        (bool(wanted.open), f"intake open: {', '.join(wanted.open)}"),
+        (not stands.relevant, "nothing relevant was found"),
+        (not stands.stopped, "not labelled to the end"),
+        (bool(first) and sum(first) > EASY_SHARE * len(first), f"too easy: {sum(first)} of the first {len(first)}"),
+        (stands.stopped and not stands.exhausted and share is None, "no audit of the rest"),
+        (share is not None and share < SURE, f"perhaps only {share or 0:.0%} of the relevant photos found"),
+    ]
+    return [reason for wrong, reason in told if wrong]

@@ -1,0 +1,330 @@
+"""`eyespot annotate`: label queries to the end, alone or with others, and export what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.telling import as_json, escaped, line, note, summarise
+from eyespot.types import NothingFound, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.build.annotate.agreement import Overlap
+    from eyespot.build.annotate.desk import Desk
+    from eyespot.build.annotate.progress import Standing
+    from eyespot.search.collection import Collection
+
+app = typer.Typer(no_args_is_help=True, help="Label queries to the end, alone or with others.")
+GALLERY = gallery_option("The gallery whose photos are labelled.")
+ENCODER = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space.")
+QUERY = typer.Argument(help="The query's id.")
+AS = typer.Option(..., "--as", envvar="EYESPOT_ANNOTATOR", help="Your name: a label, not a proof.")
+
+
+@app.callback()
+def options() -> None:
+    """Label queries to the end, alone or with others; `eyespot serve` has the pages for it."""
+
+
+@contextmanager
+def _desk(gallery: Path | None) -> Iterator[Desk]:
+    from eyespot.build.annotate.desk import Desk
+    from eyespot.gallery.opened import Gallery
+
+    opened = Gallery(gallery_here(gallery))  # a ledger without a gallery would be a stray file
+    with Desk(opened.path / "ledger.sqlite") as desk:
+        yield desk
+
+
+def _collection(gallery: Path | None, encoder: str | None = None) -> Collection:
+    import eyespot
+
+    return eyespot.open(gallery_here(gallery), encoder)
+
+
+# -- queries and lists ----------------------------------------------------------------------------------------------
+
+
+@app.command("add")
+def add(
+    file: Path = typer.Argument(None, help="A CSV with query_id, query_text, and INQUIRE's other columns."),
+    text: str = typer.Option(None, "--text", help="One query in words, instead of a file."),
+    id: str = typer.Option(None, "--id", help="Its id.", show_default="its words"),
+    gallery: Path = GALLERY,
+    json: bool = json_option(),
+) -> None:
+    """Take queries in; those that fail a criterion of the intake (visible, feasible, of_interest) are left out."""
+    from eyespot.build.annotate.queries import Wanted, read
+
+    if (file is None) == (text is None):
+        raise UsageError("name a CSV of queries or give one with --text, not both")
+    wanted = read(file) if text is None else [Wanted(id or text, text, {})]
+    with _desk(gallery) as desk:
+        left_out = desk.take_in(wanted)
+    for one in left_out:
+        note(f"{one.id} is left out: not {' and not '.join(one.failing)}")
+    taken = [one.id for one in wanted if one not in left_out]
+    if json:
+        as_json({"taken": taken, "left_out": {one.id: one.failing for one in left_out}})
+    else:
+        line(f"{len(taken)} taken in, {len(left_out)} left out")
+
+
+@app.command("list")
+def listed(
+    id: str = QUERY,
+    label: list[str] = typer.Option(None, "--label", metavar="COLUMN=VALUE", help="All photos of a label; repeatable."),
+    nearest: int = typer.Option(None, "--nearest", min=1, help="The nearest photos to the words; more come later."),
+    run: Path = typer.Option(None, "--run", help="The photos of a ranking, in any known format."),
+    gallery: Path = GALLERY,
+    encoder: str = ENCODER,
+    json: bool = json_option(),
+) -> None:
+    """Say which photos a query is labelled over: all of some labels, the nearest, or those of a ranking."""
+    from eyespot.build.annotate import candidates
+
+    if (bool(label) + (nearest is not None) + (run is not None)) != 1:
+        raise UsageError("say which photos: --label COLUMN=VALUE, --nearest N, or --run FILE")
+    with _desk(gallery) as desk:
+        if run is not None:
+            from eyespot.runs import read_run
+
+            new = candidates.list_ranked(desk, id, read_run(run))
+        elif nearest is not None:
+            new = candidates.list_nearest(desk, id, _collection(gallery, encoder), nearest)
+        else:
+            new = _list_labels(desk, id, label, _collection(gallery, encoder))
+        every = len(desk.candidates(id))
+    if json:
+        as_json({"query": id, "new": new, "listed": every})
+    else:
+        line(f"{new} new photos on the list, {every} in all")
+
+
+def _list_labels(desk: Desk, id: str, labels: list[str], collection: Collection) -> int:
+    from eyespot.build.annotate import candidates
+
+    pairs = [_pair(one) for one in labels]
+    columns = {column for column, _ in pairs}
+    if len(columns) > 1:
+        raise UsageError("the labels of a list are values of one column; repeat --label with the same COLUMN")
+    wanted = candidates.any_label(pairs[0][0], [value for _, value in pairs])
+    return candidates.list_labelled(desk, id, collection, wanted)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    column, sign, value = text.partition("=")
+    if not sign or not column.strip():
+        raise UsageError(f"--label takes COLUMN=VALUE, as in --label species='Ardea cinerea', not {text!r}")
+    return column.strip(), value.strip()
+
+
+# -- labelling ------------------------------------------------------------------------------------------------------
+
+
+@app.command("mark")
+def mark(
+    id: str = QUERY,
+    file: Path = typer.Argument(help="A table with the columns image and mark: y, n, d for doubt, empty to take back."),
+    who: str = AS,
+    gallery: Path = GALLERY,
+    json: bool = json_option(),
+) -> None:
+    """Keep marks that were made elsewhere."""
+    from eyespot.runs.files import required, rows_of
+
+    marks = {
+        required(file, at, row, "image", "image_id"): str(row.get("mark") or "") or None for at, row in rows_of(file)
+    }
+    with _desk(gallery) as desk:
+        strange = set(marks) - set(desk.photos(id))
+        if strange:
+            raise UsageError(f"{len(strange)} photos are on no list of {id}, such as {min(strange)}; list them first")
+        changed = desk.mark(id, who, marks)
+    if json:
+        as_json({"query": id, "changed": changed, "given": len(marks)})
+    else:
+        line(f"{changed} marks changed, {len(marks) - changed} were so already")
+
+
+@app.command("audit")
+def audit(
+    id: str = QUERY,
+    who: str = AS,
+    size: int = typer.Option(300, "--size", min=1, help="Photos to draw."),
+    seed: int = typer.Option(None, "--seed", help="Draw the same again.", show_default="a fresh draw"),
+    gallery: Path = GALLERY,
+    json: bool = json_option(),
+) -> None:
+    """Draw photos at random from what you have not labelled; their marks say how many relevant ones remain."""
+    from eyespot.build.annotate.auditing import Plan, draw
+
+    with _desk(gallery) as desk:
+        collection = _collection(gallery) if desk.grows(id) else None
+        drawn = draw(desk, id, who, collection, Plan(size, seed))
+    if json:
+        as_json({"query": id, "rest": drawn.rest, "photos": [photo._asdict() for photo in drawn.photos]})
+    else:
+        line(f"{len(drawn.photos)} of {drawn.rest} photos drawn; mark them on the pages of eyespot serve")
+
+
+@app.command("settle")
+def settle(
+    id: str = QUERY,
+    image: str = typer.Argument(help="The photo's id."),
+    mark: str = typer.Argument(help="y, n, or d for doubt."),
+    who: str = AS,
+    gallery: Path = GALLERY,
+) -> None:
+    """Say the last word on a photo on which annotators differ."""
+    from eyespot.build.annotate import agreement
+
+    with _desk(gallery) as desk:
+        if image not in desk.photos(id):
+            raise UsageError(f"no photo {image} is on the list of {id}; see: eyespot annotate disputes {id}")
+        agreement.settle(desk, id, who, image, mark)
+
+
+# -- looking at it --------------------------------------------------------------------------------------------------
+
+
+@app.command("status")
+def status(
+    id: str = typer.Argument(None, help="Only this query."),
+    wage: float = typer.Option(15.5, "--wage", min=0, help="What an hour costs."),
+    gallery: Path = GALLERY,
+    json: bool = json_option(),
+) -> None:
+    """How far each query is: labelled, stopped, what remains and how sure that is, time, cost, what is to be mended."""
+    from eyespot.build.annotate.export import labelled
+
+    with _desk(gallery) as desk:
+        found = [labelled(desk, one) for one in ([id] if id else desk.queries())]
+    if not found:
+        raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
+    if json:
+        as_json({one.wanted.id: _told(one, wage) for one in found})
+        return
+    for one in found:
+        line(escaped(f"{one.wanted.id}: {one.wanted.text} ({len(one.photos)} listed)"))
+        for stands in one.stands:
+            line(escaped(f"  {_spoken(stands, wage)}"))
+        if one.faults:
+            line(escaped(f"  to mend: {'; '.join(one.faults)}"))
+
+
+def _told(one: Any, wage: float) -> dict[str, Any]:
+    stands = {each.who: {**each.told(), "cost": round(each.cost(wage), 2)} for each in one.stands}
+    return {"text": one.wanted.text, "listed": len(one.photos), "annotators": stands, "faults": one.faults}
+
+
+def _spoken(stands: Standing, wage: float) -> str:
+    from eyespot.build.annotate.datasheet import unseen
+
+    down = stands.descent
+    where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
+    stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
+    took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
+    counts = f"{stands.relevant} relevant of {stands.labelled}"
+    return f"{stands.who}: {counts}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
+
+
+@app.command("agreement")
+def agreement(
+    id: str = typer.Argument(None, help="Only this query."),
+    gallery: Path = GALLERY,
+    json: bool = json_option(),
+) -> None:
+    """How often annotators who labelled the same photos agree, and how far beyond chance."""
+    from eyespot.build.annotate.agreement import coefficients, everybody, overlaps
+
+    with _desk(gallery) as desk:
+        said = {one: everybody(desk, one) for one in ([id] if id else desk.queries())}
+    found = {one: overlaps(every) for one, every in said.items()}
+    if not any(found.values()):
+        raise NothingFound("no photo was labelled by two people; let a second one label a part with --as NAME")
+    beyond = {one: {name: each._asdict() for name, each in coefficients(every).items()} for one, every in said.items()}
+    if json:
+        as_json({one: {"pairs": [_counted(each) for each in found[one]], **beyond[one]} for one in found})
+        return
+    for one, every in found.items():
+        for each in every:
+            line(escaped(f"{one}  {each.first}, {each.second}: {each.agreed:.1%} of {each.photos} photos"))
+        for name, told in beyond[one].items():
+            line(escaped(f"{one}  {name}: {told['value']:.2f} ({told['low']:.2f} to {told['high']:.2f})"))
+
+
+def _counted(overlap: Overlap) -> dict[str, Any]:
+    return {**overlap._asdict(), "photos": overlap.photos, "agreed": overlap.agreed}
+
+
+@app.command("disputes")
+def disputes(
+    id: str = typer.Argument(None, help="Only this query."),
+    gallery: Path = GALLERY,
+    json: bool = json_option(),
+) -> None:
+    """The photos on which annotators differ and nobody has settled it."""
+    from eyespot.build.annotate import agreement
+
+    with _desk(gallery) as desk:
+        found = {one: agreement.disputes(desk, one) for one in ([id] if id else desk.queries())}
+    if json:
+        as_json({one: [{"image": each.image, "marks": each.marks} for each in every] for one, every in found.items()})
+        return
+    for one, every in found.items():
+        for each in every:
+            line(escaped(f"{one}  {each.image}  " + "  ".join(f"{who}: {said}" for who, said in each.marks.items())))
+
+
+# -- taking it away -------------------------------------------------------------------------------------------------
+
+
+@app.command("export")
+def export(
+    out: Path = typer.Argument(help="A new folder."),
+    kept: bool = typer.Option(False, "--kept", help="Only queries with nothing to mend."),
+    rerank: Path = typer.Option(None, "--rerank", help="Make the RERANK subset too, in this new folder."),
+    depth: int = typer.Option(100, "--depth", help="Candidates of each query of that subset."),
+    layout: str = typer.Option("rerank-set", "--layout", help="rerank-set, or inquire-rerank: the hub's parquet."),
+    gallery: Path = GALLERY,
+    json: bool = json_option(),
+) -> None:
+    """Write the labelled set: INQUIRE's CSV files, qrels, the lists, Label Studio's JSON, and a datasheet."""
+    from eyespot.build.annotate.export import every, flawless, write
+
+    with _desk(gallery) as desk:
+        written = flawless(every(desk)) if kept else every(desk)
+        write(desk, written, out)
+    for one in written:
+        if one.faults:
+            note(f"{one.wanted.id} is to be mended: {'; '.join(one.faults)}")
+    counts = {one.wanted.id: {"labelled": len(one.labels), "relevant": sum(one.labels.values())} for one in written}
+    if rerank is not None:
+        _write_rerank(written, (out, rerank), depth, layout)
+    if json:
+        as_json({"out": str(out), "queries": counts, "rerank": None if rerank is None else str(rerank)})
+    else:
+        for id, count in counts.items():
+            line(escaped(f"{id}  {count['relevant']} relevant of {count['labelled']}"))
+    summarise(f"written to {out}")
+
+
+def _write_rerank(written: list[Any], folders: tuple[Path, Path], depth: int, layout: str) -> None:
+    from eyespot.build.annotate.export import ANNOTATIONS, QUERIES, rerank_set
+    from eyespot.build.rerank import Division, Limits
+    from eyespot.build.rerank_card import Making
+    from eyespot.build.rerank_files import write
+
+    out, rerank = folders
+    limits = Limits(depth)
+    made = rerank_set(written, limits, Division())
+    for sentence in made.notes:
+        note(sentence)
+    files = {"queries": out / QUERIES, "annotations": out / ANNOTATIONS}
+    write(made, rerank, Making(files, {"depth": depth, "least": limits.least, "most": limits.most}), layout)

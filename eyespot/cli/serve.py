@@ -1,0 +1,113 @@
+"""`eyespot serve`: the gallery in the browser, and an API for programs."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from eyespot.cli.settings import gallery_here, gallery_option
+from eyespot.cli.telling import note
+from eyespot.types import EyespotError
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from eyespot.web import Access
+
+LARGEST_HEAD = 32 << 10  # bytes of a request's headers
+
+
+def run(
+    gallery: Path = gallery_option("The gallery to serve."),
+    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    host: str = typer.Option(
+        "127.0.0.1", "--host", help="The address to listen on; all but this machine need a token."
+    ),
+    port: int = typer.Option(8000, "--port", min=0, max=65535, help="The port to listen on; 0 takes a free one."),
+    tokens: Path = typer.Option(None, "--tokens", help="A file of lines ROLE NAME TOKEN (reader, annotator, owner)."),
+    always_token: bool = typer.Option(False, "--always-token", help="Tokens for this machine too: behind a proxy."),
+    allow_host: list[str] = typer.Option(None, "--allow-host", help="A name it is reached by; may be repeated."),
+    refuse: Path = typer.Option(None, "--refuse", help="A file of words that no query may hold, one a line."),
+    cache: Path = typer.Option(None, "--cache", help="Where thumbnails and uploads lie.", show_default="GALLERY/web"),
+    max_upload: int = typer.Option(20, "--max-upload", min=1, max=500, help="The largest upload in MiB."),
+    timeout: float = typer.Option(30.0, "--timeout", min=1.0, help="Seconds after which a request is given up."),
+) -> None:
+    """Serve the gallery to a browser: search, annotation, and the API that /docs describes."""
+    from eyespot.rooms import needs
+
+    with needs("eyespot serve"):
+        from eyespot.web import Settings, application, read_refused
+
+    here = _is_here(host)
+    access, fresh = _access(tokens, needed=always_token or not here)
+    settings = Settings(
+        gallery_here(gallery),
+        encoder,
+        access,
+        hosts=tuple(map(str.lower, allow_host)) if allow_host else () if here else None,
+        trust_loopback=not always_token,
+        refused=read_refused(refuse) if refuse else (),
+        cache=cache,
+        upload_bytes=max_upload << 20,
+        seconds=timeout,
+    )
+    app = application(settings)
+    with _listening(host, port) as listener:
+        note(f"look at {_address(listener, fresh)}; Ctrl-C ends")
+        _serve(app, listener)
+
+
+def _access(tokens: Path | None, needed: bool) -> tuple[tuple[Access, ...], str]:
+    """The tokens of the file, or a fresh one for the owner where some are needed and none are given."""
+    from eyespot.web import Access, Role, read_access
+
+    if tokens is not None:
+        return read_access(tokens), ""
+    fresh = secrets.token_urlsafe(24) if needed else ""
+    return ((Access.by(fresh, "owner", Role.OWNER),) if fresh else ()), fresh
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Bound before anything is promised, so that port 0 can be told and a taken one costs a sentence."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=512)
+    except (OSError, OverflowError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        raise EyespotError(f"cannot listen on {host}:{port} ({why}); choose another --port or --host") from None
+
+
+def _address(listener: socket.socket, fresh: str) -> str:
+    """Behind `#` a token stays in the browser: it is not sent with the address and not logged."""
+    host, port = listener.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{port}/" + (f"login#token={fresh}" if fresh else "")
+
+
+def _serve(app: FastAPI, listener: socket.socket) -> None:
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,  # what people search for is their own
+        proxy_headers=False,  # or whoever sends X-Forwarded-For would choose their address
+        server_header=False,
+        ws="none",
+        h11_max_incomplete_event_size=LARGEST_HEAD,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+    )
+    uvicorn.Server(config).run(sockets=[listener])

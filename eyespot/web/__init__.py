@@ -1,0 +1,64 @@
+"""eyespot in the browser: search, annotation, and an API for programs, over one gallery."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib import import_module
+from importlib.util import find_spec
+
+from fastapi import FastAPI
+
+import eyespot
+from eyespot.web import _pages, _problems
+from eyespot.web._counts import Counted
+from eyespot.web._house import House
+from eyespot.web._security import Door
+from eyespot.web._settings import Access, Person, Role, Settings, read_access, read_refused
+
+__all__ = ["Access", "Person", "Role", "Settings", "application", "read_access", "read_refused"]
+
+PARTS = ("_entry", "searching", "api", "annotate", "_watching")  # each with a `router`, some with LINKS for the bar
+
+
+def application(settings: Settings) -> FastAPI:
+    """The server over one gallery; run it with any ASGI server.
+
+    Raises `UsageError` if there is no gallery. Everything else that may be wrong with it is told to whoever asks.
+    """
+    house = House(settings)
+    app = FastAPI(
+        title="eyespot",
+        version=eyespot.__version__,
+        description="Search a gallery of photos, look at its items, read and write judgements.",
+        docs_url=None,  # those pages fetch scripts from afar; /docs here is our own
+        redoc_url=None,
+        lifespan=_open_and_close(house),
+        responses=_problems.DOCUMENTED,
+    )
+    app.state.house, app.state.links = house, []
+    app.include_router(_pages.router)
+    for name in PARTS:
+        _include(app, f"eyespot.web.{name}")
+    _problems.install(app)
+    app.add_middleware(Door, settings=settings)
+    app.add_middleware(Counted, counts=house.counts)
+    return app
+
+
+def _include(app: FastAPI, module: str) -> None:
+    if find_spec(module) is None:
+        return
+    part = import_module(module)
+    app.include_router(part.router)
+    app.state.links += getattr(part, "LINKS", ())
+
+
+def _open_and_close(house: House):  # type: ignore[no-untyped-def]  # FastAPI's own type of this is not public
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        house.prepare()
+        yield
+        house.close()
+
+    return life

@@ -1,0 +1,65 @@
+"""Hits as programs read them: rank, id, score, and all that the gallery knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from eyespot.types import Judgement, UsageError
+from eyespot.web._problems import Problem
+from eyespot.web.found.results import Frozen, Slice
+
+
+def items_of(frozen: Frozen, found: Slice) -> list[dict[str, Any]]:
+    """The hits of a stretch of a ranking, best first."""
+    facts = frozen.snapshot.facts(found.rows.tolist())
+    scores = found.scores.tolist()
+    return [
+        {"rank": rank, "score": round(score, 6), **item_of(one)}
+        for rank, (one, score) in enumerate(zip(facts, scores, strict=True), found.first)
+    ]
+
+
+def item_of(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """One picture; a label that has the name of something promised does not replace it."""
+    promised = {"id": facts["id"], "path": facts["path"], "thumbnail": thumbnail_address(facts["id"])}
+    reserved = {*promised, "rank", "score"}
+    return promised | {name: value for name, value in facts.items() if name not in reserved}
+
+
+def thumbnail_address(id: str, size: int = 320) -> str:
+    """Where a small picture of an item is."""
+    return f"/v1/thumbnails/{size}/{quote(id, safe='')}"
+
+
+def title_of(item: Mapping[str, Any]) -> str:
+    """What an item is called: its title, else its file's name."""
+    return str(item.get("title") or PurePosixPath(item["path"] or "").stem or item["id"])
+
+
+def verdict_of(judgement: Judgement | None) -> str | None:
+    """`yes`, `no` or `doubt`, as somebody said; None where nobody has."""
+    verdict = judgement.verdict if judgement else None
+    if verdict is None:
+        return None
+    return "yes" if verdict.grade else "doubt" if verdict.reason == "doubt" else "no"
+
+
+def cursor_of(frozen: Frozen, found: Slice) -> str | None:
+    """What brings the next stretch of the same frozen result; None at its end."""
+    return f"{frozen.id}.{found.first - 1 + len(found.rows)}" if found.more else None
+
+
+def read_cursor(cursor: str) -> tuple[str, int]:
+    """The result and how many of its ranks were seen; `UsageError` for what is no cursor."""
+    id, _, seen = cursor.partition(".")
+    if not (id.isalnum() and seen.isascii() and seen.isdigit() and len(seen) < 10):
+        raise UsageError("this is no cursor; give what `next` held, or leave it out to begin anew")
+    return id, int(seen)
+
+
+def no_such_item(id: str) -> Problem:
+    """What is said of an id that nothing has."""
+    return Problem(404, "there is no such item, or its picture is gone")

@@ -1,0 +1,47 @@
+"""Verdicts of people, as the ledger keeps them: yes, no, or doubt, which counts as no."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable
+from typing import Protocol
+
+from eyespot.judges.person import QUESTION, VERDICTS
+from eyespot.ledger.judgements import PERSON, Judgements, query_digest
+from eyespot.types import Judgement, Query
+from eyespot.web._security import clean_name
+from eyespot.web._settings import Person
+
+PROMPT = hashlib.sha256(QUESTION.encode()).hexdigest()[:16]  # as at the terminal: the question is the same
+NOBODY = "visitor"
+
+
+class Verdict(Protocol):
+    """What somebody said of an item."""
+
+    item: str
+    rank: int | None
+
+    @property
+    def verdict(self) -> str:
+        """`yes`, `no` or `doubt`."""
+        ...
+
+
+def judge_of(person: Person, said: str | None = None) -> str:
+    """Under which name verdicts are kept: the token's, else what somebody says they are called."""
+    return PERSON + (person.name if person.proven else clean_name(said or "") or person.name or NOBODY)
+
+
+def judged_now(judgements: Judgements, query: Query, said: Verdict, judge: str) -> Judgement:
+    """Keep a verdict; it is on the disk when this returns."""
+    digest = judgements.enter([query])[query]
+    made = Judgement(digest, said.item, judge, PROMPT, VERDICTS[said.verdict[0]], rank=said.rank, at=time.time())
+    judgements.record([made])
+    return made
+
+
+def verdicts_on(judgements: Judgements, query: Query | None, items: Iterable[str], judge: str) -> dict[str, Judgement]:
+    """What this person last said of these items for this query."""
+    return {} if query is None else judgements.known(query_digest(query), items, judge, PROMPT)

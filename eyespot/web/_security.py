@@ -1,0 +1,294 @@
+"""The door: who may come in, from where, with how much, for how long, and what a browser may do with the answer.
+
+Whoever sits at this machine comes in without a token and may do everything; any other address needs one. A request
+counts as from this machine only if its address and the host it names are loopback and no proxy says that it passed it
+on: so a page of another site that has its name point here (DNS rebinding) is turned away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import re
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from contextlib import suppress
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote, unquote, urlsplit
+
+from fastapi import Request
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from eyespot.web._problems import Problem, told, wants_page
+from eyespot.web._settings import Access, Person, Role, Settings, digest_of
+
+COOKIE, NAME_COOKIE = "eyespot", "eyespot_name"
+OPEN = re.compile(r"/(healthz|readyz|login|static/[^/]*)")  # what anybody may see
+SAFE = ("GET", "HEAD", "OPTIONS")
+BODY = 1 << 20  # bytes of a request that is no upload
+PASSED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
+    "connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "same-origin",  # a query is nobody else's business; `no-referrer` would blank forms' Origin
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+TOO_MUCH = "this is more than the server takes; send a smaller picture or a shorter text"
+NOBODY = Person("", Role.READER, False)
+
+
+def person_of(request: Request) -> Person:
+    """Who asks."""
+    person: Person = request.scope.get("person", NOBODY)
+    return person
+
+
+def needs(role: Role) -> Callable[[Request], Person]:
+    """A dependency that gives who asks, and turns away whoever has not this role."""
+
+    def check(request: Request) -> Person:
+        person = person_of(request)
+        if person.role < role:
+            raise Problem(403, f"this needs a token of the role {role.name.lower()}; ask the gallery's owner for one")
+        return person
+
+    return check
+
+
+class Guesses:
+    """Wrong tokens of late, by address: whoever has too many has to wait."""
+
+    def __init__(self, most: int = 10, seconds: float = 300.0, addresses: int = 10_000) -> None:
+        self.most, self.seconds, self.addresses = most, seconds, addresses
+        self._wrong: OrderedDict[str, deque[tuple[float, bytes]]] = OrderedDict()
+
+    def wait(self, address: str) -> int:
+        """Seconds until this address may try again; 0 if it may now."""
+        wrong = self._wrong.get(address, deque())
+        while wrong and time.monotonic() - wrong[0][0] > self.seconds:
+            wrong.popleft()
+        return 0 if len(wrong) < self.most else int(self.seconds - (time.monotonic() - wrong[0][0])) + 1
+
+    def note(self, address: str, digest: bytes) -> None:
+        """One more wrong token from there; the same one again, as a browser's old cookie, is no new guess."""
+        wrong = self._wrong.setdefault(address, deque(maxlen=self.most))
+        if all(digest != known for _, known in wrong):
+            wrong.append((time.monotonic(), digest))
+        self._wrong.move_to_end(address)
+        if len(self._wrong) > self.addresses:
+            self._wrong.popitem(last=False)
+
+
+class Door:
+    """The middleware around the whole application."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app, self.settings, self.guesses = app, settings, Guesses()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+        dressed = _dressed(send)
+        try:
+            self._admit(scope)
+            body = _Body(receive, self._most(scope))
+            await _within(self.settings.seconds, self.app, scope, body, dressed)
+        except Problem as problem:
+            await _refusal(scope, problem)(scope, receive, dressed)
+
+    def _admit(self, scope: Scope) -> None:
+        headers = Headers(scope=scope)
+        here = _from_here(scope, headers) and self.settings.trust_loopback
+        if not here:
+            self._check_host(headers)
+        scope["door"], scope["person"] = self, self._person(scope, headers, here)
+        if _length(headers) > self._most(scope):
+            raise Problem(413, TOO_MUCH)
+        if scope["method"] not in SAFE and not _same_origin(headers):
+            raise Problem(403, "another site sent this request, and its pages may not act here; use eyespot's own page")
+
+    def _check_host(self, headers: Headers) -> None:
+        allowed = self.settings.hosts
+        if allowed is not None and _host(headers.get("host", "")) not in allowed:
+            raise Problem(421, "this server does not answer under that name; start it with --allow-host NAME")
+
+    def _person(self, scope: Scope, headers: Headers, here: bool) -> Person:
+        token, open_to_all = _token(headers), OPEN.fullmatch(scope["path"])
+        if here and (token is None or _matching(self.settings.access, token) is None):
+            return Person(_own_name(headers), Role.OWNER, False)
+        if token is not None and not open_to_all:
+            return self.known(token, address_of(scope))
+        if open_to_all:
+            return NOBODY
+        raise Problem(401, "this needs a token; ask the gallery's owner for one", {"WWW-Authenticate": "Bearer"})
+
+    def known(self, token: str, address: str) -> Person:
+        """Whose token this is; `Problem` if it is nobody's or this address has guessed too often."""
+        if wait := self.guesses.wait(address):
+            raise Problem(429, f"too many wrong tokens; try again in {wait} seconds", {"Retry-After": str(wait)})
+        found = _matching(self.settings.access, token)
+        if found is None:
+            self.guesses.note(address, digest_of(token))
+            raise Problem(401, "this token is not known here; ask the gallery's owner", {"WWW-Authenticate": "Bearer"})
+        return Person(found.name, found.role, True)
+
+    def _most(self, scope: Scope) -> int:
+        """Bytes that this request may bring."""
+        kind = Headers(scope=scope).get("content-type", "")
+        return self.settings.upload_bytes + BODY if kind.startswith("multipart/form-data") else BODY
+
+
+def _matching(access: tuple[Access, ...], token: str) -> Access | None:
+    """All are compared, each in constant time, so that time tells nothing."""
+    digest = digest_of(token)
+    found = [one for one in access if hmac.compare_digest(one.digest, digest)]
+    return found[0] if found else None
+
+
+def address_of(scope: Scope) -> str:
+    """Where a request comes from."""
+    return str((scope.get("client") or ("",))[0])
+
+
+def _length(headers: Headers) -> int:
+    length = headers.get("content-length", "0")
+    return int(length) if re.fullmatch("[0-9]{1,18}", length) else 0
+
+
+def _token(headers: Headers) -> str | None:
+    kind, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else _cookie(headers, COOKIE)
+
+
+def _cookie(headers: Headers, name: str) -> str | None:
+    with suppress(CookieError):
+        cookie = SimpleCookie(headers.get("cookie", "")).get(name)
+        return cookie.value if cookie else None
+    return None
+
+
+def _own_name(headers: Headers) -> str:
+    """What somebody without a token said their name is."""
+    return clean_name(unquote(_cookie(headers, NAME_COOKIE) or ""))
+
+
+def clean_name(name: str) -> str:
+    """A name as it can stand in a record: one short line."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())[:80]
+
+
+def _from_here(scope: Scope, headers: Headers) -> bool:
+    asked = _host(headers.get("host", ""))
+    return (
+        _loopback(address_of(scope))
+        and (asked == "localhost" or _loopback(asked))
+        and not any(h in headers for h in PASSED_ON)
+    )
+
+
+def _loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return (getattr(found, "ipv4_mapped", None) or found).is_loopback
+
+
+def _host(header: str) -> str:
+    """The name in a Host header, without its port."""
+    try:
+        return (urlsplit(f"//{header}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _same_origin(headers: Headers) -> bool:
+    """Browsers say where a request comes from; programs that say nothing are no browsers."""
+    origin = headers.get("origin")
+    if origin is not None:
+        return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() != ""
+    return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
+
+
+def _refusal(scope: Scope, problem: Problem) -> Response:
+    """For a person without a token the way to the page that takes one; for all others the problem."""
+    if problem.status == 401 and scope["method"] == "GET" and wants_page(Headers(scope=scope), scope["path"]):
+        asked = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
+        return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
+    return told(problem)
+
+
+# -- how much, how long -----------------------------------------------------------------------------------------
+
+
+class _Body:
+    """The body of a request up to so many bytes, whatever its header promised."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self.receive, self.left = receive, most
+
+    async def __call__(self) -> Message:
+        message = await self.receive()
+        self.left -= len(message.get("body", b""))
+        if self.left < 0:
+            raise HTTPException(413, TOO_MUCH)  # the one kind of error that a form's parser lets through
+        return message
+
+
+async def _within(seconds: float, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Run the application; whoever waits so long for the next piece of the answer is told to come again.
+
+    The work itself goes on to its end in its thread, which nothing can stop, and what it then sends is dropped.
+    """
+    sent, begun = asyncio.Event(), False
+    over = False
+
+    async def watched(message: Message) -> None:
+        nonlocal begun
+        if over:
+            return
+        begun = True
+        await send(message)
+        sent.set()
+
+    task = asyncio.ensure_future(app(scope, receive, watched))
+    try:
+        while not (await asyncio.wait({task}, timeout=seconds))[0]:
+            if not sent.is_set():
+                over = True
+                break
+            sent.clear()
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if not over:
+        return await task
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    if begun:
+        raise ConnectionError("the answer took too long")
+    raise Problem(503, f"this took longer than {seconds:g} seconds; ask for less, or again later", {"Retry-After": "5"})
+
+
+def _dressed(send: Send) -> Send:
+    """Every answer with the headers that keep a browser from doing harm with it."""
+
+    async def dressed(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+            headers.setdefault("Cache-Control", "private, no-cache")
+        await send(message)
+
+    return dressed

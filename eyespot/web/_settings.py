@@ -1,0 +1,120 @@
+"""What a server is told when it starts: the gallery, who may come in, and what it refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from eyespot.types import UsageError
+
+SHORTEST_TOKEN = 16  # characters; a shorter one can be guessed
+
+
+class Role(IntEnum):
+    """What somebody may do; each may do what those before it may."""
+
+    READER = 1  # search and look
+    ANNOTATOR = 2  # judge
+    OWNER = 3  # see how the server fares
+
+    @classmethod
+    def named(cls, name: str) -> Role:
+        """The role by its name; `UsageError` if there is none."""
+        try:
+            return cls[name.upper()]
+        except KeyError:
+            raise UsageError(f"no role {name!r}; there are: {', '.join(role.name.lower() for role in cls)}") from None
+
+
+class Person(NamedTuple):
+    """Who asks. Without a token the name is what somebody said of themselves, a label and no proof."""
+
+    name: str
+    role: Role
+    proven: bool
+
+
+@dataclass(frozen=True)
+class Access:
+    """A token that lets somebody in; only its digest is kept."""
+
+    name: str
+    role: Role
+    digest: bytes
+
+    @classmethod
+    def by(cls, token: str, name: str, role: Role) -> Access:
+        """Access for whoever has the token; `UsageError` for one that could be guessed."""
+        if len(token) < SHORTEST_TOKEN:
+            raise UsageError(
+                f"the token of {name} has {len(token)} characters; take {SHORTEST_TOKEN} or more, such as"
+                f" {secrets.token_urlsafe(16)}"
+            )
+        return cls(name, role, digest_of(token))
+
+
+def digest_of(token: str) -> bytes:
+    """What is kept of a token; tokens are long and random, so a plain digest is enough."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def read_access(path: Path) -> tuple[Access, ...]:
+    """The tokens of a file with one `ROLE NAME TOKEN` a line; `#` opens a comment. `UsageError` names a bad line."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the tokens cannot be read from {path} ({error}); give a text file") from None
+    return tuple(_access(path, number, line) for number, line in enumerate(lines, 1) if line.partition("#")[0].strip())
+
+
+def _access(path: Path, number: int, line: str) -> Access:
+    words = line.partition("#")[0].split()
+    if len(words) != 3:
+        raise UsageError(f"{path}:{number} is no line of ROLE NAME TOKEN, such as: annotator ada 9fK2…")
+    return Access.by(words[2], words[1], Role.named(words[0]))
+
+
+def read_refused(path: Path) -> tuple[str, ...]:
+    """The words of a file, one word or phrase a line, that no query may hold; `#` opens a comment."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the refused words cannot be read from {path} ({error}); give a text file") from None
+    return tuple(text for line in lines if (text := line.partition("#")[0].strip()))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a server is set up.
+
+    hosts: names under which it may be reached, besides those of this machine; None takes any, which is safe where
+        every request from afar brings a token.
+    trust_loopback: whether whoever sits at this machine needs no token; false behind a proxy, for then everybody
+        seems to.
+    refused: words and phrases that no query may hold.
+    cache: where thumbnails and uploads lie; None: in the gallery's folder.
+    """
+
+    gallery: Path
+    encoder: str | None = None
+    access: tuple[Access, ...] = ()
+    hosts: tuple[str, ...] | None = ()
+    trust_loopback: bool = True
+    refused: tuple[str, ...] = ()
+    cache: Path | None = None
+    upload_bytes: int = 20 << 20
+    seconds: float = 30.0
+
+    @property
+    def ledger(self) -> Path:
+        """Where judgements are kept."""
+        return self.gallery / "ledger.sqlite"
+
+    @property
+    def kept(self) -> Path:
+        """Where thumbnails and uploads lie."""
+        return self.cache or self.gallery / "web"

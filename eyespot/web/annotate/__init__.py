@@ -1,0 +1,192 @@
+"""The annotators' pages: queries and how they stand, a grid to label by keyboard, audits, and what is disputed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import Depends, Form, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.responses import RedirectResponse
+
+from eyespot.build.annotate import agreement, auditing, candidates
+from eyespot.build.annotate.desk import mark_of
+from eyespot.build.annotate.export import labelled
+from eyespot.build.annotate.progress import standing
+from eyespot.build.annotate.queries import Wanted
+from eyespot.build.annotate.stopping import IN_A_ROW
+from eyespot.web._asking import refuse
+from eyespot.web._house import House, house_of
+from eyespot.web._items import thumbnail_address
+from eyespot.web._pages import Link, page
+from eyespot.web._problems import Problem
+from eyespot.web._security import clean_name
+from eyespot.web._settings import Role
+from eyespot.web.annotate._desks import KEPT, NAME, Seat, annotator, new_router, seat
+from eyespot.web.annotate._photos import shown
+
+router = new_router("/annotate")
+LINKS = (Link("Annotate", "/annotate", Role.ANNOTATOR),)
+Seated = Annotated[Seat, Depends(seat)]
+Served = Annotated[House, Depends(house_of)]
+Id = Annotated[str, Query(max_length=300)]
+What = Literal["list", "audit", "likely"]
+MOST = 500  # marks or photos at once
+
+
+class Marks(BaseModel):
+    """What somebody says of photos: y, n, d for doubt, null to take it back."""
+
+    marks: dict[str, Literal["y", "n", "d"] | None] = Field(max_length=MOST)
+
+
+# -- pages ----------------------------------------------------------------------------------------------------------
+
+
+@router.get("", dependencies=[Depends(annotator)])
+def overview(request: Request, at: Seated) -> Response:
+    """All queries, how each stands, and a form for another one."""
+    rows = [labelled(at.desk, id) for id in at.desk.queries()]
+    disputed = {one.wanted.id: len(agreement.disputes(at.desk, one.wanted.id, one.said)) for one in rows}
+    return page(request, "annotate.html", who=at.who, rows=rows, disputed=disputed)
+
+
+@router.post("/name", dependencies=[Depends(annotator)])
+def say_name(request: Request, name: Annotated[str, Form(max_length=60)]) -> Response:
+    """Remember in the browser how somebody wants to be called: a label, not a proof."""
+    if not (cleaned := clean_name(name)):
+        raise Problem(422, "a name has at least one letter; go back and give one")
+    answer = RedirectResponse("/annotate", 303)
+    secure = request.url.scheme == "https"
+    # Cookies hold no letters beyond ASCII, and names do.
+    kept = cleaned.encode("utf-8").hex()
+    answer.set_cookie(NAME, kept, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
+    return answer
+
+
+@router.post("/queries")
+def take_in(at: Seated, house: Served, text: Annotated[str, Form(min_length=1, max_length=1000)]) -> Response:
+    """Take a query in and list the nearest photos to its words."""
+    at.named()
+    words = " ".join(text.split())
+    known = next((id for id, one in at.desk.queries().items() if one.text == words), None)
+    if known is None:
+        refuse(words, house.settings.refused)
+        at.desk.take_in([Wanted(words, words, {})])
+    if not at.desk.candidates(known or words):
+        _grow(at, house, known or words)
+    return RedirectResponse(f"/annotate/label?{urlencode({'query': known or words})}", 303)
+
+
+@router.get("/label")
+def label(request: Request, at: Seated, query: Id, what: What = "list") -> Response:
+    """The grid: photos of the list, of the audit, or the likely ones first."""
+    who, wanted = at.named(), at.desk.query(query)
+    return page(request, "annotate_label.html", who=who, wanted=wanted, what=what, in_a_row=IN_A_ROW)
+
+
+@router.get("/disputes")
+def disputes(request: Request, at: Seated, query: Id) -> Response:
+    """The photos on which annotators differ, each with what they said, to be settled."""
+    at.named()
+    wanted = at.desk.query(query)
+    found = agreement.disputes(at.desk, query)
+    overlaps = agreement.overlaps(agreement.everybody(at.desk, query))
+    return page(
+        request, "annotate_disputes.html", wanted=wanted, found=found, overlaps=overlaps, thumbnail=thumbnail_address
+    )
+
+
+@router.post("/settle")
+def settle(
+    at: Seated,
+    query: Annotated[str, Form(max_length=300)],
+    image: Annotated[str, Form(max_length=1000)],
+    mark: Annotated[Literal["y", "n", "d"], Form()],
+) -> Response:
+    """The last word on a photo."""
+    _check(at, query, [image])
+    agreement.settle(at.desk, query, at.named(), image, mark)
+    return RedirectResponse(f"/annotate/disputes?{urlencode({'query': query})}", 303)
+
+
+# -- what the grid asks ---------------------------------------------------------------------------------------------
+
+
+class Stretch(BaseModel):
+    """Which photos of a query are asked for."""
+
+    query: str = Field(max_length=300)
+    what: What = "list"
+    first: int = Field(0, ge=0, le=10**9)
+    count: int = Field(120, ge=1, le=MOST)
+
+
+@router.get("/photos")
+def photos(at: Seated, house: Served, asked: Annotated[Stretch, Query()]) -> Response:
+    """A stretch of the photos to label, with what was said of them, and how many there are."""
+    said = at.desk.said(asked.query, at.named())
+    found = shown(at, house, asked.query, asked.what)
+    stretch = found[asked.first : asked.first + asked.count]
+    told = [
+        {
+            "image": one.image,
+            "thumbnail": thumbnail_address(one.image),
+            "large": thumbnail_address(one.image, 1600),
+            "mark": mark_of(said[one.image]) if one.image in said else None,
+        }
+        for one in stretch
+    ]
+    grows = asked.what == "list" and at.desk.grows(asked.query)
+    return JSONResponse({"photos": told, "first": asked.first, "total": len(found), "grows": grows})
+
+
+@router.post("/marks")
+def mark(at: Seated, query: Id, given: Marks) -> Response:
+    """Keep marks; they are on the disk when the answer comes, which says how the query stands."""
+    _check(at, query, given.marks)
+    changed = at.desk.mark(query, at.named(), given.marks)
+    return JSONResponse({"changed": changed, **_stands(at, query)})
+
+
+@router.get("/standing")
+def stands(at: Seated, query: Id) -> Response:
+    """How the query stands for whoever asks."""
+    return JSONResponse(_stands(at, query))
+
+
+@router.post("/grow")
+def grow(at: Seated, house: Served, query: Id) -> Response:
+    """Let the list of a search go on."""
+    at.named()
+    return JSONResponse({"new": _grow(at, house, query) if at.desk.grows(query) else 0})
+
+
+@router.post("/audit")
+def audit(at: Seated, house: Served, query: Id) -> Response:
+    """Draw an audit of the rest."""
+    who = at.named()
+    collection = house.snapshot().collection if at.desk.grows(query) else None
+    drawn = auditing.draw(at.desk, query, who, collection)
+    return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest}, 201)
+
+
+def _stands(at: Seat, query: str) -> dict[str, Any]:
+    found = standing(at.desk, query, at.named())
+    return {**found.told(), "in_a_row": IN_A_ROW}
+
+
+def _check(at: Seat, query: str, images: Any) -> None:
+    strange = set(images).difference(at.desk.photos(query))
+    if strange:
+        raise Problem(422, f"{len(strange)} of these photos are on no list of this query; load the page again")
+
+
+def _grow(at: Seat, house: House, query: str) -> int:
+    snapshot = house.snapshot()
+    wanted = len(at.desk.candidates(query)) + candidates.STEP
+    vector = snapshot.embedded(at.desk.query(query).query)
+    found = snapshot.search(vector, wanted, snapshot.view.live)
+    at.desk.let_grow(query)
+    return candidates.list_rows(at.desk, query, snapshot.view, found.rows[0].tolist())

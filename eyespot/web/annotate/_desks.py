@@ -1,0 +1,70 @@
+"""Who sits at the annotators' desk: the desk of this gallery, and the name that a token proves or a cookie says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from threading import Lock
+
+from fastapi import APIRouter, FastAPI, Request
+
+from eyespot.build.annotate.desk import Desk
+from eyespot.web._problems import Problem
+from eyespot.web._security import clean_name, needs
+from eyespot.web._settings import Role
+
+NAME = "eyespot-annotator"  # the cookie
+KEPT = 365 * 24 * 3600  # seconds
+annotator = needs(Role.ANNOTATOR)
+_opening = Lock()
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The desk, and who sits at it; empty until they said how they are called."""
+
+    desk: Desk
+    who: str
+
+    def named(self) -> str:
+        """Who it is; `Problem` if nobody knows."""
+        if not self.who:
+            raise Problem(422, "nobody knows who you are here; say your name on the page /annotate first")
+        return self.who
+
+
+def seat(request: Request) -> Seat:
+    """The seat of whoever asks, as a dependency; turned away without the role."""
+    person = annotator(request)
+    said = person.name if person.proven else _said(request.cookies.get(NAME, ""))
+    return Seat(_desk(request), clean_name(said)[:60])
+
+
+def _said(cookie: str) -> str:
+    try:
+        return bytes.fromhex(cookie).decode("utf-8")
+    except ValueError:
+        return ""
+
+
+def _desk(request: Request) -> Desk:
+    state = request.app.state
+    with _opening:
+        if getattr(state, "desk", None) is None:
+            state.desk = Desk(state.house.settings.ledger)
+    desk: Desk = state.desk
+    return desk
+
+
+def new_router(prefix: str) -> APIRouter:
+    """The router of these pages, which closes the desk when the server ends."""
+    return APIRouter(prefix=prefix, include_in_schema=False, lifespan=_close)
+
+
+@asynccontextmanager
+async def _close(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    desk: Desk | None = getattr(app.state, "desk", None)
+    if desk is not None:
+        desk.close()

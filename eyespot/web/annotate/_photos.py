@@ -1,0 +1,38 @@
+"""Which photos the grid shows, in which order: the list, the audit, or the likely ones among what is unlabelled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eyespot.build.annotate.active import likely_first
+from eyespot.build.annotate.desk import Candidate, relevant
+from eyespot.web._house import House
+from eyespot.web._problems import Problem
+from eyespot.web.annotate._desks import Seat
+
+
+def shown(at: Seat, house: House, query: str, what: str) -> list[Candidate]:
+    """The photos of one of the three ways to look."""
+    if what == "audit":
+        return _audit(at, query)
+    listed = at.desk.candidates(query)
+    return listed if what == "list" else _likely(at, house, query, listed)
+
+
+def _audit(at: Seat, query: str) -> list[Candidate]:
+    drawn = at.desk.audit(query, at.named())
+    if drawn is None:
+        raise Problem(404, "no audit was drawn yet; draw one from the page of the query")
+    return drawn.photos
+
+
+def _likely(at: Seat, house: House, query: str, listed: list[Candidate]) -> list[Candidate]:
+    labels = {image: relevant(said) for image, said in at.desk.said(query, at.named()).items()}
+    snapshot = house.snapshot()
+    rows = {photo.image: snapshot.row_of(photo.image) for photo in listed}
+    there = [photo for photo in listed if rows[photo.image] is not None]
+    if not there:
+        return []
+    vectors = np.stack([snapshot.vector(row) for photo in there if (row := rows[photo.image]) is not None])
+    order = likely_first(vectors, [labels.get(photo.image) for photo in there])
+    return [there[at_row] for at_row in order.tolist()]

@@ -1,0 +1,221 @@
+"""The API for programs, `/v1`: search, items, thumbnails, pictures to search with, judgements, runs."""
+
+from __future__ import annotations
+
+import time
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, File, Header, Query, Response, UploadFile
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+
+from eyespot.types import Judgement
+from eyespot.web._asking import PAGE, Asked, Digest, Name, Words, condition_of, query_of
+from eyespot.web._house import House, house_of
+from eyespot.web._items import cursor_of, item_of, items_of, no_such_item, read_cursor
+from eyespot.web._judging import judge_of, judged_now
+from eyespot.web._problems import Problem
+from eyespot.web._security import needs
+from eyespot.web._settings import Person, Role
+from eyespot.web.downloads import Format, download
+from eyespot.web.found.facets import facets_of
+from eyespot.web.found.summary import summary_of
+from eyespot.web.pictures.thumbnails import is_digest
+from eyespot.web.pictures.uploads import keep, shown
+
+router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
+Served = Annotated[House, Depends(house_of)]
+Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
+Cursor = Annotated[str | None, Query(max_length=60, description="What `next` held; leave it out to begin.")]
+Reader = Annotated[Person, Depends(needs(Role.READER))]
+Annotator = Annotated[Person, Depends(needs(Role.ANNOTATOR))]
+FOR_EVER = "private, max-age=31536000, immutable"
+WEEK = "private, max-age=604800"
+
+
+def asked(given: Annotated[Asked, Query()]) -> Asked:
+    """A search, out of the parameters of an address."""
+    return given
+
+
+@router.get("/search", tags=["search"])
+def search(
+    house: Served, given: Annotated[Asked, Depends(asked)], cursor: Cursor = None, limit: Limit = PAGE
+) -> Response:
+    """The best pictures for words, a picture, both, or items like some others; a cursor goes on in the same ranking."""
+    begun = time.perf_counter()
+    id, seen = read_cursor(cursor) if cursor else ("", 0)
+    frozen = house.results[id] if cursor else house.found(given)
+    found = frozen.slice(seen, limit)
+    told = {
+        "query": frozen.heading,
+        "encoder": frozen.snapshot.view.space.encoder,
+        "exact": frozen.exact,
+        "total": frozen.total,
+        "notes": frozen.notes,
+        "run": frozen.id,
+        "link": f"/?{frozen.asked.address()}",
+        "took_ms": round((time.perf_counter() - begun) * 1000, 1),
+        "items": items_of(frozen, found),
+        "next": cursor_of(frozen, found),
+    }
+    return JSONResponse(told)
+
+
+# -- items ------------------------------------------------------------------------------------------------------
+
+
+@router.get("/items", tags=["items"])
+def items(
+    house: Served, given: Annotated[Asked, Depends(asked)], cursor: Cursor = None, limit: Limit = PAGE
+) -> Response:
+    """The gallery's items in its own order, under a filter; what is searched for has no part."""
+    snapshot = house.snapshot(given.encoder)
+    _, seen = read_cursor(cursor) if cursor else ("", 0)
+    mask = snapshot.mask(condition_of(given, list(snapshot.kinds)))
+    rows = list(islice(snapshot.rows_of(mask, seen), limit + 1))
+    found = [item_of(one) for one in snapshot.facts(rows[:limit])]
+    return JSONResponse({"items": found, "next": f"items.{rows[limit - 1] + 1}" if len(rows) > limit else None})
+
+
+@router.get("/items/{id:path}", tags=["items"])
+def item(house: Served, id: str) -> Response:
+    """All that is known of an item."""
+    snapshot = house.snapshot()
+    row = snapshot.row_of(id)
+    if row is None:
+        raise no_such_item(id)
+    return JSONResponse(item_of(snapshot.facts([row])[0]))
+
+
+@router.get("/columns", tags=["items"])
+def columns(house: Served, encoder: Annotated[str | None, Query(max_length=300)] = None) -> Response:
+    """What the gallery can be filtered by: labels with counts, the span of dates, where pictures were taken."""
+    facets = facets_of(house.snapshot(encoder or None))
+    labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
+    box = facets.map and {name: getattr(facets.map, name) for name in ("south", "west", "north", "east")}
+    told = {"columns": facets.columns, "labels": labels, "first": facets.first, "last": facets.last, "box": box}
+    return JSONResponse(told | {"encoders": house.encoders})
+
+
+@router.get("/thumbnails/{size}/{id:path}", tags=["items"], response_class=Response)
+def thumbnail(
+    house: Served, size: Literal["320", "640", "1600"], id: str, if_none_match: Annotated[str, Header()] = ""
+) -> Response:
+    """A small JPEG of an item, at most so many pixels wide and high, without EXIF; made once."""
+    tag = f'"{house.thumbnails.place(id, int(size)).stem}-{size}"'
+    # The id is the digest of the picture, so what it names never changes; other ids may come to mean another picture.
+    headers = {"ETag": tag, "Cache-Control": FOR_EVER if is_digest(id) else WEEK}
+    if (
+        tag in (one.strip().removeprefix("W/") for one in if_none_match.split(","))
+        and house.snapshot().row_of(id) is not None
+    ):
+        return Response(status_code=304, headers=headers)
+    return Response(house.thumbnails.jpeg(house.snapshot(), id, int(size)), media_type="image/jpeg", headers=headers)
+
+
+# -- pictures to search with ------------------------------------------------------------------------------------
+
+
+@router.post("/pictures", status_code=201, tags=["search"])
+def upload(house: Served, picture: Annotated[UploadFile, File()]) -> Response:
+    """Bring a picture to search with; the answer's `picture` is the parameter of that name in a search."""
+    digest = keep(house.pictures, picture.file.read(house.settings.upload_bytes + 1), house.settings.upload_bytes)
+    return JSONResponse({"picture": digest, "thumbnail": f"/v1/pictures/{digest}"}, 201)
+
+
+@router.get("/pictures/{digest}", tags=["search"], response_class=Response)
+def picture(house: Served, digest: str) -> Response:
+    """A picture that was brought, small."""
+    return Response(shown(house.pictures, digest), media_type="image/jpeg", headers={"Cache-Control": FOR_EVER})
+
+
+# -- runs -------------------------------------------------------------------------------------------------------
+
+
+@router.get("/runs", tags=["runs"], dependencies=[Depends(needs(Role.OWNER))])
+def runs(house: Served) -> Response:
+    """The results that are kept now, the latest first; for the owner alone: what people search is their own."""
+    told = [
+        {"run": one.id, "query": one.heading, "total": one.total, "link": f"/?{one.asked.address()}"}
+        for one in house.results.recent()
+    ]
+    return JSONResponse({"runs": told})
+
+
+class Wanted(BaseModel):
+    """How hits are to be written."""
+
+    format: Format = "json"
+    depth: int = Field(default=500, ge=1, le=100_000, description="How many hits.")
+    all_columns: bool = Field(default=False, description="With positions and owners, which are left out unasked.")
+
+
+@router.get("/runs/{id}", tags=["runs"], response_class=Response)
+def run(house: Served, person: Reader, id: str, wanted: Annotated[Wanted, Query()]) -> Response:
+    """The hits of a frozen result with your verdicts: JSON, CSV, a TREC run, or a Camtrap DP archive."""
+    found = (house.results[id], wanted.depth, wanted.all_columns)
+    return download(house, found, judge_of(person), wanted.format)
+
+
+@router.get("/runs/{id}/summary", tags=["runs"])
+def summary(house: Served, id: str, depth: Annotated[int, Query(ge=1, le=10_000)] = 500) -> Response:
+    """The first hits of a result in numbers: by year, month, place and label."""
+    frozen = house.results[id]
+    found = items_of(frozen, frozen.slice(0, depth))
+    tallies = [one._asdict() | {"counts": dict(one.counts)} for one in summary_of(found, facets_of(frozen.snapshot))]
+    return JSONResponse({"run": id, "hits": len(found), "tallies": tallies})
+
+
+# -- judgements -------------------------------------------------------------------------------------------------
+
+
+class Said(BaseModel):
+    """A verdict on one picture for words, a picture, or both."""
+
+    q: Words = None
+    picture: Digest = None
+    item: str = Field(max_length=500)
+    verdict: Literal["yes", "no", "doubt"]
+    rank: int | None = Field(None, ge=1, le=2**31)
+    by: str | None = Field(None, max_length=80, description="Who says so, where no token does.")
+
+
+@router.post("/judgements", status_code=201, tags=["judgements"])
+def judge(house: Served, person: Annotator, said: Said) -> Response:
+    """Say whether a picture is what the words or the picture ask for; it is on the disk when the answer comes."""
+    query = query_of(Asked(q=said.q, picture=said.picture), house.pictures)
+    if query is None:
+        raise Problem(422, "say what the picture was judged for, with q or picture")
+    if house.snapshot().row_of(said.item) is None:
+        raise no_such_item(said.item)
+    made = judged_now(house.judgements, query, said, judge_of(person, said.by))
+    return JSONResponse(_told(made), 201)
+
+
+class Which(BaseModel):
+    """Which judgements, and from where on."""
+
+    query: Name = Field(default=None, description="Only of this query, by its digest.")
+    by: Name = Field(default=None, description="Only of this judge, such as person:ada.")
+    cursor: Name = Field(default=None, description="What `next` held; leave it out to begin.")
+    limit: int = Field(default=100, ge=1, le=500, description="How many.")
+
+
+@router.get("/judgements", tags=["judgements"], dependencies=[Depends(needs(Role.ANNOTATOR))])
+def judgements(house: Served, which: Annotated[Which, Query()]) -> Response:
+    """What was judged, in the order in which it came."""
+    _, seen = read_cursor(which.cursor) if which.cursor else ("", 0)
+    rows = ((at, row.judgement) for at, row in enumerate(house.judgements.rows(), 1) if at > seen)
+    wanted = (one for one in rows if which.query in (None, one[1].query) and which.by in (None, one[1].judge))
+    found = list(islice(wanted, which.limit + 1))
+    told = [_told(judgement) for _, judgement in found[: which.limit]]
+    more = len(found) > which.limit
+    return JSONResponse({"judgements": told, "next": f"judged.{found[which.limit - 1][0]}" if more else None})
+
+
+def _told(one: Judgement) -> dict[str, Any]:
+    said = {name: getattr(one.verdict, name, None) for name in ("grade", "probability", "reason", "confidence")}
+    facts = {"query": one.query, "item": one.image, "by": one.judge, "rank": one.rank, "at": one.at}
+    return facts | said | {"failure": one.failure}

@@ -1,0 +1,83 @@
+"""Hits to take along, with one's verdicts: JSON, CSV, a TREC run, or a Camtrap DP archive.
+
+Positions and owners are left out unless somebody asks for all columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from fastapi import Response
+
+from eyespot.gallery.formats.exported import tells_too_much
+from eyespot.web._house import House
+from eyespot.web._items import items_of, verdict_of
+from eyespot.web._judging import verdicts_on
+from eyespot.web.downloads.camtrap import archive
+from eyespot.web.downloads.tables import as_csv
+from eyespot.web.found.results import Frozen
+
+Format = Literal["json", "csv", "trec", "camtrap-dp"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+
+class Form(NamedTuple):
+    """How hits are written: the kind of file, the end of its name, and the writing."""
+
+    media: str
+    suffix: str
+    write: Callable[[Frozen, list[dict[str, Any]]], bytes]
+
+
+def download(house: House, found: tuple[Frozen, int, bool], judge: str, format: Format) -> Response:
+    """The first hits of a result as a file; `found` says of which, how many, and whether with all columns."""
+    frozen, depth, all_columns = found
+    items = items_of(frozen, frozen.slice(0, depth))
+    verdicts = verdicts_on(house.judgements, frozen.query, [item["id"] for item in items], judge)
+    told = [_told(item, verdict_of(verdicts.get(item["id"])), all_columns) for item in items]
+    form = FORMS[format]
+    headers = {"Content-Disposition": f'attachment; filename="eyespot-{frozen.id[:8]}.{form.suffix}"'}
+    return Response(form.write(frozen, told), media_type=form.media, headers=headers)
+
+
+def _told(item: Mapping[str, Any], verdict: str | None, all_columns: bool) -> dict[str, Any]:
+    kept = {name: one for name, one in item.items() if all_columns or not tells_too_much(name)}
+    return {"rank": kept.pop("rank"), "id": kept.pop("id"), "verdict": verdict, **kept}
+
+
+def _json(frozen: Frozen, items: list[dict[str, Any]]) -> bytes:
+    about = {
+        "query": frozen.heading,
+        "asked": frozen.asked.model_dump(exclude_defaults=True),
+        "encoder": frozen.snapshot.view.space.encoder,
+        "space": frozen.snapshot.view.space.digest,
+        "exact": frozen.exact,
+        "total": frozen.total,
+        "notes": frozen.notes,
+        "items": items,
+    }
+    return json.dumps(about, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
+
+
+def _csv(_: Frozen, items: list[dict[str, Any]]) -> bytes:
+    names = list(dict.fromkeys(name for item in items for name in item if name != "thumbnail"))
+    return as_csv(names, items)
+
+
+def _trec(frozen: Frozen, items: list[dict[str, Any]]) -> bytes:
+    lines = [f"{frozen.id} Q0 {_word(one['id'])} {one['rank']} {one['score']} eyespot\n" for one in items]
+    return "".join(lines).encode("utf-8", "backslashreplace")
+
+
+def _word(id: str) -> str:
+    return "_".join(id.split()) or "_"
+
+
+FORMS = {
+    "json": Form("application/json", "json", _json),
+    "csv": Form("text/csv; charset=utf-8", "csv", _csv),
+    "trec": Form("text/plain; charset=utf-8", "run.txt", _trec),
+    "camtrap-dp": Form("application/zip", "camtrap-dp.zip", archive),
+}

@@ -1,0 +1,176 @@
+"""Results that stay as they are while somebody pages through them: frozen when asked, ranked further on demand."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.types import Mask, NothingFound, Query, UsageError, Vectors
+from eyespot.web._asking import Asked, condition_of, query_of
+from eyespot.web._problems import Problem
+from eyespot.web.found.snapshot import Snapshot
+
+FIRST = 240  # ranks found at once
+DEEPEST = 1_000_000  # ranks
+KEPT = 128 << 20  # bytes of ranks that are kept for those who page
+# Rocchio's relevance feedback with the usual weights (Manning et al. 2008, section 9.1.1): the query counts 1.
+LIKE, UNLIKE = 0.75, 0.15
+
+
+class Slice(NamedTuple):
+    """A stretch of a ranking: rows and scores from a rank on, and whether more come after it."""
+
+    first: int  # rank, from 1
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    more: bool
+
+
+@dataclass
+class Frozen:
+    """One search and its ranking, as far as anybody has looked."""
+
+    id: str
+    asked: Asked
+    query: Query | None  # the words and the picture; None for a search by items alone
+    snapshot: Snapshot
+    vector: Vectors  # (1, dim)
+    mask: Mask
+    without: frozenset[int]  # rows that somebody said are not it
+    notes: list[str]
+    rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    scores: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
+    _ranking: Lock = field(default_factory=Lock)
+
+    @cached_property
+    def total(self) -> int:
+        """How many pictures this ranking has in all."""
+        return int(np.count_nonzero(self.mask)) - sum(bool(self.mask[row]) for row in self.without)
+
+    @property
+    def exact(self) -> bool:
+        """Whether this is the ranking of all scores."""
+        return bool(self.snapshot.collection.index.exact)
+
+    def slice(self, start: int, count: int) -> Slice:
+        """`count` ranks after the first `start`."""
+        stop = min(start + count, self.total, DEEPEST)
+        with self._ranking:
+            if stop > len(self.rows):
+                self._rank(max(FIRST, stop * 3 // 2))
+            rows, scores = self.rows[start:stop], self.scores[start:stop]
+        return Slice(start + 1, rows, scores, stop < min(self.total, DEEPEST))
+
+    def _rank(self, count: int) -> None:
+        """Rank further. What was shown stays: what comes after it is what the deeper search has beyond it."""
+        found = self.snapshot.search(self.vector, min(count, self.total) + len(self.without), self.mask)
+        fresh = ~np.isin(found.rows[0], [*self.rows.tolist(), *self.without])
+        self.rows = np.concatenate([self.rows, found.rows[0][fresh]])
+        self.scores = np.concatenate([self.scores, found.scores[0][fresh]])
+
+    @property
+    def heading(self) -> str:
+        """What was asked, in words."""
+        words = [self.asked.q] if self.asked.q else []
+        words += ["a picture"] if self.asked.picture else []
+        words += [f"more like {_count(self.asked.like)}"] if self.asked.like else []
+        words += [f"not {_count(self.asked.unlike)}"] if self.asked.unlike else []
+        return ", ".join(words)
+
+
+def _count(items: Sequence[str]) -> str:
+    return "1 photo" if len(items) == 1 else f"{len(items)} photos"
+
+
+class Results:
+    """The searches of late; the same search over the same gallery is one result, whoever asks."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self.kept = kept
+        self._results: OrderedDict[str, Frozen] = OrderedDict()
+        self._lock = Lock()
+
+    def __getitem__(self, id: str) -> Frozen:
+        with self._lock:
+            if id not in self._results:
+                raise Problem(410, "this result is not kept any more; search again")
+            self._results.move_to_end(id)
+            return self._results[id]
+
+    def recent(self) -> list[Frozen]:
+        """All that are kept, the latest first."""
+        with self._lock:
+            return list(reversed(self._results.values()))
+
+    def freeze(self, asked: Asked, snapshot: Snapshot, pictures: Path) -> Frozen:
+        """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
+        id = _digest(asked, snapshot)
+        with self._lock:
+            if id in self._results:
+                self._results.move_to_end(id)
+                return self._results[id]
+        made = _frozen(id, asked, snapshot, query_of(asked, pictures))
+        made.slice(0, 1)
+        with self._lock:
+            self._results.setdefault(id, made)
+            self._forget()
+            return self._results[id]
+
+    def _forget(self) -> None:
+        while len(self._results) > 1 and sum(map(_weight, self._results.values())) > self.kept:
+            self._results.popitem(last=False)
+
+
+def _weight(frozen: Frozen) -> int:
+    """About how many bytes a result keeps; masks are shared, but not by all."""
+    return 20_000 + frozen.rows.nbytes + frozen.scores.nbytes + frozen.vector.nbytes + frozen.mask.nbytes // 16
+
+
+def _digest(asked: Asked, snapshot: Snapshot) -> str:
+    return hashlib.sha256(f"{asked.address()}\0{snapshot.version}".encode()).hexdigest()[:24]
+
+
+def _frozen(id: str, asked: Asked, snapshot: Snapshot, query: Query | None) -> Frozen:
+    if not asked.something:
+        raise UsageError("there is nothing to search for; write words, drop a picture, or say which items it is like")
+    mask = snapshot.mask(condition_of(asked, list(snapshot.kinds)))
+    if not mask.any():
+        raise NothingFound("no picture fits the filter; widen it")
+    unlike = [_row(snapshot, id) for id in asked.unlike]
+    vector = _vector(query, [_row(snapshot, id) for id in asked.like], unlike, snapshot)
+    made = Frozen(id, asked, query, snapshot, vector, mask, frozenset(unlike), [])
+    if not made.total:
+        raise NothingFound("nothing is left; take back some of what is not it")
+    made.notes = snapshot.notes(query, float(made.slice(0, 1).scores[0]))
+    return made
+
+
+def _row(snapshot: Snapshot, id: str) -> int:
+    row = snapshot.row_of(id)
+    if row is None:
+        raise UsageError(f"there is no item {id!r} in this space; search again without it")
+    return row
+
+
+def _vector(query: Query | None, like: Sequence[int], unlike: Sequence[int], snapshot: Snapshot) -> Vectors:
+    """What is searched for, (1, dim): the query, drawn towards some items and away from others."""
+    asked = snapshot.embedded(query)[0] if query else 0.0
+    toward = _mean(like, snapshot) * (LIKE if query else 1.0)
+    drawn = np.asarray(asked + toward - UNLIKE * _mean(unlike, snapshot), np.float32)
+    length = float(np.linalg.norm(drawn))
+    if not np.isfinite(length) or length < 1e-6:
+        raise UsageError("what is asked for and what is not it cancel out; take some of it back")
+    return (drawn / length)[None]
+
+
+def _mean(rows: Sequence[int], snapshot: Snapshot) -> Any:
+    return np.mean([snapshot.vector(row) for row in rows], axis=0) if rows else 0.0

@@ -1,0 +1,267 @@
+"""The gallery in one encoder's space as it is at one moment: rows, their facts, and how to search them.
+
+Facts are copied once into files that are mapped, not read: any sixty of a million rows are there in a millisecond.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from functools import cached_property, partial
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery import disk, filters
+from eyespot.gallery.filters import Condition
+from eyespot.gallery.opened import View, place_of
+from eyespot.gallery.photos.sources import Root
+from eyespot.runs.files import write_whole
+from eyespot.search.collection import Collection
+from eyespot.search.embedding import embed
+from eyespot.types import Found, Mask, Query, Term, Vectors
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUERIES = 512  # whose vectors are remembered
+MASKS = 64  # filters whose answers are remembered
+BOOKKEEPING = ("live", "roots", "paths")
+
+
+class Placed(NamedTuple):
+    """Where a picture's bytes may lie, and the root that they must not leave."""
+
+    place: str
+    root: Root
+
+
+class Snapshot:
+    """One space of the gallery; what others index meanwhile is not in it."""
+
+    def __init__(self, collection: Collection, cache: Path, version: str) -> None:
+        self.collection, self.cache, self.version = collection, cache, version
+        self._encoding, self._searching = Lock(), Lock()  # an encoder is called from one thread at a time
+        self._vectors: dict[tuple[Term, ...], Vectors] = {}
+        self._masks: OrderedDict[Condition, Mask] = OrderedDict()
+        self._masking = Lock()
+
+    @property
+    def view(self) -> View:
+        """The rows that have vectors."""
+        return self.collection.view
+
+    def prepare(self) -> None:
+        """Open all that the first search would wait for."""
+        _ = self.collection.encoder, self.collection.index, self.view.live, self.tables, self._ids
+
+    # -- facts ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def tables(self) -> list[pa.RecordBatch]:
+        """The facts of each shard, mapped."""
+        return [_mapped(self._copied(shard, ".arrow")) for shard in self.view.shards]
+
+    @cached_property
+    def _ids(self) -> list[NDArray[np.uint64]]:
+        """For each shard the digests of its ids in order, and the rows they stand for, (2, rows)."""
+        return [np.load(self._copied(shard, ".npy"), mmap_mode="r") for shard in self.view.shards]
+
+    def _copied(self, shard: Path, suffix: str) -> Path:
+        status = (shard / "items.parquet").stat()
+        place = self.cache / f"{shard.name}-{status.st_mtime_ns:x}-{status.st_size:x}{suffix}"
+        if not place.exists():
+            self.cache.mkdir(parents=True, exist_ok=True)
+            _copy_facts(shard, place)
+            for old in self.cache.glob(f"{shard.name}-*{suffix}"):
+                if old != place:
+                    old.unlink(missing_ok=True)  # whoever has it mapped keeps it
+        return place
+
+    def facts(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """What is known of these rows, in their order, as JSON has it; `path` tells no more than the root's name."""
+        return [self._told(row) for row in self._rows(rows)]
+
+    def _rows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        found: dict[int, dict[str, Any]] = {}
+        shards = np.searchsorted(self.view.starts, rows, side="right") - 1
+        for shard in np.unique(shards).tolist():
+            mine = [int(row) for row, at in zip(rows, shards, strict=True) if at == shard]
+            start = int(self.view.starts[shard])
+            found |= zip(mine, _taken(self.tables[shard], [row - start for row in mine]), strict=True)
+        return [found[int(row)] for row in rows]
+
+    def _told(self, row: dict[str, Any]) -> dict[str, Any]:
+        roots = self.view.gallery.header.roots
+        shown = [_shown(roots.get(root), path) for root, path in zip(row["roots"], row["paths"], strict=True)]
+        plain = {name: _plain(value) for name, value in row.items() if name not in BOOKKEEPING}
+        return plain | {"path": shown[0] if shown else None}
+
+    def places(self, row: int) -> list[Placed]:
+        """Where the picture of a row may lie."""
+        (found,) = self._rows([row])
+        gallery = self.view.gallery
+        pairs = zip(found["roots"], found["paths"], strict=True)
+        return [Placed(place_of(gallery.root(number), path), gallery.root(number)) for number, path in pairs]
+
+    def row_of(self, id: str) -> int | None:
+        """The row of a picture by its id; None if it is not here or its picture is gone."""
+        wanted = _digest(id)
+        for start, (digests, rows), table in zip(self.view.starts.tolist(), self._ids, self.tables, strict=False):
+            for at in range(*np.searchsorted(digests, [wanted, wanted + np.uint64(1)]).tolist()):
+                row = int(rows[at])
+                if table["id"][row].as_py() == id and self.view.live[start + row]:
+                    return int(start) + row
+        return None
+
+    def rows_of(self, mask: Mask, first: int) -> Iterator[int]:
+        """The rows that a mask lets through, from a row on."""
+        return (first + int(row) for row in np.flatnonzero(mask[first:]))
+
+    def vector(self, row: int) -> NDArray[np.float32]:
+        """The unit vector of a row, (dim,)."""
+        shard = int(np.searchsorted(self.view.starts, row, side="right")) - 1
+        return np.asarray(self.view.blocks[shard][row - int(self.view.starts[shard])], np.float32)
+
+    def column(self, name: str) -> pa.ChunkedArray[Any]:
+        """One fact of all rows, (rows,); null where a shard does not have it."""
+        import pyarrow as pa
+
+        kind = next(table.schema.field(name).type for table in self.tables if name in table.schema.names)
+        pieces = [
+            table[name].cast(kind) if name in table.schema.names else pa.nulls(len(table), kind)
+            for table in self.tables
+        ]
+        return pa.chunked_array(pieces, kind)
+
+    # -- searching ------------------------------------------------------------------------------------------
+
+    def embedded(self, query: Query) -> Vectors:
+        """The unit vector of words and pictures, (1, dim); remembered, for people page and come back."""
+        known = self._vectors.get(query.terms)
+        if known is None:
+            with self._encoding:
+                known = embed([query], self.collection.encoder)
+            self._vectors[query.terms] = known
+            while len(self._vectors) > QUERIES:
+                self._vectors.pop(next(iter(self._vectors)), None)
+        return known
+
+    def search(self, vector: Vectors, k: int, mask: Mask) -> Found:
+        """The k best rows that the mask lets through; one search at a time, for each takes all processors."""
+        with self._searching:
+            return self.collection.index.search(vector, k, mask)
+
+    def notes(self, query: Query | None, best: float) -> list[str]:
+        """What the reader should know before trusting an answer whose best score is `best`."""
+        texts = [term.text for term in query.terms if term.text is not None] if query else []
+        encoder = self.collection.encoder
+        with self._encoding:
+            told = [caveat for text in texts if (caveat := encoder.caveat(text))]
+            alone = texts[0] if query and len(query.terms) == len(texts) == 1 and query.terms[0].weight > 0 else None
+            weakest = None if alone is None else encoder.weakest_match(alone)
+        if weakest is not None and best < weakest:
+            told.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
+        if without := self.without_vector:
+            told.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")
+        return told
+
+    @cached_property
+    def without_vector(self) -> int:
+        """How many pictures this space does not hold."""
+        return self.view.without_vector
+
+    # -- filters --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """The columns that a filter may ask for, and their DuckDB types."""
+        return filters.columns_of(self.view.tables)
+
+    def mask(self, condition: Condition | None) -> Mask:
+        """The rows that can be found and pass the filter, (rows,)."""
+        if condition is None:
+            return self.view.live
+        with self._masking:
+            known = self._masks.get(condition)
+        made = self.view.live & filters.mask(self.view.tables, condition) if known is None else known
+        with self._masking:
+            self._masks[condition] = made
+            self._masks.move_to_end(condition)
+            while len(self._masks) > MASKS:
+                self._masks.popitem(last=False)
+        return made
+
+
+# -- copies of facts ------------------------------------------------------------------------------------------
+
+
+def _copy_facts(shard: Path, place: Path) -> None:
+    table = disk.read_items(shard)
+    if place.suffix == ".npy":
+        write_whole(place, lambda file: np.save(file, _sorted_ids([str(id) for id in table["id"].to_pylist()])))
+    else:
+        write_whole(place, partial(_write_table, table))
+
+
+def _sorted_ids(ids: Sequence[str]) -> NDArray[np.uint64]:
+    digests = np.fromiter(map(_digest, ids), np.uint64, len(ids))
+    order = np.argsort(digests, kind="stable")
+    return np.stack([digests[order], order.astype(np.uint64)])  # (2, rows)
+
+
+def _digest(id: str) -> np.uint64:
+    # Half the range, so that the next number is one too.
+    digest = blake2b(id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "big") >> 1)
+
+
+def _write_table(table: pa.Table, file: Any) -> None:
+    import pyarrow as pa
+
+    with pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table.combine_chunks(), max_chunksize=max(1, len(table)))
+
+
+def _mapped(place: Path) -> pa.RecordBatch:
+    """The one batch of a file; of no rows where the file has none."""
+    import pyarrow as pa
+
+    reader = pa.ipc.open_file(pa.memory_map(str(place)))
+    if reader.num_record_batches:
+        return reader.get_batch(0)
+    return pa.RecordBatch.from_pylist([], schema=reader.schema)
+
+
+def _taken(table: pa.RecordBatch, rows: Sequence[int]) -> list[dict[str, Any]]:
+    import pyarrow as pa
+
+    told: list[dict[str, Any]] = table.take(pa.array(rows, pa.int64())).to_pylist()
+    return told
+
+
+# -- what is told ---------------------------------------------------------------------------------------------
+
+
+def _shown(root: Root | None, path: str) -> str:
+    """A path for people: within its root, and of what lies above only the root's own name."""
+    if "://" in path:
+        return path
+    parts = PurePosixPath(path).parts
+    if os.path.isabs(path) or ".." in parts:
+        return parts[-1] if parts else ""
+    inside = root is not None and root.kind in ("folder", "tar")
+    return f"{os.path.basename(root.path)}/{path}" if inside and root is not None else path
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

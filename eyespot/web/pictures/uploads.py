@@ -1,0 +1,56 @@
+"""Pictures that people bring to search with: looked through before they are kept, named by their bytes alone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
+from eyespot.runs.files import write_whole
+from eyespot.web._problems import Problem
+
+KEPT = 500  # pictures; the longest unused goes first
+SIDE = 320  # pixels
+
+
+def keep(folder: Path, data: bytes, most: int) -> str:
+    """The digest under which a picture is kept; `Problem` for what is too large or no whole picture."""
+    if len(data) > most:
+        raise Problem(413, f"the picture has more than {most >> 20} MiB; send a smaller one")
+    try:
+        small = thumbnail(data, SIDE)
+    except BadPicture as bad:
+        raise Problem(422, f"this cannot be searched with: {bad.reason}") from None
+    digest = id_of(data)
+    place = _place(folder, digest)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(_small(place), lambda file: file.write(small))
+    write_whole(place, lambda file: file.write(data))
+    _forget(folder)
+    return digest
+
+
+def shown(folder: Path, digest: str) -> bytes:
+    """A kept picture as a small JPEG; `Problem` if it is not kept."""
+    if not re.fullmatch("[0-9a-f]{32}", digest):
+        raise Problem(404, "there is no such picture")
+    try:
+        return _small(_place(folder, digest)).read_bytes()
+    except OSError:
+        raise Problem(404, "the picture is not kept any more; bring it again") from None
+
+
+def _place(folder: Path, digest: str) -> Path:
+    return folder / digest[:2] / digest
+
+
+def _small(place: Path) -> Path:
+    return place.with_name(f"{place.name}.jpg")
+
+
+def _forget(folder: Path) -> None:
+    """The oldest of too many; one of them may be gone already by another hand."""
+    kept = [place for place in folder.glob("??/*") if not place.suffix and not place.name.startswith(".")]
+    for place in sorted(kept, key=lambda one: one.stat().st_mtime)[: max(0, len(kept) - KEPT)]:
+        place.unlink(missing_ok=True)
+        _small(place).unlink(missing_ok=True)

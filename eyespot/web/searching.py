@@ -1,0 +1,162 @@
+"""The search page: one box, a picture dropped in, filters, a grid without an end, and each photo large."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from eyespot.types import EyespotError, NothingFound
+from eyespot.web._asking import PAGE, Asked, condition_of
+from eyespot.web._house import House, house_of
+from eyespot.web._items import (
+    cursor_of,
+    item_of,
+    items_of,
+    no_such_item,
+    read_cursor,
+    thumbnail_address,
+    title_of,
+    verdict_of,
+)
+from eyespot.web._judging import judge_of
+from eyespot.web._pages import Link, page
+from eyespot.web._problems import Problem
+from eyespot.web._security import needs, person_of
+from eyespot.web._settings import Person, Role
+from eyespot.web.api import asked
+from eyespot.web.downloads import FORMATS
+from eyespot.web.found.facets import facets_of
+from eyespot.web.found.results import Frozen
+from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.found.summary import summary_of
+
+router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
+LINKS = (Link("Search", "/"),)
+Served = Annotated[House, Depends(house_of)]
+Given = Annotated[Asked, Depends(asked)]
+Cursor = Annotated[str | None, Query(max_length=60)]
+SUMMED = 500  # hits of the summary
+# What a large view does not list: shown elsewhere on it, or of no use to a reader.
+UNLISTED = frozenset(
+    {"id", "path", "thumbnail", "rank", "score", "size", "mtime", "width", "height", "title", "verdict"}
+)
+
+
+class Hits(NamedTuple):
+    """A stretch of the grid, and the address of the next one."""
+
+    items: list[dict[str, Any]]
+    next: str | None
+    frozen: Frozen | None = None  # None where the gallery is shown in its own order
+
+
+@router.get("/")
+def search_page(request: Request, house: Served, given: Given, cursor: Cursor = None) -> Response:
+    """The page with its form, and what was found."""
+    snapshot, wrong, hits = None, None, Hits([], None)
+    try:
+        snapshot = house.snapshot(given.encoder)
+        hits = _hits(house, given, cursor, person_of(request))
+    except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
+        wrong = error
+    facets = facets_of(snapshot or house.snapshot())
+    status = 200 if wrong is None or isinstance(wrong, NothingFound) else getattr(wrong, "status", 422)
+    shown = {"hits": hits, "frozen": hits.frozen, "wrong": wrong and str(wrong), "formats": FORMATS}
+    about = {"asked": given, "facets": facets, "encoders": house.encoders, "ticked": set(given.label)}
+    return page(request, "search.html", status, **about, **shown, **_helpers(given))
+
+
+@router.get("/hits")
+def more_hits(request: Request, house: Served, given: Given, cursor: Annotated[str, Query(max_length=60)]) -> Response:
+    """The next stretch of the grid, without a page around it."""
+    hits = _hits(house, given, cursor, person_of(request))
+    return page(request, "hits.html", asked=given, hits=hits, frozen=hits.frozen, **_helpers(given))
+
+
+@router.get("/summary/{id}")
+def summary(request: Request, house: Served, id: str) -> Response:
+    """The first hits in numbers, without a page around them."""
+    frozen = house.results[id]
+    found = items_of(frozen, frozen.slice(0, SUMMED))
+    tallies = summary_of(found, facets_of(frozen.snapshot))
+    return page(request, "summary.html", tallies=tallies, count=len(found), total=frozen.total)
+
+
+@router.get("/photo/{id:path}")
+def photo(
+    request: Request, house: Served, given: Given, id: str, rank: Annotated[int | None, Query(ge=1)] = None
+) -> Response:
+    """One photo large, with all that is known of it; as a page of its own or to be laid over the grid."""
+    snapshot = house.snapshot(given.encoder)
+    row = snapshot.row_of(id)
+    if row is None:
+        raise no_such_item(id)
+    (item,) = _judged(house, given, [item_of(snapshot.facts([row])[0])], person_of(request))
+    facts = {name: value for name, value in item.items() if name not in UNLISTED and value is not None}
+    template = "photo_inside.html" if request.headers.get("hx-request") else "photo.html"
+    who = judge_of(person_of(request)).partition(":")[2]
+    return page(request, template, asked=given, item=item, facts=facts, rank=rank, who=who, **_helpers(given))
+
+
+# -- what is shown ----------------------------------------------------------------------------------------------
+
+
+def _hits(house: House, given: Asked, cursor: str | None, person: Person) -> Hits:
+    kind, seen = read_cursor(cursor) if cursor else ("", 0)
+    if not given.something:
+        return _in_order(house.snapshot(given.encoder), given, seen)
+    frozen = _frozen(house, given, kind)
+    found = frozen.slice(seen, PAGE)
+    return Hits(_judged(house, given, items_of(frozen, found), person), cursor_of(frozen, found), frozen)
+
+
+def _frozen(house: House, given: Asked, id: str) -> Frozen:
+    """The result that is being paged through; searched anew if it is not kept any more."""
+    try:
+        return house.results[id]
+    except Problem:
+        return house.found(given)
+
+
+def _in_order(snapshot: Snapshot, given: Asked, first: int) -> Hits:
+    """The gallery's own order, under the filter."""
+    mask = snapshot.mask(condition_of(given, list(snapshot.kinds)))
+    rows = list(islice(snapshot.rows_of(mask, first), PAGE + 1))
+    if not rows and not first:
+        raise NothingFound("no photo fits the filter; widen it")
+    items = [item_of(facts) | {"verdict": None} for facts in snapshot.facts(rows[:PAGE])]
+    return Hits(items, f"items.{rows[PAGE - 1] + 1}" if len(rows) > PAGE else None)
+
+
+def _judged(house: House, given: Asked, items: Sequence[dict[str, Any]], person: Person) -> list[dict[str, Any]]:
+    """The items with what this person has said of them; who cannot judge sees no verdicts."""
+    if person.role < Role.ANNOTATOR or not (given.q or given.picture):
+        return [{**item, "verdict": None} for item in items]
+    known = house.verdicts(given, [item["id"] for item in items], judge_of(person))
+    return [{**item, "verdict": verdict_of(known.get(item["id"]))} for item in items]
+
+
+def _helpers(given: Asked) -> dict[str, Any]:
+    """What templates call."""
+    return {
+        "title_of": title_of,
+        "thumbnail": thumbnail_address,
+        "with_like": lambda id: (
+            "/?" + given.address(like=(*_without(given.like, id), id), unlike=_without(given.unlike, id))
+        ),
+        "with_unlike": lambda id: "/?" + given.address(unlike=(*given.unlike, id), like=_without(given.like, id)),
+        "only_like": lambda id: "/?" + given.address(q=None, picture=None, like=(id,), unlike=()),
+        "without": lambda name, id=None: "/?" + given.address(**{name: _left(given, name, id)}),
+        "can_judge": bool(given.q or given.picture),
+    }
+
+
+def _left(given: Asked, name: str, id: str | None) -> Any:
+    return None if id is None else _without(getattr(given, name), id)
+
+
+def _without(ids: Sequence[str], id: str) -> tuple[str, ...]:
+    return tuple(one for one in ids if one != id)

@@ -1,0 +1,265 @@
+"""From marks to a set: audits, time, agreement, disputes, faults, and what is written."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench import active_order
+from eyespot.build.annotate import agreement, auditing, candidates, export
+from eyespot.build.annotate.active import likely_first
+from eyespot.build.annotate.auditing import Plan, draw
+from eyespot.build.annotate.desk import Desk
+from eyespot.build.annotate.progress import seconds, standing
+from eyespot.build.rerank import Division, Limits
+from eyespot.gallery import filters
+from eyespot.runs import inquire, read_qrels, read_run
+from eyespot.search.collection import Collection
+from eyespot.types import Judgement, NothingFound, UsageError
+
+from .world import desk, gallery, vectors
+
+YES, NO = "y", "n"
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[Desk]:
+    """500 photos of which every fiftieth is relevant, and Ada who knows."""
+    with desk(tmp_path, 500, category="Species", visible="yes", feasible="yes", of_interest="yes") as made:
+        yield made
+
+
+def go_down(at: Desk, who: str, depth: int) -> None:
+    at.mark("q", who, {str(n): YES if n % 50 == 0 else NO for n in range(depth)})
+
+
+def audit(at: Desk, who: str, size: int = 100) -> auditing.Audited:
+    drawn = draw(at, "q", who, plan=Plan(size, 1))
+    at.mark("q", who, {photo.image: YES if int(photo.image) % 50 == 0 else NO for photo in drawn.photos})
+    found = auditing.standing(at, "q", who)
+    assert found is not None
+    return found
+
+
+# -- audits ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_audit_is_drawn_from_what_was_not_labelled(at: Desk) -> None:
+    go_down(at, "ada", 150)
+    drawn = draw(at, "q", "ada", plan=Plan(100))
+    assert (
+        drawn.rest == 350 and min(int(photo.image) for photo in drawn.photos) >= 150 and len(set(drawn.photos)) == 100
+    )
+
+
+def test_the_truth_lies_in_the_cautious_interval(at: Desk) -> None:
+    go_down(at, "ada", 150)
+    found = audit(at, "ada")
+    assert found.cautious is not None and found.cautious.low <= 7 - found.relevant <= found.cautious.high
+
+
+def test_while_it_is_under_way_it_tells_nothing(at: Desk) -> None:
+    drawn = draw(at, "q", "ada", plan=Plan(100))
+    at.mark("q", "ada", {drawn.photos[0].image: YES})
+    assert auditing.standing(at, "q", "ada") == auditing.Audited(100, 1, 1)
+
+
+def test_nobody_chooses_between_audits(at: Desk) -> None:
+    draw(at, "q", "ada", plan=Plan(100))
+    with pytest.raises(UsageError, match="100 photos of the audit"):
+        draw(at, "q", "ada", plan=Plan(100))
+
+
+def test_what_is_labelled_after_the_audit_no_longer_remains(at: Desk) -> None:
+    go_down(at, "ada", 150)
+    audit(at, "ada")
+    go_down(at, "ada", 500)
+    found = auditing.standing(at, "q", "ada")
+    assert found is not None and found.left == (0, 0, 0)
+
+
+def test_where_everything_is_labelled_nothing_is_audited(at: Desk) -> None:
+    go_down(at, "ada", 500)
+    with pytest.raises(NothingFound, match="nothing is left"):
+        draw(at, "q", "ada")
+
+
+def test_a_list_that_grows_is_audited_in_the_whole_gallery(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 60, 10))
+    with desk(tmp_path, 0) as at:
+        candidates.list_nearest(at, "q", collection, 20)
+        at.mark("q", "ada", {photo.image: NO for photo in at.candidates("q")})
+        drawn = draw(at, "q", "ada", collection, Plan(15))
+    assert (drawn.rest, len({photo.image for photo in drawn.photos} & set(drawn.seen))) == (40, 0)
+
+
+# -- lists ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_search_lists_the_nearest_and_goes_on(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 60, 10))
+    with desk(tmp_path, 0) as at:
+        new = [candidates.list_nearest(at, "q", collection, 10), candidates.list_nearest(at, "q", collection, 30)]
+        kinds = [int(photo.path[-8:-4]) < 10 for photo in at.candidates("q")]
+    assert (new, sum(kinds[:10])) == ([10, 30], 10)
+
+
+def test_labels_list_all_their_photos(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 60, 10))
+    with desk(tmp_path, 0) as at:
+        new = candidates.list_labelled(at, "q", collection, candidates.any_label("kind", ["heron", "none such"]))
+    assert new == 10
+
+
+def test_a_label_that_no_photo_has_is_told(tmp_path: Path) -> None:
+    with desk(tmp_path, 0) as at, pytest.raises(NothingFound):
+        candidates.list_labelled(at, "q", Collection(gallery(tmp_path, 20, 2)), filters.label("kind", "stork"))
+
+
+# -- time -----------------------------------------------------------------------------------------------------------
+
+
+def test_pauses_are_not_paid_for() -> None:
+    times = [0.0, 2.0, 2.0, 5.0, 5000.0, 5010.0]
+    assert seconds(Judgement("q", str(n), "person:a", "p", None, at=at) for n, at in enumerate(times)) == 15
+
+
+# -- several people -------------------------------------------------------------------------------------------------
+
+
+def test_two_people_are_compared_where_both_labelled(at: Desk) -> None:
+    at.mark("q", "ada", {"0": YES, "1": YES, "2": NO, "3": NO})
+    at.mark("q", "bob", {"1": YES, "2": YES, "3": "d", "4": NO})
+    (overlap,) = agreement.overlaps(agreement.everybody(at, "q"))
+    assert (overlap.photos, overlap[2:], overlap.agreed) == (3, (1, 0, 1, 1), pytest.approx(2 / 3))
+
+
+def test_agreement_beyond_chance_of_two(at: Desk) -> None:
+    pytest.importorskip("eyespot.runs.agreement")
+    at.mark("q", "ada", {str(n): YES if n < 5 else NO for n in range(10)})
+    at.mark("q", "bob", {str(n): YES if n < 4 else NO for n in range(12)})
+    found = agreement.coefficients(agreement.everybody(at, "q"))
+    # They agree on 9 of 10, and by chance on 0.5 · 0.4 + 0.5 · 0.6 = 0.5 of them.
+    assert found["cohen_kappa"].value == pytest.approx(0.8)
+
+
+def test_doubt_and_no_are_no_dispute(at: Desk) -> None:
+    at.mark("q", "ada", {"0": YES, "1": NO})
+    at.mark("q", "bob", {"0": NO, "1": "d"})
+    assert [one.marks for one in agreement.disputes(at, "q")] == [{"ada": YES, "bob": NO}]
+
+
+def test_a_tie_counts_as_no_until_it_is_settled(at: Desk) -> None:
+    at.mark("q", "ada", {"0": YES})
+    at.mark("q", "bob", {"0": NO})
+    before = agreement.labels(at, "q")
+    agreement.settle(at, "q", "eve", "0", YES)
+    assert (before, agreement.labels(at, "q"), agreement.disputes(at, "q")) == ({"0": False}, {"0": True}, [])
+
+
+def test_whoever_settles_is_no_further_annotator(at: Desk) -> None:
+    at.mark("q", "ada", {"0": YES})
+    at.mark("q", "bob", {"0": NO})
+    agreement.settle(at, "q", "eve", "0", YES)
+    assert list(agreement.everybody(at, "q")) == ["ada", "bob"]
+
+
+def test_the_majority_counts(at: Desk) -> None:
+    for who, mark in (("ada", YES), ("bob", YES), ("eve", NO)):
+        at.mark("q", who, {"0": mark})
+    assert agreement.labels(at, "q") == {"0": True}
+
+
+# -- faults ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_query_labelled_and_audited_has_nothing_to_mend(at: Desk) -> None:
+    go_down(at, "ada", 500)
+    assert export.labelled(at, "q").faults == []
+
+
+def test_a_query_without_an_audit_is_to_be_mended(at: Desk) -> None:
+    go_down(at, "ada", 150)
+    at.mark("q", "ada", {"100": NO, **{str(n): NO for n in range(150, 170)}, "50": NO})
+    assert export.labelled(at, "q").faults == ["no audit of the rest"]
+
+
+def test_a_query_that_is_too_easy_is_told(at: Desk) -> None:
+    at.mark("q", "ada", {str(n): YES if n < 51 else NO for n in range(500)})
+    assert export.labelled(at, "q").faults == ["too easy: 51 of the first 100"]
+
+
+def test_the_share_found_is_told_on_the_safe_side(at: Desk) -> None:
+    go_down(at, "ada", 150)
+    audit(at, "ada")
+    stands = standing(at, "q", "ada")
+    assert stands.audit is not None and stands.audit.cautious is not None
+    assert stands.found_at_least == stands.relevant / (stands.relevant + stands.audit.cautious.high)
+
+
+# -- what is written ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def out(at: Desk, tmp_path: Path) -> Path:
+    go_down(at, "ada", 120)
+    at.mark("q", "bob", {"0": NO, "1": NO})
+    export.write(at, export.every(at), tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_inquires_files_are_read_as_inquires(out: Path) -> None:
+    found = inquire.read(out / "queries.csv", out / "annotations.csv")
+    assert (found.queries["q"]["category"], found.qrels.relevant("q")) == ("Species", {"50", "100"})
+
+
+def test_judged_negatives_stay(out: Path) -> None:
+    with (out / "annotations.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert (len(rows), sum(row["relevant"] == "0" for row in rows)) == (120, 118)
+
+
+def test_qrels_and_the_list_are_written(out: Path) -> None:
+    assert (len(read_qrels(out / "qrels.json")["q"]), len(read_run(out / "candidates.json")["q"])) == (120, 500)
+
+
+def test_label_studio_has_every_persons_word(out: Path) -> None:
+    first = json.loads((out / "label-studio.json").read_text())[0]
+    said = [one["result"][0] for one in first["annotations"]]
+    assert [(one["meta"]["text"], one["value"]["choices"]) for one in said] == [
+        (["ada"], ["relevant"]),
+        (["bob"], ["not relevant"]),
+    ]
+
+
+def test_the_datasheet_says_who_and_how_much(out: Path) -> None:
+    text = (out / "datasheet.md").read_text()
+    assert "| annotators | 2 (ada, bob) |" in text and "| labelled pairs | 120, of which 2 relevant |" in text
+
+
+def test_the_rerank_subset_is_made_of_the_first_of_the_list(at: Desk) -> None:
+    go_down(at, "ada", 120)
+    made = export.rerank_set(export.every(at), Limits(100), Division())
+    assert (len(made.run["q"]), made.judged.qrels.relevant("q")) == (100, {"0", "50"})
+
+
+def test_nothing_is_written_where_everything_is_to_be_mended(at: Desk) -> None:
+    go_down(at, "ada", 3)
+    with pytest.raises(NothingFound, match="not labelled to the end"):
+        export.flawless(export.every(at))
+
+
+# -- the likely ones first ------------------------------------------------------------------------------------------
+
+
+def test_the_likely_ones_come_in_half_the_photos_where_the_words_mislead() -> None:
+    world = active_order.clustered(7)
+    assert active_order.likely(world) < active_order.in_order(world) / 2
+
+
+def test_before_both_kinds_were_seen_the_ranking_stays() -> None:
+    assert likely_first(vectors(9, 3), [True, True, *[None] * 7]).tolist() == [2, 3, 4, 5, 6, 7, 8]

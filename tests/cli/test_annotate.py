@@ -1,0 +1,56 @@
+"""`eyespot annotate` as users run it: from a file of queries to an exported set."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+from tests.build.annotate import world
+from tests.cli.conftest import run_eyespot
+
+QUERIES = ",query_id,query_text,category,visible\n0,1,a heron,Species,yes\n1,2,a thought,Context,no\n"
+
+
+def write_marks(path: Path, listed: list[str]) -> Path:
+    rows = (f"{image},{'y' if at < 10 else 'n'}\n" for at, image in enumerate(listed))
+    path.write_text("image,mark\n" + "".join(rows))
+    return path
+
+
+def listed(folder: Path) -> list[str]:
+    return list(json.loads((folder / "candidates.json").read_text())["1"])
+
+
+def test_from_queries_to_a_set_and_its_rerank_subset(tmp_path: Path) -> None:
+    where = ("-g", world.gallery(tmp_path, 60, 10))
+    (tmp_path / "queries.csv").write_text(QUERIES)
+
+    added = run_eyespot("annotate", "add", tmp_path / "queries.csv", "--json", *where)
+    assert json.loads(added.stdout) == {"taken": ["1"], "left_out": {"2": ["visible"]}}, added.stderr
+    run_eyespot("annotate", "list", "1", "--label", "kind=heron", "--label", "kind=other", *where)
+    ids = [f"clip-retrieval:pictures/{number:04d}.jpg" for number in range(60)]
+    marks = write_marks(tmp_path / "marks.csv", ids)
+    marked = run_eyespot("annotate", "mark", "1", marks, "--as", "Ada", "--json", *where)
+    assert json.loads(marked.stdout)["changed"] == 60, marked.stderr
+    status = json.loads(run_eyespot("annotate", "status", "1", "--json", *where).stdout)
+    assert status["1"]["annotators"]["Ada"]["relevant"] == 10 and status["1"]["annotators"]["Ada"]["stopped"]
+    made = run_eyespot("annotate", "export", tmp_path / "out", "--rerank", tmp_path / "rerank", *where)
+    assert made.returncode == 0 and (tmp_path / "rerank" / "qrels.parquet").exists(), made.stderr
+    with (tmp_path / "out" / "annotations.csv").open() as file:
+        assert sum(row["relevant"] == "1" for row in csv.DictReader(file)) == 10
+    assert len(listed(tmp_path / "out")) == 60
+
+
+def test_what_cannot_be_is_told_in_a_sentence(tmp_path: Path) -> None:
+    where = ("-g", world.gallery(tmp_path, 12, 2))
+    asked = {
+        ("status",): (4, "no query was taken in yet"),
+        ("list", "1"): (2, "say which photos"),
+        ("add",): (2, "name a CSV of queries"),
+        ("export", str(tmp_path / "out")): (4, "no query is labelled yet"),
+    }
+    told = {words: run_eyespot("annotate", *words, *where) for words in asked}
+    assert {words: (one.returncode, asked[words][1] in one.stderr) for words, one in told.items()} == {
+        words: (code, True) for words, (code, _) in asked.items()
+    }

@@ -1,0 +1,223 @@
+"""Labelling in a real browser: by keyboard alone, two at once, and through the death of the server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+
+from eyespot.build.annotate.desk import Desk, mark_of
+from tests.build.annotate import world
+
+PHOTOS = 420
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """420 pictures, the first ten near to the words `a heron`."""
+    return world.gallery(tmp_path_factory.mktemp("annotate"), PHOTOS, 10)
+
+
+@contextmanager
+def serving(gallery: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """`eyespot serve` in a process of its own, answering."""
+    line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", str(gallery), "--port", str(port)]
+    with subprocess.Popen(line, stderr=subprocess.DEVNULL) as child:
+        while child.poll() is None and not _answers(port):
+            time.sleep(0.1)
+        yield child
+        child.kill()
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def port(gallery: Path) -> Iterator[int]:
+    chosen = free_port()
+    with serving(gallery, chosen):
+        yield chosen
+
+
+@pytest.fixture
+def visit(browser: Any, port: int) -> Iterator[Open]:
+    """A browser of somebody's own, on the grid of a query; complaints of the browser fail the test."""
+    contexts, complaints = [], []
+
+    def opened(who: str, text: str, at: int | None = None) -> Any:
+        context = browser.new_context(viewport={"width": 1100, "height": 800})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"http://127.0.0.1:{at or port}/annotate")
+        page.keyboard.type(who)
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        to_element(page, "text")
+        page.keyboard.type(text)
+        with page.expect_navigation(url="**/annotate/label**"):
+            page.keyboard.press("Enter")
+        page.wait_for_selector(".shot.here")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def to_element(page: Any, id: str) -> None:
+    """By the Tab key alone."""
+    for _ in range(40):
+        if page.evaluate("document.activeElement.id") == id:
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab never comes to {id}")
+
+
+def saved(page: Any) -> None:
+    page.get_by_text("All saved", exact=True).wait_for(timeout=60_000)
+
+
+def text_of(page: Any, id: str) -> str:
+    return str(page.text_content(f"#{id}")).strip()
+
+
+def said(gallery: Path, query: str, who: str) -> list[str]:
+    """The marks of somebody in the order of the list."""
+    with Desk(gallery / "ledger.sqlite") as desk:
+        marks = {image: mark_of(one) for image, one in desk.said(query, who).items()}
+        return [marks[photo.image] for photo in desk.candidates(query) if photo.image in marks]
+
+
+def test_two_hundred_photos_by_keyboard_alone_until_the_rule_fires(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a heron")
+    for key in "y" * 10 + "n" * 190:
+        page.keyboard.press(key)
+    saved(page)
+    assert said(gallery, "a heron", "Ada") == ["y"] * 10 + ["n"] * 190
+    assert text_of(page, "stop") == "stopped at 110"
+    assert (text_of(page, "relevant"), text_of(page, "labelled")) == ("10", "200")
+
+
+def test_the_audit_says_what_remains(visit: Open) -> None:
+    page = visit("Ada", "a bird in a tree")
+    for _ in range(100):
+        page.keyboard.press("n")
+    saved(page)
+    with page.expect_navigation():
+        page.click("#audit")
+    page.wait_for_selector(".shot.here")
+    page.keyboard.press("End")
+    while page.locator(".shot").count() < 300:
+        page.keyboard.press("End")
+        page.wait_for_timeout(50)
+    page.keyboard.press("End")
+    page.keyboard.press("y")
+    page.keyboard.press("x")
+    saved(page)
+    assert text_of(page, "left") == "about 0"  # 1/300 of the 20 that neither saw
+    assert "95 %" in text_of(page, "interval")
+
+
+def test_a_range_a_doubt_and_undo(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a fish")
+    for key in ("y", "d", "Shift+ArrowRight", "Shift+ArrowRight", "n", "y", "u"):
+        page.keyboard.press(key)
+    saved(page)
+    assert said(gallery, "a fish", "Ada") == ["y", "d", "n", "n", "n"]
+
+
+def test_undo_goes_back_as_far_as_one_went(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a whale")
+    for key in "yyyuuu":
+        page.keyboard.press(key)
+    saved(page)
+    assert said(gallery, "a whale", "Ada") == []
+
+
+def test_a_large_photo_is_marked_as_a_small_one(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a cow")
+    for key in ("z", "y", "n", "z", "y"):
+        page.keyboard.press(key)
+    saved(page)
+    assert said(gallery, "a cow", "Ada") == ["y", "n", "y"]
+
+
+def test_a_key_held_down_marks_one_photo(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a goose")
+    for _ in range(5):  # the browser reports repeats of a key that was not let go
+        page.keyboard.down("n")
+    page.keyboard.up("n")
+    saved(page)
+    assert said(gallery, "a goose", "Ada") == ["n"]
+
+
+def test_by_touch_alone(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a snail")
+    page.click("#shot-2")
+    page.click(".keys [data-key=y]")
+    saved(page)
+    with Desk(gallery / "ledger.sqlite") as desk:
+        assert [*desk.said("a snail", "Ada")] == [desk.candidates("a snail")[2].image]
+
+
+def test_who_comes_back_goes_on_where_they_were(visit: Open) -> None:
+    page = visit("Ada", "a beetle")
+    for _ in range(50):
+        page.keyboard.press("n")
+    saved(page)
+    page.reload()
+    page.wait_for_selector(".shot.here")
+    assert page.get_attribute(".shot.here", "aria-label") == "Photo 51, no mark"
+
+
+def test_two_at_once_lose_and_double_nothing(visit: Open, gallery: Path) -> None:
+    pages = {who: visit(who, "a stork") for who in ("Ada", "Bob")}
+    for number in range(40):
+        for who, page in pages.items():
+            page.keyboard.press("y" if (number + len(who)) % 2 else "n")
+    for page in pages.values():
+        saved(page)
+    with Desk(gallery / "ledger.sqlite") as desk:
+        digest = desk.judgements.enter([desk.query("a stork").query]).popitem()[1]
+        kept = [row for row in desk.judgements.rows() if row.judgement.query == digest]
+    assert (len(said(gallery, "a stork", "Ada")), len(said(gallery, "a stork", "Bob")), len(kept)) == (40, 40, 80)
+
+
+def test_a_server_killed_in_mid_click_loses_nothing(visit: Open, gallery: Path) -> None:
+    port = free_port()
+    with serving(gallery, port) as server:
+        page = visit("Ada", "an owl", port)
+        for _ in range(30):
+            page.keyboard.press("n")
+        os.kill(server.pid, signal.SIGKILL)
+        for _ in range(30):
+            page.keyboard.press("y")
+        page.wait_for_selector("#wrong:not([hidden])")
+        confirmed = said(gallery, "an owl", "Ada")
+    with serving(gallery, port):
+        saved(page)
+    marks = ["n"] * 30 + ["y"] * 30
+    assert (said(gallery, "an owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])

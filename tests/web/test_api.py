@@ -1,0 +1,307 @@
+"""What programs ask of `/v1`: a search pages through one frozen ranking, and everything told is what the gallery has."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given
+from hypothesis import settings as trying
+from hypothesis import strategies as st
+
+import eyespot
+from eyespot.gallery.photos.pictures import id_of
+from eyespot.web import Settings
+from tests.gallery.conftest import draw
+from tests.web.conftest import PHOTOS, Ask, at_this_machine
+
+
+def test_a_search_gives_what_the_command_line_gives(search: Ask, gallery: Path) -> None:
+    told = search(q="red stripes", limit=20)
+
+    expected = eyespot.open(gallery).search("red stripes", k=20)
+    assert [item["id"] for item in told["items"]] == list(expected.image)
+    np.testing.assert_allclose([item["score"] for item in told["items"]], expected.score, atol=1e-6)
+    assert (told["exact"], told["total"]) == (True, PHOTOS)
+
+
+def pages(client: TestClient, sizes: list[int], **asked: Any) -> list[dict[str, Any]]:
+    """All items of a search, in pages of these sizes in turn."""
+    items: list[dict[str, Any]] = []
+    told: dict[str, Any] = {"next": None}
+    while told["next"] or not items:
+        size = sizes[len(items) % len(sizes)]
+        told = client.get("/v1/search", params={**asked, "limit": size, "cursor": told["next"] or ""}).json()
+        items += told["items"]
+    return items
+
+
+@trying(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=4))
+def test_pages_of_any_size_add_up_to_the_one_ranking(client: TestClient, sizes: list[int]) -> None:
+    items = pages(client, sizes, q="a disc")
+
+    assert [item["rank"] for item in items] == list(range(1, PHOTOS + 1))
+    assert len({item["id"] for item in items}) == PHOTOS
+    assert [item["score"] for item in items] == sorted((item["score"] for item in items), reverse=True)
+
+
+def test_a_result_stays_as_it_is_while_the_gallery_grows(tmp_path: Path) -> None:
+    from eyespot import rooms
+    from eyespot.gallery.indexing import Options, index
+    from tests.web.conftest import make_gallery
+
+    gallery = make_gallery(tmp_path, photos=8)
+    with at_this_machine(Settings(gallery)) as client:
+        first = client.get("/v1/search", params={"q": "stripes", "limit": 4}).json()
+        for seed in range(200, 206):
+            draw(tmp_path / "photos" / f"{seed}.jpg", seed)
+        index(gallery, [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options())
+        rest = client.get("/v1/search", params={"cursor": first["next"], "limit": 50}).json()
+        anew = client.get("/v1/search", params={"q": "stripes", "limit": 50}).json()
+
+    assert (len(first["items"]) + len(rest["items"]), len(anew["items"])) == (8, 14)
+
+
+def test_more_like_a_photo_begins_with_it_and_not_this_leaves_it_out(search: Ask) -> None:
+    first, second = (item["id"] for item in search(q="stripes", limit=2)["items"])
+
+    liked = search(like=second, limit=1)["items"][0]
+    rest = search(q="stripes", unlike=first, limit=500)
+
+    assert (liked["id"], round(liked["score"], 3)) == (second, 1.0)
+    assert rest["total"] == PHOTOS - 1
+    assert first not in [item["id"] for item in rest["items"]]
+
+
+def test_rocchio_draws_a_query_towards_a_photo_by_three_quarters(search: Ask, gallery: Path) -> None:
+    """Worked by hand in numpy: the query + 0.75 of the photo, brought back to unit length."""
+    collection = eyespot.open(gallery)
+    liked = search(q="stripes", limit=1)["items"][0]["id"]
+    row = collection.view.row_of(liked)
+    drawn = collection.encoder.encode_texts(["a disc"])[0] + 0.75 * collection.view.blocks[row // 25][row % 25]
+
+    (best,) = search(q="a disc", like=liked, limit=1)["items"]
+
+    vectors = np.concatenate(collection.view.blocks)
+    assert best["score"] == pytest.approx(float((vectors @ drawn).max() / np.linalg.norm(drawn)), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("asked", "count"),
+    [
+        ({"label": "kind=heron"}, 24),
+        ({"label": ["kind=heron", "kind=egret"]}, 72),
+        ({"label": ["kind=heron", "author=Ada"]}, 24),
+        ({"after": "2021", "before": "2022"}, 24),
+        ({"box": "46,7,46.5,7.5"}, 26),
+        ({"box": "-90,170,90,-170"}, 0),
+        ({"where": "kind = 'heron' AND year(taken) = 2020"}, 24),
+    ],
+)
+def test_filters_leave_just_what_fits(client: TestClient, asked: dict[str, Any], count: int) -> None:
+    told = client.get("/v1/search", params={"q": "stripes", **asked, "limit": 500})
+
+    assert len(told.json().get("items", [])) == count
+    assert told.status_code == (200 if count else 404)
+
+
+def test_a_picture_that_is_brought_finds_itself(client: TestClient, gallery: Path) -> None:
+    photo = gallery.parent / "photos" / "007.jpg"
+    brought = client.post("/v1/pictures", files={"picture": ("x.jpg", photo.read_bytes(), "image/jpeg")}).json()
+
+    best = client.get("/v1/search", params={"picture": brought["picture"], "limit": 1}).json()["items"][0]
+
+    assert best["id"] == id_of(photo.read_bytes()) == brought["picture"]
+    assert client.get(brought["thumbnail"]).headers["content-type"] == "image/jpeg"
+
+
+def test_thumbnails_are_kept_and_asked_for_once(client: TestClient, search: Ask) -> None:
+    item = search(q="stripes", limit=1)["items"][0]
+    fresh = client.get(item["thumbnail"])
+
+    again = client.get(item["thumbnail"], headers={"If-None-Match": fresh.headers["etag"]})
+
+    assert (fresh.status_code, again.status_code, again.content) == (200, 304, b"")
+    assert "immutable" in fresh.headers["cache-control"]
+
+
+def test_a_file_that_was_replaced_is_not_shown(tmp_path: Path) -> None:
+    from tests.web.conftest import make_gallery
+
+    gallery = make_gallery(tmp_path, photos=5)
+    with at_this_machine(Settings(gallery)) as client:
+        item = client.get("/v1/items", params={"limit": 1}).json()["items"][0]
+        draw(tmp_path / "photos" / Path(item["path"]).name, 99)
+        answer = client.get(item["thumbnail"])
+
+    assert (answer.status_code, "changed since it was indexed" in answer.text) == (404, True)
+
+
+def test_items_come_in_pages_and_one_by_one(client: TestClient) -> None:
+    first = client.get("/v1/items", params={"limit": 50}).json()
+    rest = client.get("/v1/items", params={"limit": 50, "cursor": first["next"]}).json()
+
+    assert (len(first["items"]), len(rest["items"]), rest["next"]) == (50, 22, None)
+    one = first["items"][0]
+    assert client.get(f"/v1/items/{one['id']}").json() == one
+
+
+def test_paths_tell_nothing_above_the_root(client: TestClient, gallery: Path) -> None:
+    told = client.get("/v1/items", params={"limit": 500}).text
+
+    assert str(gallery.parent) not in told
+    assert '"path":"photos/004.jpg"' in told
+
+
+def test_columns_have_labels_with_counts_and_the_span_of_dates_and_places(client: TestClient) -> None:
+    told = client.get("/v1/columns").json()
+
+    assert {one["column"]: one["values"] for one in told["labels"]} == {"kind": {"egret": 48, "heron": 24}}
+    assert (told["first"], told["last"]) == ("2020-01-05", "2022-12-05")
+    assert told["box"] == {"south": 46.0, "west": 7.0, "north": 46.7, "east": 7.7}
+
+
+# -- what can be taken along -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(search: Ask) -> str:
+    found: str = search(q="stripes", limit=1)["run"]
+    return f"/v1/runs/{found}"
+
+
+def test_a_csv_has_neither_positions_nor_owners_unless_asked(client: TestClient, run: str) -> None:
+    plain, whole = (
+        next(csv.reader(io.StringIO(client.get(run, params={"format": "csv", "all_columns": whole}).text)))
+        for whole in (False, True)
+    )
+
+    assert set(whole) - set(plain) == {"latitude", "longitude", "author"}
+
+
+def test_no_text_of_a_csv_is_a_formula(client: TestClient, run: str) -> None:
+    rows = list(csv.DictReader(io.StringIO(client.get(run, params={"format": "csv", "all_columns": True}).text)))
+
+    assert "'=1+1" in [row["title"] for row in rows]
+    assert not [text for row in rows for text in row.values() if text.startswith(("=", "+", "-", "@"))]
+
+
+def test_a_trec_run_is_read_by_metrics(client: TestClient, run: str, tmp_path: Path) -> None:
+    from eyespot.runs.trec import read_run
+
+    (tmp_path / "hits.txt").write_text(client.get(run, params={"format": "trec", "depth": 72}).text)
+
+    (ranking,) = read_run(tmp_path / "hits.txt").values()
+    assert len(ranking) == PHOTOS
+
+
+def test_a_camtrap_dp_archive_fits_together(client: TestClient, run: str) -> None:
+    """Half of the photos have a position; every medium and observation belongs to a deployment."""
+    answer = client.get(run, params={"format": "camtrap-dp", "all_columns": True, "depth": 72})
+
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        about = json.loads(archive.read("datapackage.json"))
+        tables = {one["name"]: read(archive, one["path"]) for one in about["resources"]}
+    deployments = {row["deploymentID"] for row in tables["deployments"]}
+    media = {row["mediaID"]: row for row in tables["media"]}
+    assert len(media) == len(tables["observations"]) == 36
+    assert {row["deploymentID"] for row in media.values()} == deployments
+    assert all(row["mediaID"] in media for row in tables["observations"])
+    assert about["temporal"] == {"start": "2020-01-05", "end": "2022-09-05"}
+    assert {row["timestampIssues"] for row in tables["deployments"]} == {"true"}
+
+
+def read(archive: zipfile.ZipFile, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(archive.read(name).decode())))
+
+
+def test_a_camtrap_dp_archive_needs_leave_to_tell_positions(client: TestClient, run: str) -> None:
+    answer = client.get(run, params={"format": "camtrap-dp"})
+
+    assert (answer.status_code, "positions" in answer.json()["detail"]) == (422, True)
+
+
+def test_a_summary_counts_the_first_hits(client: TestClient, run: str) -> None:
+    tallies = {one["name"]: one for one in client.get(f"{run}/summary", params={"depth": 500}).json()["tallies"]}
+
+    assert tallies["kind"]["counts"] == {"egret": 48, "heron": 24}
+    assert tallies["year"]["counts"] == {"2020": 24, "2021": 24, "2022": 24}
+    assert sum(tallies["month"]["counts"].values()) == PHOTOS
+    assert tallies["place (cells of one degree)"]["counts"] == {"46°N 7°E": 36}
+
+
+# -- judgements ------------------------------------------------------------------------------------------------
+
+
+def test_a_verdict_is_kept_and_the_last_one_counts(tmp_path: Path) -> None:
+    from tests.web.conftest import make_gallery
+
+    gallery = make_gallery(tmp_path, photos=5)
+    with at_this_machine(Settings(gallery)) as client:
+        found = client.get("/v1/search", params={"q": "stripes"}).json()
+        said = {"q": "stripes", "item": found["items"][0]["id"], "rank": 1, "by": "ada"}
+        for verdict in ("yes", "doubt"):
+            assert client.post("/v1/judgements", json={**said, "verdict": verdict}).status_code == 201
+        hits = client.get(f"/v1/runs/{found['run']}").json()["items"]
+    with at_this_machine(Settings(gallery)) as client:  # another server, the same gallery
+        kept = client.get("/v1/judgements", params={"by": "person:ada"}).json()["judgements"]
+
+    assert [(one["grade"], one["reason"], one["rank"]) for one in kept] == [(1, "", 1), (0, "doubt", 1)]
+    assert hits[0]["verdict"] is None  # the visitor who downloads is not ada
+
+
+# -- what is refused -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", ["Rhino HORN", "rhino-horn", "a rhíno  horn, please", "2:rhino horn", "rhino\u200b horn"])
+def test_refused_words_are_refused_however_they_are_spelled(settings: Settings, words: str) -> None:
+    from dataclasses import replace
+
+    with at_this_machine(replace(settings, refused=("rhino horn",))) as client:
+        answer = client.get("/v1/search", params={"q": words})
+        fine = client.get("/v1/search", params={"q": "a rhino"})
+
+    assert (answer.status_code, fine.status_code) == (422, 200)
+    assert "rhino horn" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ({}, 422),
+        ({"q": " "}, 422),
+        ({"q": "stripes - stripes"}, 422),
+        ({"q": "x" * 1001}, 422),
+        ({"q": "./pool.jpg"}, 422),
+        ({"q": "http://example.org/a.jpg"}, 422),
+        ({"q": "a\0b"}, 422),
+        ({"q": "a", "after": "yesterday"}, 422),
+        ({"q": "a", "box": "1,2,3"}, 422),
+        ({"q": "a", "box": "9,0,1,0"}, 422),
+        ({"q": "a", "box": "nan,0,1,0"}, 422),
+        ({"q": "a", "label": "kind"}, 422),
+        ({"q": "a", "label": "nothing=1"}, 422),
+        ({"q": "a", "where": "1=1; DROP TABLE items"}, 422),
+        ({"q": "a", "where": "read_text('/etc/passwd') = ''"}, 422),
+        ({"q": "a", "encoder": "none"}, 422),
+        ({"q": "a", "limit": 501}, 422),
+        ({"q": "a", "cursor": "../../x.1"}, 422),
+        ({"cursor": "0123abcd.60"}, 410),
+        ({"like": "unknown"}, 422),
+        ({"picture": "0" * 32}, 404),
+    ],
+)
+def test_bad_requests_cost_one_sentence(client: TestClient, asked: dict[str, Any], status: int) -> None:
+    answer = client.get("/v1/search", params=asked)
+
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert answer.json()["detail"]
+    assert answer.json()["status"] == status

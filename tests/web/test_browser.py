@@ -1,0 +1,271 @@
+"""What a person does on the search page, in a real browser: with a mouse, with keys alone, on a phone."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eyespot.web import Role, Settings
+from tests.web.conftest import HOSTILE, PHOTOS, TOKENS, serving
+
+DROP = """([name, data]) => {
+  const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
+  const carried = new DataTransfer();
+  carried.items.add(new File([bytes], "photo.jpg", { type: "image/jpeg" }));
+  const more = name === "paste" ? { clipboardData: carried } : { dataTransfer: carried };
+  const event = name === "paste" ? new ClipboardEvent(name, { bubbles: true, ...more }) : new DragEvent(name, { bubbles: true, cancelable: true, ...more });
+  document.body.dispatchEvent(event);
+}"""
+
+
+@pytest.fixture
+def page(browser: Any, served: str) -> Iterator[Any]:
+    """A page of a fresh visitor; nothing on it may go wrong unseen."""
+    with opened(browser, served) as page:
+        yield page
+
+
+class opened:
+    """A page that fails its test for every error of a script and every alert."""
+
+    def __init__(self, browser: Any, served: str, **how: Any) -> None:
+        self.context = browser.new_context(base_url=served, permissions=["clipboard-read", "clipboard-write"], **how)
+        self.wrong: list[str] = []
+
+    def __enter__(self) -> Any:
+        page = self.context.new_page()
+        page.set_default_timeout(60_000)  # a busy machine is no error
+        page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (self.wrong.append(dialog.message), dialog.dismiss()))
+        page.on("console", lambda said: self.wrong.append(said.text) if "Content Security" in said.text else None)
+        return page
+
+    def __exit__(self, *error: object) -> None:
+        self.context.close()
+        assert self.wrong == []
+
+
+def titles(page: Any) -> list[str]:
+    return [text.strip() for text in page.locator(".tile .name").all_text_contents()]
+
+
+def test_words_are_typed_and_photos_come_without_an_end(page: Any) -> None:
+    page.goto("/")
+    page.get_by_role("searchbox").fill("red stripes")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=red+stripes**")
+    assert page.locator(".tile").count() == 60
+
+    page.locator(".more").scroll_into_view_if_needed()
+    page.locator(f".tile:nth-child({PHOTOS})").wait_for()
+
+    assert page.locator(".facts b").all_text_contents() == [str(rank) for rank in range(1, PHOTOS + 1)]
+    assert page.locator(".more").count() == 0
+    assert page.get_by_text("exact", exact=True).is_visible()
+
+
+@pytest.mark.parametrize("way", ["drop", "paste", "choose"])
+def test_a_picture_is_searched_with(page: Any, gallery: Path, way: str) -> None:
+    photo = gallery.parent / "photos" / "010.jpg"
+    page.goto("/")
+
+    if way == "choose":
+        page.locator("#file").set_input_files(photo)
+    else:
+        page.evaluate(DROP, [way, base64.b64encode(photo.read_bytes()).decode()])
+    page.wait_for_url("**picture=**")
+
+    assert titles(page)[0] == "photo 10"
+    assert page.get_by_text("your picture").is_visible()
+
+
+def test_what_is_no_picture_is_told_and_nothing_is_lost(page: Any, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"no picture")
+    page.goto("/?q=stripes")
+
+    page.locator("#file").set_input_files(tmp_path / "a.png")
+
+    page.get_by_role("alert").filter(has_text="not a picture").wait_for()
+    assert page.locator(".tile").count() == 60
+
+
+def test_filters_narrow_and_are_in_the_link(page: Any) -> None:
+    page.goto("/?q=stripes")
+    page.get_by_label("heron").check()
+    page.get_by_label("from").fill("2020-02-01")
+    page.get_by_role("button", name="Apply").click()
+    page.wait_for_url("**label=kind%3Dheron**")
+
+    assert page.locator("#total").inner_text() == "18"  # of 24 herons all are of 2020, six of them in January
+    assert page.get_by_label("heron").is_checked()
+    page.get_by_role("link", name="Clear").click()
+    page.wait_for_function(f"document.querySelector('#total').textContent === '{PHOTOS}'")
+
+
+def test_a_box_is_drawn_on_the_map(page: Any) -> None:
+    page.goto("/?q=stripes")
+    map = page.locator("#map").bounding_box()
+
+    page.mouse.move(map["x"] + 2, map["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(map["x"] + map["width"] / 2, map["y"] + map["height"] - 2, steps=3)
+    page.mouse.up()
+    page.get_by_role("button", name="Apply").click()
+    page.wait_for_url("**box=**")
+
+    assert 10 < int(page.locator("#total").inner_text()) < 30  # of 36 with a position
+
+
+def test_more_like_this_not_this_and_taking_both_back(page: Any) -> None:
+    page.goto("/?q=stripes")
+    first, second = titles(page)[:2]
+    page.locator(".tile").nth(1).hover()
+    page.get_by_role("link", name=f"More like this: {second}").click()
+    page.wait_for_url("**like=**")
+    assert titles(page)[0] == second
+
+    page.locator(".tile").nth(0).hover()
+    page.get_by_role("link", name=f"Not this: {second}").click()
+    page.wait_for_url("**unlike=**")
+    assert second not in titles(page)
+    page.locator(".chip").click()
+    page.wait_for_function("!location.search.includes('like')")
+
+    assert titles(page)[:2] == [first, second]
+
+
+def test_keys_alone_do_everything(page: Any) -> None:
+    """From the box to the second photo, large, to the next one, judged, closed, and more like it."""
+    page.goto("/?q=stripes")
+    names = titles(page)
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "q"
+    page.keyboard.press("Tab")
+    page.evaluate("document.activeElement.blur()")
+    for key in ("ArrowRight", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    page.locator("#large h2", has_text=names[1]).wait_for()
+    page.keyboard.press("ArrowRight")
+    page.locator("#large h2", has_text=names[2]).wait_for()
+    page.keyboard.press("y")
+    page.locator("#large button[data-verdict=yes][aria-pressed=true]").wait_for()
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.closest('.tile').dataset.verdict") == "yes"
+    page.keyboard.press("m")
+    page.wait_for_url("**like=**")
+
+    assert titles(page)[0] == names[2]
+
+
+def test_a_verdict_is_there_when_the_link_is_opened_again(browser: Any, served: str) -> None:
+    with opened(browser, served) as page:
+        page.goto("/?q=a+green+disc")
+        page.locator(".tile .picture").first.focus()
+        page.keyboard.press("d")
+        page.locator(".tile[data-verdict=doubt]").wait_for()
+    with opened(browser, served) as page:
+        page.goto("/?q=a+green+disc")
+
+        assert page.locator(".tile").first.get_attribute("data-verdict") == "doubt"
+
+
+def test_the_link_is_copied_and_shows_the_same(page: Any) -> None:
+    page.goto("/?q=stripes&label=kind%3Degret")
+    page.get_by_role("button", name="Copy link").click()
+    page.get_by_role("button", name="Copied").wait_for()
+    before, link = titles(page), page.evaluate("navigator.clipboard.readText()")
+
+    page.goto("/")
+    page.goto(link)
+
+    assert titles(page) == before
+
+
+def test_a_photo_is_a_page_of_its_own_too(page: Any) -> None:
+    page.goto("/?q=stripes")
+    page.goto(page.locator(".tile .picture").first.get_attribute("href"))
+
+    assert page.get_by_role("img").last.evaluate("one => one.decode().then(() => one.naturalWidth)") == 120
+    assert "heron" in page.locator(".known").inner_text() or "egret" in page.locator(".known").inner_text()
+
+
+def test_the_summary_counts_and_hits_are_taken_along(page: Any) -> None:
+    page.goto("/?q=stripes")
+    page.get_by_text("Summary").click()
+    page.get_by_role("heading", name="Kind").wait_for()
+    assert "egret\t48" in page.locator(".tallies").inner_text()
+
+    page.locator(".menu summary").click()
+    with page.expect_download() as coming:
+        page.locator(".menu").get_by_role("button", name="Download").click()
+
+    told = json.loads(Path(coming.value.path()).read_text())
+    assert (len(told["items"]), "latitude" in told["items"][0]) == (PHOTOS, False)
+
+
+def test_html_in_titles_names_and_queries_is_text(page: Any) -> None:
+    page.goto("/", wait_until="networkidle")
+    page.get_by_role("searchbox").fill(HOSTILE)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**q=**")
+    page.locator(".tile", has_text="onerror").first.locator(".picture").click()
+    page.locator("#large h2").wait_for()
+
+    assert page.locator("img[src=x]").count() == 0
+    assert page.locator("h1").inner_text() == HOSTILE
+
+
+def test_without_scripts_it_still_searches(browser: Any, served: str) -> None:
+    with opened(browser, served, java_script_enabled=False) as page:
+        page.goto("/")
+        page.get_by_role("searchbox").fill("stripes")
+        page.get_by_role("button", name="Search").click()
+        assert page.locator(".tile").count() == 60
+        page.get_by_role("link", name="More photos").click()
+
+        assert page.locator(".tile").count() == PHOTOS - 60
+
+
+@pytest.mark.parametrize("where", ["/", "/?q=stripes", "/docs", "/login"])
+def test_nothing_is_wider_than_a_phone(browser: Any, served: str, where: str) -> None:
+    with opened(browser, served, viewport={"width": 390, "height": 844}) as page:
+        page.goto(where)
+
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_on_a_phone_filters_fold_away(browser: Any, served: str) -> None:
+    with opened(browser, served, viewport={"width": 390, "height": 844}, has_touch=True) as page:
+        page.goto("/?q=stripes")
+        assert not page.get_by_label("heron").is_visible()
+        page.get_by_role("button", name="Filters").tap()
+
+        assert page.get_by_label("heron").is_visible()
+
+
+def test_dark_is_dark(browser: Any, served: str) -> None:
+    def brightness(scheme: str) -> int:
+        with opened(browser, served, color_scheme=scheme) as page:
+            page.goto("/")
+            colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            return sum(int(part) for part in colour.strip("rgb()").split(","))
+
+    assert brightness("dark") < 120 < 600 < brightness("light")
+
+
+def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, settings: Settings) -> None:
+    with serving(replace(settings, trust_loopback=False)) as address, opened(browser, address) as page:
+        page.goto(f"/login#token={TOKENS[Role.READER]}")
+        page.wait_for_url("**/")
+        page.get_by_role("button", name="Sign out").wait_for()
+
+        assert TOKENS[Role.READER] not in page.url + page.content()
+        page.get_by_role("button", name="Sign out").click()
+        page.goto("/?q=stripes")
+        assert "/login?next=" in page.url

@@ -1,0 +1,311 @@
+"""Who may come in, and what is turned away: tokens, roles, other sites' requests, false names, floods and bombs."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import struct
+import threading
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from PIL import Image
+
+from eyespot.types import UsageError
+from eyespot.web import Access, Role, Settings, read_access
+from eyespot.web._security import Guesses
+from tests.web.conftest import HOSTILE, TOKENS, Ask, at_this_machine, from_afar
+
+OPEN = ("/healthz", "/login")
+CLOSED = ("/", "/v1/search?q=a", "/v1/items", "/v1/columns", "/metrics", "/docs", "/openapi.json", "/v1/thumbnails/320/x")
+
+
+@pytest.mark.parametrize("path", CLOSED)
+def test_from_afar_nothing_is_seen_without_a_token(settings: Settings, path: str) -> None:
+    answer = from_afar(settings).get(path, headers={"Accept": "application/json"})
+
+    assert (answer.status_code, answer.json()["status"]) == (401, 401)
+
+
+@pytest.mark.parametrize("path", OPEN)
+def test_what_anybody_may_see_is_seen(settings: Settings, path: str) -> None:
+    assert from_afar(settings).get(path).status_code == 200
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_each_role_may_do_what_is_its_own(settings: Settings, role: Role) -> None:
+    client = from_afar(settings, TOKENS[role])
+    asked = {Role.READER: "/v1/items", Role.ANNOTATOR: "/v1/judgements", Role.OWNER: "/metrics"}
+
+    got = {needed: client.get(path).status_code for needed, path in asked.items()}
+
+    assert got == {needed: 200 if role >= needed else 403 for needed in Role}
+
+
+def test_a_reader_cannot_judge(settings: Settings) -> None:
+    said = {"q": "a", "item": "x", "verdict": "yes"}
+
+    assert from_afar(settings, TOKENS[Role.READER]).post("/v1/judgements", json=said).status_code == 403
+
+
+def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_were(settings: Settings) -> None:
+    client = from_afar(settings)
+    sent = client.get("/?q=a+heron", headers={"Accept": "text/html"})
+    assert sent.headers["location"] == "/login?next=%2F%3Fq%3Da%2Bheron"
+
+    form = {"token": TOKENS[Role.READER], "next": "/?q=a+heron"}
+    let_in = client.post("/login", data=form, headers={"Origin": "http://photos.example"})
+
+    assert (let_in.status_code, let_in.headers["location"]) == (303, "/?q=a+heron")
+    assert "httponly" in let_in.headers["set-cookie"].lower() and "samesite=strict" in let_in.headers["set-cookie"].lower()
+    assert client.get("/v1/items").status_code == 200
+
+
+@pytest.mark.parametrize("next", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/\n/x"])
+def test_signing_in_leads_to_no_other_site(settings: Settings, next: str) -> None:
+    let_in = from_afar(settings).post("/login", data={"token": TOKENS[Role.READER], "next": next})
+
+    assert let_in.headers["location"] == "/"
+
+
+def test_tokens_cannot_be_guessed_for_long(settings: Settings) -> None:
+    client = from_afar(settings)
+    tried = [client.get("/v1/items", headers={"Authorization": f"Bearer guess-{n}"}).status_code for n in range(12)]
+
+    right = client.get("/v1/items", headers={"Authorization": f"Bearer {TOKENS[Role.OWNER]}"})
+
+    assert tried == [401] * 10 + [429] * 2
+    assert (right.status_code, right.headers["retry-after"].isdigit()) == (429, True)
+
+
+def test_an_old_cookie_is_one_guess_however_often_it_comes() -> None:
+    guesses = Guesses(most=2)
+    for _ in range(5):
+        guesses.note("10.0.0.7", b"old")
+    assert guesses.wait("10.0.0.7") == 0
+
+    guesses.note("10.0.0.7", b"new")
+
+    assert guesses.wait("10.0.0.7") > 0
+    assert guesses.wait("10.0.0.8") == 0
+
+
+def test_guesses_of_many_addresses_take_bounded_memory() -> None:
+    guesses = Guesses(addresses=50)
+    for number in range(500):
+        guesses.note(str(number), b"x")
+
+    assert len(guesses._wrong) == 50
+
+
+# -- this machine, and who only seems to be ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "headers", "status"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8000", {}, 200),
+        ("127.0.0.1", "http://localhost:8000", {}, 200),
+        ("::1", "http://[::1]:8000", {}, 200),
+        ("::ffff:127.0.0.1", "http://localhost", {}, 200),
+        ("127.0.0.1", "http://evil.example:8000", {}, 421),  # its name points here: DNS rebinding
+        ("127.0.0.1", "http://localhost.evil.example", {}, 421),
+        ("127.0.0.1", "http://localhost", {"X-Forwarded-For": "127.0.0.1"}, 421),
+        ("10.0.0.7", "http://localhost", {}, 421),
+        ("10.0.0.7", "http://localhost", {"X-Forwarded-For": "127.0.0.1"}, 421),
+    ],
+)
+def test_only_this_machine_comes_in_without_a_token(
+    settings: Settings, address: str, host: str, headers: dict[str, str], status: int
+) -> None:
+    here = replace(settings, hosts=())
+    client = from_afar(here, base_url=host, client=(address, 4000))
+
+    assert client.get("/v1/items", headers=headers).status_code == status
+
+
+def test_behind_a_proxy_this_machine_needs_a_token_too(settings: Settings) -> None:
+    client = from_afar(replace(settings, trust_loopback=False), base_url="http://localhost", client=("127.0.0.1", 1))
+
+    assert client.get("/v1/items", headers={"Accept": "*/*"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 201),  # a program
+        ({"Origin": "http://127.0.0.1"}, 201),
+        ({"Sec-Fetch-Site": "same-origin"}, 201),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "http://127.0.0.1.evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+    ],
+)
+def test_pages_of_other_sites_cannot_act_here(client: TestClient, headers: dict[str, str], status: int) -> None:
+    answer = client.post("/v1/pictures", files={"picture": ("a.png", png(8, 8), "image/png")}, headers=headers)
+
+    assert answer.status_code == status
+
+
+def test_every_answer_forbids_scripts_frames_and_sniffing(client: TestClient) -> None:
+    for path in ("/", "/v1/items", "/nothing", "/static/style.css", "/v1/search"):
+        headers = client.get(path, headers={"Accept": "text/html"}).headers
+        policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
+        assert (policy["default-src"], policy["script-src"], policy["frame-ancestors"]) == ("'none'", "'self'", "'none'")
+        assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "same-origin")
+        assert "access-control-allow-origin" not in headers
+
+
+# -- too much ---------------------------------------------------------------------------------------------------
+
+
+def png(width: int, height: int) -> bytes:
+    data = io.BytesIO()
+    Image.new("RGB", (width, height), "teal").save(data, "PNG")
+    return data.getvalue()
+
+
+def bomb() -> bytes:
+    """A PNG of a few kilobytes that promises 100,000 x 100,000 pixels."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(1 << 16))) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (bomb(), "over the limit"),
+        (b"", "empty"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "not a picture"),
+        (b"<html><script>alert(1)</script>", "not a picture"),
+        (png(40, 40)[:60], "truncated"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n", "not a picture"),
+    ],
+    ids=["bomb", "empty", "svg", "html", "cut", "eps"],
+)
+def test_what_is_no_whole_picture_is_refused(client: TestClient, data: bytes, says: str) -> None:
+    answer = client.post("/v1/pictures", files={"picture": ("../../a.png", data, "image/png")})
+
+    assert answer.status_code == 422
+    assert says in answer.json()["detail"]
+
+
+def test_too_large_an_upload_is_refused_by_its_promise_and_by_its_bytes(settings: Settings) -> None:
+    small = replace(settings, upload_bytes=10_000)
+    with at_this_machine(small) as client:
+        promised = client.post("/v1/pictures", files={"picture": ("a", bytes(2_000_000), "image/png")})
+        streamed = client.post(
+            "/v1/pictures",
+            content=(b"x" * 100_000 for _ in range(30)),
+            headers={"Content-Type": "multipart/form-data; boundary=x"},
+        )
+        over = client.post("/v1/pictures", files={"picture": ("a", bytes(20_000), "image/png")})
+        body = client.post("/v1/judgements", content=b" " * 2_000_000, headers={"Content-Type": "application/json"})
+
+    assert [one.status_code for one in (promised, streamed, over, body)] == [413, 413, 413, 413]
+
+
+def test_a_request_that_takes_too_long_is_given_up() -> None:
+    """The work goes on in its thread; who waits is told at once."""
+    from eyespot.web._problems import Problem
+    from eyespot.web._security import _within
+
+    let_go = threading.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.to_thread(let_go.wait)
+
+    async def ask() -> None:
+        try:
+            with pytest.raises(Problem, match="took longer than") as told:
+                await _within(0.05, slow, {}, None, None)  # type: ignore[arg-type]
+            assert told.value.status == 503
+        finally:
+            let_go.set()
+
+    asyncio.run(ask())
+
+
+# -- paths and names --------------------------------------------------------------------------------------------
+
+TRAVERSALS = ("../../../../etc/passwd", "..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "..\\..\\x")
+WAYS = ("/static/{}", "/v1/thumbnails/320/{}", "/v1/items/{}", "/v1/pictures/{}", "/photo/{}", "/v1/runs/{}", "/summary/{}")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("path", TRAVERSALS)
+def test_no_path_leads_out(client: TestClient, way: str, path: str) -> None:
+    answer = client.get(way.format(path))
+
+    assert answer.status_code in (404, 410)
+    assert "root:" not in answer.text
+
+
+def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path) -> None:
+    from eyespot.gallery.photos.sources import Root
+    from eyespot.web.found.snapshot import Placed
+    from eyespot.web.pictures.thumbnails import _bytes
+
+    (tmp_path / "root").mkdir()
+    Image.new("RGB", (9, 9)).save(tmp_path / "secret.png")
+    (tmp_path / "root" / "link.png").symlink_to(tmp_path / "secret.png")
+    root = Root(str(tmp_path / "root"), "import")
+
+    for place in (tmp_path / "root" / "link.png", tmp_path / "root" / ".." / "secret.png", "http://127.0.0.1/x.png"):
+        with pytest.raises(OSError, match="outside"):
+            _bytes("key:1", Placed(str(place), root))
+
+
+def test_names_and_titles_that_hold_html_stay_text(client: TestClient, search: Ask) -> None:
+    page = client.get("/", params={"q": HOSTILE}, headers={"Accept": "text/html"}).text
+    named = [item["id"] for item in search(q="stripes", limit=500)["items"] if "onerror" in str(item["title"])]
+    large = client.get(f"/photo/{named[0]}", headers={"Accept": "text/html"}).text
+
+    for text in (page, large):
+        assert "<img src=x" not in text
+        assert "&lt;img src=x onerror=alert(1)&gt;" in text
+
+
+def test_a_file_name_cannot_write_headers(client: TestClient, search: Ask) -> None:
+    run = search(q="x\r\nSet-Cookie: a=b", limit=1)["run"]
+    answer = client.get(f"/v1/runs/{run}", params={"format": "csv"})
+
+    assert "set-cookie" not in answer.headers
+    assert answer.headers["content-disposition"] == f'attachment; filename="eyespot-{run[:8]}.csv"'
+
+
+# -- tokens on file ---------------------------------------------------------------------------------------------
+
+
+def test_tokens_are_read_from_a_file_and_only_digests_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "tokens").write_text("# who\nannotator ada 0123456789abcdef\n\nreader all abcdef0123456789 # guests\n")
+
+    read = read_access(tmp_path / "tokens")
+
+    assert [(one.name, one.role) for one in read] == [("ada", Role.ANNOTATOR), ("all", Role.READER)]
+    assert "0123456789abcdef" not in repr(read)
+
+
+@pytest.mark.parametrize("line", ["ada 0123456789abcdef", "king ada 0123456789abcdef", "owner ada short"])
+def test_a_bad_line_of_tokens_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "tokens").write_text(line + "\n")
+
+    with pytest.raises(UsageError):
+        read_access(tmp_path / "tokens")
+
+
+def test_a_token_gives_its_own_role_at_this_machine_too(settings: Settings) -> None:
+    client = at_this_machine(replace(settings, access=(Access.by("0123456789abcdef", "eve", Role.READER),)))
+
+    assert client.get("/metrics", headers={"Authorization": "Bearer 0123456789abcdef"}).status_code == 403
+    assert client.get("/metrics").status_code == 200

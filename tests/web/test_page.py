@@ -1,0 +1,42 @@
+"""The page on the server names every option, every address of the API and every key."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer
+from fastapi.testclient import TestClient
+
+from eyespot.cli import app
+from eyespot.web import Role
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "serve.md"
+
+
+def test_every_option_is_on_the_page() -> None:
+    options = typer.main.get_command(app).commands["serve"].params  # type: ignore[attr-defined]
+    names = [option.opts[-1] for option in options]
+
+    assert [name for name in names if f"`{name}" not in PAGE.read_text(encoding="utf-8")] == []
+
+
+def test_every_address_of_the_api_is_on_the_page(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    told = PAGE.read_text(encoding="utf-8")
+
+    assert [path for path in paths if path.replace(":path", "") not in told] == []
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_every_role_is_on_the_page(role: Role) -> None:
+    assert f"`{role.name.lower()}`" in PAGE.read_text(encoding="utf-8")
+
+
+def test_the_keys_of_the_page_are_those_of_the_help(client: TestClient) -> None:
+    shown = set(re.findall(r"<dt>(.*?)</dt>", client.get("/", headers={"Accept": "text/html"}).text))
+    keys = {key for one in shown for key in re.findall(r"<kbd>(\w|/)</kbd>", one)}
+
+    assert keys == {"/", "m", "x", "y", "n", "d"}
+    assert all(f"`{key}`" in PAGE.read_text(encoding="utf-8") for key in keys)
