@@ -61,9 +61,7 @@ class Asked(BaseModel):
     after: Name = Field(default=None, description="Taken at or after: 2021, 2021-05, 2021-05-31.")
     before: Name = Field(default=None, description="Taken before.")
     box: Name = Field(default=None, description="Taken within SOUTH,WEST,NORTH,EAST in degrees.")
-    label: Names = Field(
-        default=(), description="COLUMN=VALUE; those of one column are alternatives; repeatable."
-    )
+    label: Names = Field(default=(), description="COLUMN=VALUE; those of one column are alternatives; repeatable.")
     where: Where = Field(default=None, description="A SQL condition over the gallery's columns.")
 
     @property

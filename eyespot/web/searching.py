@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Any, NamedTuple
+from urllib.parse import quote, quote_plus
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
@@ -141,13 +142,22 @@ def _judged(house: House, given: Asked, items: Sequence[dict[str, Any]], person:
 
 def _helpers(given: Asked) -> dict[str, Any]:
     """What templates call."""
+    here = given.address()  # once: a page has hundreds of links that differ in their last part
+    drawn = {*given.like, *given.unlike}
+
+    def drawn_by(id: str, which: str) -> str:
+        if id not in drawn:
+            return f"/?{here}&{which}={quote_plus(id)}"
+        like, unlike = _without(given.like, id), _without(given.unlike, id)
+        both = {"like": like, "unlike": unlike}
+        return "/?" + given.address(**(both | {which: (*both[which], id)}))
+
     return {
         "title_of": title_of,
         "thumbnail": thumbnail_address,
-        "with_like": lambda id: (
-            "/?" + given.address(like=(*_without(given.like, id), id), unlike=_without(given.unlike, id))
-        ),
-        "with_unlike": lambda id: "/?" + given.address(unlike=(*given.unlike, id), like=_without(given.like, id)),
+        "photo_of": lambda id, rank: f"/photo/{quote(id, safe='')}?{here}" + (f"&rank={rank}" if rank else ""),
+        "with_like": lambda id: drawn_by(id, "like"),
+        "with_unlike": lambda id: drawn_by(id, "unlike"),
         "only_like": lambda id: "/?" + given.address(q=None, picture=None, like=(id,), unlike=()),
         "without": lambda name, id=None: "/?" + given.address(**{name: _left(given, name, id)}),
         "can_judge": bool(given.q or given.picture),

@@ -19,8 +19,8 @@ DROP = """([name, data]) => {
   const carried = new DataTransfer();
   carried.items.add(new File([bytes], "photo.jpg", { type: "image/jpeg" }));
   const more = name === "paste" ? { clipboardData: carried } : { dataTransfer: carried };
-  const event = name === "paste" ? new ClipboardEvent(name, { bubbles: true, ...more }) : new DragEvent(name, { bubbles: true, cancelable: true, ...more });
-  document.body.dispatchEvent(event);
+  const Kind = name === "paste" ? ClipboardEvent : DragEvent;
+  document.body.dispatchEvent(new Kind(name, { bubbles: true, cancelable: true, ...more }));
 }"""
 
 

@@ -21,7 +21,16 @@ from eyespot.web._security import Guesses
 from tests.web.conftest import HOSTILE, TOKENS, Ask, at_this_machine, from_afar
 
 OPEN = ("/healthz", "/login")
-CLOSED = ("/", "/v1/search?q=a", "/v1/items", "/v1/columns", "/metrics", "/docs", "/openapi.json", "/v1/thumbnails/320/x")
+CLOSED = (
+    "/",
+    "/v1/search?q=a",
+    "/v1/items",
+    "/v1/columns",
+    "/metrics",
+    "/docs",
+    "/openapi.json",
+    "/v1/thumbnails/320/x",
+)
 
 
 @pytest.mark.parametrize("path", CLOSED)
@@ -61,11 +70,15 @@ def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_we
     let_in = client.post("/login", data=form, headers={"Origin": "http://photos.example"})
 
     assert (let_in.status_code, let_in.headers["location"]) == (303, "/?q=a+heron")
-    assert "httponly" in let_in.headers["set-cookie"].lower() and "samesite=strict" in let_in.headers["set-cookie"].lower()
+    assert (
+        "httponly" in let_in.headers["set-cookie"].lower() and "samesite=strict" in let_in.headers["set-cookie"].lower()
+    )
     assert client.get("/v1/items").status_code == 200
 
 
-@pytest.mark.parametrize("next", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/\n/x"])
+@pytest.mark.parametrize(
+    "next", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/\n/x"]
+)
 def test_signing_in_leads_to_no_other_site(settings: Settings, next: str) -> None:
     let_in = from_afar(settings).post("/login", data={"token": TOKENS[Role.READER], "next": next})
 
@@ -157,7 +170,11 @@ def test_every_answer_forbids_scripts_frames_and_sniffing(client: TestClient) ->
     for path in ("/", "/v1/items", "/nothing", "/static/style.css", "/v1/search"):
         headers = client.get(path, headers={"Accept": "text/html"}).headers
         policy = dict(rule.split(" ", 1) for rule in headers["content-security-policy"].split("; "))
-        assert (policy["default-src"], policy["script-src"], policy["frame-ancestors"]) == ("'none'", "'self'", "'none'")
+        assert (policy["default-src"], policy["script-src"], policy["frame-ancestors"]) == (
+            "'none'",
+            "'self'",
+            "'none'",
+        )
         assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "same-origin")
         assert "access-control-allow-origin" not in headers
 
@@ -178,7 +195,12 @@ def bomb() -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     header = struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(bytes(1 << 16))) + chunk(b"IEND", b"")
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(bytes(1 << 16)))
+        + chunk(b"IEND", b"")
+    )
 
 
 @pytest.mark.parametrize(
@@ -238,8 +260,22 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
 
 # -- paths and names --------------------------------------------------------------------------------------------
 
-TRAVERSALS = ("../../../../etc/passwd", "..%2f..%2f..%2fetc%2fpasswd", "%2e%2e/%2e%2e/etc/passwd", "/etc/passwd", "..\\..\\x")
-WAYS = ("/static/{}", "/v1/thumbnails/320/{}", "/v1/items/{}", "/v1/pictures/{}", "/photo/{}", "/v1/runs/{}", "/summary/{}")
+TRAVERSALS = (
+    "../../../../etc/passwd",
+    "..%2f..%2f..%2fetc%2fpasswd",
+    "%2e%2e/%2e%2e/etc/passwd",
+    "/etc/passwd",
+    "..\\..\\x",
+)
+WAYS = (
+    "/static/{}",
+    "/v1/thumbnails/320/{}",
+    "/v1/items/{}",
+    "/v1/pictures/{}",
+    "/photo/{}",
+    "/v1/runs/{}",
+    "/summary/{}",
+)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -43,6 +43,7 @@ class TextNetwork:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._last: tuple[str, Floats] = ("", np.empty((0, 384), np.float32))
 
     @cached_property
     def session(self) -> InferenceSession:
@@ -62,6 +63,11 @@ class TextNetwork:
         return np.concatenate([self._one(text) for text in texts]) if texts else np.empty((0, 384), np.float32)
 
     def _one(self, text: str) -> Floats:
+        if text != self._last[0] or not len(self._last[1]):  # a search asks twice: for the text and its weakest match
+            self._last = (text, self._run(text))
+        return self._last[1]
+
+    def _run(self, text: str) -> Floats:
         ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)
         return np.asarray(self.session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0], np.float32)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from functools import cached_property, partial
 from hashlib import blake2b
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -254,9 +254,8 @@ def _shown(root: Root | None, path: str) -> str:
     """A path for people: within its root, and of what lies above only the root's own name."""
     if "://" in path:
         return path
-    parts = PurePosixPath(path).parts
-    if os.path.isabs(path) or ".." in parts:
-        return parts[-1] if parts else ""
+    if os.path.isabs(path) or ".." in path.split("/"):
+        return os.path.basename(path)
     inside = root is not None and root.kind in ("folder", "tar")
     return f"{os.path.basename(root.path)}/{path}" if inside and root is not None else path
 
