@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib import import_module
-from importlib.util import find_spec
 
 from fastapi import FastAPI
 
@@ -47,8 +46,6 @@ def application(settings: Settings) -> FastAPI:
 
 
 def _include(app: FastAPI, module: str) -> None:
-    if find_spec(module) is None:
-        return
     part = import_module(module)
     app.include_router(part.router)
     app.state.links += getattr(part, "LINKS", ())
