@@ -71,6 +71,27 @@ def rerank(
     summarise("nothing was written" if dry_run else f"written to {out}")
 
 
+@app.command("review")
+def review(
+    queue: Path = typer.Argument(help="The queue: a .jsonl file that a step of a pipeline wrote."),
+    who: str | None = typer.Option(None, "--as", help="Who decides.", show_default="the name of your account"),
+    json: bool = json_option(),
+) -> None:
+    """Decide what a pipeline was in doubt of: accept, mend or drop, case by case; each decision is kept at once."""
+    import getpass
+
+    from eyespot.build._review import Queue
+    from eyespot.cli import _reviewing
+
+    opened = Queue(queue)
+    _reviewing.review(opened, who or getpass.getuser())
+    counts = opened.counts()
+    if json:
+        as_json({"queue": str(queue), "decisions": str(opened.decided), **counts})
+        return
+    line("  ".join(f"{count} {what}" for what, count in counts.items()))
+
+
 def _division(val: int | None, share: float | None, keep_split: bool, seed: int) -> Division | None:
     """How to split; None keeps the split of the queries."""
     from eyespot.build.rerank import Division
