@@ -17,7 +17,9 @@ from eyespot.cli import (
     encoders,
     eval,
     failures,
+    fuse,
     index,
+    judges,
     metrics,
     search,
     stats,
@@ -46,11 +48,13 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, metrics, eval, compare, stats, doctor):
+for verb in (demo, index, failures, search, metrics, eval, compare, fuse, stats, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
+transfer.exporting.command("judgements")(judges.export)
 app.add_typer(transfer.exporting, name="export")
 app.add_typer(encoders.app, name="encoders")
+app.add_typer(judges.app, name="judges")
 app.add_typer(build.app, name="build")
 
 

@@ -40,6 +40,15 @@ class Collection:
         index: Index = rooms.load("indexes", "exact", self.view.blocks)
         return index
 
+    def query(self, query: str | Query | None = None, image: Path | str | None = None) -> Query:
+        """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""
+        asked = phrase.parse(query) if isinstance(query, str) else query
+        if image is not None:
+            return phrase.with_picture(asked, Path(image))
+        if asked is None:
+            raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
+        return asked
+
     def search(
         self,
         query: str | Query | None = None,
@@ -53,21 +62,13 @@ class Collection:
         `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). `where` is a SQL condition over
         the gallery's columns. Raises `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
         """
-        asked = self._query(query, image)
+        asked = self.query(query, image)
         mask = self._mask(where)
         run = Nearest(self.view, self.encoder, self.index, k, mask)([asked])
         run.header["query"] = phrase.spoken(asked)
         run.header["pictures"] = [str(term.image) for term in asked.terms if term.image is not None]
         run.notes = self._notes(asked, run)
         return run
-
-    def _query(self, query: str | Query | None, image: Path | str | None) -> Query:
-        asked = phrase.parse(query) if isinstance(query, str) else query
-        if image is not None:
-            return phrase.with_picture(asked, Path(image))
-        if asked is None:
-            raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
-        return asked
 
     def _mask(self, where: str | Condition | None) -> Mask:
         live = self.view.live

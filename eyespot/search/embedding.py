@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
+from eyespot.gallery.photos.sources import read_again
 from eyespot.search.phrase import refuse_halves
 from eyespot.types import Encoder, Pixels, Query, UsageError, Vectors
 
@@ -30,6 +31,12 @@ def embed(queries: Sequence[Query], encoder: Encoder) -> Vectors:
     return _unit(np.array(sums, np.float32).reshape(len(queries), encoder.space.dim), queries)
 
 
+def embed_picture(picture: Path, encoder: Encoder) -> Vectors:
+    """The unit vector of one picture, (dim,); `UsageError` if it cannot be read."""
+    vector: Vectors = _embed_pictures([picture], encoder)[0]
+    return vector
+
+
 def _embed_pictures(pictures: Sequence[Path], encoder: Encoder) -> Vectors:
     pixels = [_read(picture, encoder) for picture in pictures]
     return np.concatenate([encoder.encode_pixels(one[None]) for one in pixels])
@@ -37,7 +44,7 @@ def _embed_pictures(pictures: Sequence[Path], encoder: Encoder) -> Vectors:
 
 def _read(picture: Path, encoder: Encoder) -> Pixels:
     try:
-        return encoder.read(open_picture(picture.read_bytes(), encoder.min_side).image)
+        return encoder.read(open_picture(read_again(str(picture)), encoder.min_side).image)
     except OSError as error:
         raise UsageError(f"cannot read the picture {picture}: {(error.strerror or str(error)).lower()}") from error
     except BadPicture as bad:
