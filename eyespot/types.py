@@ -444,6 +444,15 @@ class Spent(NamedTuple):
     tokens_out: int = 0
     money: float = 0.0
 
+    def plus(self, more: Spent) -> Spent:
+        """Both together."""
+        calls, tokens_in, tokens_out, money = more
+        return Spent(self.calls + calls, self.tokens_in + tokens_in, self.tokens_out + tokens_out, self.money + money)
+
+    def times(self, count: int) -> Spent:
+        """So many of it."""
+        return Spent(self.calls * count, self.tokens_in * count, self.tokens_out * count, self.money * count)
+
 
 class Answer(NamedTuple):
     """What came back for a pair: a verdict, or why there is none.

@@ -27,7 +27,11 @@ def foretell(steps: Sequence[Step], work: Path, how: Running, json: bool) -> Non
     """What running would do and cost at most, a line each step or as JSON; nothing is asked."""
     from eyespot.build._steps import plan
 
-    planned = plan(steps, work, how)
+    tell_planned(plan(steps, work, how), json)
+
+
+def tell_planned(planned: Sequence[Planned], json: bool) -> None:
+    """What is planned, a line each step or as JSON."""
     if json:
         as_json({"steps": [{**one._asdict(), "spent": one.spent._asdict()} for one in planned]})
         return

@@ -5,27 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from eyespot.types import EyespotError, UsageError
+from eyespot.judges._budget import BudgetSpent
+from eyespot.types import Spent, UsageError
 
-
-class Spent(NamedTuple):
-    """What answers cost: requests that left this machine (retries too), tokens, and money in US dollars."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    money: float = 0.0
-
-    def plus(self, more: Spent) -> Spent:
-        """Both together."""
-        calls, tokens_in, tokens_out, money = more
-        return Spent(self.calls + calls, self.tokens_in + tokens_in, self.tokens_out + tokens_out, self.money + money)
-
-    def times(self, count: int) -> Spent:
-        """So many of it."""
-        return Spent(self.calls * count, self.tokens_in * count, self.tokens_out * count, self.money * count)
+__all__ = ["BudgetSpent", "Limits", "Purse", "Spent", "Till"]
 
 
 @dataclass(frozen=True)
@@ -49,12 +34,6 @@ class Limits:
         if self.money is not None and spent.money >= self.money:
             return f"${self.money:g}"
         return None
-
-
-class BudgetSpent(EyespotError):
-    """The limit is reached; what was answered before is kept."""
-
-    exit_code = 3
 
 
 class Till(Protocol):
