@@ -21,6 +21,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     "lancedb": "lance",
     "ray": "ray",
     **dict.fromkeys(("mteb", "datasets"), "mteb"),
+    "harper": "recos",
     "sentence_transformers": "rerank",
 }
 

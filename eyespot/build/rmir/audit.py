@@ -102,7 +102,7 @@ class Agreement(NamedTuple):
     @property
     def share(self) -> float:
         """Of the cases."""
-        return self.agreed / self.cases if self.cases else math.nan
+        return self.agreed / self.cases
 
 
 class TwoGroups(NamedTuple):
@@ -118,12 +118,12 @@ class TwoGroups(NamedTuple):
 
 
 def agreements(made: Finished, folder: Path) -> list[Agreement]:
-    """The person's decisions so far beside the panel's, kind by kind and together."""
+    """The person's decisions so far beside the panel's, for each kind that has any and together."""
     said, judges = _said(folder / VERDICTS), len(made.seats)
     known = [one for one in made.triplets if one["id"] in said]
     agreed = [(one["kind"], settled(one, judges).answers is said[one["id"]]) for one in known]
-    kinds = [*KINDS, ALL] if known else []
-    return [_agreement(kind, [same for its, same in agreed if kind in (its, ALL)]) for kind in kinds]
+    groups = {kind: [same for its, same in agreed if kind in (its, ALL)] for kind in (*KINDS, ALL)}
+    return [_agreement(kind, same) for kind, same in groups.items() if same]
 
 
 def _agreement(kind: str, same: Sequence[bool]) -> Agreement:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from eyespot.build._steps import Context, Dropped, Kept, Outcome, Record, Records
+from eyespot.build._steps import Context, Dropped, Kept, Outcome, Records
 from eyespot.build.rmir.votes import negativeness, reliability
 
 TEST, TRAIN = "test", "train"
@@ -69,8 +69,3 @@ def negatives(found: Records, judged: Records, lists: Lists, settings: Settings)
 
 
 _VOTES = {"retrieved": "judged", "confident": "confident"}
-
-
-def remaining(seeds: Records, doubted: set[str]) -> Iterator[Record]:
-    """The seed set without what left it."""
-    return (seed for seed in seeds if seed["id"] not in doubted)

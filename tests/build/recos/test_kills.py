@@ -48,7 +48,11 @@ def killed_after(requests: int, server: Double, process: subprocess.Popen[bytes]
 
 
 @pytest.mark.parametrize(
-    ("count", "kills"), [(5, 3), pytest.param(14, 30, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
+    ("count", "kills"),
+    [
+        pytest.param(5, 3, marks=pytest.mark.timeout(600)),
+        pytest.param(14, 30, marks=[pytest.mark.slow, pytest.mark.timeout(1800)]),
+    ],
 )
 def test_a_killed_making_ends_in_the_same_set(tmp_path: Path, gallery: Path, count: int, kills: int) -> None:
     """At most the calls in flight at a kill are made again."""
