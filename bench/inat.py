@@ -153,7 +153,8 @@ def repeated(folder: Path, size: int) -> bool:
 def report(told: dict[int, dict[str, Any]], wrong: int, same: bool, as_json: bool) -> int:
     """Print the growth, the goals and the checks."""
     sizes, largest = list(told), max(told)
-    power = math.log(told[largest]["seconds"] / told[sizes[1]]["seconds"]) / math.log(largest / sizes[1])
+    # by processor time, which tells the growth also on a machine that others use
+    power = math.log(told[largest]["cpu"] / told[sizes[1]]["cpu"]) / math.log(largest / sizes[1])
     minutes, gib = told[largest]["seconds"] / 60, told[largest]["gib"]
     hours = told[largest]["seconds"] * (INAT24 / largest) ** max(power, 1.0) / 3600
     drawn = told[largest]["draw"]

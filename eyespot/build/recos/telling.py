@@ -159,12 +159,12 @@ def _samples(made: Made) -> Iterator[Sample]:
 
 def _sample(made: Made, first: Record, twin: Record | None) -> Sample:
     place = made.pipe.sources.place
-    pictures = [(f"v0: {first['text']}", place(first))]
+    pictures = [(f"v0: {twin['original'] if twin else first['text']}", place(first))]
     lines = []
     if twin is not None:
         pictures.append((f"v1: {twin['text']}", place(twin)))
         words = f"{twin['edits']} word{'s' * (twin['edits'] != 1)}"
-        lines.append(f"v1 changes {words} ({twin['attribute']}) of: {twin['original']}")
+        lines.append(f"v1 changes {words} ({twin['attribute']}).")
     like = [one for one in made.records if one["version"] == "v2" and one["of"] == first["image"]]
     pictures += [("v2, without captions", place(one)) for one in like[:LIKE]]
     return Sample(first["subtask"], pictures, lines)

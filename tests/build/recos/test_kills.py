@@ -17,6 +17,7 @@ from tests.judges.servers import Double
 ROOT = Path(__file__).resolve().parents[3]
 RATES = Rates(abstains=0.1, refuses=0.05, repeats=0.2)
 WORKERS = 4  # of each step that asks
+STRICT = 'model = "writer"\nk = 4\neta = 0.02\nrounds = 2\nat_limit = "keep"'  # so that nearly all is written again
 COLLECT = """
 [steps.subtasks.colour]
 count = {count}
@@ -59,7 +60,7 @@ def test_a_killed_making_ends_in_the_same_set(tmp_path: Path, gallery: Path, cou
     moment, hits = random.Random(kills), 0
     with Double(then=Scripted(RATES)) as server:
         collect = f'galleries = {{ own = "{gallery}" }}\n{COLLECT.format(count=count)}'
-        settings = {"draw": "subtasks = { numerical = 4 }", "collect": collect}
+        settings = {"draw": "subtasks = { numerical = 4 }", "collect": collect, "discriminate": STRICT}
         place = recipe(tmp_path, gallery, behind(server.url), **settings)
         left_alone(place, tmp_path / "calm")
         calm = Counter(map(put, server.seen))

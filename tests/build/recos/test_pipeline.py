@@ -100,13 +100,14 @@ def test_pictures_keep_their_bytes_and_so_their_ids(demonstrated: Made) -> None:
     assert all(id_of(place.read_bytes()) == place.stem for place in places)
 
 
-def test_the_set_names_no_place_or_owner(demonstrated: Made) -> None:
+def test_the_set_tells_no_place_of_photos_and_no_labels(demonstrated: Made, gallery: Path) -> None:
     import pyarrow.parquet as pq
 
     folder = demonstrated.pipe.out / "set"
     told = [str(pq.read_table(folder / f"{name}.parquet").to_pylist()) for name in ("images", "captions")]
 
-    assert not any(str(demonstrated.pipe.out.anchor + "tmp") in one or "facts" in one for one in told)
+    assert not any(str(gallery.parent) in one or "facts" in one for one in told)
+    assert any(str(gallery.parent) in one["path"] for one in demonstrated.records)
 
 
 def test_the_card_tells_what_it_is_and_what_would_be_accepted(demonstrated: Made) -> None:

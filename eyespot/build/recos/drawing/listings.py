@@ -15,6 +15,7 @@ from eyespot.build.recos.drawing.papers import FINER, SIZE, Colour, Paper, photo
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+MARGIN = "00  "  # the room of a line number
 THEMES: Mapping[str, Mapping[str, Colour]] = {
     "dark": {
         "page": (33, 36, 46),
@@ -68,9 +69,9 @@ def paint(program: str, how: Mapping[str, Any], chance: Random) -> Image:
     made = sheet(Paper("a screen", theme["page"]), chance)
     draw = ImageDraw.Draw(made)
     lines = program.splitlines()
-    font = _font(face("code", how["font"]), lines)
+    font = _font(face("code", how["font"]), [f"{MARGIN}{line}" for line in lines])
     left, top = 40 * FINER, max(30 * FINER, (made.height - len(lines) * spacing(font)) / 2)
-    margin = font.getlength("00  ") if how["numbered"] else 0.0
+    margin = font.getlength(MARGIN) if how["numbered"] else 0.0
     for number in range(1, len(lines) + 1 if how["numbered"] else 0):
         draw.text((left, top + (number - 1) * spacing(font)), f"{number:2d}", fill=theme["margin"], font=font)
     for kind, text, line, column in _coloured(program):
