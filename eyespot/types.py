@@ -152,6 +152,30 @@ class Index(Protocol):
         ...
 
 
+class AdaptedQuery(NamedTuple):
+    """A query with its own view of the space, in factors: the score of an image is cos(query, f(image)).
+
+    f(x) = identity · x + (x @ left) @ right.T for image rows x (dim,); `query` (dim,) has unit length, `left` and
+    `right` are (dim, r). `identity` is 1 or 0. The dense (dim, dim) map is never needed.
+    """
+
+    query: NDArray[np.float32]
+    left: NDArray[np.float32]
+    right: NDArray[np.float32]
+    identity: float
+
+
+class Adapter(Protocol):
+    """Queries of one space to their own views of it."""
+
+    space: str | None  # the encoder whose vectors it was trained on, if that is known
+    dim: int
+
+    def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
+        """A view for each unit vector of queries (n, dim)."""
+        ...
+
+
 # -- rankings and grades ------------------------------------------------------------------------------------
 
 
