@@ -49,7 +49,7 @@ class Config:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Config:
-        """From a `config.yml`: hparams under their own key, what is not said by default; unknown hparams are refused."""
+        """From a `config.yml`, hparams under their own key; `UsageError` for those that nobody knows."""
         found = said.get("hparams")
         if not isinstance(found, Mapping):
             raise UsageError("a QuARI config.yml has no hparams; expected embedding_dim, low_rank_dim, hidden_dim, …")
