@@ -10,6 +10,7 @@ from contextlib import suppress
 import typer
 
 from eyespot.cli import (
+    adapt,
     build,
     compare,
     demo,
@@ -46,7 +47,7 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, metrics, eval, compare, stats, doctor):
+for verb in (demo, index, failures, search, metrics, eval, compare, stats, adapt, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
 app.add_typer(transfer.exporting, name="export")

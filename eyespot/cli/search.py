@@ -23,6 +23,7 @@ def run(
     gallery: Path = gallery_option("The gallery to search."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
     k: int = typer.Option(20, "-k", min=1, help="How many pictures."),
+    adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint: the query's own view of the space."),
     image: Path = typer.Option(None, "--image", help="A picture to search with, alone or with words."),
     where: str = typer.Option(None, "--where", help="A SQL condition over the gallery's columns."),
     after: str = typer.Option(None, "--after", help="Taken at or after this date (2024, 2024-05, 2024-05-01)."),
@@ -44,7 +45,7 @@ def run(
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder)
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
-    found = collection.search(query, image=image, k=k, where=condition)
+    found = collection.search(query, image=image, k=k, where=condition, adapt=adapt)
     took = (time.perf_counter() - started) * 1000
     for sentence in found.notes:
         note(sentence)
