@@ -8,16 +8,19 @@ The files whose names begin with an underscore are what benchmarks are made of a
 """
 
 from eyespot import rooms
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Needed, Printed, Task
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Group, Needed, Printed, Task
 from eyespot.benchmarks._checking import Status, check
-from eyespot.benchmarks._evaluating import Evaluation, Rescored, Result, Stage, scored
-from eyespot.benchmarks._grouping import ByColumn, Group
+from eyespot.benchmarks._evaluating import Evaluation, Result, scored
+from eyespot.benchmarks._fitting import unknown
+from eyespot.benchmarks._grouping import ByColumn
 from eyespot.benchmarks._making import made_by
-from eyespot.benchmarks._ranking import runs_of, sampled
-from eyespot.benchmarks._searching import Around, Searcher
+from eyespot.benchmarks._ranking import files_of, runs_of, sampled
+from eyespot.benchmarks._rescoring import Rescored, Stage
+from eyespot.benchmarks._searching import LEAST, Around, Searcher
 from eyespot.types import UsageError
 
 __all__ = [
+    "LEAST",
     "Around",
     "Asked",
     "Benchmark",
@@ -35,11 +38,13 @@ __all__ = [
     "Task",
     "benchmark",
     "check",
+    "files_of",
     "made_by",
     "names",
     "runs_of",
     "sampled",
     "scored",
+    "unknown",
 ]
 
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from eyespot.metrics import Measure, Preset, Rules, Scores
 from eyespot.runs.judged import Judged
 from eyespot.types import Run, UsageError
-
-if TYPE_CHECKING:
-    from eyespot.benchmarks._grouping import Group
 
 
 class Needed(NamedTuple):
@@ -57,6 +54,15 @@ class Printed(NamedTuple):
     depth: int | None = None  # of a two-stage search
 
 
+class Group(NamedTuple):
+    """The queries with one value: how many, and of each measure the mean and the 95% interval."""
+
+    value: str
+    queries: int
+    means: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
+
+
 class Breakdown(Protocol):
     """Results by something that is known of queries or images."""
 
@@ -78,7 +84,10 @@ class Task:
 
     `pool` names what is ranked, with what is known of each (`text` for captions), where the benchmark says; `size` is
     how many images its full collection has. `composed`: a query asks with its picture and its text together;
-    `exclude_input`: its own picture is no answer to it.
+    `exclude_input`: its own picture is no answer to it, unless it is judged relevant.
+
+    Of a gallery: pictures in `apart` are no part of the collection, and `called` names those that the files do not
+    name, by their path (None: it cannot).
     """
 
     name: str
@@ -91,6 +100,8 @@ class Task:
     way: str = "t2i"  # which way a similarity matrix is read for it
     composed: bool = False
     exclude_input: bool = False
+    apart: Sequence[str] = ()
+    called: Callable[[str], str | None] | None = None
 
     @classmethod
     def of(cls, name: str, judged: Judged, preset: Preset, **rest: object) -> Task:

@@ -63,7 +63,7 @@ def _table_2(benchmark: str) -> Iterator[Printed]:
         methods = row.items() if row["benchmark"] == benchmark else ()
         for method, value in methods:
             if method not in ("direction", "benchmark", "k") and value:
-                yield printed("ReCoS, table 2", method, about, float(value))
+                yield printed(f"ReCoS, table 2 ({benchmark})", method, about, float(value))
 
 
 def of_split(name: str, title: str, about: str, need: Needed, source: tuple[str, str, str]) -> Benchmark:

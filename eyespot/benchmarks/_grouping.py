@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from eyespot.benchmarks._benchmark import Task
+from eyespot.benchmarks._benchmark import Group, Task
 from eyespot.metrics import Scores
 from eyespot.types import Run
 
 NONE = "(none)"
-
-
-class Group(NamedTuple):
-    """The queries with one value: how many, and of each measure the mean and the 95% interval."""
-
-    value: str
-    queries: int
-    means: dict[str, float]
-    intervals: dict[str, tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -38,8 +29,9 @@ class ByColumn:
         rows: dict[str, list[int]] = {}
         shown: dict[str, str] = {}
         for row, query in enumerate(scores.queries):
-            for value in _values(task.judged.queries.get(query, {}).get(self.name)):
-                rows.setdefault(shown.setdefault(value.casefold(), value), []).append(row)
+            values = _values(task.judged.queries.get(query, {}).get(self.name))
+            for value in dict.fromkeys(shown.setdefault(value.casefold(), value) for value in values):
+                rows.setdefault(value, []).append(row)
         return [group_of(value, scores.take(chosen)) for value, chosen in sorted(rows.items())]
 
 

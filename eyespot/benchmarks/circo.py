@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Task
 from eyespot.benchmarks._grouping import columns
@@ -46,13 +46,19 @@ def tasks(data: Path, asked: Asked) -> list[Task]:
     read = circo.read(ANNOTATIONS[asked.split].place(data))
     judged = replace(read, images={image: {"path": f"unlabeled2017/{image:0>12}.jpg"} for image in _named(read)})
     by = columns("semantic_aspects")
-    every = Task.of("it2i", judged, preset("circo"), by=by, size=PHOTOS, composed=True)
+    every = Task.of("it2i", judged, preset("circo"), by=by, size=PHOTOS, composed=True, called=number_of)
     targets = {query: facts.get("target") for query, facts in judged.queries.items()}
     if not any(targets.values()):
         return [every]
     qrels = Qrels({query: {str(target): 1} for query, target in targets.items() if target}, judged.qrels.header)
     hits = tuple(parse(f"Hit@{k}") for k in CUTS)
     return [every, replace(every, name="target", judged=replace(judged, qrels=qrels), measures=hits, by=())]
+
+
+def number_of(path: str) -> str | None:
+    """COCO's number of a photo, which is its name: 000000243611.jpg is 243611."""
+    name = PurePath(path).stem
+    return str(int(name)) if name.isascii() and name.isdigit() else None
 
 
 def _named(judged: Judged) -> list[str]:

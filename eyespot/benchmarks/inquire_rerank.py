@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import chain
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from eyespot.metrics import preset
 from eyespot.runs import PARQUETS, inquire
 from eyespot.types import UsageError
 
+OTHER_NAMES = "[!tv]*.parquet"  # neither of the hub's splits
+HUB_SPLITS = ("test", "val", "train")
 HUB = "https://huggingface.co/datasets/evendrow/INQUIRE-Rerank"
 TABLE = {"ap": Column("t2i", "AP"), "ndcg": Column("t2i", "nDCG"), "mrr": Column("t2i", "RR", percent=False)}
 GROUPS = {
@@ -35,10 +38,22 @@ def _files(data: Path, split: str) -> list[Path]:
     """The hub names its files by split; a folder that does not is taken whole. Its train-* are an older release."""
     found = [file for pattern in PARQUETS for file in sorted(data.glob(pattern))]
     of_split = [file for file in found if file.name.startswith(split)]
-    named = any(file.name.startswith(("test", "val")) for file in found)
+    named = any(file.name.startswith(HUB_SPLITS) for file in found)
     if not found or (named and not of_split):
         raise UsageError(f"there are no parquet files of the {split} split in {data}; get them: {HUB}/tree/main/data")
-    return of_split if named else found
+    chosen = of_split if named else found
+    for file in chosen:
+        _whole(data, file, {each.name for each in chosen})
+    return chosen
+
+
+def _whole(data: Path, file: Path, names: set[str]) -> None:
+    """Of test-00001-of-00004.parquet all four must be there: a part of the queries would score without a word."""
+    parts = re.fullmatch(r"(.*-)\d{5}(-of-(\d{5})\.parquet)", file.name)
+    wanted = [f"{parts[1]}{at:05}{parts[2]}" for at in range(int(parts[3]))] if parts else []
+    lacking = [name for name in wanted if name not in names]
+    if lacking:
+        raise UsageError(f"{len(lacking)} of {len(wanted)} files are not in {data} (such as {lacking[0]}); get: {HUB}")
 
 
 def printed() -> list[Printed]:
@@ -52,7 +67,7 @@ def printed() -> list[Printed]:
 
 
 def _needed(split: str, files: str, size: str) -> Needed:
-    places = f"data/{files}|{files}|data/*.parquet|*.parquet"
+    places = f"data/{files}|{files}|data/{OTHER_NAMES}|{OTHER_NAMES}"
     return Needed(places, f"the {split} split with its pictures, {size}", f"{HUB}/tree/main/data", split=split)
 
 

@@ -29,12 +29,17 @@ QRELS = Needed(
 
 def tasks(data: Path, asked: Asked) -> list[Task]:
     """One task; a column `split` is followed where it is there, and every other column breaks the results down."""
-    queries = _of_split(dict(_queries(QUERIES.place(data))), asked.split)
+    every = dict(_queries(QUERIES.place(data)))
+    queries = _of_split(every, asked.split)
+    if not queries:
+        there = ", ".join(sorted({str(facts.get("split")) for facts in every.values()})) or "none"
+        raise UsageError(f"no query of {data} is in the split {asked.split!r}; splits there: {there}")
     qrels = read_qrels(QRELS.place(data))
     if not any(query in qrels for query in queries):
         raise UsageError(f"no query of {data} is judged; {_example(list(queries))} are not in {qrels.header['source']}")
     judged = Judged(queries, qrels).only(queries)
-    return [Task("own", judged, [parse(measure) for measure in MEASURES], by=_breakdowns(queries), composed=True)]
+    measures = [parse(measure) for measure in MEASURES]
+    return [Task("own", judged, measures, by=_breakdowns(queries), composed=True, exclude_input=True)]
 
 
 def _queries(path: Path) -> list[tuple[str, Columns]]:
@@ -76,4 +81,5 @@ def load() -> Benchmark:
         "",
         tasks,
         (QUERIES, QRELS),
+        ("test", "val", "train"),
     )

@@ -56,7 +56,7 @@ def load() -> Benchmark:
         tasks,
         (
             Needed(
-                "captions.*|recos_v*.json",
+                "recos_v[012].json|captions_v[012].json|captions.parquet|captions.jsonl|captions.csv",
                 layout,
                 "https://drive.google.com/drive/folders/1TIleVTV5cx_aaitabiQ0Wbvq-huxN6Gu",
             ),

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Printed, Task
-from eyespot.benchmarks._grouping import ByColumn, Group, unweighted
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Group, Needed, Printed, Task
+from eyespot.benchmarks._grouping import NONE, ByColumn, unweighted
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, preset
 from eyespot.runs import rmir
@@ -32,8 +32,9 @@ class ByKind:
         """The kinds in the paper's order, then their mean."""
         groups = {group.value: group for group in ByColumn("kind")(run, task, scores)}
         ordered = [groups.pop(kind) for kind in KINDS if kind in groups] + list(groups.values())
-        mean = Group(MEAN_OF_KINDS, len(scores.queries), unweighted(ordered), {})
-        return [*ordered, mean] if ordered else []
+        kinds = [group for group in ordered if group.value != NONE]
+        mean = Group(MEAN_OF_KINDS, sum(group.queries for group in kinds), unweighted(kinds), {})
+        return [*ordered, mean] if kinds else []
 
 
 def tasks(data: Path, asked: Asked) -> list[Task]:

@@ -14,9 +14,15 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.benchmarks import Benchmark, Evaluation, Result, Task
+    from eyespot.reports.tables import Summary
     from eyespot.types import Run
 
 LIST = "list"
+PLACES = ("data", "gallery", "rerank")
+OPTIONS = (
+    *("benchmark", "data", "run", "run_format", "gallery", "encoder", "rerank", "split", "ids", "match", "sample"),
+    *("pool", "system", "beside", "map"),
+)
 
 
 def run(
@@ -42,7 +48,9 @@ def run(
     system: str = typer.Option(
         None, "--name", help="What to call the system in tables.", show_default="run or encoder"
     ),
-    beside: list[Path] = typer.Option(None, metavar="DIR", help="A report to draw in the same figures; repeatable."),
+    beside: list[Path] = typer.Option(
+        None, metavar="DIR", help="A report to show in the same tables and figures; repeatable."
+    ),
     out: Path = typer.Option(None, metavar="DIR", help="Write the report: run, values, tables, figures, page."),
     map: str = typer.Option(
         None, metavar="QUERY", help="Draw a map of the vectors around this query (with -g, --out)."
@@ -52,14 +60,15 @@ def run(
 ) -> None:
     """Score a benchmark from rankings, from a similarity matrix, or end to end over a gallery."""
     given = {name: value for name, value in context.params.items() if name not in ("again", "json", "check")}
+    earlier: dict[str, str] = {}
     if again is not None:
-        given = _again(again, {"out": out, "json": json})
+        given, earlier = _again(again, out)
     if given["benchmark"] == LIST:
         _list(json)
     elif check:
         _check(given, json)
     else:
-        _evaluate(given, json)
+        _evaluate(given, json, earlier)
 
 
 # -- what there is ----------------------------------------------------------------------------------------------
@@ -124,41 +133,54 @@ def _told(place: Path | None) -> str | None:
 # -- numbers ----------------------------------------------------------------------------------------------------
 
 
-def _evaluate(given: dict[str, Any], json: bool) -> None:
-    from eyespot.benchmarks import Asked, sampled
+def _evaluate(given: dict[str, Any], json: bool, earlier: dict[str, str]) -> None:
+    from eyespot.benchmarks import Asked, files_of, sampled
 
     found, data, split = _known(given)
-    tasks = found.tasks(data, Asked(split, given["ids"]))
-    if given["sample"]:
-        tasks = sampled(tasks, given["sample"], given["seed"])
-    runs, searched = _runs(given, tasks, data)
+    _refuse_idle(given)
+    whole = found.tasks(data, Asked(split, given["ids"]))
+    tasks = sampled(whole, given["sample"], given["seed"]) if given["sample"] else whole
+    runs, searched = _runs(given, whole, tasks, data)
     if not any(task.judged.qrels.grade.any() for task in tasks):
-        _submit(given, found, split, runs)
+        _submit(given, found, tasks[0], runs)
         return
     results = list(_scored(given, tasks, runs))
-    evaluation = _whole(given, found, split, (results, searched))
-    for sentence in evaluation.notes:
+    files = files_of(whole, given["run"] or ())
+    evaluation = _whole(given, found, split, (results, searched, files))
+    for sentence in [*evaluation.notes, *_changed(earlier, evaluation)]:
         note(sentence)
+    beside = _beside(given, evaluation)
     if given["out"]:
-        _write(given, evaluation, searched)
-    _print(evaluation, json)
+        _write(given, evaluation, beside, searched)
+    _print(evaluation, beside, json)
 
 
-def _runs(given: dict[str, Any], tasks: Sequence[Task], data: Path) -> tuple[dict[str, Run], Any]:
+def _refuse_idle(given: dict[str, Any]) -> None:
+    """Options that would do nothing."""
+    if given["map"] and not given["out"]:
+        raise UsageError("--map is drawn in the report; say where to write it with --out DIR")
+    if given["map"] and given["run"]:
+        raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
+
+
+def _runs(
+    given: dict[str, Any], whole: Sequence[Task], tasks: Sequence[Task], data: Path
+) -> tuple[dict[str, Run], Any]:
     """A run for each task that has one, and the searcher where a gallery was searched."""
-    from eyespot.benchmarks import runs_of
+    from eyespot.benchmarks import runs_of, unknown
 
     if given["run"]:
-        return runs_of(tasks, given["run"], given["run_format"]), None
+        runs = runs_of(whole, given["run"], given["run_format"])
+        for sentence in unknown(whole, runs):
+            note(sentence)
+        return runs, None
     if not any(task.judged.queries for task in tasks):
         raise NothingFound("there is nothing to ask in this split; choose another with --split")
     searcher = _searcher(given, data)
     made: dict[str, Run] = {}
     for task in tasks:
-        if (same := _asked_alike(task, tasks, made)) is not None:
-            made[task.name] = made[same]
-        else:
-            made[task.name] = searcher(task)
+        same = _asked_alike(task, tasks, made)
+        made[task.name] = searcher(task) if same is None else made[same]
     return made, searcher
 
 
@@ -173,13 +195,14 @@ def _asked_alike(task: Task, tasks: Sequence[Task], made: dict[str, Run]) -> str
 
 
 def _searcher(given: dict[str, Any], data: Path) -> Any:
-    from eyespot.benchmarks import Searcher
+    from eyespot.benchmarks import LEAST, Searcher
     from eyespot.search.collection import Collection
 
     place = gallery_here(given["gallery"])
     if given["gallery"] is None and not (place / "gallery.toml").is_file():
         raise UsageError("give rankings with --run FILE, or a gallery to search with -g GALLERY")
-    return Searcher(Collection(place, given["encoder"]), data, given["match"], given["allow_missing"])
+    least = max(LEAST, given["depth"] if given["rerank"] else 0)
+    return Searcher(Collection(place, given["encoder"]), data, given["match"], given["allow_missing"], least)
 
 
 def _scored(given: dict[str, Any], tasks: Sequence[Task], runs: dict[str, Run]) -> Any:
@@ -188,34 +211,61 @@ def _scored(given: dict[str, Any], tasks: Sequence[Task], runs: dict[str, Run]) 
     from eyespot.runs import read_run
 
     second = Rescored(read_run(given["rerank"]), given["depth"]) if given["rerank"] else None
-    found, why = 0, ""
+    lacking: dict[str, str] = {task.name: "it has no rankings" for task in tasks}
     for task in tasks:
         if task.name not in runs:
             continue
         try:
             result = scored(task, runs[task.name], second, given["pool"])
         except NothingFound as nothing:
-            why = str(nothing)
+            lacking[task.name] = str(nothing)
             continue
-        found += 1
+        del lacking[task.name]
         yield result
-    if not found:
-        raise NothingFound(why or "no task has a run")
-    if found < len(tasks):
-        note(f"{len(tasks) - found} of {len(tasks)} tasks have no rankings and were left out")
+    if len(lacking) == len(tasks):
+        raise NothingFound(next((why for name, why in lacking.items() if name in runs), "no task has rankings"))
+    for name, why in lacking.items():
+        note(f"{name} is left out: {why}")
 
 
-def _whole(given: dict[str, Any], found: Benchmark, split: str, done: tuple[list[Result], Any]) -> Evaluation:
+def _whole(
+    given: dict[str, Any], found: Benchmark, split: str, done: tuple[list[Result], Any, list[Path]]
+) -> Evaluation:
     from eyespot.benchmarks import Evaluation, made_by
 
-    results, searched = done
-    files = [Path(one.partition("=")[2] or one) for one in given["run"] or ()]
-    arguments = {name: _plain(value) for name, value in given.items()}
+    results, searched, files = done
+    inputs = [*files, *([given["rerank"]] if given["rerank"] else ()), *_files_of(found, given, split)]
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
-    made = made_by(arguments, [*files, *([given["rerank"]] if given["rerank"] else ())], seed=given["seed"], **more)
+    made = made_by(_arguments(given, more), map(_absolute, inputs), seed=given["seed"], **more)
     system = given["system"] or (searched.view.space.encoder if searched else files[0].name)
     depth = given["depth"] if given["rerank"] else None
     return Evaluation(found, split, system, results, made, depth)
+
+
+def _files_of(found: Benchmark, given: dict[str, Any], split: str) -> list[Path]:
+    """The benchmark's own files, which the numbers hang on as well."""
+    from eyespot.benchmarks import check
+
+    places = (state.place for state in check(found, Path(given["data"]).expanduser(), split))
+    return [place for place in places if place is not None and place.is_file()]
+
+
+def _arguments(given: dict[str, Any], searched: dict[str, str]) -> dict[str, Any]:
+    """What was asked for, with places that hold wherever it is asked for again."""
+    named = {name: _absolute(given[name]) for name in PLACES if given[name]}
+    if "gallery" in searched:
+        named["gallery"] = _absolute(Path(searched["gallery"]))
+    runs = [_absolute_run(one) for one in given["run"] or ()]
+    return {name: _plain(value) for name, value in {**given, **named, "run": runs}.items()}
+
+
+def _absolute(path: Path) -> Path:
+    return Path(path).expanduser().absolute()
+
+
+def _absolute_run(given: str) -> str:
+    name, sign, path = given.partition("=")
+    return f"{name}={_absolute(Path(path))}" if sign and not Path(given).exists() else str(_absolute(Path(given)))
 
 
 def _plain(value: Any) -> Any:
@@ -224,55 +274,50 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _again(place: Path, changed: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of an earlier evaluation, to make its numbers once more."""
+def _again(place: Path, out: Path | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """The arguments of an earlier evaluation, to make its numbers once more, and the digests of its inputs."""
     from eyespot.reports.summary import read_summary
 
-    arguments = read_summary(place)["made"].get("arguments", {})
-    usual: dict[str, Any] = dict.fromkeys(
-        (
-            "benchmark",
-            "data",
-            "run",
-            "run_format",
-            "gallery",
-            "encoder",
-            "rerank",
-            "split",
-            "ids",
-            "match",
-            "sample",
-            "pool",
-            "system",
-            "beside",
-            "out",
-            "map",
-        )
-    )
-    given = {**usual, "allow_missing": False, "seed": 0, "depth": 100, **arguments, "out": changed["out"]}
-    paths = ("data", "gallery", "rerank")
-    return {name: Path(value) if name in paths and value else value for name, value in given.items()}
+    made = read_summary(place)["made"]
+    if not isinstance(made, dict) or not isinstance(made.get("arguments"), dict):
+        raise UsageError(f"{place} does not say how its numbers were made; give a summary.json of eyespot eval --out")
+    given = {**dict.fromkeys(OPTIONS), "allow_missing": False, "seed": 0, "depth": 100, **made["arguments"], "out": out}
+    if out is None:
+        given |= {"map": None, "beside": None}
+    return {n: Path(value) if n in PLACES and value else value for n, value in given.items()}, made.get("inputs", {})
 
 
-def _print(evaluation: Evaluation, json: bool) -> None:
+def _changed(earlier: dict[str, str], evaluation: Evaluation) -> list[str]:
+    """Which inputs are not what they were when the numbers were made first."""
+    now = evaluation.made["inputs"]
+    return [f"{path} has changed since" for path, digest in earlier.items() if now.get(path) != digest]
+
+
+def _beside(given: dict[str, Any], evaluation: Evaluation) -> Sequence[Summary]:
+    """The summaries of other systems on the same benchmark."""
+    from eyespot.reports.folder import comparable
+    from eyespot.reports.summary import read_summary
+
+    return comparable(evaluation, [read_summary(Path(place)) for place in given["beside"] or ()])
+
+
+def _print(evaluation: Evaluation, beside: Sequence[Summary], json: bool) -> None:
     from eyespot.reports.summary import summary_of
     from eyespot.reports.tables import as_text, tables_of
 
     if json:
         as_json(summary_of(evaluation))
         return
-    line("\n\n".join(as_text(table) for table in tables_of(evaluation)))
+    line("\n\n".join(as_text(table) for table in tables_of(evaluation, beside)))
 
 
 # -- the report -------------------------------------------------------------------------------------------------
 
 
-def _write(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> None:
+def _write(given: dict[str, Any], evaluation: Evaluation, beside: Sequence[Summary], searched: Any) -> None:
     from eyespot.reports.folder import write
-    from eyespot.reports.summary import read_summary
 
     out = Path(given["out"]).expanduser()
-    beside = [read_summary(Path(place)) for place in given["beside"] or ()]
     written = write(evaluation, out, beside, lambda: _maps(given, evaluation, searched))
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
@@ -284,21 +329,22 @@ def _maps(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> Any:
     query = given["map"]
     if query is None:
         return
-    if searched is None:
-        raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
     tasks = [result.task for result in evaluation.results]
     task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
     yield map_of(query, searched.around(task, query, given["seed"]))
 
 
-def _submit(given: dict[str, Any], found: Benchmark, split: str, runs: dict[str, Run]) -> None:
+def _submit(given: dict[str, Any], found: Benchmark, task: Task, runs: dict[str, Run]) -> None:
     """Rankings of a split whose truths are not public, as its server takes them."""
     from eyespot.runs import write_run
 
     if given["out"] is None or found.submission is None:
         way = f"; --out DIR writes what to send there: {found.home}" if found.submission else ""
-        raise NothingFound(f"no image is judged relevant in {found.name}, {split}: there is nothing to score{way}")
+        raise NothingFound(f"no image of this split of {found.name} is judged relevant: there is nothing to score{way}")
+    ranked = runs[task.name].only(task.judged.queries)
+    if lacking := len(task.judged.queries) - len(ranked):
+        note(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
     out = Path(given["out"]).expanduser()
     out.mkdir(parents=True, exist_ok=True)
-    write_run(next(iter(runs.values())), out / "submission.json", found.submission)
+    write_run(ranked, out / "submission.json", found.submission)
     note(f"the truths of this split are not public; send {out / 'submission.json'} to {found.home}")

@@ -208,8 +208,8 @@ def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
     """The facts of a shard, or some columns of them."""
     import pyarrow.parquet as pq
 
-    with _whole(shard / "items.parquet", _NO_FACTS) as place:
-        return pq.read_table(place, columns=columns, partitioning=None)
+    with _whole(shard / "items.parquet", _NO_FACTS) as place, pq.ParquetFile(place) as file:
+        return file.read(columns=columns)  # read_table would load pandas where it is installed
 
 
 def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
@@ -222,7 +222,15 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
         groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
         starts = np.cumsum([0, *(sizes[group] for group in groups)])  # of each group among those that are read
         before = (ends - sizes)[groups]
-        return file.read_row_groups(groups.tolist()).take(np.asarray(rows) - before[at] + starts[at])
+        return file.read_row_groups(groups.tolist()).take(_indices(np.asarray(rows) - before[at] + starts[at]))
+
+
+def _indices(rows: NDArray[np.int64]) -> pa.Array[Any]:
+    """Rows for pyarrow, which would load pandas, where it is installed, to look at a plain array."""
+    import pyarrow as pa
+
+    buffer = pa.py_buffer(memoryview(np.ascontiguousarray(rows, np.int64).data))
+    return pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, buffer])
 
 
 def count_items(shard: Path) -> int:

@@ -163,5 +163,7 @@ class View:
 
 
 def _has_picture(shard: Path) -> Mask:
-    live: Mask = disk.read_items(shard, ["live"])["live"].to_numpy()
-    return live
+    import pyarrow as pa
+
+    live = disk.read_items(shard, ["live"])["live"].combine_chunks().cast(pa.uint8())
+    return np.from_dlpack(live).astype(bool)  # to_numpy would load pandas where it is installed

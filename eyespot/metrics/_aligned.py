@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -126,28 +127,31 @@ def aligned(run: Run, qrels: Qrels, removed: Qrels | None = None) -> Aligned:
     """
     place = {query: row for row, query in enumerate(run.queries)}
     judged = [row for row, query in enumerate(qrels.queries) if query in place]
-    queries = [qrels.queries[row] for row in judged]
+    queries, rows = [qrels.queries[row] for row in judged], np.array(judged, dtype=np.int64)  # (q,)
     in_run = np.array([place[query] for query in queries], dtype=np.int64)  # (q,)
     offsets = offsets_of(np.diff(run.offsets)[in_run])
     known = set(qrels.queries)
     made = Aligned(
         queries,
-        *(offsets, _grades_of(run, in_run, qrels, np.array(judged, dtype=np.int64)), _scores_of(run, in_run)),
-        *_ideal(qrels, np.array(judged, dtype=np.int64)),
+        *(offsets, _grades_of(run, in_run, qrels, rows), _of_queries(run, in_run, run.score)),
+        *_ideal(qrels, rows),
         [query for query in qrels.queries if query not in place],
         [query for query in run.queries if query not in known],
     )
     return made if removed is None else made.where(~_stand_in(removed, run, in_run))
 
 
-def _scores_of(run: Run, rows: Ints) -> Reals:
+def _of_queries(run: Run, rows: Ints, column: NDArray[Any]) -> Any:
+    """What a column of the hits (hits,) holds for these queries, one after another."""
     if np.array_equal(rows, np.arange(len(run.queries))):
-        return run.score
-    return run.score[rows_between(run.offsets[rows], np.diff(run.offsets)[rows])]
+        return column
+    return column[rows_between(run.offsets[rows], np.diff(run.offsets)[rows])]
 
 
 def _grades_of(run: Run, in_run: Ints, qrels: Qrels, judged: Ints) -> Grades:
     """The grade of each hit of these queries, -1 where there is none, (hits,)."""
+    if type(run).graded is not Run.graded:  # it joins in a way of its own, which needs no codes
+        return np.asarray(np.maximum(_of_queries(run, in_run, run.graded(qrels)), UNJUDGED))
     rankings = run.offsets[in_run], run.offsets[in_run + 1], np.ascontiguousarray(run.codes)
     codes = _in_codes_of(run, qrels)[qrels.codes]  # (judged,)
     ranked = codes >= 0
@@ -178,8 +182,8 @@ def _stand_in(removed: Qrels, run: Run, in_run: Ints) -> NDArray[np.bool_]:
     place = {query: row for row, query in enumerate(removed.queries)}
     rows = [place.get(run.queries[row], -1) for row in in_run]
     named = np.array([row if row >= 0 else len(place) for row in rows], np.int64)  # (q,), one past the last: no rows
-    marked = Qrels({})
-    marked.images, marked.codes, marked.grade = removed.images, removed.codes, np.ones_like(removed.grade)
+    marked = copy(removed)
+    marked.grade = np.ones_like(removed.grade)
     marked.offsets = np.append(removed.offsets, removed.offsets[-1])
     return np.asarray(_grades_of(run, in_run, marked, named) == 1)
 

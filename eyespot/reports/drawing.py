@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from eyespot.benchmarks import Around, Evaluation, Result
 from eyespot.reports.figures import (
+    MEANS,
     Bar,
     Point,
     View,
@@ -21,12 +20,14 @@ from eyespot.reports.figures import (
     time_accuracy,
     two_way_bars,
 )
+from eyespot.reports.tables import Summary, is_fraction, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Summary = Mapping[str, Any]
-KINDS_MEAN = "mean over queries"
+QUERIES_MEAN, KINDS_MEAN = MEANS
+TOGETHER = 6  # methods that one panel holds
+FEWEST = 2  # of what papers print, however many systems are measured
 
 
 class Drawn(NamedTuple):
@@ -38,13 +39,15 @@ class Drawn(NamedTuple):
 
 
 def figures_of(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Drawn]:
-    """The figures of an evaluation; `summaries` are its own and those of other systems to draw beside it."""
-    for at, result in enumerate(evaluation.results):
-        if at == 0:  # tasks of one benchmark mostly share their queries
-            yield from _distributions(result)
-        yield from _breakdowns(evaluation, result, summaries)
+    """The figures of an evaluation; `summaries` are its own and those of other systems to draw beside it.
+
+    First how well, then what was asked.
+    """
     yield from _both_ways(evaluation, summaries)
+    for result in evaluation.results:
+        yield from _breakdowns(evaluation, result, summaries)
     yield from _times(evaluation, summaries)
+    yield from _distributions(evaluation.results[0])  # tasks of one benchmark mostly share their queries
 
 
 def map_of(query: str, around: Around, after: Around | None = None) -> Drawn:
@@ -52,11 +55,14 @@ def map_of(query: str, around: Around, after: Around | None = None) -> Drawn:
     heading = query if after is None else "as encoded"
     before = View(around.vectors, around.query, heading)
     adapted = None if after is None else View(after.vectors, after.query, "adapted to the query")
-    stem = "".join(char if char.isalnum() else "-" for char in query)[:60]
     figure = embedding_map(around.relevant, before, adapted)
-    return Drawn(
-        f"map-{stem}", f"The images around the query {query!r}: near in the map is alike to the encoder.", figure
-    )
+    caption = f"The images around the query {query!r}: near in the map is alike to the encoder."
+    return Drawn(f"map-{_stem(query)}", caption, figure)
+
+
+def _stem(name: str) -> str:
+    """What of a name may stand in that of a file."""
+    return "".join(char if char.isalnum() else "-" for char in name)[:60]
 
 
 # -- what is asked ----------------------------------------------------------------------------------------------
@@ -91,25 +97,34 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
     for column, groups in result.groups.items():
         if column == "subtask" or not any(group.queries for group in groups):
             continue  # sub-tasks are drawn both ways in one figure
-        name = f"{task}-{column}" if several else column
-        caption = f"{evaluation.benchmark.title}{f' {task}' if several else ''} by {column}, the hardest first."
+        name = _stem(f"{task}-by-{column}" if several else f"by-{column}")
+        title = f"{evaluation.benchmark.title}{f' {task}' if several else ''} by {column}"
         if column == "kind":
-            yield Drawn(name, f"{evaluation.benchmark.title} by {column}.", _kinds(result, summaries))
+            yield _kinds(name, title, result, summaries)
             continue
         label = next(iter(result.scores.values))
-        methods, published = _methods(summaries, task, column, label)
-        yield Drawn(name, caption, grouped_bars(methods, _spelled(result, label), "", published))
+        methods = _methods(summaries, task, column, label)
+        caption = f"{title}, the hardest first. Lines: 95% intervals.{methods.told}"
+        figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published)
+        yield Drawn(name, caption, figure)
 
 
-def _kinds(result: Result, summaries: Sequence[Summary]) -> Figure:
-    cutoffs: dict[str, dict[str, list[Bar]]] = {}
-    published: list[str] = []
-    for label in result.scores.values:
-        methods, published = _methods(summaries, result.task.name, "kind", label)
-        cutoffs[label] = {
-            method: [*bars, *_mean_of(summaries, result, method, label)] for method, bars in methods.items()
-        }
-    return kind_bars(cutoffs, "recall", "", published)
+def _kinds(name: str, title: str, result: Result, summaries: Sequence[Summary]) -> Drawn:
+    labels = list(result.scores.values)
+    first = _methods(summaries, result.task.name, "kind", labels[0])
+    found = {label: _methods(summaries, result.task.name, "kind", label, first.published) for label in labels}
+    cutoffs = {label: _with_means(result, summaries, label, methods) for label, methods in found.items()}
+    figure = kind_bars(cutoffs, "recall, percent", "", first.published)
+    return Drawn(name, f"{title}. Lines: 95% intervals.{first.told}", figure)
+
+
+def _with_means(result: Result, summaries: Sequence[Summary], label: str, methods: Methods) -> dict[str, list[Bar]]:
+    """The bars of kinds with those of their two means behind; of printed kinds their mean is taken here."""
+    bars = {method: [*kinds, *_mean_of(summaries, result, method, label)] for method, kinds in methods.bars.items()}
+    for method in methods.published:
+        kinds = [bar.value for bar in methods.bars[method]]
+        bars[method].append(Bar(KINDS_MEAN, fmean(kinds)))
+    return bars
 
 
 def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: str) -> list[Bar]:
@@ -118,64 +133,107 @@ def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: s
         for task in _tasks(summary, result.task.name):
             if summary["system"] == method and label in task["measures"]:
                 found = task["measures"][label]
-                low, high = found["interval"]
-                return [Bar(KINDS_MEAN, found["mean"], _number(low), _number(high), task["queries"])]
+                return [_bar(QUERIES_MEAN, label, found["mean"], found["interval"], task["queries"])]
     wanted = (one for task in _tasks(summaries[0], result.task.name) for one in task["published"])
-    return [Bar(KINDS_MEAN, one["value"]) for one in wanted if _is(one, method, label) and "column" not in one]
-
-
-def _is(one: Mapping[str, Any], method: str, label: str) -> bool:
-    return bool(one["method"] == method and one["measure"] == label)
+    printed = [one for one in wanted if (_name(one, summaries), one["measure"]) == (method, label)]
+    return [Bar(QUERIES_MEAN, one["value"] * _scale(label)) for one in printed if "column" not in one]
 
 
 def _both_ways(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Drawn]:
     ways = {result.task.name: result for result in evaluation.results if "subtask" in result.groups}
     for label in next(iter(ways.values())).scores.values if ways else ():
-        sides = {way: _methods(summaries, way, "subtask", label)[0] for way in ("i2t", "t2i")}
-        caption = f"{label} of every sub-task, the hardest first."
-        figure = two_way_bars(sides["i2t"], sides["t2i"], label) if all(sides.values()) else None
-        if figure is None:
-            figure = grouped_bars(next(methods for methods in sides.values() if methods), label)
-        yield Drawn(f"subtasks-{label.replace('@', '-')}", caption, figure)
+        sides = {way: _methods(summaries, way, "subtask", label).bars for way in ways}
+        caption = f"{label} of every sub-task, the hardest first. Lines: 95% intervals."
+        yield Drawn(f"subtasks-{_stem(label)}", caption, _subtasks(sides, _percent(label)))
+
+
+def _subtasks(sides: Mapping[str, dict[str, list[Bar]]], measure: str) -> Figure:
+    if {"i2t", "t2i"} <= set(sides):
+        return two_way_bars(sides["i2t"], sides["t2i"], measure)
+    return grouped_bars(next(iter(sides.values())), measure)
+
+
+# -- methods and their bars -------------------------------------------------------------------------------------
+
+
+class Methods(NamedTuple):
+    """{method: bars}, measured ones first; which of them are `published`; and what to say of those left out."""
+
+    bars: dict[str, list[Bar]]
+    published: list[str]
+    told: str
 
 
 def _methods(
-    summaries: Sequence[Summary], task: str, column: str, label: str
-) -> tuple[dict[str, list[Bar]], list[str]]:
-    """{method: bars} of the measured systems, then of what papers print; and the names of the latter."""
+    summaries: Sequence[Summary], task: str, column: str, label: str, only: Sequence[str] | None = None
+) -> Methods:
+    """Measured systems and the best of what papers print (or `only` those): more than six are hard to compare."""
     found: dict[str, list[Bar]] = {}
     for summary in summaries:
         for one in _tasks(summary, task):
-            groups = one["groups"].get(column, ())
-            if bars := [_bar(group, label) for group in groups if label in group["means"]]:
+            if bars := list(_group_bars(one["groups"].get(column, ()), label)):
                 found[summary["system"]] = bars
-    spelled = {bar.name.casefold(): bar.name for bars in found.values() for bar in bars}
-    published: dict[str, list[Bar]] = {}
+    printed = _printed(summaries, (task, column, label), {bar.name.casefold(): bar.name for bar in _all(found)})
+    room = max(FEWEST, TOGETHER - len(found))
+    best = sorted(printed, key=lambda method: -fmean(bar.value for bar in printed[method]))[:room]
+    chosen = [method for method in printed if method in (best if only is None else only)]
+    told = (
+        f" Of {len(printed)} published methods the best {len(chosen)} are drawn." if len(chosen) < len(printed) else ""
+    )
+    return Methods({**found, **{method: printed[method] for method in chosen}}, chosen, told)
+
+
+def _all(methods: Mapping[str, list[Bar]]) -> Iterator[Bar]:
+    return (bar for bars in methods.values() for bar in bars)
+
+
+def _printed(
+    summaries: Sequence[Summary], place: tuple[str, str, str], spelled: Mapping[str, str]
+) -> dict[str, list[Bar]]:
+    """What papers print of a task's groups, spelled as ours are; `place` is the task, the breakdown and the measure."""
+    task, column, label = place
+    found: dict[str, list[Bar]] = {}
     for one in (each for each_task in _tasks(summaries[0], task) for each in each_task["published"]):
-        if one.get("column") == column and one["measure"] == label and str(one["group"]).casefold() in spelled:
-            bars = published.setdefault(one["method"], [])
-            bars.append(Bar(spelled[str(one["group"]).casefold()], one["value"]))
-    printed = {method: bars for method, bars in published.items() if method not in found}
-    return {**found, **printed}, list(printed)
+        group = spelled.get(str(one.get("group")).casefold())
+        if one.get("column") == column and one["measure"] == label and group is not None:
+            found.setdefault(_name(one, summaries), []).append(Bar(group, one["value"] * _scale(label)))
+    return found
+
+
+def _name(one: Mapping[str, Any], summaries: Sequence[Summary]) -> str:
+    """A printed method by its name; apart from a measured system that is called the same."""
+    same = any(summary["system"] == one["method"] for summary in summaries)
+    return f"{one['method']}, {one['source']}" if same else str(one["method"])
 
 
 def _tasks(summary: Summary, name: str) -> Iterator[Mapping[str, Any]]:
     return (task for task in summary["tasks"] if task["task"] == name)
 
 
-def _bar(group: Mapping[str, Any], label: str) -> Bar:
-    low, high = group["intervals"].get(label, (math.nan, math.nan))
-    return Bar(group["value"], _number(group["means"][label]), _number(low), _number(high), group["queries"])
+def _group_bars(groups: Sequence[Mapping[str, Any]], label: str) -> Iterator[Bar]:
+    for group in groups:
+        if label in group["means"]:
+            ends = group["intervals"].get(label, (None, None)) if group["queries"] > 1 else (None, None)
+            yield _bar(group["value"], label, group["means"][label], ends, group["queries"])
 
 
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)
+def _bar(name: str, label: str, mean: float | None, ends: Sequence[float | None], count: int) -> Bar:
+    low, high = (number(end) * _scale(label) for end in ends)
+    return Bar(name, number(mean) * _scale(label), low, high, count)
+
+
+def _scale(label: str) -> int:
+    return 1 if is_fraction(label) else 100
+
+
+def _percent(label: str) -> str:
+    return label if is_fraction(label) else f"{label}, percent"
 
 
 def _spelled(result: Result, label: str) -> str:
     definition = result.scores.measures[label].definition
     told = [f"{name} {definition[name]}" for name in ("norm", "ties") if definition.get(name)]
-    return f"{label} ({', '.join(told)})" if told else label
+    return f"{_percent(label)} ({', '.join(told)})" if told else _percent(label)
 
 
 # -- how fast ---------------------------------------------------------------------------------------------------
@@ -184,17 +242,14 @@ def _spelled(result: Result, label: str) -> str:
 def _times(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Drawn]:
     result = evaluation.results[0]
     label = next(iter(result.scores.values))
-    points = [
-        Point(summary["system"], sum(task["seconds"].values()), task["measures"][label]["mean"], *_ends(task, label))
-        for summary in summaries
-        for task in _tasks(summary, result.task.name)
-        if task.get("seconds") and label in task["measures"] and np.isfinite(_number(task["measures"][label]["mean"]))
-    ]
-    if len(points) > 1:
+    timed = [(s["system"], task) for s in summaries for task in _tasks(s, result.task.name) if task.get("seconds")]
+    points = [_point(system, task, label) for system, task in timed if label in task["measures"]]
+    if sum(point.drawable for point in points) > 1:
         caption = "Time for each query against what is reached; the line joins what no other system beats."
         yield Drawn("time", caption, time_accuracy(points, _spelled(result, label)))
 
 
-def _ends(task: Mapping[str, Any], label: str) -> tuple[float, float]:
-    low, high = task["measures"][label]["interval"]
-    return _number(low), _number(high)
+def _point(system: str, task: Mapping[str, Any], label: str) -> Point:
+    found = task["measures"][label]
+    bar = _bar(system, label, found["mean"], found["interval"], task["queries"])
+    return Point(system, sum(task["seconds"].values()), bar.value, bar.low, bar.high)

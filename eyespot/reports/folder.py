@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eyespot.benchmarks import Evaluation, Result
-from eyespot.reports.drawing import Drawn, Summary, figures_of
-from eyespot.reports.page import page_of
+from eyespot.reports.drawing import Drawn, figures_of
+from eyespot.reports.figures import as_svg, save
+from eyespot.reports.page import Pictured, page_of
 from eyespot.reports.summary import FILE, summary_of
-from eyespot.reports.tables import as_latex, as_markdown, tables_of
+from eyespot.reports.tables import Summary, as_latex, as_markdown, tables_of
 from eyespot.runs import write_run
 from eyespot.runs.files import write_whole
 from eyespot.types import EyespotError, UsageError
@@ -22,19 +24,37 @@ def write(
 ) -> list[Path]:
     """Everything into a folder, file by file and each whole; the summary comes last.
 
-    `beside` are the summaries of other systems, drawn in the same figures; `more` gives further figures. Without
-    matplotlib the rest is written and the page says what to install. Returns the files.
+    `beside` are the summaries of other systems, in the same tables and figures; `more` gives further figures. Without
+    matplotlib the rest is written and the page says what to install. Returns the files. Raises `UsageError` if
+    `beside` is of another benchmark, or, when all else is written, if `more` cannot be drawn as it was asked for.
     """
+    others = comparable(evaluation, beside)
     folder = _folder(out)
     files = [*_rankings(evaluation, folder), _values(evaluation, folder)]
-    tables = tables_of(evaluation)
+    tables = tables_of(evaluation, others)
     files += [_text(folder / "tables.md", as_markdown(tables)), _text(folder / "tables.tex", as_latex(tables))]
-    drawn, saved, why_not = _drawn(
-        folder, lambda: [*figures_of(evaluation, [summary_of(evaluation), *beside]), *more()]
-    )
-    files += [*saved, _text(folder / "report.html", page_of(evaluation, drawn, why_not))]
+    ours = _drawn(folder, lambda: figures_of(evaluation, [summary_of(evaluation), *others]))
+    asked = _drawn(folder, more)
+    pictured = Pictured([*ours.svgs, *asked.svgs], _why_not(ours, asked))
+    files += [*ours.files, *asked.files, _text(folder / "report.html", page_of(evaluation, pictured, others))]
     told = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
-    return [*files, _text(folder / FILE, told)]
+    files.append(_text(folder / FILE, told))
+    if isinstance(asked.refused, UsageError):
+        raise UsageError(f"{asked.refused}; all else is in {out}")
+    return files
+
+
+def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summary]:
+    """The other summaries, each system under a name of its own; `UsageError` if one is of other queries."""
+    taken, found = [evaluation.system], []
+    for summary in beside:
+        theirs, ours = (summary["benchmark"], summary.get("split")), (evaluation.benchmark.name, evaluation.split)
+        if theirs != ours:
+            raise UsageError(f"a report on {' '.join(map(str, theirs))} cannot stand beside one on {' '.join(ours)}")
+        turn = sum(name == summary["system"] for name in taken)
+        taken.append(summary["system"])
+        found.append({**summary, "system": f"{summary['system']} ({turn + 1})"} if turn else summary)
+    return found
 
 
 def _folder(out: Path) -> Path:
@@ -81,16 +101,27 @@ def _rows(result: Result) -> Iterator[dict[str, Any]]:
         yield told | {label: found[at] for label, found in values.items()}
 
 
-def _drawn(folder: Path, draw: Callable[[], list[Drawn]]) -> tuple[list[tuple[str, str]], list[Path], str]:
-    """Captions with their SVG, the files, and why there are no figures."""
-    try:
-        from eyespot.reports.figures import as_svg, save
+class _Pictures(NamedTuple):
+    """Captions with their SVG, the files, and what stood in the way."""
 
-        figures = draw()
+    svgs: list[tuple[str, str]]
+    files: list[Path]
+    refused: EyespotError | None = None
+
+
+def _drawn(folder: Path, draw: Callable[[], Iterable[Drawn]]) -> _Pictures:
+    """Figures on disk; without matplotlib none."""
+    try:
+        figures = list(draw())
         places = [path for one in figures for path in save(one.figure, _stem(folder, one))]
-        return [(one.caption, as_svg(one.figure)) for one in figures], places, ""
+        return _Pictures([(one.caption, as_svg(one.figure)) for one in figures], places)
     except EyespotError as error:
-        return [], [], f"Figures were not drawn: {error}"
+        return _Pictures([], [], error)
+
+
+def _why_not(*pictures: _Pictures) -> str:
+    told = dict.fromkeys(str(one.refused) for one in pictures if one.refused is not None)
+    return f"Figures were not drawn: {'; '.join(told)}" if told else ""
 
 
 def _stem(folder: Path, one: Drawn) -> Path:
@@ -105,9 +136,9 @@ def _text(path: Path, text: str) -> Path:
 
 
 def _plain(value: Any) -> Any:
-    """JSON has no NaN: null."""
+    """JSON has no numbers that are none or have no end: null."""
     if isinstance(value, dict):
         return {str(name): _plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    return None if isinstance(value, float) and value != value else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,17 +1,21 @@
-"""Results as tables: measured, by chance, beside what papers print, and broken down; as text, Markdown and LaTeX."""
+"""Results as tables: measured, by chance, beside other systems and papers, and broken down; text, Markdown, LaTeX."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from eyespot.benchmarks import Evaluation, Group, Printed, Result
+from eyespot.search.contact_sheet import tidy
 
+Summary: TypeAlias = Mapping[str, Any]  # what `summary_of` gives and a report folder keeps
 MEASURED = "measured"
-_LATEX = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{", "}": r"\}"}
-_LATEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}", "→": r"$\to$", "−": "$-$"}
+MISSING = "–"
+_LATEX = {"&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{", "}": r"\}", "|": r"\textbar{}"}
+_LATEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+_LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "→": r"$\to$", "−": "$-$", "±": r"$\pm$", "–": "--"}
 
 
 class Table(NamedTuple):
@@ -23,20 +27,35 @@ class Table(NamedTuple):
     note: str = ""
 
 
-def tables_of(evaluation: Evaluation) -> list[Table]:
-    """All tables of an evaluation, the main one first."""
-    found = [_main(evaluation)]
-    for result in evaluation.results:
-        found += _stages(evaluation, result)
-        found += _beside(evaluation, result)
-        found += _breakdowns(evaluation, result)
-    return found
+class System(NamedTuple):
+    """What one system scores in one task: by measure, and by breakdown, group (in lower case) and measure."""
+
+    name: str
+    queries: int
+    means: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    groups: Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+def tables_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[Table]:
+    """All tables of an evaluation, the main one first; `beside` are the summaries of other systems."""
+    return [results_of(evaluation), *comparisons_of(evaluation, beside), *breakdowns_of(evaluation)]
+
+
+def comparisons_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[Table]:
+    """Of each task the stages of a search, the systems side by side, and measured beside printed."""
+    return [table for result in evaluation.results for table in _compared(evaluation, result, beside)]
+
+
+def breakdowns_of(evaluation: Evaluation) -> list[Table]:
+    """Of each task a table for each breakdown."""
+    return [table for result in evaluation.results for table in _breakdowns(evaluation, result)]
 
 
 def shown(label: str, value: float) -> str:
     """A mean as papers print it: percent, reciprocal ranks as a fraction."""
     if math.isnan(value):
-        return "–"
+        return MISSING
     return f"{value:.3f}" if is_fraction(label) else f"{100 * value:.2f}"
 
 
@@ -45,37 +64,40 @@ def is_fraction(label: str) -> bool:
     return label.startswith("RR")
 
 
+def number(value: float | None) -> float:
+    """A number out of a summary, whose JSON has null for what is none."""
+    return math.nan if value is None else float(value)
+
+
 # -- what the tables hold ---------------------------------------------------------------------------------------
 
 
-def _main(evaluation: Evaluation) -> Table:
+def results_of(evaluation: Evaluation) -> Table:
+    """The main table: every task and measure with its interval, what chance gives, and the definition."""
     rows = [row for result in evaluation.results for row in _main_rows(result)]
     columns = ("task", "measure", "mean", "95% interval", "by chance", "queries", "definition")
     note = "Percent; RR as a fraction. Interval: bootstrap over queries (2,000 samples). By chance: a random order."
-    return Table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, note)
+    return _table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, note)
+
+
+def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> Table:
+    """A table whose texts are one line each, without what would act on a terminal."""
+    return Table(tidy(title), [*map(tidy, columns)], [[*map(tidy, row)] for row in rows], tidy(note))
 
 
 def _main_rows(result: Result) -> Iterator[list[str]]:
     asked = len(result.task.judged.queries)
     scored = f"{len(result.scores.queries):,}" + (f" of {asked:,}" if len(result.scores.queries) < asked else "")
     for label, mean in result.scores.means.items():
-        low, high = result.scores.interval(label)
-        interval = f"{shown(label, low)} to {shown(label, high)}"
-        yield [
-            result.task.name,
-            label,
-            shown(label, mean),
-            interval,
-            _chance(result, label),
-            scored,
-            _said(result, label),
-        ]
+        interval = " to ".join(shown(label, end) for end in result.scores.interval(label))
+        chance = _chance(result, label)
+        yield [result.task.name, label, shown(label, mean), interval, chance, scored, _said(result, label)]
 
 
 def _chance(result: Result, label: str) -> str:
     floor = result.floors.get(label)
     if floor is None:
-        return "–"
+        return MISSING
     scale, digits = (1, 3) if is_fraction(label) else (100, 2)
     return _small(floor.mean * scale, digits) + ("" if floor.exact else f" ± {_small(floor.error * scale, digits)}")
 
@@ -91,19 +113,46 @@ def _said(result: Result, label: str) -> str:
     return ", ".join(f"{name} {value}" for name, value in left.items() if value is not None)
 
 
-def _stages(evaluation: Evaluation, result: Result) -> list[Table]:
-    if not result.stages:
-        return []
-    labels = list(result.scores.values)
-    rows = [[stage.name, *(shown(label, stage.scores.mean(label)) for label in labels)] for stage in result.stages]
-    return [Table(_titled(evaluation, result, "two stages"), ("stage", *labels), rows)]
+def _breakdowns(evaluation: Evaluation, result: Result) -> Iterator[Table]:
+    for name, groups in result.groups.items():
+        labels = list(result.scores.values)
+        rows = [[group.value, f"{group.queries:,}", *(_interval(group, label) for label in labels)] for group in groups]
+        yield _table(_titled(evaluation, result, f"by {name}"), (name, "queries", *labels), rows)
 
 
-def _beside(evaluation: Evaluation, result: Result) -> list[Table]:
-    """The paper's rows, each number with measured minus published behind it."""
-    wanted = [one for one in printed_of(evaluation, result) if one.column is None]
-    sources = dict.fromkeys(one.source for one in wanted)
-    return [_source(evaluation, result, source, [one for one in wanted if one.source == source]) for source in sources]
+def _interval(group: Group, label: str) -> str:
+    """A group's mean; one query has no interval."""
+    ends = group.intervals.get(label) if group.queries > 1 else None
+    return _bracketed(label, group.means.get(label, math.nan), ends)
+
+
+def _bracketed(label: str, mean: float, ends: tuple[float, float] | None) -> str:
+    told = shown(label, mean)
+    return told if ends is None else f"{told} [{', '.join(shown(label, end) for end in ends)}]"
+
+
+def _titled(evaluation: Evaluation, result: Result, what: str) -> str:
+    task = f" {result.task.name}" if len(evaluation.results) > 1 else ""
+    return f"{evaluation.benchmark.title}{task}, {what}"
+
+
+# -- beside others ----------------------------------------------------------------------------------------------
+
+
+def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary]) -> Iterator[Table]:
+    systems = [_ours(evaluation, result), *_others(result, beside)]
+    yield from _stages(evaluation, result)
+    if len(systems) > 1:
+        yield _side_by_side(evaluation, result, systems)
+    printed = printed_of(evaluation, result)
+    for source in dict.fromkeys(one.source for one in printed if one.column is None):
+        mine = [one for one in printed if one.source == source and one.column is None]
+        title = _titled(evaluation, result, f"beside {source}")
+        yield _beside(title, {label: (label, None, None) for label in _labels(result, mine)}, systems, mine)
+    for source, label in dict.fromkeys((one.source, one.measure) for one in printed if one.column is not None):
+        mine = [one for one in printed if (one.source, one.measure) == (source, label) and one.column is not None]
+        if any(one.column in result.groups for one in mine):
+            yield _beside(_titled(evaluation, result, _by(mine)), _headings(mine), systems, mine)
 
 
 def printed_of(evaluation: Evaluation, result: Result) -> list[Printed]:
@@ -117,85 +166,152 @@ def printed_of(evaluation: Evaluation, result: Result) -> list[Printed]:
     ]
 
 
-def _source(evaluation: Evaluation, result: Result, source: str, printed: list[Printed]) -> Table:
-    labels = [label for label in result.scores.values if any(one.measure == label for one in printed)]
-    methods = dict.fromkeys(one.method for one in printed)
-    at = {(one.method, one.measure): one.value for one in printed}
-    means = result.scores.means
-    rows = [[f"{evaluation.system} ({MEASURED})", *(shown(label, means[label]) for label in labels)]]
-    rows += [
-        [method, *(_against(label, at.get((method, label)), means[label]) for label in labels)] for method in methods
+def _ours(evaluation: Evaluation, result: Result) -> System:
+    groups = {name: {g.value.casefold(): g.means for g in found} for name, found in result.groups.items()}
+    intervals = {label: result.scores.interval(label) for label in result.scores.values}
+    return System(evaluation.system, len(result.scores.queries), result.scores.means, intervals, groups)
+
+
+def _others(result: Result, beside: Sequence[Summary]) -> Iterator[System]:
+    for summary in beside:
+        for task in (one for one in summary["tasks"] if one["task"] == result.task.name):
+            measures = {label: found for label, found in task["measures"].items() if label in result.scores.values}
+            means = {label: number(found["mean"]) for label, found in measures.items()}
+            intervals = {label: _ends(found["interval"]) for label, found in measures.items()}
+            groups = {name: dict(map(_group_means, found)) for name, found in task["groups"].items()}
+            yield System(summary["system"], task["queries"], means, intervals, groups)
+
+
+def _ends(pair: Sequence[float | None]) -> tuple[float, float]:
+    return number(pair[0]), number(pair[1])
+
+
+def _group_means(group: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
+    return group["value"].casefold(), {label: number(mean) for label, mean in group["means"].items()}
+
+
+def _stages(evaluation: Evaluation, result: Result) -> list[Table]:
+    if not result.stages:
+        return []
+    labels = list(result.scores.values)
+    rows = [[stage.name, *(shown(label, stage.scores.mean(label)) for label in labels)] for stage in result.stages]
+    return [_table(_titled(evaluation, result, "two stages"), ("stage", *labels), rows)]
+
+
+def _side_by_side(evaluation: Evaluation, result: Result, systems: Sequence[System]) -> Table:
+    labels = list(result.scores.values)
+    rows = [[s.name, f"{s.queries:,}", *(_of_system(s, label) for label in labels)] for s in systems]
+    note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
+    return _table(_titled(evaluation, result, "side by side"), ("system", "queries", *labels), rows, note)
+
+
+def _of_system(system: System, label: str) -> str:
+    return _bracketed(label, system.means.get(label, math.nan), system.intervals.get(label))
+
+
+_Place: TypeAlias = tuple[str, str | None, str | None]  # measure, breakdown, group
+
+
+def _labels(result: Result, printed: Sequence[Printed]) -> list[str]:
+    return [label for label in result.scores.values if any(one.measure == label for one in printed)]
+
+
+def _by(printed: Sequence[Printed]) -> str:
+    columns = dict.fromkeys(str(one.column) for one in printed)
+    return f"{printed[0].measure} by {' and '.join(columns)}, beside {printed[0].source}"
+
+
+def _headings(printed: Sequence[Printed]) -> dict[str, _Place]:
+    """A column for each group; those of a second breakdown say which."""
+    first = printed[0].column
+    places = dict.fromkeys((one.measure, one.column, one.group) for one in printed)
+    return {f"{group}" if column == first else f"{column}: {group}": (m, column, group) for m, column, group in places}
+
+
+def _beside(title: str, headings: Mapping[str, _Place], systems: Sequence[System], printed: Sequence[Printed]) -> Table:
+    """The measured systems, ours first, then the paper's rows, each number with ours minus published behind it."""
+    ours = [_mean(systems[0], place) for place in headings.values()]
+    digits = {label: _digits(label, printed) for label in {one.measure for one in printed}}
+    rows = [
+        [f"{one.name} ({MEASURED})", *(_printed(p[0], _mean(one, p), digits[p[0]]) for p in headings.values())]
+        for one in systems
     ]
-    note = "In brackets: measured minus published."
-    return Table(_titled(evaluation, result, f"beside {source}"), ("method", *labels), rows, note)
+    at = {(one.method, (one.measure, one.column, one.group)): one.value for one in printed}
+    for method in dict.fromkeys(one.method for one in printed):
+        cells = zip(headings.values(), ours, strict=True)
+        rows.append([method, *(_against(p[0], at.get((method, p)), value, digits[p[0]]) for p, value in cells)])
+    note = f"In brackets: {systems[0].name} minus published."
+    unknown = [name for name, value in zip(headings, ours, strict=True) if math.isnan(value)]
+    note += f" Not available in the data given: {', '.join(unknown)}." if unknown else ""
+    return _table(title, ("method", *headings), rows, note)
 
 
-def _against(label: str, published: float | None, measured: float) -> str:
+def _mean(system: System, place: _Place) -> float:
+    label, column, group = place
+    if column is None:
+        return system.means.get(label, math.nan)
+    return system.groups.get(column, {}).get(str(group).casefold(), {}).get(label, math.nan)
+
+
+def _digits(label: str, printed: Sequence[Printed]) -> int:
+    """As many as the paper prints: percentages mostly with one, fractions with two."""
+    scale, usual = (1, 2) if is_fraction(label) else (100, 1)
+    values = [one.value * scale for one in printed if one.measure == label]
+    return next((n for n in (usual, usual + 1) if all(abs(v - round(v, n)) < 1e-9 for v in values)), usual + 2)
+
+
+def _printed(label: str, value: float, digits: int) -> str:
+    """With as many digits as the paper."""
+    return MISSING if math.isnan(value) else f"{value * (1 if is_fraction(label) else 100):.{digits}f}"
+
+
+def _against(label: str, published: float | None, measured: float, digits: int) -> str:
     if published is None:
-        return "–"
-    scale, digits = (1, 2) if is_fraction(label) else (100, 1)
-    difference = (measured - published) * scale
-    return f"{published * scale:.{digits}f} ({difference:+.{digits}f})".replace("-", "−")
+        return MISSING
+    told = _printed(label, published, digits)
+    difference = (measured - published) * (1 if is_fraction(label) else 100)
+    return told if math.isnan(measured) else f"{told} ({_signed(difference, digits)})"
 
 
-def _breakdowns(evaluation: Evaluation, result: Result) -> Iterator[Table]:
-    for name, groups in result.groups.items():
-        labels = list(result.scores.values)
-        rows = [[group.value, f"{group.queries:,}", *(_interval(group, label) for label in labels)] for group in groups]
-        yield Table(_titled(evaluation, result, f"by {name}"), (name, "queries", *labels), rows)
-        yield from _groups_beside(evaluation, result, name, groups)
-
-
-def _interval(group: Group, label: str) -> str:
-    mean = shown(label, group.means.get(label, math.nan))
-    if label not in group.intervals or group.queries < 2:
-        return mean
-    low, high = group.intervals[label]
-    return f"{mean} [{shown(label, low)}, {shown(label, high)}]"
-
-
-def _groups_beside(evaluation: Evaluation, result: Result, column: str, groups: Sequence[Group]) -> Iterator[Table]:
-    printed = [one for one in printed_of(evaluation, result) if one.column == column]
-    means = {group.value.casefold(): group.means for group in groups}
-    for source, label in dict.fromkeys((one.source, one.measure) for one in printed):
-        mine = [one for one in printed if (one.source, one.measure) == (source, label)]
-        names = list(dict.fromkeys(str(one.group) for one in mine))
-        at = {(one.method, one.group): one.value for one in mine}
-        ours = [means.get(name.casefold(), {}).get(label, math.nan) for name in names]
-        rows = [[f"{evaluation.system} ({MEASURED})", *(shown(label, value) for value in ours)]]
-        for method in dict.fromkeys(one.method for one in mine):
-            cells = zip(names, ours, strict=True)
-            rows.append([method, *(_against_group(label, at.get((method, name)), value) for name, value in cells)])
-        note = "In brackets: measured minus published. – : not available in the data given."
-        yield Table(
-            _titled(evaluation, result, f"{label} by {column}, beside {source}"), ("method", *names), rows, note
-        )
-
-
-def _against_group(label: str, published: float | None, measured: float) -> str:
-    if published is not None and math.isnan(measured):
-        return f"{published * (1 if is_fraction(label) else 100):.{2 if is_fraction(label) else 1}f}"
-    return _against(label, published, measured)
-
-
-def _titled(evaluation: Evaluation, result: Result, what: str) -> str:
-    task = f" {result.task.name}" if len(evaluation.results) > 1 else ""
-    return f"{evaluation.benchmark.title}{task}, {what}"
+def _signed(difference: float, digits: int) -> str:
+    told = f"{difference:+.{digits}f}"
+    return told[1:] if not float(told) else told.replace("-", "−")
 
 
 # -- how they look ----------------------------------------------------------------------------------------------
 
 
 def as_text(table: Table) -> str:
-    """For a terminal: columns side by side, numbers to the right."""
+    """For a terminal: columns side by side, numbers under numbers, what is in brackets after them."""
     columns = list(zip(table.columns, *table.rows, strict=True))
-    widths = [max(len(cell) for cell in column) for column in columns]
-    right = [all(_numeric(cell) for cell in column[1:]) for column in columns]
-    lines = (
-        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
-        for row in (table.columns, *table.rows)
-    )
+    laid = [_right(column) if right else _left(column) for column, right in zip(columns, numeric(table), strict=True)]
+    lines = ("  ".join(cells).rstrip() for cells in zip(*laid, strict=True))
     return "\n".join([table.title, *lines, *([table.note] if table.note else [])])
+
+
+def numeric(table: Table) -> list[bool]:
+    """Of each column whether it holds numbers; the first holds names, though they may look like numbers."""
+    columns = zip(*table.rows, strict=True) if table.rows else ([] for _ in table.columns)
+    return [at > 0 and all(_numeric(cell) for cell in column) for at, column in enumerate(columns)]
+
+
+def halves(cell: str) -> tuple[str, str]:
+    """The number of a cell, and what stands behind it; a range is one number."""
+    head, _, tail = cell.partition(" ")
+    return (cell, "") if tail.startswith("to ") else (head, tail)
+
+
+def _left(cells: Sequence[str]) -> list[str]:
+    width = max(map(len, cells))
+    return [cell.ljust(width) for cell in cells]
+
+
+def _right(cells: Sequence[str]) -> list[str]:
+    split = [("", ""), *map(halves, cells[1:])]
+    head = max(len(cells[0]), *(len(first) for first, _ in split))
+    tail = max(len(last) for _, last in split)
+    rows = (first.rjust(head) + (f" {last:<{tail}}" if tail else "") for first, last in split[1:])
+    return [cells[0].rjust(head) + " " * (tail + bool(tail)), *rows]
 
 
 def as_markdown(tables: Iterable[Table]) -> str:
@@ -204,11 +320,16 @@ def as_markdown(tables: Iterable[Table]) -> str:
 
 
 def _markdown(table: Table) -> str:
-    rule = ["---:" if all(_numeric(cell) for cell in column) else "---" for column in zip(*table.rows, strict=True)]
-    rows = (table.columns, rule or ["---"] * len(table.columns), *table.rows)
-    lines = ("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in rows)
-    note = f"\n{table.note}\n" if table.note else ""
-    return f"## {table.title}\n\n" + "\n".join(lines) + f"\n{note}"
+    rule = ["---:" if right else "---" for right in numeric(table)]
+    rows = (map(_marked, table.columns), rule, *(map(_marked, row) for row in table.rows))
+    lines = ("| " + " | ".join(row) + " |" for row in rows)
+    note = f"\n{_marked(table.note)}\n" if table.note else ""
+    return f"## {_marked(table.title)}\n\n" + "\n".join(lines) + f"\n{note}"
+
+
+def _marked(text: str) -> str:
+    """What Markdown would take for its own is marked as text; an underscore inside a word is no mark."""
+    return re.sub(r"([\\`*|<])", r"\\\1", text)
 
 
 def as_latex(tables: Iterable[Table]) -> str:
@@ -217,21 +338,24 @@ def as_latex(tables: Iterable[Table]) -> str:
 
 
 def _latex(table: Table) -> str:
-    right = [all(_numeric(cell) for cell in column) for column in zip(*table.rows, strict=True)]
-    kinds = "".join("r" if r else "l" for r in right) or "l" * len(table.columns)
-    lines = [" & ".join(map(_escaped, row)) + r" \\" for row in table.rows]
+    kinds = "".join("r" if right else "l" for right in numeric(table))
     caption = f"{table.title}. {table.note}".rstrip(". ") + "."
-    head = " & ".join(map(_escaped, table.columns)) + r" \\"
-    body = "\n".join([r"\toprule", head, r"\midrule", *lines, r"\bottomrule"])
+    head, *rows = (" & ".join(map(_escaped, row)) + r" \\" for row in (table.columns, *table.rows))
+    body = "\n".join([r"\toprule", head, r"\midrule", *map(_begun, rows), r"\bottomrule"])
     return (
         f"\\begin{{table}}\n\\centering\n\\caption{{{_escaped(caption)}}}\n\\begin{{tabular}}{{{kinds}}}\n{body}\n"
         "\\end{tabular}\n\\end{table}\n"
     )
 
 
+def _begun(row: str) -> str:
+    """After a line's end a bracket or a star would be read as its argument."""
+    return "{}" + row if row[:1] in ("[", "*") else row
+
+
 def _escaped(text: str) -> str:
-    return re.sub(r"[&%#_$~^\\{}→−]", lambda found: _LATEX[found[0]], text)
+    return re.sub(r"[&%#_$~^\\{}|<>→−±–]", lambda found: _LATEX[found[0]], text)
 
 
 def _numeric(cell: str) -> bool:
-    return bool(re.match(r"^[-−+]?[\d.,]+(e-?\d+)?\b|^–$", cell))
+    return bool(re.match(r"^[-−+]?[\d.,]+(e-?\d+)?( |$)|^–$", cell))

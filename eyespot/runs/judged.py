@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,11 +32,5 @@ class Judged:
         """These queries, and what was judged and handed out for them."""
         kept = {query: self.queries[query] for query in queries}
         grades = {query: self.qrels[query] for query in kept if query in self.qrels}
-        candidates = self.candidates and _only(self.candidates, kept)
+        candidates = None if self.candidates is None else self.candidates.only(kept)
         return Judged(kept, Qrels(grades, self.qrels.header), self.images, candidates)
-
-
-def _only(run: Run, queries: Mapping[str, Any]) -> Run:
-    kept = Run({query: run[query] for query in run if query in queries})
-    kept.header, kept.notes = run.header, run.notes
-    return kept

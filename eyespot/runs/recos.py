@@ -35,8 +35,9 @@ def read(folder: Path, version: str = "v1") -> Set:
     released = next((place for name in _released(version) if (place := folder / name).is_file()), None)
     if released is not None:
         return Set(_released_captions(released), {})
-    images = {name: facts for name, facts in _images(folder) if _within(facts, version)}
-    texts = dict(_texts(folder, images))
+    everyone = dict(_images(folder))
+    images = {name: facts for name, facts in everyone.items() if _within(facts, version)}
+    texts = {id: facts for id, facts in _texts(folder, everyone) if facts["image"] in images}
     captioned = {facts["image"] for facts in texts.values()}
     described = {name: facts for name, facts in images.items() if name in captioned}
     if not described:
@@ -81,22 +82,20 @@ def _within(facts: Columns, version: str) -> bool:
 
 def _texts(folder: Path, images: dict[str, Columns]) -> Iterator[tuple[str, Columns]]:
     seen: set[str] = set()
-    named = {name for name, _ in _images(folder)}
     for path, line, row in _rows(folder, "captions"):
         id, image = required(path, line, row, "id"), required(path, line, row, "image")
-        if id in seen or image not in named:
+        if id in seen or image not in images:
             why = f"has the id {id!r} a second time" if id in seen else f"describes {image!r}, which images do not name"
             refuse(path, f"line {line}", why)
         seen.add(id)
         if not isinstance(row.get("text"), str) or not row["text"].strip():
             refuse(path, f"line {line}", "has no text")
-        if image in images:
-            yield id, {"text": row["text"], "image": image}
+        yield id, {"text": row["text"], "image": image}
 
 
 def _rows(folder: Path, table: str) -> Iterator[tuple[Path, int, dict[str, Any]]]:
     path = next((place for ending in ENDINGS if (place := folder / f"{table}.{ending}").is_file()), None)
     if path is None:
-        raise UsageError(f"there is no {table}.parquet, .jsonl or .csv in {folder}, and no recos_v1.json")
+        raise UsageError(f"{folder} has no {table}.parquet, .jsonl or .csv, and no recos_*.json of this version")
     for line, row in rows_of(path):
         yield path, line, row

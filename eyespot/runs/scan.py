@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.runs import in_order
 from eyespot.runs import scanning as kernels
 from eyespot.types import Coded, Qrels, Run
 
@@ -31,16 +32,22 @@ class Spans(NamedTuple):
 
     data: NDArray[np.uint8]  # (bytes,)
     place: NDArray[np.int64]  # (rows,) where the id starts
-    start: NDArray[np.int32]  # (rows,) how far into its line that is
     length: NDArray[np.int32]  # (rows,) of the id, bytes
     hash: NDArray[np.uint64]  # (rows,)
     value: NDArray[np.float64]  # (rows,)
-    fresh: NDArray[np.bool_]  # (rows,) False where the query is that of the row before
 
-    def taken(self, rows: NDArray[np.int64]) -> Spans:
+    def taken(self, rows: NDArray[np.integer[Any]]) -> Spans:
         """These rows in this order."""
         columns: list[Any] = [column[rows] for column in self[1:]]
         return Spans(self.data, *columns)
+
+
+class Stretches(NamedTuple):
+    """Rows of one query that stand together: the first of them, and where the query's id lies."""
+
+    first: NDArray[np.int64]  # (stretches,)
+    place: NDArray[np.int64]  # (stretches,)
+    length: NDArray[np.int32]  # (stretches,) bytes
 
 
 class _Scanned:
@@ -57,7 +64,7 @@ class _Scanned:
         import pyarrow as pa
 
         spans = self.spans
-        text, bounds = kernels.gathered(spans.data, spans.place, spans.length)
+        text, bounds = in_order.gathered(spans.data, spans.place, spans.length)
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(text)]
         ids = pa.Array.from_buffers(pa.large_string(), len(spans.length), buffers).dictionary_encode()
         return Coded(ids.dictionary.to_numpy(zero_copy_only=False), ids.indices.to_numpy())
@@ -81,30 +88,38 @@ class ScannedRun(_Scanned, Run):
         self.facts, self.header, self.notes = {}, {}, []
 
     def graded(self, qrels: Qrels) -> NDArray[np.int32]:
-        if not isinstance(qrels, ScannedQrels):
-            return super().graded(qrels)
         at = np.array([qrels._at.get(query, -1) for query in self.queries], dtype=np.int64)  # (queries,)
-        ours, theirs = self.spans, qrels.spans
+        ours, theirs = self.spans, qrels.spans if isinstance(qrels, ScannedQrels) else _spans_of(qrels)
         found: NDArray[np.int32] = kernels.grades(
             (ours.data, ours.place, ours.length, ours.hash, self.offsets),
             (theirs.data, theirs.place, theirs.length, theirs.hash, qrels.offsets),
             at,
-            qrels.grade,
+            np.ascontiguousarray(qrels.grade),
         )
         return found
 
 
-def run_in(data: bytes) -> Run | None:
+def _spans_of(qrels: Qrels) -> Spans:
+    """Judgements as if their ids lay in a file, each image once."""
+    ids = [image.encode(errors="surrogatepass") for image in qrels.images.tolist()]  # what no file holds, none matches
+    data = np.frombuffer(b"".join(ids), np.uint8)
+    length = np.fromiter(map(len, ids), np.int32, len(ids))  # (images,)
+    place = np.cumsum(length, dtype=np.int64) - length
+    once = Spans(data, place, length, kernels.hashes(data, place, length), np.zeros(len(ids)))
+    return once.taken(qrels.codes)._replace(value=qrels.grade.astype(np.float64))
+
+
+def run_in(data: bytes | NDArray[np.uint8]) -> Run | None:
     """The run of a file with six columns in every line, or None if anything in it is odd."""
     found = _segments(data, kernels.RUN_SHAPE)
     if found is None:
         return None
     queries, offsets, spans = found
-    order = kernels.best_first(offsets, spans.value)
+    order = in_order.best_first(offsets, spans.value)
     return ScannedRun(queries, offsets, spans.taken(order) if len(order) else spans)
 
 
-def qrels_in(data: bytes) -> Qrels | None:
+def qrels_in(data: bytes | NDArray[np.uint8]) -> Qrels | None:
     """The judgements of a file with four columns in every line, or None if anything in it is odd."""
     found = _segments(data, kernels.QRELS_SHAPE)
     if found is None or not np.array_equal(found[2].value, found[2].value.astype(np.int32)):
@@ -112,17 +127,19 @@ def qrels_in(data: bytes) -> Qrels | None:
     return ScannedQrels(*found)
 
 
-def _segments(data: bytes, shape: tuple[int, int]) -> tuple[list[str], NDArray[np.int64], Spans] | None:
+def _segments(
+    data: bytes | NDArray[np.uint8], shape: tuple[int, int]
+) -> tuple[list[str], NDArray[np.int64], Spans] | None:
     """Queries whose rows stand together, each image once; None for anything else."""
-    spans = _scanned(np.frombuffer(data, np.uint8), shape)
-    if spans is None or not _settled(spans, shape) or not _is_utf8(data):
+    found = _scanned(np.frombuffer(data, np.uint8), shape)
+    if found is None or not _settled(found[0], shape):
         return None
-    mark, starts = _mark(data), np.flatnonzero(spans.fresh)
-    lines = (spans.place[starts] - spans.start[starts]).tolist()
-    names = [data[at : data.index(mark, at)].decode() for at in lines]
+    spans, (first, place, length) = found
+    names = [spans.data[at : at + size].tobytes().decode() for at, size in zip(place, length, strict=True)]
+    # a query that goes on in another part of the file is none anew
     changes = [at for at in range(len(names)) if at == 0 or names[at] != names[at - 1]]
     queries = [names[at] for at in changes]
-    offsets = np.append(starts[changes], len(spans.place)).astype(np.int64)  # (queries + 1,)
+    offsets = np.append(first[changes], len(spans.place)).astype(np.int64)  # (queries + 1,)
     if len(set(queries)) < len(queries):
         return None
     return None if _repeats(spans, offsets) else (queries, offsets, spans)
@@ -132,7 +149,7 @@ def _repeats(spans: Spans, offsets: NDArray[np.int64]) -> bool:
     """Whether a query has an image twice; threads share the queries."""
     parts = np.linspace(0, len(offsets) - 1, _threads() + 1).astype(int)
     with ThreadPoolExecutor(_threads()) as pool:
-        columns = spans.data, spans.place, spans.length, spans.hash
+        columns = spans[:4]
         slices = [offsets[parts[at] : parts[at + 1] + 1] for at in range(len(parts) - 1)]
         return any(pool.map(lambda part: kernels.repeats(*columns, part), slices))
 
@@ -141,41 +158,53 @@ def _threads() -> int:
     return min(os.cpu_count() or 1, 16)
 
 
-def _scanned(data: NDArray[np.uint8], shape: tuple[int, int]) -> Spans | None:
-    """All lines, by as many threads as there are processors; None if one has not that shape."""
+def _scanned(data: NDArray[np.uint8], shape: tuple[int, int]) -> tuple[Spans, Stretches] | None:
+    """All lines, by as many threads as there are processors; None if one has not that shape or the text is no UTF-8."""
     start = 3 if data[:3].tobytes() == codecs.BOM_UTF8 else 0
     bounds = kernels.line_starts(data, start, max(1, len(data) // CHUNK))
+    parts, mark = range(len(bounds) - 1), _mark(data)[0]
     with ThreadPoolExecutor(_threads()) as pool:
-        counts = list(pool.map(lambda at: kernels.count(data, bounds[at], bounds[at + 1]), range(len(bounds) - 1)))
-        rows = np.concatenate([[0], np.cumsum(counts)])
+        counts, ascii = zip(*pool.map(lambda at: kernels.count(data, bounds[at], bounds[at + 1]), parts), strict=True)
+        rows = np.concatenate([[0], np.cumsum(counts)])  # (parts + 1,)
         columns = _columns(int(rows[-1]))
-        mark = _mark(data[:HEAD].tobytes())[0]
 
-        def scan(at: int) -> int:
+        def scan(at: int) -> tuple[int, int]:
             part = tuple(column[rows[at] : rows[at + 1]] for column in columns)
-            return int(kernels.scan(data, (bounds[at], bounds[at + 1]), mark, shape, part))
+            found: tuple[int, int] = kernels.scan(data, (bounds[at], bounds[at + 1]), mark, shape, part)
+            return found
 
-        filled = list(pool.map(scan, range(len(counts))))
-    if min(filled) < 0:
-        return None
-    if filled == counts:
-        return Spans(data, *columns)
-    kept = np.concatenate([np.arange(rows[at], rows[at] + filled[at]) for at in range(len(filled))])
-    return Spans(data, *columns).taken(kept)
+        filled = np.array(list(pool.map(scan, parts)))  # (parts, 2) rows and stretches
+    return None if filled.min() < 0 or not (all(ascii) or _is_utf8(data)) else _joined(data, columns, rows[:-1], filled)
 
 
 def _columns(rows: int) -> tuple[NDArray[Any], ...]:
-    kinds = (np.int64, np.int32, np.int32, np.uint64, np.float64, np.bool_)
+    """Room for spans, and for as many stretches."""
+    kinds = (np.int64, np.int32, np.uint64, np.float64, np.int64, np.int64, np.int32)
     return tuple(np.empty(rows, kind) for kind in kinds)
 
 
-def _mark(data: bytes) -> bytes:
-    return b"\t" if b"\t" in data[:HEAD].lstrip(b"\r\n").partition(b"\n")[0] else b" "
+def _joined(
+    data: NDArray[np.uint8], columns: tuple[NDArray[Any], ...], starts: NDArray[np.int64], filled: NDArray[np.int64]
+) -> tuple[Spans, Stretches]:
+    """What the parts of a file filled of the columns, without the room that they left."""
+    before = np.cumsum(filled[:, 0]) - filled[:, 0]  # (parts,) rows
+    ahead = [np.arange(start, start + count) for start, count in zip(starts, filled[:, 1], strict=True)]
+    first, place, length = (column[np.concatenate(ahead)] for column in columns[4:])
+    stretches = Stretches(first + np.repeat(before, filled[:, 1]), place, length)
+    spans = Spans(data, *columns[:4])
+    if filled[:, 0].sum() == len(spans.place):
+        return spans, stretches
+    kept = [np.arange(start, start + count) for start, count in zip(starts, filled[:, 0], strict=True)]
+    return spans.taken(np.concatenate(kept)), stretches
+
+
+def _mark(data: NDArray[np.uint8]) -> bytes:
+    return b"\t" if b"\t" in data[:HEAD].tobytes().lstrip(b"\r\n").partition(b"\n")[0] else b" "
 
 
 def _settled(spans: Spans, shape: tuple[int, int]) -> bool:
     """Ask Python for the numbers that the scan could not read to the last bit; False if it cannot either."""
-    mark = _mark(spans.data[:HEAD].tobytes())
+    mark = _mark(spans.data)
     try:
         for row in np.flatnonzero(np.isnan(spans.value)).tolist():
             spans.value[row] = float(_value_field(spans, row, mark, shape[1]))
@@ -194,12 +223,11 @@ def _value_field(spans: Spans, row: int, mark: bytes, which: int) -> bytes:
     return fields[which - 3].strip(b"\r")
 
 
-def _is_utf8(data: bytes) -> bool:
+def _is_utf8(data: NDArray[np.uint8]) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        if not data.isascii():
-            for at in range(0, len(data), CHUNK):
-                decoder.decode(data[at : at + CHUNK], at + CHUNK >= len(data))
+        for at in range(0, len(data), CHUNK):
+            decoder.decode(data[at : at + CHUNK].tobytes(), at + CHUNK >= len(data))
     except UnicodeDecodeError:
         return False
     return True

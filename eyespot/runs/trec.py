@@ -8,9 +8,12 @@ survive in lines with tabs, and as the image of a line that has all its columns.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from io import FileIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +25,23 @@ RUN_LINE = "expected: query Q0 image rank score tag"
 QRELS_LINE = "expected: query 0 image grade"
 CHUNK = 1 << 16
 LARGE = 16 << 20  # bytes; a smaller file is read in a loop before compiled scans are loaded
+READ = 1 << 30  # bytes asked for at once; Linux gives no more than 2^31
+GZIPPED = b"\x1f\x8b"
 BLANKS = " \t\r"
 
 
 def read_run(path: Path) -> Run:
     """A run; `UsageError` names file, line and what was expected there."""
-    data = data_of(path)
-    run = _scanned_run(data) or Run.from_columns(*_line_by_line(path, data, _RUN))
+    data = _read_whole(path)
+    run = _scanned_run(data) or Run.from_columns(*_line_by_line(path, bytes(data), _RUN))
     run.header["source"] = str(path)
     return run
 
 
 def read_qrels(path: Path) -> Qrels:
     """Judgements; `UsageError` names file, line and what was expected there."""
-    data = data_of(path)
-    qrels = _scanned_qrels(data) or Qrels.from_columns(*_line_by_line(path, data, _QRELS))
+    data = _read_whole(path)
+    qrels = _scanned_qrels(data) or Qrels.from_columns(*_line_by_line(path, bytes(data), _QRELS))
     qrels.header["source"] = str(path)
     return qrels
 
@@ -118,7 +123,34 @@ class _Kind(NamedTuple):
     twice: str  # what a query does to an image that it has in two lines
 
 
-def _scanned_run(data: bytes) -> Run | None:
+Data: TypeAlias = bytes | NDArray[np.uint8]
+
+
+def _read_whole(path: Path) -> Data:
+    """A file's bytes; those of a large one in an array, since the system gives an array its memory in larger pages."""
+    with suppress(OSError), path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size >= LARGE and file.read(len(GZIPPED)) != GZIPPED:
+            file.seek(0)
+            data = np.empty(size, np.uint8)
+            if _filled(file, data):
+                data.flags.writeable = False
+                return data
+    return data_of(path)  # which says what is wrong
+
+
+def _filled(file: FileIO, data: NDArray[np.uint8]) -> bool:
+    """Read a file into an array; False if it has become shorter or longer meanwhile."""
+    rest = memoryview(data.data)
+    while len(rest):
+        count = file.readinto(rest[:READ])
+        if not count:
+            return False
+        rest = rest[count:]
+    return not file.read(1)
+
+
+def _scanned_run(data: Data) -> Run | None:
     """Of a large file, if all its lines are alike; what is odd in it is found line by line."""
     if len(data) < LARGE:
         return None
@@ -127,7 +159,7 @@ def _scanned_run(data: bytes) -> Run | None:
     return run_in(data)
 
 
-def _scanned_qrels(data: bytes) -> Qrels | None:
+def _scanned_qrels(data: Data) -> Qrels | None:
     if len(data) < LARGE:
         return None
     from eyespot.runs.scan import qrels_in

@@ -145,10 +145,10 @@ def img(jpeg: bytes | None, alt: str) -> str:
 
 def safe(raw: str) -> str:
     """What may stand in a page, between tags and as an attribute."""
-    return escape(_tidy(raw))
+    return escape(tidy(raw))
 
 
-def _tidy(text: str) -> str:
+def tidy(text: str) -> str:
     """One line that reads as it is written: without control characters, such as those that turn `gpj.exe` around."""
     whole = text.encode("utf-8", "replace").decode()  # a file name that is not UTF-8 holds halves of characters
     kept = (char for char in whole if char.isspace() or char in _JOINERS or unicodedata.category(char) not in _UNSEEN)
@@ -298,7 +298,7 @@ def _rounded(size: tuple[int, int], inset: int = 0) -> Image.Image:
 
 
 def _written(text: str, style: _Style, width: int) -> Image.Image:
-    font, drawable = _drawable(_tidy(text)[:1000], style.size)
+    font, drawable = _drawable(tidy(text)[:1000], style.size)
     lines = _wrapped(drawable, font, width, style.lines)
     leading = round(style.size * 1.35)
     block = Image.new("RGB", (width, leading * max(1, len(lines))), style.paper)

@@ -23,19 +23,19 @@ DECIMALS = st.one_of(
 @given(DECIMALS)
 @settings(max_examples=500, deadline=None)  # the first call compiles
 def test_a_number_is_read_to_its_last_bit_or_left_to_python(text: str) -> None:
-    found = scanning.number(np.frombuffer(text.encode(), np.uint8), 0, len(text))
+    found = scanning.number_in(np.frombuffer(text.encode(), np.uint8))
     assert np.isnan(found) or found == float(text)
 
 
 def test_usual_scores_need_no_python() -> None:
     texts = ["0.5", "12", "-3.25", "17.123456", repr(2 / 3), repr(0.1 + 0.2), "1e-05", "9.5367431640625e-07", "0"]
-    found = [scanning.number(np.frombuffer(text.encode(), np.uint8), 0, len(text)) for text in texts]
+    found = [scanning.number_in(np.frombuffer(text.encode(), np.uint8)) for text in texts]
     assert found == [float(text) for text in texts]
 
 
 @pytest.mark.parametrize("text", ["", "-", ".", "1.2.3", "0x10", "1e", "nan", "inf", "1_0", "1 2"])
 def test_what_is_no_number_is_left_to_python(text: str) -> None:
-    assert np.isnan(scanning.number(np.frombuffer(text.encode() + b" ", np.uint8), 0, len(text)))
+    assert np.isnan(scanning.number_in(np.frombuffer(text.encode(), np.uint8)))
 
 
 @given(rankings, judgements)

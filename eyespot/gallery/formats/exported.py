@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,8 @@ from eyespot.gallery import disk
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.opened import View, place_of
 from eyespot.gallery.photos.sources import Root
-from eyespot.types import EyespotError, NothingFound, UsageError
+from eyespot.runs.files import whole_folder
+from eyespot.types import EyespotError, NothingFound
 
 BATCH = 1 << 14
 # Compared in lower case without separators: Darwin Core, EXIF, Flickr, iNaturalist and img2dataset spell them so.
@@ -200,18 +200,8 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _new_folder(out: Path) -> Iterator[Path]:
-    """A folder that takes its name when the block ends well."""
-    out = out.absolute()
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} is there already and not empty; name a new folder")
-    building = out.with_name(f".{out.name}.part")
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
-    try:
+    """A folder that takes its name, and is on the disk, when the block ends well."""
+    with whole_folder(out) as building:
         yield building
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
-    disk.sync_folder(building)
-    building.replace(out)  # an empty folder gives way
-    disk.sync_folder(out.parent)
+        disk.sync_folder(building)
+    disk.sync_folder(out.absolute().parent)

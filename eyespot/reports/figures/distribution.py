@@ -79,6 +79,8 @@ def matches_distribution(
     figure, panels = histograms(strips, edges, title, f"relevant images per {counted}")
     panels[0].set_xscale("log")
     panels[0].xaxis.set_major_formatter(plain_number)
+    # over less than a decade matplotlib writes powers at the small ticks; plain numbers serve there, nothing beyond it
+    panels[0].xaxis.set_minor_formatter(plain_number if top < 10 else "")
     panels[-1].set_xlabel("relevant images of a query (log scale)")
     figure.supylabel(counted, size=8)
     return figure

@@ -1,0 +1,112 @@
+"""What of a run a task scores: rankings of its own queries and pool, among the candidates where there are any."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from eyespot.benchmarks._benchmark import Task
+from eyespot.types import Hit, NothingFound, Run
+
+SHARE = 0.5  # of what a run ranks that must be in the pool, for it to be meant
+
+
+def answers(task: Task, run: Run) -> bool:
+    """Whether a run is meant for a task: it has queries of it, and ranks its pool for them.
+
+    COCO numbers captions and images alike, so that a ranking of images names many "queries" of image→text as well.
+    """
+    ours = run.only(task.judged.qrels)
+    if not len(ours) or not task.pool:
+        return len(ours) > 0
+    return sum(image in task.pool for image in ours.images.tolist()) >= SHARE * len(ours.images)
+
+
+def fitted(task: Task, run: Run) -> tuple[Run, list[str]]:
+    """The rankings that count, and what is to be said of the rest.
+
+    Raises `NothingFound` if the run has no query of the task, or ranks nothing that can be ranked there.
+    """
+    ours = _without_inputs(task, run.only(task.judged.qrels))
+    if not len(ours):
+        raise NothingFound(_strange(task, "queries", run.queries, list(task.judged.qrels)))
+    if task.judged.candidates is not None:
+        return _among(task, ours, task.judged.candidates)
+    return ours, _outside(task, ours)
+
+
+def unknown(tasks: Sequence[Task], runs: Mapping[str, Run]) -> list[str]:
+    """A sentence for each run that has queries of none of the tasks."""
+    asked = {query for task in tasks for query in task.judged.queries}
+    distinct = {id(run): run for run in runs.values()}.values()
+    strange = [(run, [query for query in run if query not in asked]) for run in distinct]
+    return [
+        f"{len(odd)} of the run's {len(run)} queries are none of this split (such as {odd[0]!r}) and are left out"
+        for run, odd in strange
+        if odd
+    ]
+
+
+def below(hits: Sequence[Hit]) -> float:
+    """A score that is clearly under all of these."""
+    lowest = min((hit.score for hit in hits), default=0.0)
+    return lowest - max(1.0, math.ulp(lowest) * 4)
+
+
+def _without_inputs(task: Task, run: Run) -> Run:
+    """A query's own picture leaves where it is no answer, unless somebody judged it to be one."""
+    if not task.exclude_input:
+        return run
+    made = Run({query: _others(task, query, run[query]) for query in run})
+    made.header, made.facts, made.notes = run.header, run.facts, run.notes
+    return made
+
+
+def _others(task: Task, query: str, hits: list[Hit]) -> list[Hit]:
+    own = task.judged.queries.get(query, {}).get("image")
+    if own is None or own in task.judged.qrels.relevant(query):
+        return hits
+    return [hit for hit in hits if hit.image != str(own)]
+
+
+def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:
+    """The rankings among the candidates: others leave, what is missing goes last, all of it with one score.
+
+    A query that ranks none of its candidates has not been answered: the order in which they were handed out is
+    another system's.
+    """
+    made: dict[str, list[Hit]] = {}
+    strange = absent = 0
+    for query in run:
+        allowed = dict.fromkeys(hit.image for hit in candidates[query]) if query in candidates else {}
+        kept = [hit for hit in run[query] if hit.image in allowed]
+        ranked, last = {hit.image for hit in kept}, below(kept)
+        rest = [Hit(image, last) for image in allowed if image not in ranked]
+        strange += len(run[query]) - len(kept)
+        if kept:
+            made[query], absent = [*kept, *rest], absent + len(rest)
+    if not made:
+        raise NothingFound(_strange(task, "candidates", run.images.tolist(), candidates.images.tolist()))
+    restricted = Run(made)
+    restricted.header, restricted.facts, restricted.notes = run.header, run.facts, run.notes
+    notes = [f"{strange} hits that are no candidates of their query were left out"] if strange else []
+    notes += [f"{absent} candidates that the run does not rank go last, as equals"] if absent else []
+    return restricted, notes
+
+
+def _outside(task: Task, run: Run) -> list[str]:
+    """What is said of hits that the benchmark's pool has not: they take their ranks and count as not relevant."""
+    if not task.pool or not len(run.codes):
+        return []
+    inside = np.array([image in task.pool for image in run.images.tolist()], bool)[run.codes]  # (hits,)
+    if not inside.any():
+        raise NothingFound(_strange(task, "pool", run.images.tolist(), list(task.pool)))
+    count = int((~inside).sum())
+    return [f"{count} hits are not in the benchmark's pool; they count as not relevant"] if count else []
+
+
+def _strange(task: Task, what: str, theirs: Sequence[str], ours: Sequence[str]) -> str:
+    examples = f"the run: {theirs[0] if theirs else 'nothing'!r}, the benchmark: {ours[0] if ours else 'nothing'!r}"
+    return f"the run ranks none of the {what} of {task.name}; check that both name them alike ({examples})"

@@ -1,0 +1,125 @@
+"""What every benchmark of the room keeps, and the published tables against the papers' own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from eyespot.benchmarks import benchmark, check, names
+from eyespot.benchmarks._published import rows
+from eyespot.metrics import labels_of
+from eyespot.types import UsageError
+from tests.benchmarks import worlds
+
+WORLDS: dict[str, Callable[[Path], Path]] = {
+    "circo": worlds.circo,
+    "coco5k": worlds.karpathy,
+    "coco5k-fg": worlds.fine_grained,
+    "eccv": worlds.eccv,
+    "flickr30k": lambda data: worlds.karpathy(data, "dataset_flickr30k.json", ids=False),
+    "flickr30k-fg": lambda data: worlds.fine_grained(data, "Flickr30K_FG.json"),
+    "ilias": worlds.ilias,
+    "inquire-fullrank": worlds.inquire,
+    "inquire-rerank": worlds.inquire_rerank,
+    "own": worlds.own,
+    "recos": worlds.recos,
+    "rmir": worlds.rmir,
+}
+NOT_RESULTS = {"params_m", "resolution", "k"}  # columns of numbers that say what was measured, and how
+PUBLISHED = sorted(
+    Path(place.name).stem
+    for place in resources.files("eyespot.benchmarks").joinpath("published").iterdir()
+    if place.name.endswith(".csv")
+)
+
+
+def test_every_benchmark_has_a_world_here() -> None:
+    assert set(WORLDS) == set(names())
+
+
+@pytest.mark.parametrize("name", names())
+def test_it_says_what_it_is_and_what_it_needs(name: str) -> None:
+    found = benchmark(name)
+
+    assert found.name == name and found.title and found.about and found.licence and found.splits
+    assert all(needed.path and needed.what and needed.where for needed in found.needs)
+    assert {needed.split for needed in found.needs} <= {None, *found.splits}
+    assert any(needed.required for needed in found.needs)
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_check_finds_can_be_read(name: str, tmp_path: Path) -> None:
+    data = WORLDS[name](tmp_path)
+    split = benchmark(name).splits[0]
+
+    assert not any(status.stops for status in check(benchmark(name), data, split))
+    assert all(task.judged.queries for task in worlds.tasks_of(name, data).values())
+
+
+@pytest.mark.parametrize("name", names())
+def test_an_empty_folder_is_told_by_check_and_refused_in_one_sentence(name: str, tmp_path: Path) -> None:
+    states = check(benchmark(name), tmp_path, benchmark(name).splits[0])
+
+    assert {status.state for status in states} <= {"missing", "absent"} and any(status.stops for status in states)
+    with pytest.raises(UsageError) as told:
+        worlds.tasks_of(name, tmp_path)
+    assert "\n" not in str(told.value) and str(tmp_path) in str(told.value)
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_papers_print_is_of_its_own_tasks_measures_and_breakdowns(name: str, tmp_path: Path) -> None:
+    made = worlds.tasks_of(name, WORLDS[name](tmp_path))
+    labels = {task.name: set(labels_of(list(task.measures))) for task in made.values()}
+    columns = {task.name: {by.name for by in task.by} for task in made.values()}
+
+    for one in benchmark(name).printed():
+        assert 0 <= one.value <= 1
+        assert one.measure in labels[one.task], one
+        assert one.column is None or one.column in columns[one.task], one
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_tables_are_the_papers_to_the_byte(name: str) -> None:
+    theirs = worlds.SHARED / "published" / f"{name}.csv"
+    if not theirs.is_file():
+        pytest.skip(f"needs {theirs}")
+    ours = resources.files("eyespot.benchmarks").joinpath("published", f"{name}.csv")
+
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_every_published_number_stands_in_some_benchmark(name: str) -> None:
+    shown = sorted(
+        (round(100 * one.value if one.percent else one.value, 6), word)
+        for each in names()
+        for one in benchmark(each).printed()
+        for word in {one.method, one.method.rpartition(" ")[2]}
+    )
+    found = set(shown)
+    cells = [
+        (float(cell), method, column)
+        for row in rows(name)
+        for column, cell in row.items()
+        if column not in NOT_RESULTS and _is_number(cell)
+        for method in [_method(name, row, column)]
+    ]
+
+    assert cells
+    assert [cell for cell in cells if cell[:2] not in found] == []
+
+
+def _method(name: str, row: dict[str, str], column: str) -> str:
+    """Under what `Printed` has a cell: its method, of which the last word is enough."""
+    if name == "recos_table2":
+        return column
+    if name == "recos_table3":
+        return row["version"]
+    return (row.get("method") or row["resolution"]).rpartition(" ")[2]
+
+
+def _is_number(cell: str) -> bool:
+    return bool(cell) and cell.replace(".", "", 1).isdigit()

@@ -1,0 +1,251 @@
+"""Tables say what was measured, what papers print, and how far apart they are, in three ways of writing."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eyespot.benchmarks import Group, Printed
+from eyespot.benchmarks.rmir import ByKind
+from eyespot.reports.summary import summary_of
+from eyespot.reports.tables import (
+    Table,
+    as_latex,
+    as_markdown,
+    as_text,
+    breakdowns_of,
+    comparisons_of,
+    halves,
+    is_fraction,
+    numeric,
+    results_of,
+    shown,
+    tables_of,
+)
+from tests.reports.worlds import GOOD, KINDS, PAPER, POOR, evaluation, task, with_groups
+
+ODD = r"a&b%c_d#e$f~g^h\i{j}k|l"
+TABLE = Table("Birds", ("method", "AP", "said"), [["heron", "9.5 (+1.0)", "yes"], ["wasp", "10.25", "no"]], "Percent.")
+
+
+def cell(table: Table, row: str, column: str) -> str:
+    (found,) = (each for each in table.rows if each[0] == row)
+    return found[list(table.columns).index(column)]
+
+
+def named(tables: list[Table], title: str) -> Table:
+    (found,) = (table for table in tables if table.title == title)
+    return found
+
+
+# -- what they hold ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "said"),
+    [("AP@50", 0.12345, "12.35"), ("RR@50", 0.12345, "0.123"), ("Rprec", 1.0, "100.00"), ("AP", math.nan, "–")],
+)
+def test_means_are_shown_as_papers_print_them(label: str, value: float, said: str) -> None:
+    assert shown(label, value) == said
+
+
+def test_rprec_is_no_reciprocal_rank() -> None:
+    assert (is_fraction("RR@10"), is_fraction("Rprec")) == (True, False)
+
+
+def test_the_main_table_has_means_and_how_many_queries() -> None:
+    table = results_of(evaluation())
+
+    assert [(row[1], row[2], row[5]) for row in table.rows] == [("Hit@1", "25.00", "4"), ("RR", "0.438", "4")]
+
+
+def test_chance_is_that_of_the_pool() -> None:
+    table = results_of(evaluation(tasks=[task(size=8)]))
+
+    assert table.rows[0][4] == "12.50"  # one relevant image among eight
+
+
+def test_chance_far_below_the_digits_is_no_zero() -> None:
+    table = results_of(evaluation(tasks=[task(size=1_000_000)]))
+
+    assert table.rows[0][4] == "0.0001"
+
+
+def test_measured_minus_published_by_hand() -> None:
+    table = named(comparisons_of(evaluation()), f"Heron, beside {PAPER}")
+
+    assert cell(table, "CLIP", "Hit@1") == "34.2 (−9.2)"  # 25 is measured
+    assert cell(table, "CLIP", "RR") == "0.47 (−0.03)"  # 0.4375 is measured
+    assert cell(table, "BLIP", "RR") == "–"
+    assert cell(table, "ours (measured)", "Hit@1") == "25.0"
+
+
+def test_a_gain_over_a_printed_percentage() -> None:
+    group = Group("birds", 20, {"Hit@1": 0.35, "RR": 0.5}, {})
+    printed = Printed(PAPER, "CLIP", "t2i", "Hit@1", 0.342, column="iconic", group="Birds")
+    made = with_groups(evaluation(printed=[printed]), "iconic", [group])
+
+    table = named(comparisons_of(made), f"Heron, Hit@1 by iconic, beside {PAPER}")
+
+    assert cell(table, "CLIP", "Birds") == "34.2 (+0.8)"
+
+
+def test_as_many_digits_as_the_paper() -> None:
+    printed = [Printed(PAPER, "CLIP", "t2i", "Hit@1", value) for value in (0.3446, 0.3)]
+
+    table = comparisons_of(evaluation(printed=printed[:1]))[0]
+
+    assert cell(table, "CLIP", "Hit@1") == "34.46 (−9.46)"
+
+
+def test_no_difference_has_no_sign() -> None:
+    table = comparisons_of(evaluation(printed=[Printed(PAPER, "CLIP", "t2i", "Hit@1", 0.25)]))[0]
+
+    assert cell(table, "CLIP", "Hit@1") == "25.0 (0.0)"
+
+
+def test_what_the_data_do_not_say_is_not_available() -> None:
+    printed = [
+        Printed(PAPER, "CLIP", "t2i", "Hit@1", 0.3, column="category", group="Causal"),
+        Printed(PAPER, "CLIP", "t2i", "Hit@1", 0.2, column="lingo", group="yes"),
+    ]
+
+    table = named(comparisons_of(evaluation(printed=printed)), f"Heron, Hit@1 by category and lingo, beside {PAPER}")
+
+    assert cell(table, "CLIP", "Causal") == "30.0 (−30.0)"
+    assert (cell(table, "ours (measured)", "lingo: yes"), cell(table, "CLIP", "lingo: yes")) == ("–", "20.0")
+    assert "Not available in the data given: lingo: yes." in table.note
+
+
+def test_groups_that_no_query_has_make_no_table() -> None:
+    printed = [Printed(PAPER, "CLIP", "t2i", "Hit@1", 0.2, column="lingo", group="yes")]
+
+    assert comparisons_of(evaluation(printed=printed)) == []
+
+
+def test_a_breakdown_has_a_row_for_each_group() -> None:
+    table = named(breakdowns_of(evaluation()), "Heron, by category")
+
+    assert [row[:2] for row in table.rows] == [["causal", "1"], ["functional", "3"]]
+    assert cell(table, "causal", "Hit@1") == "0.00"  # one query has no interval
+    assert cell(table, "functional", "Hit@1").startswith("33.33 [")
+
+
+def test_the_mean_over_kinds_counts_each_kind_the_same() -> None:
+    made = evaluation(tasks=[replace(task("it2i", "kind"), by=(ByKind(),))], printed=[])
+
+    table = named(breakdowns_of(made), "Heron, by kind")
+
+    assert [row[0] for row in table.rows] == ["functional", "causal", "mean over kinds"]
+    assert cell(table, "mean over kinds", "Hit@1").split()[0] == "16.67"  # of 1/3 and 0; over queries it is 25
+
+
+def test_systems_stand_side_by_side_ours_first() -> None:
+    others = [summary_of(evaluation(POOR, "theirs"))]
+
+    tables = comparisons_of(evaluation(), others)
+
+    assert [row[0] for row in named(tables, "Heron, side by side").rows] == ["ours", "theirs"]
+    beside = named(tables, f"Heron, beside {PAPER}")
+    assert [row[0] for row in beside.rows] == ["ours (measured)", "theirs (measured)", "CLIP", "BLIP"]
+    assert cell(beside, "theirs (measured)", "Hit@1") == "0.0"
+
+
+def test_several_tasks_are_told_in_titles() -> None:
+    titles = [table.title for table in tables_of(evaluation(tasks=[task("t2i"), task("i2t")]))]
+
+    assert titles[0] == "Heron, test: ours"
+    assert titles[1:] == [f"Heron t2i, beside {PAPER}", "Heron t2i, by category", "Heron i2t, by category"]
+
+
+def test_a_name_cannot_act_on_the_terminal_or_break_a_line() -> None:
+    made = evaluation(system="red\x1b[31m\nsystem\u202e")
+
+    assert results_of(made).title == "Heron, test: red[31m system"
+
+
+# -- how they look ----------------------------------------------------------------------------------------------
+
+
+def test_text_puts_numbers_under_numbers() -> None:
+    assert as_text(TABLE).splitlines() == [
+        "Birds",
+        "method     AP         said",
+        "heron     9.5 (+1.0)  yes",
+        "wasp    10.25         no",
+        "Percent.",
+    ]
+
+
+def test_text_of_a_table_without_rows() -> None:
+    assert as_text(Table("Birds", ("method", "AP"), [])).splitlines() == ["Birds", "method  AP"]
+
+
+def test_markdown_aligns_numbers_to_the_right() -> None:
+    lines = as_markdown([TABLE]).splitlines()
+
+    assert lines[:6] == [
+        "## Birds",
+        "",
+        "| method | AP | said |",
+        "| --- | ---: | --- |",
+        "| heron | 9.5 (+1.0) | yes |",
+        "| wasp | 10.25 | no |",
+    ]
+
+
+def test_markdown_keeps_pipes_stars_and_tags_as_text() -> None:
+    (row,) = re.findall(r"^\| (.*) \| 1 \|$", as_markdown([Table("t", ("m", "n"), [["a|b*c<d\\e", "1"]])]), re.M)
+
+    assert row == r"a\|b\*c\<d\\e"
+
+
+def test_latex_has_the_table_with_rules() -> None:
+    text = as_latex([TABLE])
+
+    assert "\\begin{tabular}{lrl}\n\\toprule\nmethod & AP & said \\\\\n\\midrule\nheron & 9.5 (+1.0) & yes \\\\" in text
+    assert "\\caption{Birds. Percent.}" in text
+
+
+def test_latex_escapes_what_it_would_take_for_its_own() -> None:
+    text = as_latex([Table("t", ("m", "n"), [[ODD, "−1"]])])
+
+    escaped = r"a\&b\%c\_d\#e\$f\textasciitilde{}g\textasciicircum{}h\textbackslash{}i\{j\}k\textbar{}l & $-$1 \\"
+    assert escaped in text.splitlines()
+
+
+@pytest.mark.parametrize("name", ["[1] CLIP", "*CLIP"])
+def test_a_latex_row_does_not_begin_like_an_argument(name: str) -> None:
+    (row,) = (line for line in as_latex([Table("t", ("m", "n"), [[name, "1"]])]).splitlines() if "CLIP" in line)
+
+    assert row == f"{{}}{name} & 1 \\\\"
+
+
+@pytest.mark.parametrize("cells", ["36.21 [23.78, 49.34]", "35 of 36", "1e-06", "−0.5", "–", "24.13 to 49.43", "5,000"])
+def test_what_begins_with_a_number_is_one(cells: str) -> None:
+    assert numeric(Table("t", ("m", "n"), [["x", cells]])) == [False, True]
+
+
+@pytest.mark.parametrize("cells", ["10-spheniscus", "7B", "", "norm min-k"])
+def test_what_only_looks_like_a_number_is_none(cells: str) -> None:
+    assert numeric(Table("t", ("m", "n"), [["x", cells]])) == [False, False]
+
+
+def test_a_range_is_one_number() -> None:
+    assert (halves("24.1 to 49.4"), halves("24.1 (+1.0)")) == (("24.1 to 49.4", ""), ("24.1", "(+1.0)"))
+
+
+@given(st.lists(st.tuples(st.text("ab|*", max_size=3), st.text("1.5", min_size=1, max_size=3)), min_size=1, max_size=4))
+def test_markdown_has_as_many_cells_in_every_line(rows: list[tuple[str, str]]) -> None:
+    lines = [line for line in as_markdown([Table("t", ("m", "n"), rows)]).splitlines() if line.startswith("|")]
+
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {3}
+
+
+def test_the_world_is_as_it_says() -> None:
+    assert [order.find("a") + 1 for order in GOOD.values()] == [1, 2, 4, 0] and set(KINDS) == set(GOOD)
