@@ -21,7 +21,7 @@ LIST = "list"
 PLACES = ("data", "gallery", "rerank")
 OPTIONS = (
     *("benchmark", "data", "run", "run_format", "gallery", "encoder", "rerank", "split", "ids", "match", "sample"),
-    *("pool", "system", "beside", "map"),
+    *("pool", "system", "beside", "map", "adapt"),
 )
 
 
@@ -36,6 +36,9 @@ def run(
     run_format: str = typer.Option(None, help="The format of the rankings."),
     gallery: Path = gallery_option("Search this gallery, end to end."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    adapt: str = typer.Option(
+        None, metavar="CKPT", help="Search with a QuARI checkpoint: its folder, or hub:OWNER/NAME."
+    ),
     rerank: Path = typer.Option(None, help="Scores of a second stage, as rankings."),
     depth: int = typer.Option(100, min=1, help="How many of the first stage the second one re-ranks."),
     split: str = typer.Option(None, help="Which split.", show_default="the benchmark's first"),
@@ -159,8 +162,9 @@ def _refuse_idle(given: dict[str, Any]) -> None:
     """Options that would do nothing."""
     if given["map"] and not given["out"]:
         raise UsageError("--map is drawn in the report; say where to write it with --out DIR")
-    if given["map"] and given["run"]:
-        raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
+    for name, what in (("map", "a map"), ("adapt", "an adapter")):
+        if given[name] and given["run"]:
+            raise UsageError(f"{what} needs the vectors of a gallery; give one with -g in place of --run")
 
 
 def _runs(
@@ -195,6 +199,7 @@ def _asked_alike(task: Task, tasks: Sequence[Task], made: dict[str, Run]) -> str
 
 
 def _searcher(given: dict[str, Any], data: Path) -> Any:
+    from eyespot import rooms
     from eyespot.benchmarks import LEAST, Searcher
     from eyespot.search.collection import Collection
 
@@ -202,7 +207,9 @@ def _searcher(given: dict[str, Any], data: Path) -> Any:
     if given["gallery"] is None and not (place / "gallery.toml").is_file():
         raise UsageError("give rankings with --run FILE, or a gallery to search with -g GALLERY")
     least = max(LEAST, given["depth"] if given["rerank"] else 0)
-    return Searcher(Collection(place, given["encoder"]), data, given["match"], given["allow_missing"], least)
+    adapter = rooms.load("adapters", f"quari:{given['adapt']}") if given["adapt"] else None
+    collection = Collection(place, given["encoder"])
+    return Searcher(collection, data, given["match"], given["allow_missing"], least, adapter)
 
 
 def _scored(given: dict[str, Any], tasks: Sequence[Task], runs: dict[str, Run]) -> Any:
@@ -237,9 +244,14 @@ def _whole(
     inputs = [*files, *([given["rerank"]] if given["rerank"] else ()), *_files_of(found, given, split)]
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
     made = made_by(_arguments(given, more), map(_absolute, inputs), seed=given["seed"], **more)
-    system = given["system"] or (searched.view.space.encoder if searched else files[0].name)
+    system = given["system"] or (_system(given, searched) if searched else files[0].name)
     depth = given["depth"] if given["rerank"] else None
     return Evaluation(found, split, system, results, made, depth)
+
+
+def _system(given: dict[str, Any], searched: Any) -> str:
+    encoder = searched.view.space.encoder
+    return f"{encoder} + {Path(given['adapt']).name}" if given["adapt"] else str(encoder)
 
 
 def _files_of(found: Benchmark, given: dict[str, Any], split: str) -> list[Path]:
@@ -331,7 +343,8 @@ def _maps(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> Any:
         return
     tasks = [result.task for result in evaluation.results]
     task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
-    yield map_of(query, searched.around(task, query, given["seed"]))
+    around = searched.around(task, query, given["seed"])
+    yield map_of(query, around, searched.adapted(around))
 
 
 def _submit(given: dict[str, Any], found: Benchmark, task: Task, runs: dict[str, Run]) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.gallery.opened import View
 from eyespot.search.embedding import embed
@@ -24,7 +25,7 @@ class Scan(Protocol):
         """The k best rows for each query among those the mask lets through."""
         ...
 
-    def rescore(self, adapted: AdaptedQuery, rows: Sequence[int]) -> Vectors:
+    def rescore(self, adapted: AdaptedQuery, rows: Sequence[int]) -> NDArray[np.floating[Any]]:
         """The scores of these rows, (rows,)."""
         ...
 
@@ -78,6 +79,31 @@ class Adapted:
         scored = [Hit(head[at].image, float(scores[at])) for at in order]
         lowest = scored[-1].score if scored else 0.0
         return [*scored, *(Hit(hit.image, lowest - rank) for rank, hit in enumerate(tail, 1))]
+
+
+class IndexUnder:
+    """Exact search by plain queries, each of which gets its own view of the space first.
+
+    blocks: vectors (n_i, dim), numbered through all of them.
+    """
+
+    exact = True
+
+    def __init__(self, adapter: Adapter, blocks: Sequence[Vectors]) -> None:
+        from eyespot.adapters.quari.scoring import AdaptedIndex
+
+        self._adapter, self._scan = adapter, AdaptedIndex(blocks)
+
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
+        """The k best rows for each query (queries, dim) among those the mask lets through."""
+        return self._scan.search(self._adapter.adapt(queries), k, mask)
+
+
+def seen_by(view: AdaptedQuery, vectors: Vectors) -> Vectors:
+    """Where an adapted query sees images (n, dim): their f(x), of unit length."""
+    bent = view.identity * vectors + (vectors @ view.left) @ view.right.T  # (n, dim)
+    seen: Vectors = bent / np.maximum(np.linalg.norm(bent, axis=1, keepdims=True), 1e-12)
+    return seen
 
 
 def refuse_other_space(adapter: Adapter, space: Space) -> None:

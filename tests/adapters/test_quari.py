@@ -11,17 +11,13 @@ import pytest
 import yaml
 
 from eyespot.adapters.quari import Config, Hypernetwork, load
-from eyespot.adapters.quari.files import export, read, save, shapes
+from eyespot.adapters.quari.files import export, read, save
 from eyespot.adapters.quari.forward import gelu
 from eyespot.types import AdaptedQuery, UsageError
+from tests.adapters.worlds import weights_of
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 SMALL = Config(12, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2)
-
-
-def weights_of(config: Config, seed: int = 0) -> dict[str, Any]:
-    rng = np.random.default_rng(seed)
-    return {name: rng.normal(0, 0.2, shape).astype(np.float32) for name, shape in shapes(config).items()}
 
 
 def dense(view: AdaptedQuery) -> Any:
