@@ -14,14 +14,17 @@ from eyespot.cli import (
     build,
     compare,
     demo,
+    describe,
     doctor,
     encoders,
     eval,
     failures,
     index,
     metrics,
+    mine,
     search,
     stats,
+    train,
     transfer,
 )
 from eyespot.cli.settings import from_toml
@@ -47,12 +50,14 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, metrics, eval, compare, stats, adapt, doctor):
+for verb in (demo, index, failures, search, metrics, eval, compare, stats, adapt, describe, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
 app.add_typer(transfer.exporting, name="export")
 app.add_typer(encoders.app, name="encoders")
 app.add_typer(build.app, name="build")
+app.add_typer(train.app, name="train")
+app.add_typer(mine.app, name="mine")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""`eyespot build`: makes judged collections. Each kind of collection is a command of this group."""
+"""`eyespot build`: makes judged collections, and captions to train on. Each kind is a command of this group."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, line, note, summarise
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.telling import as_json, escaped, line, note, summarise
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
+    from eyespot.build.captions import Captioner, Written
     from eyespot.build.rerank import Division, RerankSet
     from eyespot.build.rerank_card import Making
     from eyespot.runs.judged import Judged
 
 app = typer.Typer(no_args_is_help=True, help="Make a judged collection out of what is there.")
 BY, SHARE = "category", 0.2
+SOME_FAILED = 3
 
 
 @app.callback()
@@ -134,3 +136,62 @@ def _tell(made: RerankSet, column: str | None, out: Path, json: bool) -> None:
         line(f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in counts.items()))
     for reason, count in told["dropped"].items():
         line(f"{'out':<6} {count} queries: {reason}")
+
+
+# -- captions -----------------------------------------------------------------------------------------------
+
+
+@app.command("captions")
+def captions(
+    out: Path = typer.Option(..., "--out", help="A .parquet or .csv file, with the columns id and caption."),
+    gallery: Path = gallery_option("The gallery whose labels speak."),
+    common: str | None = typer.Option(
+        None, metavar="COLUMN", help="The column of everyday names.", show_default="common_name and its like"
+    ),
+    species: str | None = typer.Option(
+        None, metavar="COLUMN", help="The column of scientific names.", show_default="scientific_name and its like"
+    ),
+    templates: Path | None = typer.Option(
+        None, help="Own sentences, one a line: {COLUMN} stands for a label, {a COLUMN} for a label with its article."
+    ),
+    seed: int = typer.Option(0, help="Another seed draws other sentences."),
+    json: bool = json_option(),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only count."),
+) -> None:
+    """Write a sentence for each picture that has labels only, such as somebody might type to find it."""
+    from eyespot.build.captions import captioned, count, write, writer_of
+
+    writer_of(out)
+    place = gallery_here(gallery)
+    named = {gap: column for gap, column in (("common", common), ("species", species)) if column is not None}
+    captioner = _captioner(place, named, templates, seed)
+    found = captioned(place, captioner)
+    written = count(found) if dry_run else write(found, out, captioner)
+    _tell_captions(written, out, json)
+    summarise("nothing was written" if dry_run else f"written to {out}")
+    if written.failures:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _captioner(gallery: Path, named: dict[str, str], templates: Path | None, seed: int) -> Captioner:
+    from eyespot.build.captions import columns
+    from eyespot.build.templates import Templates, parsed
+    from eyespot.runs.files import text_of
+
+    there = columns(gallery)
+    if templates is None:
+        return Templates.over(there, named, seed)
+    return Templates.own(there, named, parsed(text_of(templates)), seed)
+
+
+def _tell_captions(written: Written, out: Path, json: bool) -> None:
+    counts = {"captions": written.captions, "different": len(written.different)}
+    failures = [failure._asdict() for failure in written.failures]
+    if json:
+        as_json({"out": str(out), **counts, "without": dict(written.without), "failures": failures})
+        return
+    line("  ".join(f"{count} {what}" for what, count in counts.items()))
+    for why, count in written.without.items():
+        line(f"{count} without: {escaped(why)}")
+    for failure in written.failures:
+        line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")

@@ -24,6 +24,12 @@ def run(
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
     k: int = typer.Option(20, "-k", min=1, help="How many pictures."),
     adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint: the query's own view of the space."),
+    expand: int = typer.Option(
+        None, "--expand", metavar="N", min=0, help="Search again with the N nearest added (QE-N)."
+    ),
+    rerank_local: str = typer.Option(
+        None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
+    ),
     image: Path = typer.Option(None, "--image", help="A picture to search with, alone or with words."),
     where: str = typer.Option(None, "--where", help="A SQL condition over the gallery's columns."),
     after: str = typer.Option(None, "--after", help="Taken at or after this date (2024, 2024-05, 2024-05-01)."),
@@ -38,6 +44,7 @@ def run(
     """Find pictures by words, by picture, or both."""
     import eyespot
     from eyespot.search.phrase import refuse_halves
+    from eyespot.search.staged import Stages
 
     if json + paths + print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
@@ -45,7 +52,8 @@ def run(
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder)
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
-    found = collection.search(query, image=image, k=k, where=condition, adapt=adapt)
+    asked, allowed = collection.asked(query, image), collection.allowed(condition)
+    found = collection.answered(asked, Stages(adapt, expand, rerank_local).of(collection, k, allowed))
     took = (time.perf_counter() - started) * 1000
     for sentence in found.notes:
         note(sentence)

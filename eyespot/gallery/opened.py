@@ -148,6 +148,14 @@ class View:
             places = sorted(dict.fromkeys(places), key=lambda place: not os.path.exists(place))
         return row | {"path": places[0] if places else None, "paths": places}
 
+    def vectors(self, rows: Sequence[int]) -> Vectors:
+        """The vectors of these rows, (rows, dim), in float32 and of unit length."""
+        at = np.searchsorted(self.starts, rows, side="right") - 1
+        taken = [self.blocks[block][row - self.starts[block]] for block, row in zip(at.tolist(), rows, strict=True)]
+        found = np.array(taken, np.float32).reshape(len(rows), self.space.dim)
+        unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return unit
+
     def rows_of(self, ids: Sequence[str]) -> list[int]:
         """The rows of pictures by their ids; `UsageError` for an id that is not here."""
         import pyarrow as pa

@@ -56,22 +56,26 @@ class Collection:
         the gallery's columns; `adapt` a QuARI checkpoint that gives the query its own view of the space. Raises
         `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
         """
-        asked = self._query(query, image)
-        mask = self._mask(where)
-        run = self._first_stage(k, mask, adapt)([asked])
+        return self.answered(self.asked(query, image), self.first_stage(k, self.allowed(where), adapt))
+
+    def answered(self, asked: Query, stage: Callable[[Sequence[Query]], Run]) -> Run:
+        """What a stage of this collection, or several in a row, find for one query, with notes for the user."""
+        run = stage([asked])
         run.header["query"] = phrase.spoken(asked)
         run.header["pictures"] = [str(term.image) for term in asked.terms if term.image is not None]
-        run.notes = self._notes(asked, run)
+        run.notes = [*run.notes, *self._notes(asked, run)]
         return run
 
-    def _first_stage(self, k: int, mask: Mask, adapt: Path | str | None) -> Callable[[Sequence[Query]], Run]:
+    def first_stage(self, k: int, mask: Mask, adapt: Path | str | None = None) -> Callable[[Sequence[Query]], Run]:
+        """Plain search, or search under a QuARI checkpoint."""
         if adapt is None:
             return Nearest(self.view, self.encoder, self.index, k, mask)
         from eyespot.search.adapted import Adapted
 
         return Adapted(self.view, self.encoder, rooms.load("adapters", f"quari:{adapt}"), k, mask)
 
-    def _query(self, query: str | Query | None, image: Path | str | None) -> Query:
+    def asked(self, query: str | Query | None, image: Path | str | None = None) -> Query:
+        """The query that words, a picture or both make; `UsageError` if there is neither."""
         asked = phrase.parse(query) if isinstance(query, str) else query
         if image is not None:
             return phrase.with_picture(asked, Path(image))
@@ -79,7 +83,8 @@ class Collection:
             raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
         return asked
 
-    def _mask(self, where: str | Condition | None) -> Mask:
+    def allowed(self, where: str | Condition | None = None) -> Mask:
+        """The rows that a search may find, (rows,); `NothingFound` if there is none."""
         live = self.view.live
         if where is not None:
             columns = filters.columns_of(self.view.tables)
@@ -110,7 +115,7 @@ class Collection:
 
     def _doubts(self, query: Query, run: Run) -> list[str]:
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
-        if run.header.get("adapted"):
+        if run.header.keys() & {"adapted", "expanded", "rerank_local"}:
             return []
         text = query.terms[0].text if len(query.terms) == 1 and query.terms[0].weight > 0 else None
         weakest = None if text is None else self.encoder.weakest_match(text)
