@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.gallery.opened import View
 from eyespot.search.embedding import embed
 from eyespot.search.nearest import as_run
-from eyespot.types import AdaptedQuery, Adapter, Encoder, Found, Hit, Mask, Query, Run, Space, UsageError, Vectors
+from eyespot.types import AdaptedQuery, Adapter, Encoder, Found, Hit, Mask, Query, Run, Space, UsageError
 
 
 class Scan(Protocol):
@@ -24,7 +25,7 @@ class Scan(Protocol):
         """The k best rows for each query among those the mask lets through."""
         ...
 
-    def rescore(self, adapted: AdaptedQuery, rows: Sequence[int]) -> Vectors:
+    def rescore(self, adapted: AdaptedQuery, rows: Sequence[int]) -> NDArray[np.floating[Any]]:
         """The scores of these rows, (rows,)."""
         ...
 
