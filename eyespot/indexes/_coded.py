@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._rows import Reals, Shortlist, joined
+from eyespot.kernels.rows import Reals, Shortlist, joined
 from eyespot.kernels.codes import Codes, chunks, default_threads, padded, spread
 from eyespot.types import Mask
 
