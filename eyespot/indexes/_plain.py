@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, joined, lengths
 from eyespot.kernels.codes import Block, chunks, floats
+from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, joined, lengths
 from eyespot.types import Mask
 
 _CHUNK = 1 << 23  # numbers looked at together

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eyespot.gallery.opened import View
 from eyespot.search.embedding import embed
 from eyespot.search.nearest import as_run
-from eyespot.types import AdaptedQuery, Adapter, Encoder, Found, Hit, Mask, Query, Run, Space, UsageError
+from eyespot.types import AdaptedQuery, Adapter, Encoder, Found, Hit, Mask, Query, Run, Space, UsageError, Vectors
 
 
 class Scan(Protocol):

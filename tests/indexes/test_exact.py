@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from eyespot.indexes import exact
 from eyespot.indexes._coded import Coded
 from eyespot.indexes._plain import Plain
-from eyespot.kernels.rows import Rows, add_products
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, quantise
+from eyespot.kernels.rows import Rows, add_products
 from eyespot.types import EyespotError, Found, UsageError
 
 PASSES = ("plain", "few", "many")
