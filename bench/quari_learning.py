@@ -246,10 +246,10 @@ def results(options: Any) -> Iterator[Result]:
         comparison = compare(
             {name: evaluate(Run.from_orders(found), qrels, [MEASURE]) for name, found in orders.items()}
         )
-        yield from (_result(pair, task) for pair in comparison.pairs)
+        yield from (result_of(pair, task) for pair in comparison.pairs)
 
 
-def _result(pair: Any, task: str) -> Result:
+def result_of(pair: Any, task: str) -> Result:
     low, high = pair.interval
     goal = "better" if pair.run in STATIC and task in GOALS else None
     moved = -pair.difference, -high, -low, pair.corrected_p
