@@ -22,6 +22,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     "lancedb": "lance",
     "ray": "ray",
     **dict.fromkeys(("mteb", "datasets"), "mteb"),
+    "sentence_transformers": "rerank",
 }
 
 

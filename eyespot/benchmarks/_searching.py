@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,7 @@ from eyespot.runs.matrix import ranked_matrix
 from eyespot.search.adapted import IndexUnder, refuse_other_space, seen_by
 from eyespot.search.collection import Collection
 from eyespot.search.matching import UNMATCHED, Matching, matched, renamed
-from eyespot.types import Adapter, Coded, Found, Hit, Index, Mask, NothingFound, Run, UsageError, Vectors
+from eyespot.types import Adapter, Coded, Found, Hit, Index, Mask, NothingFound, Query, Run, UsageError, Vectors
 
 DEPTH, LEAST = 1000, 100
 MAPPED = 100_000
@@ -43,7 +44,8 @@ class Searcher:
 
     `data` is where pictures of queries lie that the gallery has not; `match` the gallery's column that judged images
     are named by; `allow_missing`: go on though some images of the benchmark are not in the gallery. At least `least`
-    images are ranked for each query.
+    images are ranked for each query. The first `looked_at` of a run have their pictures in its facts; `reword` gives a
+    query other terms before it is searched.
     """
 
     collection: Collection
@@ -51,6 +53,8 @@ class Searcher:
     match: str | None = None
     allow_missing: bool = False
     least: int = LEAST
+    looked_at: int = 0
+    reword: Callable[[Query], Query] | None = None
     adapter: Adapter | None = None
 
     def __post_init__(self) -> None:
@@ -85,7 +89,7 @@ class Searcher:
 
     @cached_property
     def _asking(self) -> Asking:
-        return Asking(self.collection, self.data)
+        return Asking(self.collection, self.data, self.reword)
 
     def around(self, task: Task, query: str, seed: int = 0) -> Around:
         """A query among its relevant images and others of the gallery, at most 100,000 drawn by the seed."""
@@ -110,6 +114,33 @@ class Searcher:
             return None
         (view,) = self.adapter.adapt(around.query[None])
         return Around(around.relevant, seen_by(view, around.vectors), view.query)
+
+    # -- for whoever looks at pictures ---------------------------------------------------------------------
+
+    def asked(self, task: Task) -> list[Query]:
+        """The task's queries in words and pictures; without those whose pictures are not here."""
+        pictures = [image for _, image in asked(task).values() if image is not None]
+        matching = self._matched(pictures, {**task.judged.images, **task.pool}) if pictures else None
+        return self._asking.queries(task, matching)
+
+    def pictured(self, task: Task, run: Run, depth: int) -> Run:
+        """The run with `id` and `path` of the first hits in its facts, as far as the gallery has them."""
+        names = list(dict.fromkeys(hit.image for hits in run.values() for hit in hits[:depth]))
+        unknown = [name for name in names if name not in run.facts]
+        found = self._rows_named(unknown, {**task.judged.images, **task.pool})
+        facts = zip(found, map(_picture, self.view.facts(list(found.values()))), strict=True)
+        made = copy(run)
+        made.facts = {**run.facts, **dict(facts)}
+        return made
+
+    def _rows_named(self, names: list[str], facts: Mapping[str, Mapping[str, object]]) -> dict[str, int]:
+        """The row of each name that the gallery has, and of `gallery:ID`, as runs of ours name unjudged pictures."""
+        strange = [name for name in names if name.startswith(UNMATCHED)]
+        ids = matched(self.view, [name.removeprefix(UNMATCHED) for name in strange], "id").rows.tolist()
+        known = [name for name in names if not name.startswith(UNMATCHED)]
+        rows = self._matched(known, facts).rows.tolist() if known else []
+        found = zip([*strange, *known], [*ids, *rows], strict=True)
+        return {name: row for name, row in found if row >= 0}
 
     # -- who is who ----------------------------------------------------------------------------------------
 
@@ -199,8 +230,12 @@ class Searcher:
         known = _with_calls(task, matching, facts)
         names = {row: known.by_row.get(row, [UNMATCHED + its["id"]]) for row, its in facts.items()}
         if all(len(several) == 1 for several in names.values()):
-            return _run(queries, found, {row: its[0] for row, its in names.items()})
-        return renamed(_run(queries, found, {row: its["id"] for row, its in facts.items()}), known)
+            run = _run(queries, found, {row: its[0] for row, its in names.items()})
+        else:
+            run = renamed(_run(queries, found, {row: its["id"] for row, its in facts.items()}), known)
+        seen = np.unique(found.rows[:, : self.looked_at]).tolist()
+        run.facts = {name: _picture(facts[row]) for row in seen for name in names[row]}
+        return run
 
     def _mask(self, task: Task, matching: Matching) -> Mask:
         """What is ranked: the pool that the benchmark names, else every picture of the gallery but those apart."""
@@ -240,6 +275,10 @@ class Searcher:
         looks = {"mAP@R": relevant, "Rprec": relevant}
         deepest = [measure.cutoff or looks.get(measure.name, DEPTH) for measure in task.measures]
         return max([self.least, *deepest]) + task.exclude_input  # one leaves
+
+
+def _picture(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": facts["id"], "path": facts["path"]}
 
 
 def _rows_of(matching: Matching, names: Container[str]) -> list[int]:

@@ -19,7 +19,9 @@ from eyespot.cli import (
     encoders,
     eval,
     failures,
+    fuse,
     index,
+    judges,
     metrics,
     mine,
     search,
@@ -50,11 +52,13 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, metrics, eval, compare, stats, adapt, describe, doctor):
+for verb in (demo, index, failures, search, metrics, eval, compare, fuse, stats, adapt, describe, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
+transfer.exporting.command("judgements")(judges.export)
 app.add_typer(transfer.exporting, name="export")
 app.add_typer(encoders.app, name="encoders")
+app.add_typer(judges.app, name="judges")
 app.add_typer(build.app, name="build")
 app.add_typer(train.app, name="train")
 app.add_typer(mine.app, name="mine")

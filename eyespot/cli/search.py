@@ -9,13 +9,32 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._judging import (
+    DEPTH,
+    Second,
+    blend_option,
+    calls_option,
+    dry_run_option,
+    end,
+    expand_option,
+    ledger_of,
+    ledger_option,
+    money_option,
+    prices_option,
+    second_stage,
+    tell_cost,
+    wording_option,
+    wordings_of,
+)
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.cli.telling import as_json, escaped, line, note, raw
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, Run, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
-    from eyespot.types import Run
+    from eyespot.search.collection import Collection
+    from eyespot.search.judged import Looked
+    from eyespot.types import Hit, Query
 
 
 def run(
@@ -24,8 +43,8 @@ def run(
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
     k: int = typer.Option(20, "-k", min=1, help="How many pictures."),
     adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint: the query's own view of the space."),
-    expand: int = typer.Option(
-        None, "--expand", metavar="N", min=0, help="Search again with the N nearest added (QE-N)."
+    neighbours: int = typer.Option(
+        None, metavar="N", min=0, help="Search again with the N nearest pictures added (query expansion, QE-N)."
     ),
     rerank_local: str = typer.Option(
         None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
@@ -36,6 +55,18 @@ def run(
     before: str = typer.Option(None, "--before", help="Taken before this date."),
     near: str = typer.Option(None, "--near", metavar="LAT,LON,KM", help="Taken within KM of a place."),
     label: list[str] = typer.Option(None, "--label", metavar="COLUMN=VALUE", help="Only this label; may be repeated."),
+    expand: str = expand_option(),
+    rerank: str = typer.Option(
+        None, metavar="JUDGE", help="Let a judge re-rank: encoder:starter, person:ada, openai:…"
+    ),
+    depth: int = typer.Option(None, min=1, help="How many of the first stage it looks at.", show_default=str(DEPTH)),
+    blend: float = blend_option(),
+    budget_calls: int = calls_option(),
+    budget_money: float = money_option(),
+    wording: str = wording_option(),
+    prices: Path = prices_option(),
+    ledger: Path = ledger_option(),
+    dry_run: bool = dry_run_option(),
     json: bool = json_option(),
     paths: bool = typer.Option(False, "--paths", help="Print paths only, one a line."),
     print0: bool = typer.Option(False, "--print0", help="Print paths only, each ended by a NUL (for xargs -0)."),
@@ -43,17 +74,27 @@ def run(
 ) -> None:
     """Find pictures by words, by picture, or both."""
     import eyespot
-    from eyespot.search.phrase import refuse_halves
+    from eyespot.search.phrase import refuse_halves, spoken
     from eyespot.search.staged import Stages
 
     if json + paths + print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
-    refuse_halves([where or "", *(label or [])])
+    refuse_halves([where or "", query or "", *(label or [])])
+    about = {"depth": depth, "blend": blend, "budget-calls": budget_calls, "budget-money": budget_money}
+    second = second_stage(rerank, {**about, "wording": wording, "prices": prices, "ledger": ledger, "dry-run": dry_run})
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder)
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
-    asked, allowed = collection.asked(query, image), collection.allowed(condition)
-    found = collection.answered(asked, Stages(adapt, expand, rerank_local).of(collection, k, allowed))
+    asked = collection.query(query, image)
+    worded = _worded(asked, expand, ledger_of(ledger, collection.gallery.path))
+    stages = Stages(adapt, neighbours, rerank_local)
+    deep = max(k, second.depth) if second else k
+    found = collection.answered(worded, stages.of(collection, deep, collection.allowed(condition)))
+    found.header["query"] = spoken(asked)
+    if second is not None and dry_run:
+        _plan(found, asked, second, collection, json)
+        return
+    found, looked = (found, None) if second is None else _reranked(found, asked, k, second, collection.gallery.path)
     took = (time.perf_counter() - started) * 1000
     for sentence in found.notes:
         note(sentence)
@@ -61,13 +102,45 @@ def run(
         from eyespot.search.sheets import write_html
 
         write_html(html, [found])
-    items = _items(found)
+    items = _items(found, looked)
     if json:
         as_json({**_asked(found), "took_ms": round(took, 1), "items": items})
     elif paths or print0:
         _print_paths(items, b"\0" if print0 else b"\n")
     else:
-        _print_table(items)
+        _print_table(items, "probability" if looked else "score")
+    if looked:
+        end(looked)
+
+
+def _worded(asked: Query, expand: str | None, ledger: Path) -> Query:
+    """The query with further wordings, which are told, for they decide what is found."""
+    if expand is None:
+        return asked
+    from eyespot.search.wordings import in_one
+
+    worded = in_one(asked, wordings_of(expand, ledger))
+    own = {term.text for term in asked.terms}
+    more = "; ".join(str(term.text) for term in worded.terms if term.text not in own)
+    note(f"searched as well: {more}" if more else f"{expand} has no other wording of this query")
+    return worded
+
+
+def _plan(found: Run, asked: Query, second: Second, collection: Collection, json: bool) -> None:
+    with second.stage(collection.gallery.path) as stage:
+        second.tell_plan(stage, stage.plan([asked], found), json)
+
+
+def _reranked(found: Run, asked: Query, k: int, second: Second, gallery: Path) -> tuple[Run, Looked]:
+    """The first k after the judge has looked, with what it said."""
+    with second.stage(gallery) as stage:
+        looked = stage.look([asked], found)
+        tell_cost(stage, looked)
+        made = stage.reranked(found, looked)
+    (query,) = made
+    first = Run({query: made[query][:k]})
+    first.header, first.facts, first.notes = made.header, made.facts, made.notes
+    return first, looked
 
 
 def _plain(after: str | None, before: str | None, near: str | None, labels: Sequence[str]) -> list[Condition]:
@@ -109,20 +182,36 @@ def _condition(tables: Sequence[Path], where: str | None, plain: list[Condition]
 
 
 def _asked(found: Run) -> dict[str, Any]:
-    return {"query": found.header["query"], "exact": found.header["exact"]}
+    told = {"query": found.header["query"], "exact": found.header["exact"]}
+    return told | {name: found.header[name] for name in ("judge", "depth", "verdicts") if name in found.header}
 
 
-def _items(found: Run) -> list[dict[str, Any]]:
+def _items(found: Run, looked: Looked | None) -> list[dict[str, Any]]:
     (query,) = found
-    items = [_item(rank, hit, found.facts[hit.image]) for rank, hit in enumerate(found[query], 1)]
+    items = [
+        _item(rank, hit, found.facts[hit.image], _said(looked, query, hit)) for rank, hit in enumerate(found[query], 1)
+    ]
     if not items:
         raise NothingFound("no picture was found; widen the filter or index more photos")
     return items
 
 
-def _item(rank: int, hit: Any, facts: dict[str, Any]) -> dict[str, Any]:
+def _said(looked: Looked | None, query: str, hit: Hit) -> dict[str, Any]:
+    """What a judge said of a hit; nothing where no judge was asked."""
+    if looked is None:
+        return {}
+    judgement = looked.judgements.get(query, {}).get(hit.image)
+    verdict = None if judgement is None else judgement.verdict
+    if judgement is None or verdict is None:
+        return {"probability": None, "judge": None}
+    more = {"grade": verdict.grade, "reason": verdict.reason or None, "refused": judgement.refused or None}
+    told = {"probability": verdict.probability, "judge": judgement.judge}
+    return told | {name: value for name, value in more.items() if value is not None}
+
+
+def _item(rank: int, hit: Hit, facts: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """What is promised first; a label that has such a name (of an older or an imported gallery) does not replace it."""
-    promised = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6)}
+    promised = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6), **said}
     return promised | {name: value for name, value in facts.items() if name not in promised}
 
 
@@ -134,7 +223,9 @@ def _print_paths(items: Sequence[dict[str, Any]], end: bytes) -> None:
         raw(path, end)
 
 
-def _print_table(items: Sequence[dict[str, Any]]) -> None:
+def _print_table(items: Sequence[dict[str, Any]], column: str) -> None:
+    """`column` is what hits stand by: their score, or a judge's probability, which not all have."""
     for item in items:
         title = f"  {item['title']}" if item.get("title") else ""
-        line(f"{item['rank']:>4}  {item['score']:.3f}  {escaped(item['path'] or item['id'])}{escaped(title)}")
+        number = "    –" if item[column] is None else f"{item[column]:.3f}"
+        line(f"{item['rank']:>4}  {number}  {escaped(item['path'] or item['id'])}{escaped(title)}")

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.encoders import _hub
 from eyespot.encoders._torch import Device
+from eyespot.models import hub
 from eyespot.types import LocalFeatures, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def load(spec: str = DEFAULT, *, device: str = "auto") -> Dinov2:
 
     Raises `UsageError` if the model is of another kind, `EyespotError` if it cannot be had or its files are not whole.
     """
-    with _hub.loading(f"dinov2:{spec}"):
+    with hub.loading(f"dinov2:{spec}"):
         where = Device(device)
         checkpoint, name = _checkpoint(spec)
         return Dinov2.create(name, checkpoint, where)
@@ -50,7 +50,7 @@ class Dinov2:
     device: Device
 
     @classmethod
-    def create(cls, name: str, checkpoint: _hub.Checkpoint, device: Device) -> Dinov2:
+    def create(cls, name: str, checkpoint: hub.Checkpoint, device: Device) -> Dinov2:
         """The model of a folder on the device."""
         from transformers import AutoImageProcessor, AutoModel
 
@@ -63,7 +63,7 @@ class Dinov2:
         processor: Any = AutoImageProcessor
         processor = processor.from_pretrained(checkpoint.folder, local_files_only=True)
         side = int(model.config.image_size)
-        weights = _hub.digest(checkpoint.weights)
+        weights = hub.digest(checkpoint.weights)
         settings: dict[str, str | int | float] = {"weights": weights, "revision": checkpoint.revision, "side": side}
         return cls(name, settings, side, model.float().to(device.torch).eval(), processor, device)
 
@@ -101,11 +101,11 @@ class Dinov2:
         return ((places + 0.5) * self._patch).astype(np.float32)
 
 
-def _checkpoint(spec: str) -> tuple[_hub.Checkpoint, str]:
+def _checkpoint(spec: str) -> tuple[hub.Checkpoint, str]:
     folder = Path(spec).expanduser()
     if folder.is_dir():
-        return _hub.local_checkpoint(folder, WEIGHTS), f"dinov2:{folder.resolve()}"
+        return hub.local_checkpoint(folder, WEIGHTS), f"dinov2:{folder.resolve()}"
     repo, _, revision = spec.partition("@")
     if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
         raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, as in dinov2:{DEFAULT}")
-    return _hub.fetch(repo, revision or None, WEIGHTS), f"dinov2:{spec}"
+    return hub.fetch(repo, revision or None, WEIGHTS), f"dinov2:{spec}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from eyespot.types import Pixels, Space, UsageError, Vectors
+from eyespot.models import device
+from eyespot.types import Pixels, Space, Vectors
 
 if TYPE_CHECKING:
     import torch
@@ -99,7 +99,7 @@ class Device:
     """
 
     def __init__(self, name: str = "auto") -> None:
-        self.torch = _usable(os.environ.get("EYESPOT_DEVICE", "auto") if name == "auto" else name)
+        self.torch = device.usable(name)
 
     @property
     def batch(self) -> int:
@@ -126,16 +126,4 @@ class Device:
 
         if self.torch.type == "cpu":
             return nullcontext()
-        has_bf16 = self.torch.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
-        return torch.autocast(self.torch.type, torch.bfloat16 if has_bf16 else torch.float16)
-
-
-def _usable(name: str) -> torch.device:
-    import torch
-
-    accelerators = (("cuda", torch.cuda), ("mps", torch.backends.mps))
-    present = [*(kind for kind, module in accelerators if module.is_available()), "cpu"]
-    chosen = present[0] if name == "auto" else name
-    if chosen.partition(":")[0] not in present:
-        raise UsageError(f"no device {chosen!r} here; there are: {', '.join(present)}")
-    return torch.device(chosen)
+        return torch.autocast(self.torch.type, device.half(self.torch))

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.encoders import _hub
 from eyespot.encoders._caveats import latin_only, mostly_unknown
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
+from eyespot.models import hub
 from eyespot.types import EyespotError, Pixels, Space, UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
 
     Raises: UsageError if the model is of another kind, EyespotError if it cannot be had or its files are not whole.
     """
-    with _hub.loading(f"hf:{spec}"):
+    with hub.loading(f"hf:{spec}"):
         where = Device(device)
         checkpoint, name = _checkpoint(spec)
         towers = Transformer.create(name, checkpoint.folder, where)
@@ -136,14 +136,14 @@ def _rows(features: Any) -> torch.Tensor:
     return rows
 
 
-def _checkpoint(spec: str) -> tuple[_hub.Checkpoint, str]:
+def _checkpoint(spec: str) -> tuple[hub.Checkpoint, str]:
     folder = Path(spec).expanduser()
     if folder.is_dir():
-        return _hub.local_checkpoint(folder, WEIGHTS), f"hf:{folder.resolve()}"
+        return hub.local_checkpoint(folder, WEIGHTS), f"hf:{folder.resolve()}"
     repo, _, revision = spec.partition("@")
     if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
         raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
-    return _hub.fetch(repo, revision or None, WEIGHTS), f"hf:{spec}"
+    return hub.fetch(repo, revision or None, WEIGHTS), f"hf:{spec}"
 
 
 def _model(name: str, folder: Path) -> Any:
@@ -163,13 +163,13 @@ def _model(name: str, folder: Path) -> Any:
     return model
 
 
-def _space(name: str, checkpoint: _hub.Checkpoint, towers: Transformer) -> Space:
+def _space(name: str, checkpoint: hub.Checkpoint, towers: Transformer) -> Space:
     """The probe is a text: what the text half gives is as wide as the space."""
     import torch
 
     with torch.inference_mode():
         probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
-    weights = _hub.digest(checkpoint.weights)
+    weights = hub.digest(checkpoint.weights)
     return Space(name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1])
 
 
@@ -178,7 +178,7 @@ def _preprocessing(towers: Transformer, folder: Path) -> str:
     torchvision's) resize a little differently, so the class counts."""
     settings = towers.processor.to_dict()
     image = {key: settings[key] for key in sorted(settings) if not key.startswith("_")}
-    words = {"files": _hub.digest(_vocabulary(folder)), "length": towers.length, "lower": towers.is_siglip}
+    words = {"files": hub.digest(_vocabulary(folder)), "length": towers.length, "lower": towers.is_siglip}
     kind = type(towers.processor).__name__
     return json.dumps({"processor": kind, "image": image, "text": words}, sort_keys=True, default=str)
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from eyespot.encoders import _hub
 from eyespot.encoders._caveats import mostly_unknown
+from eyespot.models import hub
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -200,9 +200,9 @@ class OnnxEncoder:
 
 def _space(folder: Path, settings: Settings) -> Space:
     towers = [part for name in (settings.image.file, settings.text.file) for part in sorted(folder.glob(f"{name}*"))]
-    words = _hub.digest([folder / settings.text.tokenizer])
+    words = hub.digest([folder / settings.text.tokenizer])
     preprocessing = f"{settings.image.model_dump_json()} {settings.text.model_dump_json()} tokenizer {words}"
-    return Space(f"onnx:{folder.resolve()}", settings.revision, _hub.digest(towers), preprocessing, settings.dim)
+    return Space(f"onnx:{folder.resolve()}", settings.revision, hub.digest(towers), preprocessing, settings.dim)
 
 
 def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:

@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.encoders import _hub
 from eyespot.encoders._caveats import latin_only, mostly_unknown
 from eyespot.encoders._torch import Device, TorchEncoder, sigmoid_floor
+from eyespot.models import hub
 from eyespot.types import Pixels, Space, UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def load(
 
     Raises: UsageError for an unknown model or tag, EyespotError if the weights cannot be had or do not fit.
     """
-    with _hub.loading(f"open_clip:{spec}"):
+    with hub.loading(f"open_clip:{spec}"):
         where = Device(device)
         add_configs(configs)
         source = _source(spec)
@@ -134,7 +134,7 @@ def encoder(source: Source, towers: OpenClip, device: Device, batch: int | None)
     import open_clip
 
     config = open_clip.get_model_config(source.architecture)
-    weights = _hub.digest(source.weights)
+    weights = hub.digest(source.weights)
     space = Space(source.name, source.revision, weights, towers.preprocessing, config["embed_dim"])
     return TorchEncoder(towers, device, space, source.licence, batch or device.batch, _floor(towers.model))
 
@@ -157,7 +157,7 @@ def _source(spec: str) -> Source:
 
 def _on_hub(spec: str) -> Source:
     repo, _, revision = spec.removeprefix(HUB).partition("@")
-    checkpoint = _hub.fetch(repo, revision or None, HUB_WEIGHTS)
+    checkpoint = hub.fetch(repo, revision or None, HUB_WEIGHTS)
     folder = f"local-dir:{checkpoint.folder}"
     return Source(
         name=f"open_clip:{spec}",
@@ -196,15 +196,15 @@ def _tagged(model: str, pretrained: str) -> Source:
     )
 
 
-def _tag_files(config: dict[str, Any], revision: str | None) -> _hub.Checkpoint:
+def _tag_files(config: dict[str, Any], revision: str | None) -> hub.Checkpoint:
     from open_clip import pretrained as tags
 
     repo, _, file = config.get("hf_hub", "").rpartition("/")
     if not repo:
         weights = Path(tags.download_pretrained_from_url(config["url"]))
-        return _hub.Checkpoint(weights.parent, [weights], "")
+        return hub.Checkpoint(weights.parent, [weights], "")
     safe = Path(file).with_suffix(".safetensors").name if file else ""
-    return _hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS)
+    return hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS)
 
 
 def _tag_settings(config: dict[str, Any]) -> dict[str, Any]:

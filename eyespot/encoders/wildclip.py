@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.encoders import _hub
 from eyespot.encoders._torch import Device, TorchEncoder
 from eyespot.encoders.open_clip import OpenClip, Source, add_configs, encoder
+from eyespot.models import hub
 from eyespot.types import EyespotError, UsageError
 
 SPELLING = "wildclip:FILE.pth"
@@ -37,7 +37,7 @@ def load(
     file = Path(path).expanduser()
     if not file.is_file():
         raise UsageError(f"no checkpoint {str(file)!r}; name the .pth file, as in wildclip:models/wildclip_t1.pth")
-    with _hub.loading(f"wildclip:{path}"):
+    with hub.loading(f"wildclip:{path}"):
         where = Device(device)
         add_configs(configs)
         model = _fitted(_blank(architecture), _weights(file), file)

@@ -41,6 +41,15 @@ class Collection:
         index: Index = rooms.load("indexes", "exact", self.view.blocks)
         return index
 
+    def query(self, query: str | Query | None = None, image: Path | str | None = None) -> Query:
+        """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""
+        asked = phrase.parse(query) if isinstance(query, str) else query
+        if image is not None:
+            return phrase.with_picture(asked, Path(image))
+        if asked is None:
+            raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
+        return asked
+
     def search(
         self,
         query: str | Query | None = None,
@@ -56,7 +65,7 @@ class Collection:
         the gallery's columns; `adapt` a QuARI checkpoint that gives the query its own view of the space. Raises
         `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
         """
-        return self.answered(self.asked(query, image), self.first_stage(k, self.allowed(where), adapt))
+        return self.answered(self.query(query, image), self.first_stage(k, self.allowed(where), adapt))
 
     def answered(self, asked: Query, stage: Callable[[Sequence[Query]], Run]) -> Run:
         """What a stage of this collection, or several in a row, find for one query, with notes for the user."""
@@ -73,15 +82,6 @@ class Collection:
         from eyespot.search.adapted import Adapted
 
         return Adapted(self.view, self.encoder, rooms.load("adapters", f"quari:{adapt}"), k, mask)
-
-    def asked(self, query: str | Query | None, image: Path | str | None = None) -> Query:
-        """The query that words, a picture or both make; `UsageError` if there is neither."""
-        asked = phrase.parse(query) if isinstance(query, str) else query
-        if image is not None:
-            return phrase.with_picture(asked, Path(image))
-        if asked is None:
-            raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
-        return asked
 
     def allowed(self, where: str | Condition | None = None) -> Mask:
         """The rows that a search may find, (rows,); `NothingFound` if there is none."""

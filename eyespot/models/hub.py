@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from eyespot.types import EyespotError
 
-SMALL_FILES = ("*.json", "*.txt", "*.model")  # settings and vocabularies of a model on the hub
+SMALL_FILES = ("*.json", "*.txt", "*.model", "*.jinja")  # settings, vocabularies, chat templates of a model
 
 
 class Checkpoint(NamedTuple):
@@ -39,6 +39,15 @@ def fetch(repo: str, revision: str | None, weights: Sequence[str]) -> Checkpoint
                 return found
     names = " or ".join(weights)  # without a connection the client hands out a cached copy, whole or not
     raise EyespotError(f"{repo} has no weights named {names}, or its cached copy is cut short; fetch it while online")
+
+
+def described(repo: str, revision: str | None) -> Path:
+    """A model's config.json alone, from the hub's cache or the hub; its folder bears the commit as its name."""
+    for local in (True, False):
+        folder = _fetched(repo, revision, ["config.json"], local)
+        if folder is not None and (folder / "config.json").is_file():
+            return folder / "config.json"
+    raise EyespotError(f"{repo} has no config.json, or its cached copy is cut short; fetch it while online")
 
 
 def local_checkpoint(folder: Path, weights: Sequence[str]) -> Checkpoint:
@@ -64,20 +73,25 @@ def _content(file: Path) -> str:
 
 
 def _snapshot(repo: str, revision: str | None, pattern: str, local: bool) -> Checkpoint | None:
+    folder = _fetched(repo, revision, [*SMALL_FILES, pattern], local)
+    found = [] if folder is None else _weights(folder, pattern)
+    return Checkpoint(folder, found, folder.name) if folder is not None and found else None
+
+
+def _fetched(repo: str, revision: str | None, wanted: Sequence[str], local: bool) -> Path | None:
+    """The folder of a commit with these files, or None if it was to be in the cache and is not."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    wanted = [*SMALL_FILES, pattern]
     try:
         folder = snapshot_download(
-            repo, revision=revision, allow_patterns=wanted, ignore_patterns="*/*", local_files_only=local
+            repo, revision=revision, allow_patterns=list(wanted), ignore_patterns="*/*", local_files_only=local
         )
     except LocalEntryNotFoundError:
         if local:
             return None
         raise
-    found = _weights(Path(folder), pattern)
-    return Checkpoint(Path(folder), found, Path(folder).name) if found else None
+    return Path(folder)
 
 
 def _weights(folder: Path, pattern: str) -> list[Path]:
@@ -96,17 +110,17 @@ def _shards(index: Path) -> set[str]:
 
 
 @contextmanager
-def loading(name: str) -> Iterator[None]:
-    """The libraries kept quiet, and what goes wrong told in one sentence."""
+def loading(name: str, instead: str = "use the built-in encoder: -e starter") -> Iterator[None]:
+    """The libraries kept quiet, and what goes wrong told in one sentence; `instead` is a way out without the hub."""
     try:
-        with _quiet():
+        with quiet():
             yield
     except (EyespotError, ModuleNotFoundError) as error:
         if "torchvision::" in _told(error):
             raise EyespotError(_TORCHVISION) from error
         raise
     except Exception as error:  # libraries meet a stranger's files with errors of every kind
-        raise EyespotError(_sentence(name, error)) from error
+        raise EyespotError(_sentence(name, error, instead)) from error
 
 
 _TORCHVISION = (
@@ -131,12 +145,11 @@ _WAY_OUT = {
 }
 
 
-def _sentence(name: str, error: BaseException) -> str:
+def _sentence(name: str, error: BaseException, instead: str) -> str:
     kind = next((kind for kind in _kinds(error) if kind in _HUB), None)
     if kind is not None:
         way_out = _WAY_OUT.get(kind, "copy the weights by hand and name the folder")
-        built_in = "or use the built-in encoder: -e starter"
-        return f"could not get {name} from the model hub ({_HUB[kind]}); {way_out}, {built_in}"
+        return f"could not get {name} from the model hub ({_HUB[kind]}); {way_out}, or {instead}"
     if "torchvision::" in _told(error):
         return _TORCHVISION
     if "weights_only" in _told(error).lower() or isinstance(error, pickle.UnpicklingError):
@@ -169,7 +182,7 @@ def _first_line(error: BaseException) -> str:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """No log lines, warnings or bars; downloads keep their bar on a terminal."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)

@@ -1,0 +1,225 @@
+"""A model behind an address: one request is counted, paced and sent, and sent again where that helps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from eyespot.judges._budget import Budget
+from eyespot.judges._endpoint.amending import Amended
+from eyespot.judges._endpoint.dialects import Dialect, Message, Reply, said, usage_of
+from eyespot.judges._endpoint.pace import Left, Pace, Rest
+from eyespot.judges._endpoint.troubles import Again, BadAnswer, Declined, NoReply, Status, Unreachable, final
+from eyespot.judges._endpoint.wire import Wire
+from eyespot.types import EyespotError, Spent
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from tenacity import RetryCallState
+
+    Form = TypeVar("Form", bound=BaseModel)
+
+Found = TypeVar("Found")
+
+REPAIR = "That does not have the form that was asked for: {wrong}. Answer again, with the mended JSON object alone."
+FORM = "Answer with one JSON object alone, of this JSON schema: {schema}"
+
+
+class Till(Protocol):
+    """What requests are counted by: a `Budget`, or the `Tab` of one item on it."""
+
+    def take(self) -> None: ...
+
+    def pay(self, tokens_in: int, tokens_out: int, money: float) -> None: ...
+
+
+@dataclass
+class Tab:
+    """What one item cost, counted on its way to what all items share."""
+
+    till: Till
+    spent: Spent = field(default_factory=Spent)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def take(self) -> None:
+        """Count one request that is about to leave; `BudgetSpent` if it may not."""
+        self.till.take()
+        self._add(Spent(calls=1))
+
+    def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:
+        """Count what a request cost."""
+        self.till.pay(tokens_in, tokens_out, money)
+        self._add(Spent(0, tokens_in, tokens_out, money))
+
+    def _add(self, more: Spent) -> None:
+        with self._lock:
+            before = self.spent
+            tokens = before.tokens_in + more.tokens_in, before.tokens_out + more.tokens_out
+            self.spent = Spent(before.calls + more.calls, *tokens, before.money + more.money)
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How often a request is sent at most, and how many seconds lie between."""
+
+    attempts: int = 6
+    first: float = 1.0  # seconds; each further rest may be twice as long, and every one is a random share of that
+    longest: float = 60.0
+    most_asked: float = 300.0  # a server that asks for more than this gets no further request
+
+    def rest(self, state: RetryCallState) -> float:
+        """Seconds until the next attempt: what the server asks for, otherwise exponential with full jitter."""
+        from tenacity import wait_random_exponential
+
+        trouble = state.outcome.exception() if state.outcome else None
+        if isinstance(trouble, Again) and trouble.wait is not None:
+            return trouble.wait
+        return wait_random_exponential(self.first, self.longest)(state)
+
+
+def free(_tokens_in: int, _tokens_out: int) -> float:
+    """The price of what runs at home."""
+    return 0.0
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One model at one address, asked by any number of threads.
+
+    Every request is counted by the till before it leaves and paid after; `money` is the price in US dollars of so many
+    tokens in and out. Copies share what was learned of the server.
+    """
+
+    wire: Wire
+    model: str
+    dialect: Dialect
+    till: Till = field(default_factory=Budget)
+    pace: Pace = field(default_factory=Pace)
+    patience: Patience = field(default_factory=Patience)
+    money: Callable[[int, int], float] = free
+    rest: Rest = field(default_factory=Rest)
+    amended: Amended = field(default_factory=Amended)
+
+    def tabbed(self) -> tuple[Endpoint, Tab]:
+        """The same endpoint for one item, and what that item cost so far."""
+        tab = Tab(self.till)
+        return replace(self, till=tab), tab
+
+    # -- questions ------------------------------------------------------------------------------------------
+
+    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """The model's next message; options (max_tokens, temperature, …) go into the request as they are.
+
+        Raises `Declined` (the model or its guard does not want to), `NoReply` (no answer to this one), `BudgetSpent`,
+        and `EyespotError` for what would be the same with every question: a wrong key, no such model, nobody there.
+        """
+        body = self.amended(self.dialect.body(self.model, messages, options))
+        try:
+            reply = self._asked(self.dialect.path, body, self.dialect.reply)
+        except Status as trouble:
+            if trouble.status in (400, 422) and self.amended.learn(body, trouble.said):
+                return self.chat(messages, **options)
+            raise final(trouble, self.wire.address, self.model) from None
+        if reply.declined:
+            raise Declined(reply.declined)
+        return reply
+
+    def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
+        """The model's answer as an object of this pydantic model; one that does not fit is asked to be mended once.
+
+        Raises what `chat` raises, and `BadAnswer` for a second answer that does not fit.
+        """
+        schema = form.model_json_schema()
+        shape = {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema}}
+        asked = [*messages, said("user", FORM.format(schema=json.dumps(schema)))]
+        options = {**self._formed(shape), **options}
+        first = self.chat(asked, **options).text
+        try:
+            return _fitted(first, form)
+        except BadAnswer as wrong:
+            mending = [said("assistant", first or "(nothing)"), said("user", REPAIR.format(wrong=wrong))]
+        return _fitted(self.chat([*asked, *mending], **options).text, form)
+
+    def request(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to any other request; raises what `chat` raises."""
+        try:
+            return self._asked(path, body, _as_it_is)
+        except Status as trouble:
+            raise final(trouble, self.wire.address, self.model) from None
+
+    def offers(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The same for a request that not every server knows; None where this one does not."""
+        curious = replace(self, patience=replace(self.patience, attempts=2))
+        try:
+            return curious._asked(path, body, _as_it_is)
+        except (Status, NoReply):
+            return None
+
+    def _formed(self, shape: Mapping[str, Any]) -> dict[str, Any]:
+        return {"response_format": shape} if self.dialect.takes_forms else {}
+
+    # -- requests -------------------------------------------------------------------------------------------
+
+    def _asked(self, path: str, body: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Found]) -> Found:
+        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
+
+        trying = Retrying(
+            stop=stop_after_attempt(self.patience.attempts),
+            wait=self.patience.rest,
+            retry=retry_if_exception_type(Again),
+            sleep=self.rest,
+            reraise=True,
+        )
+        try:
+            return trying(lambda: self._sent(path, body, read))
+        except Unreachable as trouble:
+            raise EyespotError(
+                f"{trouble}; start the server or mend its address, and run the same line again"
+            ) from None
+        except Again as trouble:
+            raise NoReply(f"{trouble}, {self.patience.attempts} times") from None
+
+    def _sent(self, path: str, body: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Found]) -> Found:
+        """One request that leaves."""
+        left = self.pace.enter()
+        self.till.take()
+        try:
+            data = self.wire.post(path, body)
+        except Again as trouble:
+            self._hold(trouble)
+            raise
+        self._pay(left, data)
+        return read(data)
+
+    def _hold(self, trouble: Again) -> None:
+        if trouble.wait is None:
+            return
+        if trouble.wait > self.patience.most_asked:
+            raise EyespotError(
+                f"{self.wire.address} asks to wait {trouble.wait:.0f} seconds; run the same line again then"
+            )
+        self.pace.hold(trouble.wait)
+
+    def _pay(self, left: Left, data: Mapping[str, Any]) -> None:
+        usage = usage_of(data)
+        self.pace.settle(left, usage.tokens_in + usage.tokens_out)
+        self.till.pay(usage.tokens_in, usage.tokens_out, self.money(usage.tokens_in, usage.tokens_out))
+
+
+def _as_it_is(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    return data
+
+
+def _fitted(text: str, form: type[Form]) -> Form:
+    """The JSON object in the text, which may be fenced or have words around it, as the form."""
+    from pydantic import ValidationError
+
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        return form.model_validate_json(text[start : end + 1] if start >= 0 else text)
+    except ValidationError as error:
+        wrong = [f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}" for one in error.errors()]
+        raise BadAnswer("; ".join(wrong[:5])) from None

@@ -1,0 +1,108 @@
+"""A judge behind an endpoint: a pair becomes pictures and a question, a reply a verdict or the reason for none."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from eyespot.judges._endpoint.client import Endpoint
+from eyespot.judges._endpoint.dialects import Message, said, shown
+from eyespot.judges._endpoint.pictures import SIDE, Pictures
+from eyespot.judges._endpoint.troubles import BadAnswer, Declined, NoReply
+from eyespot.judges._endpoint.underway import Underway
+from eyespot.judges._prices import Prices
+from eyespot.judges._wording import Wording, examples
+from eyespot.types import Answer, Pair, Verdict
+
+TRIES = 3  # of a question whose answer is none of those that were asked for
+EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"
+
+
+class Sight(NamedTuple):
+    """What a model is shown and asked: pictures as base64 JPEG, the photograph to judge last."""
+
+    system: str
+    question: str
+    pictures: tuple[str, ...]
+
+    @property
+    def messages(self) -> list[Message]:
+        """The same as a conversation."""
+        return [*([said("system", self.system)] if self.system else []), shown(self.pictures, self.question)]
+
+
+class Way(Protocol):
+    """How a verdict is got from a model: its first token, its words, a grade, several votes."""
+
+    @property
+    def special(self) -> str:
+        """What tells verdicts of this way from those by the first token; "" for that one."""
+        ...
+
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+        """One verdict; `BadAnswer` if the model answered something else."""
+        ...
+
+    def notes(self, name: str) -> list[str]:
+        """What the user should know of the verdicts so far."""
+        ...
+
+
+@dataclass(frozen=True)
+class EndpointJudge:
+    """An `eyespot.types.Judge` that asks an endpoint, `workers` pairs at a time."""
+
+    name: str
+    endpoint: Endpoint
+    wording: Wording
+    pictures: Pictures
+    way: Way
+    workers: int
+    prices: Prices | None = None  # which the endpoint counts by, for their notes
+
+    @property
+    def prompt(self) -> str:
+        """The wording's digest, or one of all that is special: another size of pictures, another way of asking."""
+        special = [self.way.special] if self.way.special else []
+        special += [f"side={self.pictures.side}"] if self.pictures.side != SIDE else []
+        if not special:
+            return self.wording.digest
+        return hashlib.sha256("\x1f".join([self.wording.digest, *special]).encode()).hexdigest()[:16]
+
+    @property
+    def notes(self) -> list[str]:
+        """What the user should know of the answers so far, a sentence each."""
+        return self.way.notes(self.name) + (self.prices.notes if self.prices else [])
+
+    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+        """One answer for every pair as soon as it is there.
+
+        `BudgetSpent`, or `EyespotError` for what would fail with every pair, is raised after the answers under way.
+        """
+        self.endpoint.rest.begin()
+        return Underway(pairs, self._answer, self.workers, self.endpoint.rest.halt)
+
+    def _answer(self, pair: Pair) -> Answer:
+        endpoint, tab = self.endpoint.tabbed()
+        try:
+            verdict = self._verdict(endpoint, self._sight(pair))
+        except Declined as why:
+            return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True, spent=tab.spent)
+        except (BadAnswer, NoReply) as why:
+            return Answer(pair, None, failure=str(why), spent=tab.spent)
+        return Answer(pair, verdict, spent=tab.spent)
+
+    def _sight(self, pair: Pair) -> Sight:
+        shown = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
+        which = EXAMPLES.format(pictures=len(shown)) if len(shown) > 1 else ""
+        return Sight(self.wording.system, which + self.wording.ask(pair.query), shown)
+
+    def _verdict(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+        for _ in range(TRIES - 1):
+            try:
+                return self.way(endpoint, sight)
+            except BadAnswer:
+                continue
+        return self.way(endpoint, sight)

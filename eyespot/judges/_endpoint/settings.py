@@ -1,0 +1,96 @@
+"""What a judge behind an endpoint can be told, and the judge made of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from eyespot.judges._budget import Budget
+from eyespot.judges._endpoint.client import Endpoint, Patience, free
+from eyespot.judges._endpoint.dialects import Dialect
+from eyespot.judges._endpoint.judging import EndpointJudge, Way
+from eyespot.judges._endpoint.pace import Pace, Rest
+from eyespot.judges._endpoint.pictures import SIDE, Pictures
+from eyespot.judges._endpoint.wire import Wire
+from eyespot.judges._prices import Prices, read_prices
+from eyespot.judges._wording import Wording
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.judges._endpoint.pictures import Reader
+
+HERE = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # whose tokens cost nothing
+
+NUMBERS = (
+    "side",
+    "workers",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "timeout",
+    "attempts",
+    "votes",
+    "answer_tokens",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of `load`, with their defaults."""
+
+    budget: Budget = field(default_factory=Budget)
+    wording: Wording | None = None  # None: the judge's own for the way it asks
+    url: str | None = None  # the endpoint's address; None: from the environment, then the vendor's own
+    key: str | None = None  # None: from the environment; a local server needs none
+    read: Reader | None = None  # a file to an upright RGB picture; None: Pillow
+    side: int = SIDE  # pixels of the longer side of what is sent
+    workers: int = 8  # requests under way at once
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    timeout: float = 60.0  # seconds without a byte until an answer counts as lost
+    attempts: int = 6  # of one request, the first included
+    first_rest: float = 1.0  # seconds; the rests after it may be twice as long each
+    answer: str = ""  # how it is to answer: words, grades, votes or, where the endpoint can, probabilities
+    votes: int = 5
+    answer_tokens: int = 16  # the most that an answer in words may have; models that think need more
+    prices: Prices | None = None
+
+    @classmethod
+    def of(cls, judge: str, given: Mapping[str, Any]) -> Settings:
+        """The settings that options give, None being the default; `UsageError` for others and for senseless numbers."""
+        known = {one.name for one in fields(cls)}
+        if unknown := [name for name in given if name not in known]:
+            raise UsageError(f"{judge} has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+        made = cls(**{name: value for name, value in given.items() if value is not None})
+        for name in NUMBERS:
+            if (value := getattr(made, name)) is not None and value <= 0:
+                raise UsageError(f"{judge}: {name} is {value}; give a number above 0")
+        return made
+
+    def addressed(self, url_named: str, key_named: str) -> tuple[str | None, str | None, float]:
+        """Address, key and timeout of a `Wire`; what is not given comes from these environment variables."""
+        environment = {name: os.environ.get(name) or None for name in (url_named, key_named)}
+        return self.url or environment[url_named], self.key or environment[key_named], self.timeout
+
+    def judge(self, name: str, wire: Wire, dialect: Dialect, way: Way, wording: Wording) -> EndpointJudge:
+        """The judge `name` ("openai:MODEL") that asks the model behind the wire in this way."""
+        prices, model, rest = self.prices or read_prices(), name.partition(":")[2], Rest()
+        endpoint = Endpoint(
+            wire,
+            model,
+            dialect,
+            till=self.budget,
+            pace=Pace(self.requests_per_minute, self.tokens_per_minute, sleep=rest),
+            patience=Patience(self.attempts, self.first_rest),
+            money=free if _costs_nothing(wire, model, prices) else partial(prices.cost, model),
+            rest=rest,
+        )
+        return EndpointJudge(name, endpoint, wording, Pictures(self.side, self.read), way, self.workers, prices)
+
+
+def _costs_nothing(wire: Wire, model: str, prices: Prices) -> bool:
+    """A model on this machine for which the user has set no price."""
+    return prices.of(model) is None and urlsplit(wire.address).hostname in HERE

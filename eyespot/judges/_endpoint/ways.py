@@ -1,0 +1,126 @@
+"""Verdicts from what a model says: a word, a grade from 0 to 10, several votes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from eyespot.judges._endpoint.client import Endpoint
+from eyespot.judges._endpoint.dialects import Reply
+from eyespot.judges._endpoint.judging import Sight
+from eyespot.judges._endpoint.troubles import BadAnswer, Declined
+from eyespot.judges._wording import Wording
+from eyespot.types import Verdict
+
+MOST = 80  # characters of an answer that a reason quotes
+SORRY = re.compile(r"\W*(i['’]?m sorry|sorry|i can(no|['’])t|i['’]?m (not able|unable)|i am (not able|unable))", re.I)
+
+GRADES = Wording(
+    name="grades",
+    system="You check photographs against a description. Judge only by what can be seen.",
+    question=(
+        'Description: "{query}"\nHow well does the photograph fit this, from 0 (not at all) to 10 (without any doubt)? '
+        "Reply with the number and nothing else."
+    ),
+    yes="10",
+    no="0",
+)
+
+
+def word_of(text: str, wording: Wording) -> bool:
+    """Whether an answer in words is the yes; `BadAnswer` if it is neither, `Declined` if it is an excuse."""
+    words = [bare(word) for word in text.split()]
+    known = {bare(wording.yes): True, bare(wording.no): False}
+    found = next((known[word] for word in words[:1] if word in known), None)
+    if found is not None:
+        return found
+    raise _other(text, f"neither {wording.yes} nor {wording.no}")
+
+
+def grade_of(text: str) -> float:
+    """The first number of an answer, 0 to 10; `BadAnswer` if there is none, `Declined` if it is an excuse."""
+    found = re.search(r"-?\d+(\.\d+)?", text)
+    if found is None or not 0 <= float(found[0]) <= 10:
+        raise _other(text, "no number from 0 to 10")
+    return float(found[0])
+
+
+def _other(text: str, what: str) -> Exception:
+    quoted = f"{text.strip()[:MOST]!r}" if text.strip() else "nothing"
+    return Declined(quoted) if SORRY.match(text) else BadAnswer(f"the model answered {quoted}, which is {what}")
+
+
+def bare(word: str) -> str:
+    """A token as a word: tokenizers mark a space as " ", "▁" or "Ġ", models add quotes, stars and full stops."""
+    return word.strip("▁Ġ \t\r\n\"'`*.,:;!()[]").casefold()
+
+
+# -- words, grades, votes -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Words:
+    """The answer's words alone: yes is 1, no is 0, and nothing lies between."""
+
+    wording: Wording
+    tokens: int  # the most that an answer may have
+    special: str = "words"
+    sentence: str = "its words are taken instead: a verdict is 1 or 0, nothing between"
+
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+        text = spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0))
+        return Verdict(probability=float(word_of(text, self.wording)), reason=f"said {text.strip()[:MOST]!r}")
+
+    def notes(self, name: str) -> list[str]:
+        return [f"{name} is not asked for probabilities; {self.sentence}"]
+
+
+@dataclass(frozen=True)
+class Grades:
+    """A grade from 0 to 10 as the model writes it; a tenth of it is the probability."""
+
+    tokens: int
+    special: str = "grades"
+
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+        grade = grade_of(spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)))
+        return Verdict(probability=grade / 10, reason=f"{grade:g} of 10")
+
+    def notes(self, name: str) -> list[str]:
+        return [f"{name} writes grades from 0 to 10: scores are coarse and not calibrated"]
+
+
+@dataclass(frozen=True)
+class Votes:
+    """The same question several times, and the share of yes among the answers that are one of the two."""
+
+    wording: Wording
+    votes: int
+    tokens: int
+
+    @property
+    def special(self) -> str:
+        return f"votes={self.votes}"
+
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+        found = [self._vote(endpoint, sight) for _ in range(self.votes)]
+        valid = [vote for vote in found if vote is not None]
+        if not valid:
+            raise BadAnswer(f"none of {self.votes} answers is {self.wording.yes} or {self.wording.no}")
+        return Verdict(probability=sum(valid) / len(valid), reason=f"{sum(valid)} of {len(valid)} votes")
+
+    def notes(self, name: str) -> list[str]:
+        return [f"{name} votes {self.votes} times for each picture: scores are steps of 1/{self.votes}"]
+
+    def _vote(self, endpoint: Endpoint, sight: Sight) -> bool | None:
+        try:
+            return word_of(spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=1)), self.wording)
+        except BadAnswer:
+            return None
+
+
+def spoken(reply: Reply) -> str:
+    """What was said; a model that thinks first may have used up its tokens before it came to that."""
+    if not reply.text.strip() and reply.finish in ("length", "max_tokens"):
+        raise BadAnswer("the model ended before its answer began; let it have more tokens (option answer_tokens)")
+    return reply.text

@@ -1,0 +1,116 @@
+"""How a judge is asked: the words around the query, and the two answers. Another wording is another judge."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eyespot.types import Query, Term, UsageError
+
+QUERY = "{query}"  # where the query's words go
+KEYS = ("name", "system", "question", "yes", "no")
+
+
+@dataclass(frozen=True)
+class Wording:
+    """A question about one picture that is answered by one of two words.
+
+    `question` holds `{query}` once or more often; other braces stay as they are. `system` may be empty. Raises
+    `UsageError` for a question without the query and for two answers that no reader could tell apart.
+    """
+
+    name: str
+    system: str
+    question: str
+    yes: str = "Yes"
+    no: str = "No"
+
+    def __post_init__(self) -> None:
+        if QUERY not in self.question:
+            raise UsageError(f"the wording {self.name!r} never names what is looked for; put {QUERY} into its question")
+        yes, no = (answer.strip().casefold() for answer in (self.yes, self.no))
+        if not yes or not no or yes == no:
+            raise UsageError(f"the wording {self.name!r} needs two answers that differ; set yes and no")
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits over all that the judge is sent; the name is not, so renaming asks nothing again."""
+        parts = (self.system, self.question, self.yes, self.no)
+        return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def ask(self, query: Query) -> str:
+        """The question with the query in it."""
+        return self.question.replace(QUERY, described(query))
+
+
+INQUIRE = Wording(
+    name="inquire",
+    system="You check photographs against a description. Judge only by what can be seen.",
+    question='Description: "{query}"\nDoes the photograph show this? Reply with one word, Yes or No, and nothing else.',
+)
+WORDINGS = {INQUIRE.name: INQUIRE}
+
+
+def wording(named: str) -> Wording:
+    """One of ours by its name, or the one in a TOML file with the keys system, question, yes and no.
+
+    Raises `UsageError` for a name that is none of ours and no file, and for keys that no wording has.
+    """
+    if named in WORDINGS:
+        return WORDINGS[named]
+    path = Path(named)
+    if not path.is_file():
+        raise UsageError(f"no wording {named!r}; name a TOML file or one of: {', '.join(WORDINGS)}")
+    return _of(path, _toml(path))
+
+
+def _toml(path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} cannot be read as TOML ({error}); mend it") from None
+
+
+def _of(path: Path, found: Mapping[str, Any]) -> Wording:
+    for key, value in found.items():
+        if key not in KEYS or not isinstance(value, str):
+            raise UsageError(f"{path}: {key} is no text of a wording; it has the keys {', '.join(KEYS)}")
+    if "question" not in found:
+        raise UsageError(f"{path} has no question; write one that holds {QUERY}")
+    return Wording(**{"name": path.stem, "system": "", **found})
+
+
+# -- the query in words -------------------------------------------------------------------------------------
+
+
+def described(query: Query) -> str:
+    """A query in words: "a heron, like the example picture, without people".
+
+    Weights have no words: only their sign counts. A judge that is given words alone can make nothing of an example;
+    `examples` says whether there is one.
+    """
+    wanted = [_part(query, term) for term in query.terms if term.weight >= 0]
+    unwanted = [f"without {_part(query, term)}" for term in query.terms if term.weight < 0]
+    return ", ".join([*wanted, *unwanted])
+
+
+def examples(query: Query) -> list[Path]:
+    """The query's own pictures, in the order in which `described` counts them."""
+    return [term.image for term in query.terms if term.image is not None]
+
+
+def _part(query: Query, term: Term) -> str:
+    if term.text is not None:
+        return term.text
+    several = len(examples(query)) > 1
+    number = f" {1 + _place(query, term)}" if several else ""
+    return f"what example picture{number} shows" if several else "what the example picture shows"
+
+
+def _place(query: Query, term: Term) -> int:
+    pictures = [one for one in query.terms if one.image is not None]
+    return next(place for place, one in enumerate(pictures) if one is term)

@@ -1,0 +1,44 @@
+"""Anthropic's models: `anthropic:MODEL`. They tell no token probabilities, so they grade from 0 to 10, or vote.
+
+The key is ANTHROPIC_API_KEY; ANTHROPIC_BASE_URL or the option `url` names another address of the same protocol.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eyespot.judges import _endpoint
+from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
+from eyespot.judges._wording import INQUIRE, Wording
+from eyespot.types import UsageError
+
+SPELLING = "anthropic:MODEL"
+KIND = "endpoint"
+OFFLINE = False
+NEEDS = "the extra [llm]; a key (ANTHROPIC_API_KEY)"
+ANSWERS = ("grades", "votes", "words")
+
+
+def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
+    """The judge `anthropic:MODEL`; options as in `_endpoint.Settings`. Nothing is asked before the first pair.
+
+    `answer` says how it is to answer: "grades" (0 to 10), "votes" (the share of yes among `votes` answers) or "words".
+    Raises: UsageError without a model, without a key, and for options that do not exist.
+    """
+    settings = _endpoint.Settings.of("anthropic", options)
+    if not rest:
+        raise UsageError(f"name the model that is to judge, as in {SPELLING}")
+    wire = _endpoint.anthropic(*settings.addressed("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"))
+    wording = settings.wording or (INQUIRE if settings.answer in ("votes", "words") else GRADES)
+    return settings.judge(f"anthropic:{rest}", wire, _endpoint.AnthropicMessages(), _way(settings, wording), wording)
+
+
+def _way(settings: _endpoint.Settings, wording: Wording) -> _endpoint.Way:
+    match settings.answer or "grades":
+        case "grades":
+            return Grades(settings.answer_tokens)
+        case "votes":
+            return Votes(wording, settings.votes, settings.answer_tokens)
+        case "words":
+            return Words(wording, settings.answer_tokens)
+    raise UsageError(f"anthropic cannot answer in {settings.answer!r}; choose one of: {', '.join(ANSWERS)}")

@@ -1,0 +1,49 @@
+"""Models behind OpenAI's protocol: `openai:MODEL`; OpenAI itself, vLLM, SGLang, Ollama, llama.cpp and many hosts.
+
+The address is OPENAI_BASE_URL or the option `url`, the key OPENAI_API_KEY; a local server needs none. The score is the
+share of yes in the first token of the answer (INQUIRE, appendix on re-ranking). Where the server tells no token
+probabilities, its own yes/no decision (/v1/systemone) is taken or, failing that, the words of the answer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from eyespot.judges import _endpoint
+from eyespot.judges._endpoint.first_token import FirstToken
+from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
+from eyespot.judges._wording import INQUIRE, Wording
+from eyespot.types import UsageError
+
+SPELLING = "openai:MODEL"
+KIND = "endpoint"
+OFFLINE = "with a local server"
+NEEDS = "the extra [llm]; an endpoint (OPENAI_BASE_URL) and its key (OPENAI_API_KEY), which a local server does without"
+ANSWERS = ("probabilities", "words", "grades", "votes")
+
+
+def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
+    """The judge `openai:MODEL`; options as in `_endpoint.Settings`. Nothing is asked before the first pair.
+
+    `answer` says how it is to answer: "probabilities" (of the first token), "words", "grades" (0 to 10) or "votes".
+    Raises: UsageError without a model, without address and key, and for options that do not exist.
+    """
+    settings = _endpoint.Settings.of("openai", options)
+    if not rest:
+        raise UsageError(f"name the model that is to judge, as in {SPELLING}")
+    wire = _endpoint.openai(*settings.addressed("OPENAI_BASE_URL", "OPENAI_API_KEY"))
+    wording = settings.wording or (GRADES if settings.answer == "grades" else INQUIRE)
+    return settings.judge(f"openai:{rest}", wire, _endpoint.ChatCompletions(), _way(settings, wording), wording)
+
+
+def _way(settings: _endpoint.Settings, wording: Wording) -> _endpoint.Way:
+    match settings.answer or "probabilities":
+        case "probabilities":
+            return FirstToken(wording, settings.answer_tokens)
+        case "words":
+            return Words(wording, settings.answer_tokens)
+        case "grades":
+            return Grades(settings.answer_tokens)
+        case "votes":
+            return Votes(wording, settings.votes, settings.answer_tokens)
+    raise UsageError(f"openai cannot answer in {settings.answer!r}; choose one of: {', '.join(ANSWERS)}")

@@ -1,0 +1,264 @@
+"""Judgements: what any judge said of any pair, kept for good. It is the cache of paid answers and the store of votes.
+
+A model's verdict on a pair stands once for each wording and turn; whoever asks the same again finds it here. A person
+may change their mind: the last word counts and the earlier ones stay. Failures are kept for what they cost and why,
+and are asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from eyespot import ledger
+from eyespot.types import EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS asked(number INTEGER PRIMARY KEY, query TEXT UNIQUE NOT NULL, terms TEXT);
+CREATE TABLE IF NOT EXISTS judges(number INTEGER PRIMARY KEY, judge TEXT NOT NULL, prompt TEXT NOT NULL,
+    UNIQUE(judge, prompt));
+CREATE TABLE IF NOT EXISTS judgements(number INTEGER PRIMARY KEY, asked INTEGER NOT NULL, judge INTEGER NOT NULL,
+    turn INTEGER NOT NULL, image TEXT NOT NULL, settled INTEGER NOT NULL, probability REAL, grade INTEGER,
+    reason TEXT NOT NULL, confidence REAL, failure TEXT NOT NULL, refused INTEGER NOT NULL, rank INTEGER,
+    at REAL NOT NULL, calls INTEGER NOT NULL, tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL,
+    money REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS judgements_pair ON judgements(asked, judge, turn, image);
+CREATE UNIQUE INDEX IF NOT EXISTS judgements_settled ON judgements(asked, judge, turn, image) WHERE settled;
+"""
+# Where two programs paid for one pair at a time, the verdict that came first stands, and what the other one cost is
+# added to it; the very same answer, recorded once more, adds nothing.
+_INSERT = """INSERT INTO judgements(asked, judge, turn, image, settled, probability, grade, reason, confidence, failure,
+    refused, rank, at, calls, tokens_in, tokens_out, money) VALUES ((SELECT number FROM asked WHERE query = ?),
+    (SELECT number FROM judges WHERE judge = ? AND prompt = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT(asked, judge, turn, image) WHERE settled DO UPDATE SET calls = calls + excluded.calls,
+    tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
+    money = money + excluded.money WHERE at <> excluded.at"""
+_FACTS = """image, probability, grade, reason, confidence, failure, refused, rank, at, calls, tokens_in, tokens_out,
+    money"""
+_KNOWN = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM asked WHERE query = ?)
+    AND judge = (SELECT number FROM judges WHERE judge = ? AND prompt = ?) AND turn = ?
+    AND image IN (SELECT value FROM json_each(?)) AND (probability IS NOT NULL OR grade IS NOT NULL) ORDER BY number"""
+_ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
+    JOIN asked ON asked.number = judgements.asked JOIN judges ON judges.number = judgements.judge
+    ORDER BY judgements.number"""
+PERSON = "person:"  # whose verdicts may change
+
+
+class Row(NamedTuple):
+    """A judgement as it stands in the ledger, and which time it was that its judge was asked the same."""
+
+    judgement: Judgement
+    turn: int
+
+
+def query_digest(query: Query) -> str:
+    """Thirty-two hex digits over the query's terms: weight, words, and the bytes of a picture; its id has no part.
+
+    Raises `UsageError` for a picture that is not there.
+    """
+    parts = [[float(term.weight), term.text, _bytes_of(term.image)] for term in query.terms]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _bytes_of(image: Path | None) -> str | None:
+    if image is None:
+        return None
+    try:
+        with image.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(
+            f"the query's picture {image} cannot be read ({error.strerror}); name one that is there"
+        ) from None
+
+
+class Judgements:
+    """The judgements in a ledger; any number of threads and processes may read and record at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reading, self._writing = _opened(path), _opened(path)
+        self._looking = Lock()
+        self._waiting: deque[_Batch] = deque()
+        self._writer = ThreadPoolExecutor(1, "judgements")
+
+    def close(self) -> None:
+        """Finish what is being written and let go of the file."""
+        self._writer.shutdown()
+        self._reading.close()
+        self._writing.close()
+
+    def __enter__(self) -> Judgements:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # -- writing --------------------------------------------------------------------------------------------
+
+    def enter(self, queries: Iterable[Query]) -> dict[Query, str]:
+        """The digest of each query; from now on the ledger can also say in words what it stands for."""
+        digests = {query: query_digest(query) for query in dict.fromkeys(queries)}
+        self._submit(_Batch([(digest, _spelled(query)) for query, digest in digests.items()], [])).result()
+        return digests
+
+    def record(self, judgements: Iterable[Judgement], turn: int = 0) -> None:
+        """Keep judgements; they are on the disk when this returns. Threads that record at once share one commit.
+
+        A judge who is asked the same thing several times takes `turn` 0, 1, 2, … Raises `EyespotError` where the disk
+        is full or another program holds the file; what was recorded before stays.
+        """
+        self._submit(_Batch([], [_row(judgement, turn) for judgement in judgements])).result()
+
+    def _submit(self, batch: _Batch) -> Future[None]:
+        self._waiting.append(batch)
+        self._writer.submit(self._write_waiting)
+        return batch.done
+
+    def _write_waiting(self) -> None:
+        """All that waits, in one commit: while the disk is busy with it, the next ones gather."""
+        batches = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        try:
+            if batches:
+                self._write(batches)
+        except sqlite3.Error as error:
+            _tell(batches, _unwritable(self.path, error))
+        except BaseException as error:
+            _tell(batches, error)
+        else:
+            _tell(batches, None)
+
+    def _write(self, batches: Sequence[_Batch]) -> None:
+        queries = [query for batch in batches for query in batch.queries]
+        rows = [row for batch in batches for row in batch.rows]
+        with ledger.transaction(self._writing):
+            self._writing.executemany(
+                "INSERT INTO asked(query, terms) VALUES (?, ?) ON CONFLICT DO UPDATE SET terms = excluded.terms"
+                " WHERE terms IS NULL",
+                queries,
+            )
+            self._writing.executemany(
+                "INSERT OR IGNORE INTO asked(query) VALUES (?)", dict.fromkeys((row[0],) for row in rows)
+            )
+            self._writing.executemany(
+                "INSERT OR IGNORE INTO judges(judge, prompt) VALUES (?, ?)",
+                dict.fromkeys((row[1], row[2]) for row in rows),
+            )
+            self._writing.executemany(_INSERT, rows)
+
+    # -- reading --------------------------------------------------------------------------------------------
+
+    def known(self, query: str, images: Iterable[str], judge: str, prompt: str, turn: int = 0) -> dict[str, Judgement]:
+        """What this judge, asked in this way, said of these images for the query of this digest; failures left out."""
+        wanted = (query, judge, prompt, turn, json.dumps(list(images)))
+        with self._looking:
+            rows = self._reading.execute(_KNOWN, wanted).fetchall()
+        return {row[0]: _judgement(query, judge, prompt, row) for row in rows}
+
+    def rows(self) -> Iterator[Row]:
+        """Every judgement in the order in which they came, as of the moment of the first."""
+        with closing(_opened(self.path)) as sql:  # a connection of its own: a long reader holds nobody up
+            for query, judge, prompt, turn, *facts in sql.execute(_ROWS):
+                yield Row(_judgement(query, judge, prompt, facts), turn)
+
+    def queries(self) -> dict[str, Query | None]:
+        """What each digest stands for, under the digest as its id; None where nobody ever said."""
+        with self._looking:
+            rows = self._reading.execute("SELECT query, terms FROM asked ORDER BY number").fetchall()
+        return {digest: None if terms is None else Query(digest, _terms(terms)) for digest, terms in rows}
+
+    def judges(self) -> list[str]:
+        """Who has judged, in the order in which they came."""
+        with self._looking:
+            rows = self._reading.execute("SELECT judge FROM judges GROUP BY judge ORDER BY min(number)").fetchall()
+        return [judge for (judge,) in rows]
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        return ledger.connect(path, SCHEMA)
+    except (sqlite3.Error, OSError) as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: Exception) -> EyespotError:
+    return EyespotError(
+        f"cannot write judgements to {path} ({error}); make room or end what holds it, and run the same line again: "
+        "what was recorded before is kept"
+    )
+
+
+# -- rows ---------------------------------------------------------------------------------------------------
+
+
+class _Batch:
+    """What one caller waits for."""
+
+    def __init__(self, queries: Sequence[tuple[str, str]], rows: Sequence[tuple[Any, ...]]) -> None:
+        self.queries, self.rows = queries, rows
+        self.done: Future[None] = Future()
+
+
+def _tell(batches: Iterable[_Batch], error: BaseException | None) -> None:
+    for batch in batches:
+        if error is None:
+            batch.done.set_result(None)
+        else:
+            batch.done.set_exception(error)
+
+
+def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:
+    verdict = judgement.verdict
+    said = (
+        (None, None, "", None)
+        if verdict is None
+        else (verdict.probability, verdict.grade, verdict.reason, verdict.confidence)
+    )
+    settled = verdict is not None and not judgement.judge.startswith(PERSON)
+    return (
+        judgement.query,
+        judgement.judge,
+        judgement.prompt,
+        turn,
+        judgement.image,
+        settled,
+        *said[:2],
+        _clean(said[2]),
+        said[3],
+        _clean(judgement.failure),
+        judgement.refused,
+        judgement.rank,
+        judgement.at,
+        *judgement.spent,
+    )
+
+
+def _clean(text: str) -> str:
+    """Models answer with halves of characters now and then, which no UTF-8 holds."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _judgement(query: str, judge: str, prompt: str, row: Sequence[Any]) -> Judgement:
+    image, probability, grade, reason, confidence, failure, refused, rank, at, *spent = row
+    unsaid = probability is None and grade is None
+    verdict = None if unsaid else Verdict(probability, grade, reason, confidence)
+    return Judgement(query, image, judge, prompt, verdict, failure, bool(refused), rank, at, Spent(*spent))
+
+
+def _spelled(query: Query) -> str:
+    return json.dumps(
+        [[term.weight, term.text, None if term.image is None else str(term.image)] for term in query.terms]
+    )
+
+
+def _terms(spelled: str) -> tuple[Term, ...]:
+    terms = json.loads(spelled)
+    return tuple(Term(weight, text, None if image is None else Path(image)) for weight, text, image in terms)

@@ -1,0 +1,247 @@
+"""Asking: nothing is paid for twice, nothing that was answered is lost, whatever ends the asking."""
+
+from __future__ import annotations
+
+import _thread
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from eyespot.judges._asking import Asked, ask, unknown
+from eyespot.judges._budget import Budget, BudgetSpent
+from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.types import Answer, Judgement, Pair, Query, Spent, Verdict
+
+HERON, OWL = Query.words("a heron", "1"), Query.words("an owl", "2")
+
+
+@dataclass
+class Scripted:
+    """A judge that has `width` requests under way at a time, answers the last of them first, and counts them all."""
+
+    name: str = "scripted"
+    prompt: str = "p"
+    width: int = 1
+    budget: Budget = field(default_factory=Budget)
+    fails: frozenset[str] = frozenset()
+    refuses: frozenset[str] = frozenset()
+    sent: list[str] = field(default_factory=list)
+
+    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+        coming = iter(pairs)
+        under_way: list[Answer] = []
+        try:
+            while len(under_way) < self.width and (pair := next(coming, None)):
+                under_way.append(self._send(pair))
+            while under_way:
+                yield under_way.pop()
+                if pair := next(coming, None):
+                    under_way.append(self._send(pair))
+        except BaseException:
+            yield from under_way[::-1]
+            raise
+
+    def _send(self, pair: Pair) -> Answer:
+        self.budget.take()
+        self.sent.append(pair.image)
+        spent = Spent(1, 100, 1, 0.25)
+        if pair.image in self.fails:
+            return Answer(pair, None, "the server hung up", spent=spent)
+        if pair.image in self.refuses:
+            return Answer(pair, Verdict(0.0), refused=True, spent=spent)
+        return Answer(pair, Verdict(0.75), spent=spent)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Judgements]:
+    with Judgements(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def pairs(images: str, query: Query = HERON) -> list[Pair]:
+    return [Pair(query, image, Path(f"{image}.jpg")) for image in images]
+
+
+def kept(ledger: Judgements) -> str:
+    return "".join(sorted(row.judgement.image for row in ledger.rows()))
+
+
+def images(judgements: Iterator[Judgement]) -> str:
+    return "".join(one.image for one in judgements)
+
+
+def test_every_pair_is_answered_and_kept(ledger: Judgements) -> None:
+    asking = ask(Scripted(), [*pairs("ab"), *pairs("b", OWL)], ledger)
+
+    told = {(one.query, one.image): one.verdict for one in asking}
+
+    heron, owl = query_digest(HERON), query_digest(OWL)
+    assert told == dict.fromkeys([(heron, "a"), (heron, "b"), (owl, "b")], Verdict(0.75))
+    assert asking.asked == Asked(known=0, asked=3, spent=Spent(3, 300, 3, 0.75))
+    assert kept(ledger) == "abb"
+
+
+def test_what_is_known_comes_first_in_the_order_given_and_costs_nothing(ledger: Judgements) -> None:
+    list(ask(Scripted(), pairs("ca"), ledger))
+    judge = Scripted()
+    asking = ask(judge, pairs("abcd"), ledger)
+
+    assert images(asking) == "acbd"
+    assert judge.sent == ["b", "d"]
+    assert asking.asked == Asked(known=2, asked=2, spent=Spent(2, 200, 2, 0.5))
+
+
+def test_a_finished_set_asks_nothing(ledger: Judgements) -> None:
+    first, second = Scripted(), Scripted()
+    list(ask(first, pairs("abc"), ledger))
+
+    told = images(ask(second, pairs("abc"), ledger))
+
+    assert (told, second.sent) == ("abc", [])
+
+
+def test_the_same_words_under_another_id_are_the_same_question(ledger: Judgements) -> None:
+    judge = Scripted()
+    asking = ask(judge, [*pairs("a"), *pairs("a", Query.words("a heron", "other"))], ledger)
+
+    assert images(asking) == "a" and judge.sent == ["a"]
+    assert len(asking.digests) == 2 and len(set(asking.digests.values())) == 1
+
+
+@pytest.mark.parametrize("other", [Scripted(name="other"), Scripted(prompt="other")])
+def test_another_judge_or_wording_is_asked_anew(ledger: Judgements, other: Scripted) -> None:
+    list(ask(Scripted(), pairs("a"), ledger))
+    list(ask(other, pairs("a"), ledger))
+
+    assert other.sent == ["a"]
+
+
+def test_a_failure_is_told_counted_and_asked_again(ledger: Judgements) -> None:
+    first = ask(Scripted(fails=frozenset("a")), pairs("ab"), ledger)
+    failures = [one.failure for one in first]
+    second = Scripted()
+    list(ask(second, pairs("ab"), ledger))
+
+    assert failures == ["the server hung up", ""]
+    assert first.asked.failed == 1
+    assert second.sent == ["a"]
+
+
+def test_a_refusal_is_counted_and_not_asked_again(ledger: Judgements) -> None:
+    first, judge = ask(Scripted(refuses=frozenset("a")), pairs("ab"), ledger), Scripted()
+    list(first)
+    second = ask(judge, pairs("ab"), ledger)
+    list(second)
+
+    assert (first.asked.refused, second.asked.refused, judge.sent) == (1, 1, [])
+
+
+def test_the_rank_at_which_a_picture_was_seen_is_kept(ledger: Judgements) -> None:
+    list(ask(Scripted(), [*pairs("ab"), *pairs("a", OWL)], ledger, {("1", "b"): 7, ("2", "a"): 1}))
+
+    assert [(row.judgement.image, row.judgement.rank) for row in ledger.rows()] == [("a", None), ("b", 7), ("a", 1)]
+
+
+def test_an_answer_is_on_the_disk_before_it_is_handed_on(ledger: Judgements) -> None:
+    with Judgements(ledger.path) as other:
+        seen = [(one.image, kept(other)) for one in ask(Scripted(), pairs("abc"), ledger)]
+
+    assert seen == [("a", "a"), ("b", "ab"), ("c", "abc")]
+
+
+# -- what ends it -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [1, 3, 8])
+def test_a_spent_budget_keeps_all_answers_and_is_told(ledger: Judgements, width: int) -> None:
+    judge = Scripted(width=width, budget=Budget(calls=4))
+    asking = ask(judge, pairs("abcdefgh"), ledger)
+
+    with pytest.raises(BudgetSpent, match="the budget of 4 calls is spent"):
+        list(asking)
+
+    assert judge.sent == [*"abcd"]
+    assert kept(ledger) == "abcd"
+    assert asking.asked.spent.calls == 4
+
+
+def test_after_a_spent_budget_the_rest_is_asked(ledger: Judgements) -> None:
+    with pytest.raises(BudgetSpent):
+        list(ask(Scripted(budget=Budget(calls=2)), pairs("abcd"), ledger))
+    judge = Scripted()
+    list(ask(judge, pairs("abcd"), ledger))
+
+    assert judge.sent == ["c", "d"]
+
+
+def test_a_caller_who_has_enough_loses_no_answer_under_way(ledger: Judgements) -> None:
+    judge = Scripted(width=3)
+    asking = ask(judge, pairs("abcdef"), ledger)
+    next(asking)
+
+    asking.close()
+
+    assert kept(ledger) == "abc" == "".join(sorted(judge.sent))
+
+
+def test_an_interrupt_loses_no_answer_under_way(ledger: Judgements) -> None:
+    judge = Scripted(width=3)
+
+    def interrupted() -> None:
+        for one in ask(judge, pairs("abcdef"), ledger):
+            if one.image == "d":
+                _thread.interrupt_main()  # as Ctrl-C does
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+    assert kept(ledger) == "".join(sorted(judge.sent)) == "abcd"
+
+
+def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(ledger: Judgements) -> None:
+    class Broken(Scripted):
+        def _send(self, pair: Pair) -> Answer:
+            if pair.image == "c":
+                raise ConnectionError("no such host")
+            return super()._send(pair)
+
+    with pytest.raises(ConnectionError, match="no such host"):
+        list(ask(Broken(), pairs("abcd"), ledger))
+
+    assert kept(ledger) == "ab"
+
+
+def test_a_judge_that_is_no_generator_will_do(ledger: Judgements) -> None:
+    class Listed(Scripted):
+        def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+            return iter([self._send(pair) for pair in pairs])
+
+    asking = ask(Listed(), pairs("abc"), ledger)
+    next(asking)
+    asking.close()
+
+    assert kept(ledger) == "a"
+
+
+# -- before and after -------------------------------------------------------------------------------------------
+
+
+def test_what_would_be_asked_is_told_without_asking(ledger: Judgements) -> None:
+    judge = Scripted()
+    list(ask(Scripted(), pairs("a"), ledger))
+
+    wanted = unknown(judge, [*pairs("aabb"), *pairs("a", OWL)], ledger)
+
+    assert wanted == [*pairs("b"), *pairs("a", OWL)] and judge.sent == []
+
+
+def test_a_round_is_told_in_one_line() -> None:
+    told = str(Asked(1412, 88, 3, 1, Spent(90, 70_000, 112, 0.135)))
+
+    assert told == "1,412 verdicts from the ledger, 88 asked, 3 refused, 1 failed, 90 calls, 70,112 tokens, $0.14"
+
+
+def test_a_judge_on_this_machine_tells_of_no_cost() -> None:
+    assert str(Asked(2, 3)) == "2 verdicts from the ledger, 3 asked"

@@ -1,0 +1,149 @@
+"""Every judge keeps the promises of `eyespot.types.Judge`; a new file in the room is tested by existing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_models
+
+from eyespot import rooms
+from eyespot.judges._budget import Budget
+from eyespot.judges._wording import INQUIRE
+from eyespot.search.judged import SecondModel, picture_of
+from eyespot.types import EyespotError, Judge, Pair, Query
+from tests.judges.servers import YES, Double, message
+
+ROOM = rooms.names("judges")
+
+
+@contextmanager
+def encoder(_folder: Path) -> Iterator[Judge]:
+    yield rooms.load("judges", "encoder:starter", embedding=SecondModel("starter"))
+
+
+@contextmanager
+def person(_folder: Path) -> Iterator[Judge]:
+    yield rooms.load("judges", "person:ada", ask=lambda _: "y\n")
+
+
+@contextmanager
+def openai(_folder: Path) -> Iterator[Judge]:
+    pytest.importorskip("openai")
+    with Double(then=YES) as server:
+        yield rooms.load("judges", "openai:tiny", url=server.url, first_rest=0.001, read=picture_of)
+
+
+@contextmanager
+def anthropic(_folder: Path) -> Iterator[Judge]:
+    pytest.importorskip("anthropic")
+    with Double(then=message('{"grade": 7}')) as server:
+        yield rooms.load("judges", "anthropic:tiny", url=server.url, key="k", first_rest=0.001, read=picture_of)
+
+
+def local(name: str, make: str) -> Callable[[Path], Any]:
+    @contextmanager
+    def opened(folder: Path) -> Iterator[Judge]:
+        pytest.importorskip("torch")
+        pytest.importorskip("transformers")
+        from tests.judges import tiny_models as tiny
+
+        yield rooms.load("judges", f"{name}:{getattr(tiny, make)(folder / 'model')}", device="cpu", read=picture_of)
+
+    return opened
+
+
+@contextmanager
+def cross_encoder(folder: Path) -> Iterator[Judge]:
+    pytest.importorskip("sentence_transformers")
+    with local("cross_encoder", "reranker")(folder) as judge:
+        yield judge
+
+
+CASES: dict[str, Callable[[Path], Any]] = {
+    **{case.__name__: case for case in (encoder, person, openai, anthropic, cross_encoder)},
+    "transformers": local("transformers", "llava"),
+    "blip_itm": local("blip_itm", "blip_itm"),
+}
+BLIND = ("person",)  # who does not read the file: the person opens it
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module", params=ROOM)
+def judge(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
+    if request.param not in CASES:
+        pytest.fail(f"add a tiny case for {request.param} to CASES in {Path(__file__).name}")
+    with CASES[request.param](tmp_path_factory.mktemp(request.param)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
+    """Two queries over three pictures, the second of which is none."""
+    home = tmp_path_factory.mktemp("pictures")
+    files = [home / f"{number}.png" for number in range(3)]
+    for picture, file in zip(tiny_models.pictures(), files, strict=True):
+        picture.save(file)
+    files[1].write_bytes(b"this is no picture")
+    return [Pair(Query.words(words, words), file.stem, file) for words in ("a heron", "a blue frog") for file in files]
+
+
+def asked(judge: Judge, pairs: Sequence[Pair]) -> dict[tuple[str, str], Any]:
+    answers = list(judge.judge(pairs))
+    assert len(answers) == len(pairs)
+    return {(answer.pair.query.id, answer.pair.image): answer for answer in answers}
+
+
+def test_it_says_who_it_is_and_how_it_is_asked(judge: Judge) -> None:
+    assert judge.name.partition(":")[0] in ROOM and judge.name.partition(":")[2]
+    assert judge.prompt and judge.prompt.isprintable()
+
+
+def test_every_pair_is_answered_once_and_a_broken_picture_fails_alone(judge: Judge, pairs: list[Pair]) -> None:
+    answers = asked(judge, pairs)
+
+    assert set(answers) == {(pair.query.id, pair.image) for pair in pairs}
+    broken = {key for key, answer in answers.items() if answer.verdict is None}
+    blind = judge.name.partition(":")[0] in BLIND
+    assert broken == (set() if blind else {(pair.query.id, "1") for pair in pairs})
+    assert all("\n" not in answers[key].failure and "1.png" in answers[key].failure for key in broken)
+
+
+def test_a_probability_or_a_grade_is_said_and_said_again(judge: Judge, pairs: list[Pair]) -> None:
+    """Those that are there lie between 0 and 1, which a verdict itself sees to."""
+    first, again = asked(judge, pairs[:1]), asked(judge, pairs[:1])
+
+    verdicts = [answer.verdict for answers in (first, again) for answer in answers.values()]
+    assert verdicts[0] is not None and verdicts[0] == verdicts[1]
+
+
+def test_nothing_asked_is_nothing_answered(judge: Judge) -> None:
+    assert list(judge.judge([])) == []
+
+
+@pytest.mark.parametrize("name", ROOM)
+def test_what_a_search_hands_over_is_taken_or_refused_in_one_sentence(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offline and without keys: a judge is made, or says what it lacks."""
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    handed = {"embedding": SecondModel("starter")} if name == "encoder" else {"read": picture_of}
+
+    try:
+        made = rooms.load("judges", f"{name}:", budget=Budget(calls=1), wording=INQUIRE, **handed)
+    except EyespotError as error:
+        assert "\n" not in str(error) and len(str(error)) > 20
+    else:
+        assert made.name and made.prompt
+
+
+@pytest.mark.parametrize("name", ROOM)
+def test_the_module_says_what_a_list_shows(name: str) -> None:
+    from importlib import import_module
+
+    module = import_module(f"eyespot.judges.{name}")
+    assert module.SPELLING.startswith(name) and module.KIND and module.NEEDS and module.OFFLINE is not None

@@ -1,0 +1,135 @@
+"""Votes to grades: majorities, thresholds, what stays unjudged; and tables that hold everything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eyespot.judges._exporting import COLUMNS, Reading, distinct_names, qrels, voters, write_table
+from eyespot.ledger.judgements import Row
+from eyespot.types import Judgement, Spent, UsageError, Verdict
+
+NAMES = {"d1": "a heron", "d2": "an owl"}
+
+
+def row(
+    said: Verdict | float | int | None, judge: str = "m", query: str = "d1", image: str = "a", turn: int = 0
+) -> Row:
+    """A whole number is a grade, any other a probability, None a failure."""
+    verdict = Verdict(grade=said) if isinstance(said, int) else Verdict(said) if isinstance(said, float) else said
+    return Row(
+        Judgement(query, image, judge, "p", verdict, "" if verdict else "hung up", spent=Spent(1, 2, 3, 0.5)), turn
+    )
+
+
+def grades(rows: list[Row], reading: Reading = Reading()) -> dict[str, dict[str, int]]:
+    return qrels(rows, NAMES, reading).grades
+
+
+@pytest.mark.parametrize(
+    ("said", "reading", "grade"),
+    [
+        (0.5, Reading(), 1),
+        (0.49, Reading(), 0),
+        (0.49, Reading(threshold=0.4), 1),
+        (3, Reading(), 3),
+        (3, Reading(least_grade=4), 0),
+        (4, Reading(least_grade=4), 1),
+        (Verdict(0.9, 0), Reading(), 0),
+    ],
+)
+def test_a_verdict_becomes_a_grade(said: Verdict | float | int, reading: Reading, grade: int) -> None:
+    assert grades([row(said)], reading) == {"a heron": {"a": grade}}
+
+
+def test_failures_refusals_and_queries_without_a_name_stay_unjudged() -> None:
+    refused = row(0.0, image="b")
+    refused = refused._replace(judgement=refused.judgement._replace(refused=True))
+
+    assert grades([row(None), refused, row(1.0, query="d3"), row(1.0, query="d2")]) == {"an owl": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("votes", "grade"), [([1.0, 0.0], 0), ([1.0, 0.0, 1.0], 1), ([0.0, 1.0, 0.0], 0), ([1.0, 1.0, 0.0, 0.0], 0)]
+)
+def test_the_majority_counts_and_doubt_is_not_relevance(votes: list[float], grade: int) -> None:
+    assert grades([row(vote, f"m{number}") for number, vote in enumerate(votes)]) == {"a heron": {"a": grade}}
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=7), st.randoms())
+def test_votes_have_no_order_and_the_grade_is_one_that_was_given(votes: list[int], chance: object) -> None:
+    rows = [row(vote, f"m{number}") for number, vote in enumerate(votes)]
+    shuffled = list(rows)
+    chance.shuffle(shuffled)  # type: ignore[attr-defined]
+
+    assert grades(rows) == grades(shuffled)
+    assert grades(rows)["a heron"]["a"] in votes
+
+
+def test_of_a_person_the_last_word_counts_once() -> None:
+    ada, bob = "person:ada", "person:bob"
+
+    assert grades([row(1.0, ada), row(1.0, bob), row(0.0, ada)]) == {"a heron": {"a": 0}}
+
+
+def test_a_failure_takes_no_vote_back() -> None:
+    assert grades([row(1.0), row(None)]) == {"a heron": {"a": 1}}
+
+
+def test_each_turn_has_a_vote() -> None:
+    assert grades([row(1.0), row(0.0, turn=1), row(1.0, turn=2)]) == {"a heron": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("there", "named", "chosen"),
+    [(["a"], [], {"a"}), (["a", "b"], ["b"], {"b"}), (["a", "b"], ["all"], {"a", "b"}), ([], [], set())],
+)
+def test_who_votes(there: list[str], named: list[str], chosen: set[str]) -> None:
+    assert voters(there, named) == chosen
+
+
+def test_of_several_one_must_be_named() -> None:
+    with pytest.raises(UsageError, match=r"several have judged \(a, b\); name one with --by"):
+        voters("ab", [])
+
+
+def test_one_who_has_not_judged_is_said() -> None:
+    with pytest.raises(UsageError, match="c has judged nothing here; there are: a, b"):
+        voters("ab", ["a", "c"])
+
+
+def test_equal_names_get_the_beginning_of_their_digest() -> None:
+    named = distinct_names({"0123456789": "./a.jpg", "9876543210": "./a.jpg", "5": "dusk"})
+
+    assert list(named.values()) == ["./a.jpg (01234567)", "./a.jpg (98765432)", "dusk"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_a_table_holds_every_column_of_every_row(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"j.{ending}"
+    count = write_table([row(0.75), row(2, turn=1), row(None, query="d3")], NAMES, path)
+
+    if ending == "parquet":
+        rows = pq.read_table(path).to_pylist()
+    else:
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+
+    assert count == len(rows) == 3
+    assert all(tuple(one) == COLUMNS for one in rows)
+    assert [(one["name"], one["turn"], one["probability"], one["grade"], one["failure"]) for one in rows] == [
+        ("a heron", 0, 0.75, None, ""),
+        ("a heron", 1, None, 2, ""),
+        (None, 0, None, None, "hung up"),
+    ]
+    assert (rows[0]["calls"], rows[0]["tokens_in"], rows[0]["tokens_out"], rows[0]["money"]) == (1, 2, 3, 0.5)
+
+
+def test_a_table_of_nothing_has_its_columns(tmp_path: Path) -> None:
+    write_table([], NAMES, tmp_path / "j.parquet")
+
+    assert tuple(pq.read_table(tmp_path / "j.parquet").column_names) == COLUMNS

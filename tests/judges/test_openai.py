@@ -1,0 +1,598 @@
+"""The judge behind OpenAI's protocol, against servers that answer well, badly, late or not at all."""
+
+from __future__ import annotations
+
+import base64
+import io
+import socket
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pydantic
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from eyespot import rooms
+from eyespot.judges._asking import ask
+from eyespot.judges._budget import Budget, BudgetSpent
+from eyespot.judges._endpoint import BadAnswer, EndpointJudge, Pace, Rest, Underway, said
+from eyespot.judges._endpoint.troubles import seconds_to_wait
+from eyespot.judges._wording import INQUIRE, Wording
+from eyespot.ledger.judgements import Judgements
+from eyespot.types import Answer, EyespotError, Pair, Query, Term, UsageError
+from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
+
+CHAT = "/v1/chat/completions"
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> list[Path]:
+    """Eight pictures of one colour each."""
+    paths = [tmp_path / f"{number}.png" for number in range(8)]
+    for number, path in enumerate(paths):
+        Image.new("RGB", (40, 30), (30 * number, 0, 0)).save(path)
+    return paths
+
+
+def judge(server: Double, **options: Any) -> EndpointJudge:
+    return rooms.load("judges", "openai:tiny", url=server.url, **{"first_rest": 0.001, "timeout": 5.0, **options})
+
+
+def pairs(pictures: list[Path], words: str = "a heron") -> list[Pair]:
+    return [Pair(Query.words(words), path.stem, path) for path in pictures]
+
+
+def only(judge: EndpointJudge, pictures: list[Path]) -> Answer:
+    (answer,) = judge.judge(pairs(pictures[:1]))
+    return answer
+
+
+# -- the score ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("top", "score"),
+    [
+        ({"Yes": 0.75, "No": 0.25}, 0.75),
+        ({"Yes": 0.25, " Yes": 0.125, "yes": 0.0625, "YES": 0.0625, "No": 0.5}, 0.5),
+        ({"▁yes": 0.3, "Ġno": 0.6, "Maybe": 0.1}, 1 / 3),
+        ({"Maybe": 0.5, "No": 0.125}, 0.0),
+        ({"Maybe": 0.5, "Yes": 0.125}, 1.0),
+        ({"Yesterday": 0.5, "Nothing": 0.2, "Yes.": 0.15, "**No": 0.05}, 0.75),
+    ],
+)
+def test_the_score_is_the_share_of_yes_over_all_spellings(
+    top: dict[str, float], score: float, pictures: list[Path]
+) -> None:
+    with Double(then=chat("x", top)) as server:
+        answer = only(judge(server), pictures)
+
+    assert answer.verdict is not None and answer.verdict.probability == pytest.approx(score, abs=1e-12)
+
+
+def test_a_wording_brings_its_own_two_answers(pictures: list[Path]) -> None:
+    german = Wording("german", "", "Zeigt das Bild {query}? Ja oder Nein.", "Ja", "Nein")
+    with Double(then=chat("x", {"Ja": 0.2, "Nein": 0.8, "Yes": 0.1})) as server:
+        answer = only(judge(server, wording=german), pictures)
+
+    assert answer.verdict is not None and answer.verdict.probability == pytest.approx(0.2)
+
+
+def test_what_is_asked_is_the_wording_with_one_token_and_its_alternatives(pictures: list[Path]) -> None:
+    with Double() as server:
+        only(judge(server), pictures)
+
+    (seen,) = server.seen
+    system, user = seen.body["messages"]
+    assert (system["content"], user["content"][-1]["text"]) == (INQUIRE.system, INQUIRE.ask(Query.words("a heron")))
+    wanted = {"model": "tiny", "max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
+    assert {name: seen.body[name] for name in wanted} == wanted
+
+
+def test_a_key_is_sent_and_a_local_server_needs_none(pictures: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with Double() as server:
+        answers = [only(judge(server, key=key), pictures) for key in ("secret", None)]
+
+    assert server.seen[0].headers["authorization"] == "Bearer secret"
+    assert "secret" not in str(server.seen[1].headers) and all(answer.verdict for answer in answers)
+
+
+def test_answers_that_would_rather_be_others_are_counted_in_one_note(pictures: list[Path]) -> None:
+    doubtful = chat("x", {"Yes": 0.3, "No": 0.3, "It": 0.4})
+    with Double([YES, doubtful, doubtful]) as server:
+        asked = judge(server)
+        list(asked.judge(pairs(pictures[:3])))
+
+    (note,) = asked.notes
+    assert note.startswith("in 2 of 3 answers of openai:tiny Yes and No had together less than 0.9")
+
+
+# -- what servers do not know ------------------------------------------------------------------------------------
+
+
+def test_fewer_alternatives_are_asked_for_where_twenty_are_too_many(pictures: list[Path]) -> None:
+    def five_at_most(seen: Seen) -> Response:
+        return error(400, "top_logprobs must be at most 5") if seen.body["top_logprobs"] > 5 else YES
+
+    with Double(then=five_at_most) as server:
+        answers = list(judge(server).judge(pairs(pictures)))
+
+    assert [seen.body["top_logprobs"] for seen in server.seen] == [20, *[5] * 8]  # learned once
+    assert sorted(answer.spent.calls for answer in answers) == [*[1] * 7, 2]
+
+
+def test_a_parameter_with_a_newer_name_is_renamed_and_one_too_many_is_left_out(pictures: list[Path]) -> None:
+    def choosy(seen: Seen) -> Response:
+        for name in ("max_tokens", "temperature"):
+            if name in seen.body:
+                return error(400, f"Unsupported parameter: {name!r}")
+        return YES
+
+    with Double(then=choosy) as server:
+        answer = only(judge(server), pictures)
+
+    assert answer.verdict is not None and answer.verdict.probability == 0.75
+    assert server.seen[-1].body["max_completion_tokens"] == 1
+
+
+@pytest.mark.parametrize(("text", "score"), [("Yes", 1.0), (" no.", 0.0), ("**YES**, it does", 1.0)])
+@pytest.mark.parametrize("refused", [True, False])
+def test_without_probabilities_the_words_count_and_that_is_said_once(
+    text: str, score: float, refused: bool, pictures: list[Path]
+) -> None:
+    def wordy(seen: Seen) -> Response:
+        return error(400, "logprobs are not supported") if refused and "logprobs" in seen.body else chat(text)
+
+    with Double(then=wordy) as server:
+        asked = judge(server)
+        answers = list(asked.judge(pairs(pictures[:3])))
+
+    assert [answer.verdict.probability for answer in answers if answer.verdict] == [score] * 3
+    (note,) = asked.notes
+    assert note == "openai:tiny gives no token probabilities; its words are taken instead: a verdict is 1 or 0, " + (
+        "nothing between"
+    )
+    assert len(server.asked("/v1/systemone")) == 1
+
+
+def test_a_servers_own_decision_stands_in_for_probabilities(pictures: list[Path]) -> None:
+    offers = {"/v1/systemone": lambda _: Response(data={"answers": {"shown": {"type": "noul", "noul": 0.375}}})}
+    with Double(then=chat("Yes"), offers=offers) as server:
+        asked = judge(server)
+        answers = list(asked.judge(pairs(pictures[:3])))
+
+    assert [answer.verdict.probability for answer in answers if answer.verdict] == [0.375] * 3
+    assert len(server.asked(CHAT)) == 1 and "own yes/no decision" in asked.notes[0]
+
+
+def test_tokens_that_are_not_among_the_likeliest_are_named_where_the_server_lets_one(pictures: list[Path]) -> None:
+    numbers = {"Yes": 7, "No": 8, " Yes": 9}
+
+    def tokenize(seen: Seen) -> Response:
+        return Response(data={"tokens": [numbers[p]] if (p := seen.body["prompt"]) in numbers else [1, 2]})
+
+    def named(seen: Seen) -> Response:
+        return chat("x", {"x": 0.5, "Yes": 0.003, "No": 0.001} if "logprob_token_ids" in seen.body else {"x": 0.5})
+
+    with Double(then=named, offers={"/tokenize": tokenize}) as server:
+        answers = list(judge(server).judge(pairs(pictures[:3])))
+
+    assert [answer.verdict.probability for answer in answers if answer.verdict] == pytest.approx([0.75] * 3)
+    assert server.seen[-1].body["logprob_token_ids"] == [7, 9, 8]
+    assert len(server.asked(CHAT)) == 4
+
+
+# -- refusals and bad answers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "declines",
+    [
+        chat("", refusal="I cannot look at people"),
+        chat("", finish="content_filter"),
+        error(400, "This violates our content_policy"),
+        error(403, "your input was flagged"),
+        chat("I'm sorry, but I can't help with that"),
+    ],
+)
+def test_a_refusal_is_a_verdict_of_no_and_counted_as_refused(declines: Response, pictures: list[Path]) -> None:
+    with Double(then=declines) as server:
+        answer = only(judge(server), pictures)
+
+    assert answer.refused and answer.verdict is not None and answer.verdict.probability == 0
+    assert answer.spent.calls == 1
+
+
+def test_an_answer_that_is_neither_is_asked_for_twice_more_and_then_a_failure(pictures: list[Path]) -> None:
+    with Double(then=chat("Perhaps")) as server:
+        answer = only(judge(server, answer="words"), pictures)
+
+    assert answer.failure == "the model answered 'Perhaps', which is neither Yes nor No"
+    assert (answer.verdict, answer.spent.calls, len(server.seen)) == (None, 3, 3)
+
+
+def test_a_bad_answer_may_be_followed_by_a_good_one(pictures: list[Path]) -> None:
+    with Double([chat("Perhaps"), chat("")], then=chat("Yes")) as server:
+        answer = only(judge(server, answer="words"), pictures)
+
+    assert answer.verdict is not None and answer.verdict.probability == 1
+
+
+# -- servers in trouble ------------------------------------------------------------------------------------------
+
+TROUBLES = [
+    error(500),
+    error(503),
+    error(429, Retry_After="0"),
+    Response(data=b'{"choices": [{"mess'),
+    Response(data=b"[]"),
+    Response(data={"choices": []}),
+    Response(data={"error": {"message": "overloaded"}}),
+    YES._replace(cut=True),
+    HANG,
+]
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_trouble_that_passes_costs_a_request_and_no_answer(trouble: Response, pictures: list[Path]) -> None:
+    with Double([trouble, trouble]) as server:
+        answer = only(judge(server, timeout=0.2 if trouble.hang else 5.0), pictures)
+
+    assert answer.verdict is not None and answer.verdict.probability == 0.75
+    assert answer.spent.calls == len(server.seen) == 3
+
+
+def test_a_trouble_that_stays_is_a_failure_of_this_pair_alone(pictures: list[Path]) -> None:
+    def broken_for_one(seen: Seen) -> Response:
+        return error(500, "out of memory") if "a stork" in str(seen.body) else YES
+
+    wanted = [*pairs(pictures[:1], "a stork"), *pairs(pictures[1:4])]
+    with Double(then=broken_for_one) as server:
+        answers = {answer.pair.image: answer for answer in judge(server, attempts=3).judge(wanted)}
+
+    assert answers["0"].failure == "the server answers 500: out of memory, 3 times"
+    assert [answers[image].verdict is not None for image in "123"] == [True] * 3
+
+
+def test_a_request_that_is_not_understood_is_not_repeated(pictures: list[Path]) -> None:
+    with Double(then=error(400, "image too small")) as server:
+        answer = only(judge(server), pictures)
+
+    assert (answer.failure, len(server.seen)) == ("the server answers 400: image too small", 1)
+
+
+@pytest.mark.parametrize(
+    ("response", "sentence"),
+    [
+        (error(401, "bad key"), r"does not accept the key \(bad key\)"),
+        (error(307, "", Location="http://127.0.0.1:9/v1"), "answers 307: it has moved"),
+        (error(404, "no such model"), r"does not know the model 'tiny' \(no such model\)"),
+        (error(429, "You exceeded your current quota, insufficient_quota"), "gives no more credit"),
+        (error(429, Retry_After="86400"), "asks to wait 86400 seconds"),
+    ],
+)
+def test_what_would_fail_with_every_pair_ends_the_run_in_one_sentence(
+    response: Response, sentence: str, pictures: list[Path]
+) -> None:
+    with Double(then=response) as server, pytest.raises(EyespotError, match=sentence):
+        list(judge(server).judge(pairs(pictures)))
+
+    assert len(server.seen) == 1
+
+
+def test_a_server_that_is_not_there_is_told_with_its_address(pictures: list[Path]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        nobody = rooms.load("judges", "openai:tiny", url=url, attempts=2, first_rest=0.001)
+        with pytest.raises(EyespotError, match=f"^{url}/v1 cannot be reached .*; start the server"):
+            list(nobody.judge(pairs(pictures)))
+
+
+def test_the_wait_that_a_server_asks_for_is_kept_by_this_thread_and_by_all_others() -> None:
+    own: list[float] = []
+    others: list[float] = []
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        others.append(seconds)
+        now[0] += seconds
+
+    with Double([error(429, Retry_After="7")]) as server:
+        endpoint = judge(server).endpoint
+        pace = Pace(clock=lambda: now[0], sleep=sleep)
+        replace(endpoint, rest=own.append, pace=pace).chat([said("user", "?")])
+
+    assert (own, others) == ([7.0], [7.0])
+
+
+def test_retry_after_is_read_in_all_its_forms() -> None:
+    late = formatdate(4102444800, usegmt=True)  # the first second of 2100
+    forms = [{"retry-after": "2.5"}, {"retry-after-ms": "250"}, {"retry-after": "soon"}, {}, {"retry-after": "nan"}]
+
+    assert [seconds_to_wait(headers) for headers in forms] == [2.5, 0.25, None, None, None]
+    assert (seconds_to_wait({"retry-after": late}) or 0) > 1e6
+    assert seconds_to_wait({"retry-after": formatdate(0, usegmt=True)}) == 0
+
+
+# -- limits --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("then", [YES, error(500), chat("Perhaps"), chat("x", {"x": 0.5})])
+@pytest.mark.parametrize("calls", [1, 3, 5])
+def test_no_more_requests_leave_than_the_budget_has(then: Response, calls: int, pictures: list[Path]) -> None:
+    budget, answers = Budget(calls=calls), []
+    with Double(then=then) as server, pytest.raises(BudgetSpent):
+        answers.extend(judge(server, budget=budget, attempts=3).judge(pairs(pictures)))
+
+    assert len(server.seen) == budget.spent.calls == calls
+
+
+def test_all_that_was_answered_within_the_budget_is_handed_out(pictures: list[Path]) -> None:
+    answers = []
+    with Double() as server, pytest.raises(BudgetSpent):
+        for answer in judge(server, budget=Budget(calls=5)).judge(pairs(pictures)):
+            answers.append(answer)
+
+    assert len(answers) == len(server.answered) == 5
+
+
+def test_a_run_that_its_budget_ended_goes_on_without_paying_twice(tmp_path: Path, pictures: list[Path]) -> None:
+    with Double() as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(BudgetSpent):
+            list(ask(judge(server, budget=Budget(calls=5)), pairs(pictures), ledger))
+        judgements = list(ask(judge(server), pairs(pictures), ledger))
+
+    assert (len(judgements), len(server.seen)) == (8, 8)
+
+
+def test_who_has_enough_answers_loses_none_that_is_under_way(tmp_path: Path, pictures: list[Path]) -> None:
+    with Double() as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        asking = ask(judge(server, workers=4), pairs(pictures), ledger)
+        next(asking), next(asking)
+        asking.close()
+        kept = len(list(ledger.rows()))
+
+    assert kept == len(server.seen) < 8
+
+
+def test_money_and_tokens_are_counted_by_the_price(tmp_path: Path, pictures: list[Path]) -> None:
+    from eyespot.judges._prices import read_prices
+
+    (tmp_path / "prices.toml").write_text("[tiny]\ninput = 1000\noutput = 5000\n")
+    budget = Budget()
+    with Double() as server:
+        asked = judge(server, budget=budget, prices=read_prices(tmp_path / "prices.toml"))
+        answer = only(asked, pictures)
+
+    assert answer.spent == budget.spent == (1, 100, 1, pytest.approx(0.105))
+    assert asked.notes == []
+
+
+@given(
+    gaps=st.lists(st.floats(0, 20), min_size=1, max_size=40),
+    tokens=st.lists(st.integers(0, 50), min_size=40, max_size=40),
+    limits=st.tuples(st.integers(1, 6), st.integers(50, 200)),
+)
+def test_no_minute_has_more_requests_or_tokens_than_allowed(
+    gaps: list[float], tokens: list[int], limits: tuple[int, int]
+) -> None:
+    now, left = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    pace = Pace(*limits, clock=lambda: now[0], sleep=sleep)
+    for gap, cost in zip(gaps, tokens, strict=False):
+        now[0] += gap
+        pace.settle(pace.enter(), cost)
+        left.append((now[0], cost))
+
+    for at, _ in left:
+        minute = [cost for then, cost in left if at - 59.999 <= then <= at]
+        assert len(minute) <= limits[0]
+        assert sum(minute[:-1]) <= limits[1]  # the last one's tokens were not known when it left
+
+
+def test_a_request_waits_until_its_tokens_fit_into_the_minute() -> None:
+    """Forty tokens each, 115 a minute: two fit, and the third leaves when the first is a minute old."""
+    now, left = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    pace = Pace(tokens=115, clock=lambda: now[0], sleep=sleep)
+    for _ in range(4):
+        pace.settle(pace.enter(), 40)
+        left.append(now[0])
+        now[0] += 10
+
+    assert left == [0, 10, 60, 70]
+
+
+def test_results_under_way_are_handed_out_before_the_error_that_ends_the_run() -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    def work(item: int) -> int:
+        if item in (1, 2):
+            both.wait()
+        if item == 1:
+            raise ValueError("one")
+        return item
+
+    results: list[int] = []
+    with pytest.raises(ValueError, match="one"):
+        results.extend(_kept(Underway(range(9), work, 2), results))
+
+    assert {0, 2} <= set(results) and len(results) < 9
+
+
+def _kept(work: Iterator[int], results: list[int]) -> Iterator[int]:
+    for result in work:
+        results.append(result)
+    return iter(())
+
+
+def test_a_reason_to_stop_that_is_thrown_in_comes_back_after_what_is_under_way() -> None:
+    going = Underway(range(9), lambda item: item, 3)
+    results, reason = [next(going), next(going)], KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt) as raised:
+        results.append(going.throw(reason))
+        _kept(going, results)
+
+    assert raised.value is reason and sorted(results) == [0, 1, 2, 3]
+
+
+@pytest.mark.timeout(30)
+def test_who_rests_gives_up_when_the_run_is_stopped() -> None:
+    rest, reason = Rest(), KeyboardInterrupt()
+
+    def work(item: int) -> int:
+        if item > 1:
+            rest(300)
+        return item
+
+    going = Underway(range(9), work, 3, rest.halt)
+    assert [next(going), next(going)] == [0, 1]  # and two rest
+    with pytest.raises(KeyboardInterrupt):
+        going.throw(reason)
+
+
+# -- pictures ------------------------------------------------------------------------------------------------------
+
+
+def sent(seen: Seen) -> list[Image.Image]:
+    urls = [part["image_url"]["url"] for part in seen.body["messages"][-1]["content"] if part["type"] == "image_url"]
+    return [Image.open(io.BytesIO(base64.b64decode(url.removeprefix("data:image/jpeg;base64,")))) for url in urls]
+
+
+def test_a_picture_leaves_upright_small_and_without_what_its_file_tells(tmp_path: Path) -> None:
+    photo = Image.new("RGB", (900, 600))
+    exif = photo.getexif()
+    exif[0x0112], exif[0x010F] = 6, "a camera with an owner"
+    photo.save(tmp_path / "photo.jpg", exif=exif, comment=b"secret")
+    with Double() as server:
+        only(judge(server, side=300), [tmp_path / "photo.jpg"])
+
+    (picture,) = sent(server.seen[0])
+    assert picture.size == (200, 300)
+    assert not picture.getexif() and "comment" not in picture.info
+
+
+def test_a_querys_own_picture_is_shown_before_the_one_to_judge(pictures: list[Path]) -> None:
+    composed = Query("q", (Term(1.0, image=pictures[7]), Term(1.0, text="at night")))
+    with Double() as server:
+        list(judge(server).judge([Pair(composed, "0", pictures[0])]))
+
+    reds = [picture.getpixel((5, 5))[0] for picture in sent(server.seen[0])]
+    assert reds[0] > 200 and reds[1] < 20
+    assert "The last of the 2 pictures" in str(server.seen[0].body)
+
+
+def test_a_picture_that_cannot_be_read_fails_alone_and_asks_nothing(pictures: list[Path]) -> None:
+    pictures[1].write_bytes(pictures[1].read_bytes()[:60])
+    pictures[2].unlink()
+    with Double() as server:
+        answers = {answer.pair.image: answer for answer in judge(server).judge(pairs(pictures[:4]))}
+
+    assert answers["1"].failure.startswith("1.png cannot be read") and answers["2"].failure
+    assert answers["0"].verdict and answers["3"].verdict and len(server.seen) == 2
+
+
+# -- grades, votes, forms ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "score"), [("8", 0.8), ("Grade: 7.5/10", 0.75), ("10", 1.0)])
+def test_a_grade_is_taken_where_it_is_asked_for(text: str, score: float, pictures: list[Path]) -> None:
+    with Double(then=chat(text)) as server:
+        answer = only(judge(server, answer="grades"), pictures)
+
+    assert answer.verdict is not None and answer.verdict.probability == pytest.approx(score)
+    assert "0 (not at all) to 10" in str(server.seen[0].body)
+
+
+class Sighting(pydantic.BaseModel):
+    """What an answer with a form may look like."""
+
+    species: str
+    count: int
+
+
+FITS = chat('```json\n{"species": "heron", "count": 2}\n```')
+ASKED = [said("user", "What is there?")]
+
+
+def test_an_answer_with_a_form_is_an_object_of_it(pictures: list[Path]) -> None:
+    with Double(then=FITS) as server:
+        found = judge(server).endpoint.answer(ASKED, Sighting)
+
+    assert found == Sighting(species="heron", count=2)
+    assert server.seen[0].body["response_format"]["json_schema"]["name"] == "Sighting"
+
+
+def test_an_answer_that_does_not_fit_is_mended_once() -> None:
+    with Double([chat('{"species": "heron", "count": "many"}')], then=FITS) as server:
+        found = judge(server).endpoint.answer(ASKED, Sighting)
+
+    assert found.count == 2
+    assert "count: Input should be a valid integer" in server.seen[1].body["messages"][-1]["content"]
+
+
+def test_a_second_answer_that_does_not_fit_is_a_failure_with_its_reason() -> None:
+    with Double(then=chat("herons, many of them")) as server, pytest.raises(BadAnswer, match="Invalid JSON"):
+        judge(server).endpoint.answer(ASKED, Sighting)
+
+    assert len(server.seen) == 2
+
+
+def test_a_server_that_knows_no_forms_is_told_in_words() -> None:
+    def plain(seen: Seen) -> Response:
+        return error(400, "unknown field response_format") if "response_format" in seen.body else FITS
+
+    with Double(then=plain) as server:
+        found = judge(server).endpoint.answer(ASKED, Sighting)
+
+    assert found.species == "heron" and '"species"' in str(server.seen[-1].body["messages"])
+
+
+# -- the judge itself ----------------------------------------------------------------------------------------------
+
+
+def test_another_way_of_asking_is_another_judge() -> None:
+    with Double() as server:
+        ways: list[dict[str, Any]] = [{}, {"side": 300}, {"answer": "words"}, {"answer": "votes"}, {"answer": "grades"}]
+        prompts = [judge(server, **way).prompt for way in ways]
+
+    assert prompts[0] == INQUIRE.digest and len(set(prompts)) == len(ways)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"colour": "red"}, "openai has no option 'colour'; there are: answer, "),
+        ({"answer": "songs"}, "openai cannot answer in 'songs'; choose one of: probabilities, words"),
+        ({"workers": 0}, "openai: workers is 0; give a number above 0"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        rooms.load("judges", "openai:tiny", url="http://127.0.0.1:9", **options)
+
+
+def test_without_address_and_key_one_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError, match="set OPENAI_API_KEY, or OPENAI_BASE_URL"):
+        rooms.load("judges", "openai:tiny")
+
+
+def test_a_model_must_be_named() -> None:
+    with pytest.raises(UsageError, match="name the model that is to judge, as in openai:MODEL"):
+        rooms.load("judges", "openai")

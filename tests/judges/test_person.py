@@ -1,0 +1,106 @@
+"""A person who is asked: what each key means, and that there must be a terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eyespot import rooms
+from eyespot.judges._budget import BudgetSpent
+from eyespot.types import Pair, Query, UsageError, Verdict
+
+PAIRS = [Pair(Query.words("a heron"), name, Path(f"photos/{name}.jpg")) for name in "abc"]
+AT_A_TERMINAL = """
+from pathlib import Path
+from eyespot import rooms
+from eyespot.types import Pair, Query
+pairs = [Pair(Query.words("a heron"), name, Path(name)) for name in "ab"]
+print([answer.verdict.probability for answer in rooms.load("judges", "person:ada").judge(pairs)])
+"""
+
+
+class Typing:
+    """Somebody who types these lines and keeps what was shown."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines, self.shown = list(lines), []
+
+    def __call__(self, shown: str) -> str:
+        self.shown.append(shown)
+        return self.lines.pop(0) if self.lines else ""
+
+
+def ada(*lines: str) -> tuple[list[Verdict | None], Typing]:
+    typing = Typing(*lines)
+    answers = list(rooms.load("judges", "person:ada", ask=typing).judge(PAIRS[: len(lines)]))
+    return [answer.verdict for answer in answers], typing
+
+
+def test_yes_no_and_doubt_which_counts_as_no() -> None:
+    verdicts, _ = ada("y\n", "No\n", " d \n")
+
+    assert verdicts == [Verdict(1.0, 1), Verdict(0.0, 0), Verdict(0.0, 0, "doubt", 0.5)]
+
+
+def test_the_question_names_the_query_the_picture_and_how_far_one_is() -> None:
+    _, typing = ada("y\n", "n\n")
+
+    assert '2 of 2: "a heron"' in typing.shown[1] and "photos/b.jpg" in typing.shown[1]
+
+
+def test_another_key_is_asked_for_again() -> None:
+    typing = Typing("x\n", "\n", "y\n")
+
+    (answer,) = rooms.load("judges", "person:ada", ask=typing).judge(PAIRS[:1])
+
+    assert answer.verdict == Verdict(1.0, 1) and typing.shown[1].startswith("please type one of")
+
+
+@pytest.mark.parametrize("last", ["q\n", ""], ids=["q", "end of input"])
+def test_whoever_stops_keeps_what_was_answered(last: str) -> None:
+    answers = rooms.load("judges", "person:ada", ask=Typing("y\n", last)).judge(PAIRS)
+
+    assert next(answers).verdict == Verdict(1.0, 1)
+    with pytest.raises(BudgetSpent, match="person:ada stopped; run the same line again"):
+        next(answers)
+
+
+def test_a_file_name_cannot_act_on_the_terminal() -> None:
+    typing = Typing("y\n")
+
+    list(rooms.load("judges", "person:ada", ask=typing).judge([PAIRS[0]._replace(path=Path("a\x1b[2Jb.jpg"))]))
+
+    assert "a\\x1b[2Jb.jpg" in typing.shown[0]
+
+
+def test_without_a_name_it_is_who_is_logged_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "grace")
+
+    assert rooms.load("judges", "person").name == "person:grace"
+
+
+def test_without_a_terminal_nobody_is_asked() -> None:
+    child = subprocess.run(
+        [sys.executable, "-c", AT_A_TERMINAL], stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+
+    assert UsageError.__name__ in child.stderr and "only be asked on a terminal" in child.stderr
+
+
+def test_at_a_terminal_questions_go_to_stderr_and_stdout_stays_data() -> None:
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen(
+        [sys.executable, "-c", AT_A_TERMINAL], stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, text=True
+    )
+    os.write(ours, b"y\nn\n")
+
+    told, _ = child.communicate(timeout=60)
+
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours), os.close(theirs)
+    assert told == "[1.0, 0.0]\n" and '1 of 2: "a heron"' in shown

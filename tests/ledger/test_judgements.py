@@ -1,0 +1,369 @@
+"""The ledger of judgements: what was acknowledged is there, nothing stands twice, and nobody waits for a reader."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.types import EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORD = """
+import sys
+from pathlib import Path
+from eyespot.ledger.judgements import Judgements
+from eyespot.types import Judgement, Spent, Verdict
+path, who, first = sys.argv[1:]
+with Judgements(Path(path)) as ledger:
+    for number in range(int(first), 10**6):
+        ledger.record([Judgement("q", f"{who}{number}", "model", "p", Verdict(0.5), spent=Spent(1))])
+        print(number, flush=True)
+"""
+
+BEGIN = """
+import sys, time
+from pathlib import Path
+from eyespot.ledger.judgements import Judgements
+from eyespot.types import Judgement, Spent, Verdict
+folder, who, start = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+for number in range(12):
+    while time.time() < start + number / 10:
+        pass
+    with Judgements(folder / f"{number}.sqlite") as ledger:
+        same = Judgement("q", "same", "model", "p", Verdict(0.5), at=float(who), spent=Spent(1))
+        ledger.record([Judgement("q", who, "model", "p", Verdict(0.5)), same])
+"""
+
+
+def said(image: str = "a", probability: float = 0.75, judge: str = "model", **more: object) -> Judgement:
+    return Judgement("q", image, judge, "p", Verdict(probability), **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Judgements]:
+    with Judgements(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def verdicts(ledger: Judgements, judge: str = "model") -> dict[str, float | None]:
+    known = ledger.known("q", [row.judgement.image for row in ledger.rows()], judge, "p")
+    return {image: one.verdict and one.verdict.probability for image, one in known.items()}
+
+
+# -- what a query is ------------------------------------------------------------------------------------------
+
+
+def test_the_digest_of_a_query_forgets_its_id_and_knows_its_terms() -> None:
+    terms = [(Term(1, "a"),), (Term(2, "a"),), (Term(1, "b"),), (Term(1, "a"), Term(1, "b"))]
+    digests = {query_digest(Query(id, one)) for id in "xy" for one in terms}
+
+    assert len(digests) == len(terms)
+
+
+def test_a_picture_counts_by_its_bytes_wherever_it_lies(tmp_path: Path) -> None:
+    for name, data in {"a.jpg": b"1", "b.jpg": b"1", "c.jpg": b"2"}.items():
+        (tmp_path / name).write_bytes(data)
+    a, b, c = (query_digest(Query.picture(tmp_path / name)) for name in ("a.jpg", "b.jpg", "c.jpg"))
+
+    assert a == b != c
+
+
+def test_words_that_spell_a_picture_are_no_picture(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"1")
+
+    assert query_digest(Query.words(str(tmp_path / "a.jpg"))) != query_digest(Query.picture(tmp_path / "a.jpg"))
+
+
+def test_a_query_whose_picture_is_gone_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"gone\.jpg cannot be read"):
+        query_digest(Query.picture(tmp_path / "gone.jpg"))
+
+
+def test_what_was_asked_can_be_read_again(ledger: Judgements) -> None:
+    query = Query("mine", (Term(2, "a heron \ud800"), Term(-1, "people")))
+    digests = ledger.enter([query, Query.words("dusk")])
+    ledger.record([said()])
+
+    told = ledger.queries()
+
+    assert told[digests[query]] == Query(digests[query], query.terms)
+    assert told["q"] is None and len(told) == 3
+
+
+# -- what is kept ---------------------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(
+        st.builds(
+            Judgement,
+            query=st.just("q"),
+            image=st.integers().map(str),
+            judge=st.just("model"),
+            prompt=st.just("p"),
+            verdict=st.builds(
+                Verdict,
+                st.floats(0, 1),
+                st.none() | st.integers(-5, 5),
+                st.text(st.characters(codec="utf-8")),
+                st.none() | st.floats(0, 1),
+            ),
+            refused=st.booleans(),
+            rank=st.none() | st.integers(1, 1000),
+            at=st.floats(0, 1e10),
+            spent=st.builds(Spent, st.integers(0, 9), st.integers(0, 10**12), st.integers(0, 9), st.floats(0, 1e6)),
+        ),
+        unique_by=lambda one: one.image,
+    )
+)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_is_recorded_comes_back_as_it_was(ledger: Judgements, judgements: list[Judgement]) -> None:
+    query = uuid4().hex  # the ledger is the same for every example
+    given = [one._replace(query=query) for one in judgements]
+    ledger.record(given)
+
+    known = ledger.known(query, [one.image for one in given], "model", "p")
+
+    assert known == {one.image: one for one in given}
+    assert [row.judgement for row in ledger.rows() if row.judgement.query == query] == given
+
+
+def test_half_a_character_in_a_reason_costs_only_itself(ledger: Judgements) -> None:
+    ledger.record([Judgement("q", "a", "model", "p", Verdict(0.5, reason="an \ud800 owl")), said("b")])
+
+    assert [row.judgement.verdict and row.judgement.verdict.reason for row in ledger.rows()] == ["an ? owl", ""]
+
+
+def test_a_model_has_one_verdict_on_a_pair_and_what_two_cost_is_added_up(ledger: Judgements) -> None:
+    ledger.record(
+        [said("a", 0.25, at=1.0, spent=Spent(1, 10, 1, 0.5)), said("a", 0.75, at=2.0, spent=Spent(2, 20, 2, 1))]
+    )
+
+    (row,) = ledger.rows()
+
+    assert row.judgement == said("a", 0.25, at=1.0, spent=Spent(3, 30, 3, 1.5))
+
+
+def test_the_same_answer_recorded_again_changes_nothing(ledger: Judgements) -> None:
+    for _ in range(2):
+        ledger.record([said("a", at=1.0, spent=Spent(1, 10, 1, 0.5))])
+
+    assert [row.judgement.spent.calls for row in ledger.rows()] == [1]
+
+
+def test_another_wording_judge_query_or_turn_has_a_verdict_of_its_own(ledger: Judgements) -> None:
+    one = said()
+    ledger.record([one, one._replace(prompt="other"), one._replace(judge="other"), one._replace(query="other")])
+    ledger.record([one], turn=1)
+
+    assert len(list(ledger.rows())) == 5
+    assert len(ledger.known("q", ["a"], "model", "p")) == len(ledger.known("q", ["a"], "model", "p", turn=1)) == 1
+
+
+def test_a_person_may_change_their_mind_and_the_ledger_remembers_both(ledger: Judgements) -> None:
+    ledger.record([said("a", 1.0, "person:ada")])
+    ledger.record([said("a", 0.0, "person:ada")])
+
+    assert verdicts(ledger, "person:ada") == {"a": 0.0}
+    assert [row.judgement.verdict.probability for row in ledger.rows()] == [1.0, 0.0]  # type: ignore[union-attr]
+
+
+def test_a_failure_is_kept_and_not_known(ledger: Judgements) -> None:
+    ledger.record([Judgement("q", "a", "model", "p", None, "the server hung up", spent=Spent(3))])
+
+    assert verdicts(ledger) == {}
+    assert [(row.judgement.failure, row.judgement.spent.calls) for row in ledger.rows()] == [("the server hung up", 3)]
+
+
+def test_a_failure_stands_in_no_verdicts_way(ledger: Judgements) -> None:
+    failed = Judgement("q", "a", "model", "p", None, "the server hung up")
+    ledger.record([failed, failed, said("a", 0.5), failed])
+
+    assert verdicts(ledger) == {"a": 0.5}
+
+
+def test_a_refusal_is_known(ledger: Judgements) -> None:
+    ledger.record([said("a", 0.0, refused=True)])
+
+    assert ledger.known("q", ["a"], "model", "p")["a"].refused
+
+
+def test_only_the_images_asked_about_are_told(ledger: Judgements) -> None:
+    ledger.record([said("a"), said("b"), said("it's")])
+
+    assert set(ledger.known("q", ["it's", "b", "c"], "model", "p")) == {"it's", "b"}
+
+
+def test_an_empty_record_and_an_empty_question_are_fine(ledger: Judgements) -> None:
+    ledger.record([])
+
+    assert ledger.known("q", [], "model", "p") == {} == ledger.queries()
+
+
+def test_judges_are_named_in_the_order_in_which_they_came(ledger: Judgements) -> None:
+    ledger.record([said(judge="m"), said(judge="a")])
+    ledger.record([said(judge="m")._replace(prompt="other")])
+
+    assert ledger.judges() == ["m", "a"]
+
+
+# -- many at once -----------------------------------------------------------------------------------------------
+
+
+def test_threads_that_record_at_once_lose_nothing_and_share_commits(ledger: Judgements) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda number: ledger.record([said(str(number))]), range(200)))
+
+    assert set(verdicts(ledger)) == {str(number) for number in range(200)}
+
+
+class Recorder:
+    """Another program that records one verdict after the other and says so after each, until it is killed."""
+
+    def __init__(self, path: Path, who: str) -> None:
+        self.who, self._said = who, path.with_name(f"{who}.txt")
+        line = [sys.executable, "-c", RECORD, str(path), who, "0"]
+        with self._said.open("wb") as said, path.with_name(f"{who}.err").open("wb") as complaints:
+            self.process = subprocess.Popen(line, cwd=ROOT, stdout=said, stderr=complaints)
+
+    def acknowledged(self) -> set[str]:
+        """What was on the disk, by its own account."""
+        return {f"{self.who}{number}" for number in self._said.read_text().split()}
+
+    def wait_for(self, count: int) -> None:
+        while len(self.acknowledged()) < count:
+            assert self.process.poll() is None
+            time.sleep(0.005)
+
+    def kill(self) -> set[str]:
+        """End it without warning; what it had said by then."""
+        self.process.kill()
+        self.process.wait()
+        return self.acknowledged()
+
+
+@pytest.mark.parametrize("times", [4, pytest.param(30, marks=pytest.mark.slow)])
+def test_what_was_acknowledged_before_a_kill_is_there_once(tmp_path: Path, times: int) -> None:
+    path, promised = tmp_path / "ledger.sqlite", set[str]()
+    for run in range(times):
+        other = Recorder(path, f"run{run}-")
+        other.wait_for(1 + 4 * run)
+        promised |= other.kill()
+
+    with Judgements(path) as ledger:
+        images = [row.judgement.image for row in ledger.rows()]
+
+    assert len(images) == len(set(images)) and promised <= set(images)
+    assert len(images) <= len(promised) + times  # of each run one whose acknowledgement was cut off
+
+
+def test_two_programs_that_begin_a_ledger_at_once_record_all_and_a_third_can_read(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    pair = [Recorder(path, who) for who in "ab"]
+    for other in pair:
+        other.wait_for(20)
+    with Judgements(path) as ledger:
+        meanwhile = verdicts(ledger)
+    promised = {image for other in pair for image in other.kill()}
+    with Judgements(path) as ledger:
+        images = [row.judgement.image for row in ledger.rows()]
+
+    assert {f"{who}{number}" for who in "ab" for number in range(20)} <= set(meanwhile)
+    assert promised <= set(images) and len(images) == len(set(images))
+
+
+def test_many_may_begin_the_same_ledger_at_the_same_moment(tmp_path: Path) -> None:
+    """SQLite turns some away without waiting; how many depends on the moment, so there are several ledgers."""
+    start = str(time.time() + 1.0)
+    lines = [[sys.executable, "-c", BEGIN, str(tmp_path), str(who), start] for who in range(6)]
+    others = [subprocess.Popen(line, cwd=ROOT, stderr=subprocess.PIPE, text=True) for line in lines]
+    complaints = [other.communicate(timeout=60)[1] for other in others]
+    with Judgements(tmp_path / "0.sqlite") as ledger:
+        calls = {row.judgement.image: row.judgement.spent.calls for row in ledger.rows()}
+
+    assert complaints == [""] * 6
+    assert calls == {**{str(who): 0 for who in range(6)}, "same": 6}
+
+
+def test_reading_goes_on_while_another_program_is_in_the_middle_of_writing(ledger: Judgements) -> None:
+    ledger.record([said("a")])
+    other = sqlite3.connect(ledger.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    known = verdicts(ledger)
+
+    other.execute("ROLLBACK")
+    other.close()
+    assert set(known) == {"a"}
+
+
+def test_a_long_reader_sees_one_moment_and_holds_nobody_up(ledger: Judgements) -> None:
+    ledger.record([said("a"), said("b")])
+    rows = ledger.rows()
+    first = next(rows)
+
+    ledger.record([said("c")])
+
+    assert [first.judgement.image, *(row.judgement.image for row in rows)] == ["a", "b"]
+
+
+# -- what goes wrong --------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_one_sentence_and_keeps_what_was(ledger: Judgements) -> None:
+    ledger.record([said("a")])
+    pages = ledger._writing.execute("PRAGMA page_count").fetchone()[0]
+    ledger._writing.execute(f"PRAGMA max_page_count={pages + 1}")
+
+    with pytest.raises(EyespotError, match=r"cannot write judgements to .*full.*; make room") as told:
+        ledger.record([said(str(number)) for number in range(1000)])
+
+    assert "\n" not in str(told.value)
+    assert set(verdicts(ledger)) == {"a"}
+
+
+def test_after_room_was_made_recording_goes_on(ledger: Judgements) -> None:
+    pages = ledger._writing.execute("PRAGMA page_count").fetchone()[0]
+    ledger._writing.execute(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(EyespotError):
+        ledger.record([said(str(number)) for number in range(1000)])
+    ledger._writing.execute("PRAGMA max_page_count=100000")
+
+    ledger.record([said("a")])
+
+    assert set(verdicts(ledger)) == {"a"}
+
+
+def test_a_limit_on_file_sizes_is_one_sentence_and_keeps_what_was_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite"
+    cramped = ["bash", "-c", 'ulimit -f 200; exec "$@"', "-", sys.executable, "-c", RECORD, str(path), "x", "0"]
+    full = subprocess.run(cramped, cwd=ROOT, capture_output=True, text=True, timeout=120)
+
+    with Judgements(path) as ledger:
+        images = set(verdicts(ledger))
+
+    assert full.stderr.splitlines()[-1].startswith("eyespot.types.EyespotError: cannot write judgements to")
+    assert {f"x{number}" for number in full.stdout.split()} <= images and images
+
+
+def test_a_file_that_is_no_ledger_is_said(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").write_text("no database at all, only words " * 100)
+
+    with pytest.raises(EyespotError, match="cannot be used as a ledger"):
+        Judgements(tmp_path / "ledger.sqlite")
+
+
+def test_a_place_that_is_a_folder_is_said(tmp_path: Path) -> None:
+    with pytest.raises(EyespotError, match="cannot write judgements to"):
+        Judgements(tmp_path)
