@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli import _pairs
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.cli.telling import as_json, escaped, line, note, summarise
 from eyespot.types import UsageError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from eyespot.runs.judged import Judged
 
 app = typer.Typer(no_args_is_help=True, help="Make a judged collection out of what is there.")
+app.add_typer(_pairs.app, name="pairs")
 BY, SHARE = "category", 0.2
 SOME_FAILED = 3
 

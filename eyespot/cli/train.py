@@ -1,4 +1,4 @@
-"""`eyespot train`: adapters from pairs of a text's and an image's vector."""
+"""`eyespot train`: adapters from pairs of a text's and an image's vector, and backbones from pairs with pictures."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from eyespot.adapters.quari.config import Config
     from eyespot.adapters.quari.training import Material, Pairs, Settings
     from eyespot.adapters.quari.training.loop import Outcome
+    from eyespot.encoders._torch import TorchEncoder
+    from eyespot.search.captioned import Said
 
 app = typer.Typer(no_args_is_help=True, help="Train adapters on pairs of a text's and an image's vector.")
 MINED = "semi-positives.npz"
@@ -27,7 +29,13 @@ MOST_HELD_OUT = 5_000
 _PAIRS = typer.Argument(
     help="A file or folder of pairs (.npy, .npz, .pt, .parquet, webdataset's .tar, clip-retrieval), or a gallery."
 )
-_CAPTIONS = typer.Option(None, "--captions", metavar="COLUMN", help="Of a gallery: the column with texts.")
+_CAPTIONS = typer.Option(
+    [],
+    "--captions",
+    metavar="FILE|COLUMN",
+    help="Of a gallery: what is said of its pictures, in a file with the columns id (or file_name) and caption, in a "
+    "folder of eyespot build pairs, or in a column of its labels; repeatable.",
+)
 _ENCODER = typer.Option(None, "-e", "--encoder", help="Whose vectors these are; of a gallery: which to take.")
 
 
@@ -40,7 +48,7 @@ def options() -> None:
 def quari(
     pairs: Path = _PAIRS,
     out: Path = typer.Option(..., "--out", help="A folder: the checkpoint is its model/, the course its log.csv."),
-    captions: str = _CAPTIONS,
+    captions: list[str] = _CAPTIONS,
     encoder: str = _ENCODER,
     held_out: Path = typer.Option(None, help="Pairs to validate on.", show_default="a share of the images"),
     held_out_share: float = typer.Option(
@@ -102,7 +110,7 @@ def quari(
 def linear(
     pairs: Path = _PAIRS,
     out: Path = typer.Option(..., "--out", help="A folder; in Python: eyespot.adapters.linear.load(folder)."),
-    captions: str = _CAPTIONS,
+    captions: list[str] = _CAPTIONS,
     encoder: str = _ENCODER,
     width: int = typer.Option(512, help="Length of the adapted vectors."),
     epochs: int = typer.Option(5, help="Passes over all texts and images; 2 to 5 are usual."),
@@ -129,6 +137,75 @@ def linear(
     summarise(f"a map from {trained.dim} to {width} components in {out}")
 
 
+@app.command("backbone")
+def backbone(
+    gallery: Path = typer.Argument(help="A gallery with vectors of the model that is to be trained."),
+    out: Path = typer.Option(..., "--out", help="A folder: the model is its model/, the course its log.csv."),
+    captions: list[str] = _CAPTIONS,
+    encoder: str = typer.Option(
+        None, "-e", "--encoder", help="The hf: or open_clip: model.", show_default="the gallery's"
+    ),
+    blocks: int = typer.Option(None, min=0, help="Train so many last blocks of each tower.", show_default="all"),
+    epochs: int = typer.Option(5, help="Passes over all captions."),
+    batch: int = typer.Option(64, help="Pairs that are each other's negatives."),
+    rate: float = typer.Option(1e-5, help="The highest learning rate."),
+    checkpoint_every: int = typer.Option(500, help="Steps."),
+    seed: int = typer.Option(0),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say how many pairs and steps."),
+    json: bool = json_option(),
+) -> None:
+    """Fine-tune the model itself, QuARI's other baseline; interrupt it and run the same line again."""
+    from eyespot.adapters._finetune import Recipe, finetune, steps
+    from eyespot.encoders import _saving
+
+    recipe = Recipe(blocks, epochs, batch, rate, seed=seed, checkpoint_every=checkpoint_every)
+    collection, material = _pictured(Source(gallery, captions, encoder))
+    model = _saving.trainable(collection.encoder)
+    note(f"{len(material.texts)} pairs, {steps(len(material.texts), recipe)} steps of {batch}")
+    if dry_run:
+        return
+    _saving.refuse_if_lost(model)
+    towers: Any = model.towers
+    with _course() as tell:
+        done = finetune(towers, material, recipe, out, tell)
+    name = _keep_model(model, out / "model")
+    if json:
+        as_json({"model": name, **done._asdict()})
+    else:
+        line(name)
+    if done.unread:
+        note(f"{done.unread} times a picture could not be read, and its pair was left out")
+    summarise(f"{done.step} steps, loss {done.loss:.3f}; index with it: eyespot index -g {gallery} -e {name}")
+
+
+def _pictured(source: Source) -> tuple[Any, Any]:
+    """A gallery with its encoder, and its captions with what reads their pictures."""
+    import numpy as np
+
+    from eyespot.adapters._finetune import Material
+    from eyespot.search.captioned import reading
+
+    if not (source.place / "gallery.toml").is_file():
+        raise UsageError(
+            f"{source.place} is no gallery; index the pictures first, with the model that is to be trained"
+        )
+    collection, said = _said(source)
+    texts = [text for one in said for text in one.texts]
+    rows = np.array([row for one in said for row in one.rows], np.int64)
+    return collection, Material(texts, rows, reading(collection.view))
+
+
+def _keep_model(model: TorchEncoder, folder: Path) -> str:
+    """Written once, whole; a training that had ended before has written it."""
+    from eyespot.encoders import _saving
+    from eyespot.runs.files import whole_folder
+
+    if not folder.is_dir():
+        with whole_folder(folder) as building:
+            _saving.save(model, building)
+    return _saving.name_in(model, folder)
+
+
 TRAINED = (
     *("batch", "epochs", "accumulate", "rate", "noise", "temperature", "clip", "patience", "validate_every"),
     *("checkpoint_every", "seed", "device", "precision", "activations"),
@@ -139,7 +216,7 @@ class Source(NamedTuple):
     """Where pairs come from; captions and encoder are of a gallery."""
 
     place: Path
-    captions: str | None
+    captions: list[str]
     encoder: str | None
 
 
@@ -156,7 +233,7 @@ def _read(source: Source) -> Data:
     if (source.place / "gallery.toml").is_file():
         found = _of_gallery(source)
     elif source.captions:
-        raise UsageError(f"--captions names a column of a gallery, and {source.place} is none")
+        raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.place} is none")
     else:
         read = read_pairs(source.place)
         for sentence in read.notes:
@@ -169,14 +246,25 @@ def _read(source: Source) -> Data:
 
 
 def _of_gallery(source: Source) -> Data:
-    import eyespot
     from eyespot.adapters.quari.training import Pairs
     from eyespot.search.captioned import captioned
 
-    if source.captions is None:
-        raise UsageError(f"{source.place} is a gallery; say which column has its texts: --captions COLUMN")
+    collection, said = _said(source)
+    return Data(Pairs(*captioned(collection.view, collection.encoder, said)), collection.view.space.encoder)
+
+
+def _said(source: Source) -> tuple[Any, list[Said]]:
+    """A gallery, and what is said of its pictures."""
+    import eyespot
+    from eyespot.search.captioned import said_in
+
+    if not source.captions:
+        raise UsageError(f"{source.place} is a gallery; say where its texts are: --captions FILE or --captions COLUMN")
     collection = eyespot.open(source.place, source.encoder)
-    return Data(Pairs(*captioned(collection.view, collection.encoder, source.captions)), collection.view.space.encoder)
+    said = [one for captions in source.captions for one in said_in(collection.view, captions)]
+    for sentence in (sentence for one in said for sentence in one.notes):
+        note(sentence)
+    return collection, said
 
 
 def _recipe(shape: Config, given: dict[str, Any], without: list[str]) -> tuple[Config, Settings]:
@@ -192,7 +280,7 @@ def _divided(data: Data, held_out: Path | None, share: float, settings: Settings
     from eyespot.adapters.quari.training import Material
 
     if held_out is not None:
-        return Material(data.pairs, _read(Source(held_out, None, data.space)).pairs)
+        return Material(data.pairs, _read(Source(held_out, [], data.space)).pairs)
     if not share:
         return Material(data.pairs)
     return Material(*data.pairs.split(share, MOST_HELD_OUT, settings.seed))
