@@ -156,7 +156,7 @@ def second_of(given: dict[str, Any]) -> Second | None:
     judge = None if spec is None or is_file(spec) else spec
     if judge is not None and not is_judge(judge):
         raise UsageError(f"there is no file {judge} of scores, and no judge of that name; see: eyespot judges list")
-    options = ("blend", "blend_from", "budget_calls", "budget_money", "wording", "prices", "ledger")
+    options = ("blend", "blend_from", "budget_calls", "budget_money", "wording", "prices", "ledger", "judge")
     about = {name.replace("_", "-"): given[name] for name in options}
     return second_stage(judge, {**about, "depth": given["depth"] if judge else None})
 

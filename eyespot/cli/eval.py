@@ -26,6 +26,7 @@ from eyespot.cli._judging import (
     calls_option,
     dry_run_option,
     expand_option,
+    judge_option,
     ledger_option,
     money_option,
     prices_option,
@@ -45,20 +46,8 @@ PLACES = ("data", "gallery", "ledger", "prices")
 NAMES_OR_FILES = ("rerank", "wording", "expand")
 OPTIONS = (
     *("benchmark", "data", "run", "run_format", "gallery", "encoder", "rerank", "split", "ids", "match", "sample"),
-    *(
-        "pool",
-        "system",
-        "beside",
-        "map",
-        "adapt",
-        "expand",
-        "blend",
-        "blend_from",
-        "budget_calls",
-        "budget_money",
-        "wording",
-    ),
-    *("prices", "ledger"),
+    *("pool", "system", "beside", "map", "adapt", "expand", "blend", "blend_from", "budget_calls", "budget_money"),
+    *("wording", "prices", "ledger", "judge"),
 )
 
 
@@ -83,6 +72,7 @@ def run(
     depth: int = typer.Option(DEPTH, min=1, help="How many of the first stage the second one re-ranks."),
     blend: float = blend_option(),
     blend_from: str = typer.Option(None, metavar="SPLIT", help="Learn --blend on the judgements of this split."),
+    judge: list[str] = judge_option(),
     budget_calls: int = calls_option(),
     budget_money: float = money_option(),
     wording: str = wording_option(),

@@ -67,9 +67,7 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(gallery: Path, server: Doubl
     assert stopped == (3, []) and (whole[0], len(whole[1])) == (0, 3) and len(server.seen) == 3
 
 
-def test_one_without_an_answer_is_listed_and_the_rest_is_written(
-    gallery: Path, server: Double, tmp_path: Path
-) -> None:
+def test_one_without_an_answer_is_listed_and_the_rest_is_written(gallery: Path, server: Double, tmp_path: Path) -> None:
     server.script = [error(400, "too odd a picture")] * 8
     server.then = lambda seen: chat("A chair.") if "chair" in json.dumps(seen.body) else error(400, "odd")
 
