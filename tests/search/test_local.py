@@ -270,7 +270,7 @@ def test_a_gallery_described_otherwise_is_told_to_describe_again(collection: Col
 
 
 def test_stages_in_a_row_give_the_k_best(collection: Collection, another_view: Path) -> None:
-    asked = collection.asked("a bridge", another_view)
+    asked = collection.query("a bridge", another_view)
 
     run = collection.answered(asked, Stages(expand=2, local="spatial").of(collection, 3, collection.allowed()))
 
@@ -280,7 +280,7 @@ def test_stages_in_a_row_give_the_k_best(collection: Collection, another_view: P
 
 
 def test_an_expansion_by_none_is_the_plain_search(collection: Collection) -> None:
-    asked, allowed = collection.asked("a castle"), collection.allowed()
+    asked, allowed = collection.query("a castle"), collection.allowed()
 
     run = collection.answered(asked, Stages(expand=0).of(collection, 20, allowed))
 
@@ -291,7 +291,7 @@ def test_a_filter_holds_through_all_stages(collection: Collection, another_view:
     allowed = collection.allowed("path NOT LIKE '%pontduGard%'")
 
     run = collection.answered(
-        collection.asked(None, another_view), Stages(expand=1, local="chamfer").of(collection, 100, allowed)
+        collection.query(None, another_view), Stages(expand=1, local="chamfer").of(collection, 100, allowed)
     )
 
     assert len(run["q"]) == 51 and ASKED not in [name_of(run, rank) for rank in range(51)]
