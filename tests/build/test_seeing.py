@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,7 +46,7 @@ def written(gallery: Path, ledger: Path, out: Path, *more: object) -> tuple[int,
     words = ["build", "captions", "-g", gallery, "--by", "openai:tiny", "--ledger", ledger, "--out", out, *more]
     ended = CliRunner().invoke(app, list(map(str, words)))
     code = getattr(ended.exception, "exit_code", None) or ended.exit_code
-    return code, list(csv.DictReader(out.open(encoding="utf-8"))) if out.exists() else []
+    return code, list(csv.DictReader(out.read_text("utf-8").splitlines())) if out.exists() else []
 
 
 def test_each_picture_is_shown_with_its_name_and_asked_for_once(gallery: Path, server: Double, tmp_path: Path) -> None:
@@ -68,15 +67,11 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(gallery: Path, server: Doubl
 
 
 def test_one_without_an_answer_is_listed_and_the_rest_is_written(gallery: Path, server: Double, tmp_path: Path) -> None:
-    server.script = [error(400, "too odd a picture")] * 8
     server.then = lambda seen: chat("A chair.") if "chair" in json.dumps(seen.body) else error(400, "odd")
 
     code, rows = written(gallery, tmp_path / "l.sqlite", tmp_path / "a.csv")
 
-    assert code in (1, 3)
-    with sqlite3.connect(tmp_path / "l.sqlite") as sql:
-        kept = sql.execute("SELECT count(*) FROM captions").fetchone()[0]
-    assert kept == len(rows) or not rows
+    assert code == 3 and [row["caption"] for row in rows] == ["A chair."]
 
 
 @pytest.mark.parametrize(
