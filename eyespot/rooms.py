@@ -17,6 +17,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     **dict.fromkeys(("fastapi", "uvicorn", "jinja2", "multipart"), "web"),
     **dict.fromkeys(("openai", "anthropic", "tenacity"), "llm"),
     **dict.fromkeys(("matplotlib", "sklearn"), "plots"),
+    "cv2": "local",
     "faiss": "faiss",
     "lancedb": "lance",
     "ray": "ray",
@@ -54,7 +55,7 @@ def needs(name: str) -> Iterator[None]:
 
 
 def _files(room: str) -> list[str]:
-    folder = Path(__file__).parent / room
+    folder = Path(__file__).parent.joinpath(*room.split("."))
     return [module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_")]
 
 

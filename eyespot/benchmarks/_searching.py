@@ -20,9 +20,10 @@ from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._ranking import aliases
 from eyespot.gallery.opened import View
 from eyespot.runs.matrix import ranked_matrix
+from eyespot.search.adapted import IndexUnder, refuse_other_space, seen_by
 from eyespot.search.collection import Collection
 from eyespot.search.matching import UNMATCHED, Matching, matched, renamed
-from eyespot.types import Coded, Found, Hit, Index, Mask, NothingFound, Query, Run, UsageError, Vectors
+from eyespot.types import Adapter, Coded, Found, Hit, Index, Mask, NothingFound, Query, Run, UsageError, Vectors
 
 DEPTH, LEAST = 1000, 100
 MAPPED = 100_000
@@ -39,7 +40,7 @@ class Around(NamedTuple):
 
 @dataclass(frozen=True)
 class Searcher:
-    """One space of a gallery as the system to be measured.
+    """One space of a gallery as the system to be measured, with an `adapter` every query in its own view of it.
 
     `data` is where pictures of queries lie that the gallery has not; `match` the gallery's column that judged images
     are named by; `allow_missing`: go on though some images of the benchmark are not in the gallery. At least `least`
@@ -54,6 +55,11 @@ class Searcher:
     least: int = LEAST
     looked_at: int = 0
     reword: Callable[[Query], Query] | None = None
+    adapter: Adapter | None = None
+
+    def __post_init__(self) -> None:
+        if self.adapter is not None:
+            refuse_other_space(self.adapter, self.view.space)
 
     def __call__(self, task: Task) -> Run:
         """The task's queries ranked; raises `UsageError` if images are missing and that is not allowed."""
@@ -67,6 +73,7 @@ class Searcher:
         with _timed(seconds, "search", len(sources)):
             run = rank(list(sources), queries)
         run.header |= {"encoder": self.view.space.encoder, "space": self.view.space.digest, "seconds": seconds}
+        run.header |= {"adapted": True} if self.adapter is not None else {}
         run.notes = [*notes, *said, *run.notes]
         return run
 
@@ -74,6 +81,11 @@ class Searcher:
     def view(self) -> View:
         """The gallery's rows in this space."""
         return self.collection.view
+
+    @cached_property
+    def index(self) -> Index:
+        """Exact search over all of the gallery's vectors."""
+        return self.collection.index if self.adapter is None else IndexUnder(self.adapter, self.view.blocks)
 
     @cached_property
     def _asking(self) -> Asking:
@@ -95,6 +107,13 @@ class Searcher:
         drawn = [*rows, *others.tolist()]
         sources, _ = self._sources(one, matching)
         return Around(np.arange(len(drawn)) < len(rows), self._asking.rows(drawn), self._asking.vectors(sources)[0])
+
+    def adapted(self, around: Around) -> Around | None:
+        """The same images and query as the adapter has them; None without one."""
+        if self.adapter is None:
+            return None
+        (view,) = self.adapter.adapt(around.query[None])
+        return Around(around.relevant, seen_by(view, around.vectors), view.query)
 
     # -- for whoever looks at pictures ---------------------------------------------------------------------
 
@@ -180,7 +199,7 @@ class Searcher:
                 f"{len(silent)} captions of {task.name} have no text here (such as {silent[0]!r}); score rankings "
                 "with --run"
             )
-        index: Index = rooms.load("indexes", "exact", [self._asking.texts([str(task.pool[id]["text"]) for id in ids])])
+        index = self._over(self._asking.texts([str(task.pool[id]["text"]) for id in ids]))
 
         def rank(names: list[str], queries: Vectors) -> Run:
             run = _run(names, index.search(queries, min(len(ids), self._depth(task))), ids)
@@ -197,9 +216,9 @@ class Searcher:
             raise NothingFound(f"no image of {task.name} is in the gallery; choose another with -g")
 
         def rank(names: list[str], queries: Vectors) -> Run:
-            found = self.collection.index.search(queries, min(int(mask.sum()), self._depth(task)), mask)
+            found = self.index.search(queries, min(int(mask.sum()), self._depth(task)), mask)
             run = self._named(task, matching, names, found)
-            run.header |= {"exact": self.collection.index.exact, "pool": int(mask.sum())}
+            run.header |= {"exact": self.index.exact, "pool": int(mask.sum())}
             return run
 
         return rank
@@ -234,10 +253,21 @@ class Searcher:
         made: dict[str, list[Hit]] = {}
         for query, vector in zip(queries, vectors, strict=True):
             names = [hit.image for hit in candidates[query] if hit.image in row]
-            scores = self._asking.rows([row[name] for name in names]) @ vector  # (candidates,)
             if names:
-                made[query] = ranked_matrix([query], names, scores[None].astype(np.float64), len(names))[query]
+                scores = self._scores(vector, self._asking.rows([row[name] for name in names]))
+                made[query] = ranked_matrix([query], names, scores[None], len(names))[query]
         return Run(made)
+
+    def _scores(self, query: Vectors, vectors: Vectors) -> NDArray[np.float64]:
+        """What a query (dim,) thinks of images (n, dim): (n,)."""
+        if self.adapter is None:
+            return (vectors @ query).astype(np.float64)
+        (view,) = self.adapter.adapt(query[None])
+        return (seen_by(view, vectors) @ view.query).astype(np.float64)
+
+    def _over(self, vectors: Vectors) -> Index:
+        index: Index = rooms.load("indexes", "exact", [vectors])
+        return index if self.adapter is None else IndexUnder(self.adapter, [vectors])
 
     def _depth(self, task: Task) -> int:
         """As far as any measure looks: its cutoff, R, or else a thousand; and as far as a second stage re-ranks."""

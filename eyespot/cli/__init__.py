@@ -10,9 +10,11 @@ from contextlib import suppress
 import typer
 
 from eyespot.cli import (
+    adapt,
     build,
     compare,
     demo,
+    describe,
     doctor,
     encoders,
     eval,
@@ -21,8 +23,10 @@ from eyespot.cli import (
     index,
     judges,
     metrics,
+    mine,
     search,
     stats,
+    train,
     transfer,
 )
 from eyespot.cli.settings import from_toml
@@ -48,7 +52,7 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, metrics, eval, compare, fuse, stats, doctor):
+for verb in (demo, index, failures, search, metrics, eval, compare, fuse, stats, adapt, describe, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
 transfer.exporting.command("judgements")(judges.export)
@@ -56,6 +60,8 @@ app.add_typer(transfer.exporting, name="export")
 app.add_typer(encoders.app, name="encoders")
 app.add_typer(judges.app, name="judges")
 app.add_typer(build.app, name="build")
+app.add_typer(train.app, name="train")
+app.add_typer(mine.app, name="mine")
 
 
 def main() -> None:

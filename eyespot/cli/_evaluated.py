@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +50,9 @@ def _refuse_idle(given: dict[str, Any]) -> None:
     """Options that would do nothing."""
     if given["map"] and not given["out"]:
         raise UsageError("--map is drawn in the report; say where to write it with --out DIR")
-    if given["map"] and given["run"]:
-        raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
+    for name, what in (("map", "a map"), ("adapt", "an adapter")):
+        if given[name] and given["run"]:
+            raise UsageError(f"{what} needs the vectors of a gallery; give one with -g in place of --run")
     if given["expand"] and given["run"]:
         raise UsageError("--expand changes how a gallery is searched; give one with -g in place of --run")
 
@@ -90,6 +92,7 @@ def _asked_alike(task: Task, tasks: Sequence[Task], made: dict[str, Run]) -> str
 
 
 def _searcher(given: dict[str, Any]) -> Any:
+    from eyespot import rooms
     from eyespot.benchmarks import LEAST, Searcher
     from eyespot.search.collection import Collection
 
@@ -100,7 +103,9 @@ def _searcher(given: dict[str, Any]) -> Any:
     depth = given["depth"] if given["rerank"] else 0
     data = Path(given["data"]).expanduser()
     names = (given["match"], given["allow_missing"])
-    return Searcher(Collection(place, given["encoder"]), data, *names, max(LEAST, depth), depth, _reword(given, place))
+    adapter = rooms.load("adapters", f"quari:{given['adapt']}") if given["adapt"] else None
+    found = Searcher(Collection(place, given["encoder"]), data, *names, max(LEAST, depth))
+    return replace(found, looked_at=depth, reword=_reword(given, place), adapter=adapter)
 
 
 def _reword(given: dict[str, Any], gallery: Path) -> Any:
@@ -151,7 +156,7 @@ def second_of(given: dict[str, Any]) -> Second | None:
     judge = None if spec is None or is_file(spec) else spec
     if judge is not None and not is_judge(judge):
         raise UsageError(f"there is no file {judge} of scores, and no judge of that name; see: eyespot judges list")
-    options = ("blend", "blend_from", "budget_calls", "budget_money", "wording", "prices", "ledger")
+    options = ("blend", "blend_from", "budget_calls", "budget_money", "wording", "prices", "ledger", "judge")
     about = {name.replace("_", "-"): given[name] for name in options}
     return second_stage(judge, {**about, "depth": given["depth"] if judge else None})
 

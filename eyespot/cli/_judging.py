@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,6 +47,16 @@ def wording_option() -> Any:
     return typer.Option(None, "--wording", metavar="NAME|FILE", help="How the judge is asked.", show_default="its own")
 
 
+def judge_option() -> Any:
+    """`--judge`, once for each thing that is to be said of it."""
+    return typer.Option(
+        None,
+        "--judge",
+        metavar="KEY=VALUE",
+        help="How the judge is run: url=…, answer=votes, requests_per_minute=60, batch=8, …; may be repeated.",
+    )
+
+
 def prices_option() -> Any:
     """`--prices`, a table of one's own."""
     return typer.Option(
@@ -85,6 +95,7 @@ class Second:
     wording: str | None
     ledger: Path | None
     prices: Path | None
+    options: Mapping[str, Any]  # of the judge itself
 
     @contextmanager
     def stage(self, gallery: Path) -> Iterator[Judged]:
@@ -97,7 +108,7 @@ class Second:
         prices = (
             self._table() if self.prices and self._table().of(self._model) else None
         )  # who costs nothing takes none
-        judge = judge_named(self.judge, budget=self.budget, wording=words, prices=prices)
+        judge = judge_named(self.judge, budget=self.budget, wording=words, prices=prices, **self.options)
         with Judgements(ledger_of(self.ledger, gallery)) as ledger:
             yield Judged(judge, ledger, self.depth, self.blend)
 
@@ -151,6 +162,7 @@ def second_stage(judge: str | None, about: Mapping[str, Any]) -> Second | None:
         about.get("wording"),
         about.get("ledger"),
         None if prices is None else Path(prices),
+        _options(judge.partition(":")[0], about.get("judge") or ()),
     )
 
 
@@ -162,7 +174,7 @@ def ledger_of(given: Path | str | None, gallery: Path) -> Path:
 def _refuse_idle(about: Mapping[str, Any]) -> None:
     """`--prices` and `--ledger` may come from settings and be meant for other verbs."""
     for option, value in about.items():
-        if value is not None and value is not False and option not in ("prices", "ledger"):
+        if value not in ((), []) and value is not None and value is not False and option not in ("prices", "ledger"):
             raise UsageError(f"--{option} is about a judge; name one with --rerank, as in --rerank encoder:starter")
 
 
@@ -172,6 +184,34 @@ def _refuse_unknown(judge: str) -> None:
 
     if not is_judge(judge):
         raise UsageError(f"no judge {judge!r}; there are: {', '.join(rooms.names('judges'))}")
+
+
+def _options(kind: str, told: Sequence[str]) -> dict[str, Any]:
+    """What `--judge KEY=VALUE` says, each value of its type."""
+    return dict(_option(kind, one) for one in told)
+
+
+def _option(kind: str, told: str) -> tuple[str, Any]:
+    key, sign, value = told.partition("=")
+    known = _known_options(kind)
+    if not sign or key not in known:
+        there = f"there are: {', '.join(known)}" if known else "it has none"
+        raise UsageError(f"--judge takes KEY=VALUE with an option of {kind}, not {told!r}; {there}")
+    try:
+        return key, known[key](value)
+    except ValueError:
+        raise UsageError(f"--judge {key} takes a number, not {value!r}") from None
+
+
+def _known_options(kind: str) -> Mapping[str, type]:
+    from importlib import import_module
+
+    try:
+        module = import_module(f"eyespot.judges.{kind}")
+    except ModuleNotFoundError:  # of another package
+        return {}
+    known: Mapping[str, type] = getattr(module, "OPTIONS", {})
+    return known
 
 
 def _spoken(cost: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`eyespot build`: makes judged collections. Each kind of collection is a command of this group."""
+"""`eyespot build`: makes judged collections, and captions to train on. Each kind is a command of this group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli import _recos, _rmir
+from eyespot.cli import _captions, _curating, _pairs, _recos, _rmir
 from eyespot.cli.settings import json_option
 from eyespot.cli.telling import as_json, line, note, summarise
 from eyespot.types import UsageError
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from eyespot.runs.judged import Judged
 
 app = typer.Typer(no_args_is_help=True, help="Make a judged collection out of what is there.")
+app.add_typer(_pairs.app, name="pairs")
 BY, SHARE = "category", 0.2
-_CHECKS = ("decode", "face", "spectrogram", "empty")
 
 
 @app.callback()
@@ -94,61 +94,11 @@ def review(
     line("  ".join(f"{count} {what}" for what, count in counts.items()))
 
 
-@app.command("inat")
-def inat(
-    export: Path = typer.Argument(help="iNaturalist's open-data export, a Camtrap DP, or a table of observations."),
-    out: Path | None = typer.Option(None, "--out", help="A folder of its own; run the line again to go on."),
-    targets: Path | None = typer.Option(None, help="The species to collect: csv with name, and id, taxon_id, ranks."),
-    mapping: Path | None = typer.Option(None, help="How taxa changed: csv with old, new, kind (rename, split, merge)."),
-    ranges: Path | None = typer.Option(None, help="Where species live: csv with species, west, south, east, north."),
-    years: str | None = typer.Option(None, help="2021-2023, or 2022.", show_default="2021-2023 of an export, else all"),
-    grade: list[str] = typer.Option([], help="Quality grades.", show_default="research of an export, else all"),
-    licence: list[str] = typer.Option([], help="Licences that are wanted.", show_default="all that allow copying"),
-    cap: int = typer.Option(550, help="Observations of a species at most."),
-    seed: int = typer.Option(0, help="Another seed is another draw."),
-    km: float = typer.Option(10.0, help="Observations of a day within this distance are one group."),
-    groups: str = typer.Option("all", help="Groups over all species, or within each: species."),
-    clusters: int = typer.Option(200, help="Clusters of a species' groups at most."),
-    space_km: float = typer.Option(100.0, help="A distance that counts as much as --time-days."),
-    time_days: float = typer.Option(90.0, help="A time that counts as much as --space-km."),
-    photos: Path | None = typer.Option(None, help="Where the photos lie; without it a list to fetch is made."),
-    check: list[str] = typer.Option(list(_CHECKS), help="What to look for in pictures."),
-    side: int = typer.Option(500, help="Pixels of the longer side."),
-    face: float = typer.Option(0.5, help="How sure a face is that a person should look at."),
-    flagged: Path | None = typer.Option(None, help="Photos that annotators flagged: csv with a column photo."),
-    coarsen: Path | None = typer.Option(None, help="Taxa whose positions are coarsened: csv with name, or lines."),
-    accuracy: float = typer.Option(10_000.0, help="Positions less accurate than this (m) are coarsened."),
-    coarse_degrees: float = typer.Option(0.2, help="The cells that positions are coarsened to."),
-    memory: float = typer.Option(3.0, help="GiB for the tables."),
-    threads: int = typer.Option(2, help="Threads for the work."),
-    sample: int = typer.Option(200_000, help="Observations that --dry-run takes."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only show the funnel of the first observations."),
-    json: bool = json_option(),
-) -> None:
-    """Curate a collection like iNat24: balanced, licensed, clean and documented, out of millions of observations."""
-    from eyespot.build.inat.settings import Pictures, Positions, Sampling, Settings, Species, Wanted, years_of
-    from eyespot.cli import _curating
-
-    settings = Settings(
-        Wanted(years_of(years), tuple(grade) or None, _curating.licences(licence)),
-        Species(targets, mapping, ranges),
-        Sampling(km, groups, cap, clusters, space_km, time_days, seed),
-        Pictures(photos, tuple(check), side, face, flagged),
-        Positions(coarsen, accuracy, coarse_degrees),
-        memory,
-        threads,
-    )
-    if dry_run:
-        _curating.foretell(export, settings, sample, json)
-        return
-    if out is None:
-        raise UsageError("the collection needs a folder; name one with --out, or only count with --dry-run")
-    _curating.curate(export, out, settings, json)
-
-
+app.command("inat")(_curating.inat)
 app.command("rmir")(_rmir.rmir)
 app.command("rmir-audit")(_rmir.rmir_audit)
 app.command("recos")(_recos.recos)
+app.command("captions")(_captions.captions)
 
 
 def _division(val: int | None, share: float | None, keep_split: bool, seed: int) -> Division | None:

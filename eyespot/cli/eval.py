@@ -26,6 +26,7 @@ from eyespot.cli._judging import (
     calls_option,
     dry_run_option,
     expand_option,
+    judge_option,
     ledger_option,
     money_option,
     prices_option,
@@ -45,8 +46,8 @@ PLACES = ("data", "gallery", "ledger", "prices")
 NAMES_OR_FILES = ("rerank", "wording", "expand")
 OPTIONS = (
     *("benchmark", "data", "run", "run_format", "gallery", "encoder", "rerank", "split", "ids", "match", "sample"),
-    *("pool", "system", "beside", "map", "expand", "blend", "blend_from", "budget_calls", "budget_money", "wording"),
-    *("prices", "ledger"),
+    *("pool", "system", "beside", "map", "adapt", "expand", "blend", "blend_from", "budget_calls", "budget_money"),
+    *("wording", "prices", "ledger", "judge"),
 )
 
 
@@ -61,6 +62,9 @@ def run(
     run_format: str = typer.Option(None, help="The format of the rankings."),
     gallery: Path = gallery_option("Search this gallery, end to end."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    adapt: str = typer.Option(
+        None, metavar="CKPT", help="Search with a QuARI checkpoint: its folder, or hub:OWNER/NAME."
+    ),
     expand: str = expand_option(),
     rerank: str = typer.Option(
         None, metavar="JUDGE|FILE", help="A second stage: a judge (encoder:starter, openai:…), or scores as rankings."
@@ -68,6 +72,7 @@ def run(
     depth: int = typer.Option(DEPTH, min=1, help="How many of the first stage the second one re-ranks."),
     blend: float = blend_option(),
     blend_from: str = typer.Option(None, metavar="SPLIT", help="Learn --blend on the judgements of this split."),
+    judge: list[str] = judge_option(),
     budget_calls: int = calls_option(),
     budget_money: float = money_option(),
     wording: str = wording_option(),
@@ -195,9 +200,14 @@ def _whole(given: dict[str, Any], found: Benchmark, done: tuple[list[Result], An
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
     judge = {name: header[name] for name in ("judge", "prompt", "blend") if name in header}
     made = made_by(_arguments(given, more), map(_absolute, inputs), seed=given["seed"], **more, **judge)
-    system = given["system"] or (searched.view.space.encoder if searched else files[0].name)
+    system = given["system"] or (_system(given, searched) if searched else files[0].name)
     depth = given["depth"] if given["rerank"] else None
     return Evaluation(found, split, system, results, made, depth)
+
+
+def _system(given: dict[str, Any], searched: Any) -> str:
+    encoder = searched.view.space.encoder
+    return f"{encoder} + {Path(given['adapt']).name}" if given["adapt"] else str(encoder)
 
 
 def _run_files(whole: Sequence[Task], given: dict[str, Any]) -> list[Path]:
@@ -303,7 +313,8 @@ def _maps(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> Any:
         return
     tasks = [result.task for result in evaluation.results]
     task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
-    yield map_of(query, searched.around(task, query, given["seed"]))
+    around = searched.around(task, query, given["seed"])
+    yield map_of(query, around, searched.adapted(around))
 
 
 def _submit(given: dict[str, Any], found: Benchmark, task: Task, runs: dict[str, Run]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from eyespot import rooms
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.gallery.photos.sources import read_again
-from eyespot.judges._asking import Asked, ask, unknown
+from eyespot.judges._asking import Asked, ask, known, unknown
 from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import Judgements
 from eyespot.metrics import Measure, evaluate, parse
@@ -63,6 +63,15 @@ class Looked:
         every = (judgement for its in self.judgements.values() for judgement in its.values())
         return list(dict.fromkeys(judgement.failure for judgement in every if judgement.verdict is None))
 
+    def and_then(self, more: Looked) -> Looked:
+        """What was said in both of two rounds."""
+        said = {
+            query: {**self.judgements.get(query, {}), **more.judgements.get(query, {})}
+            for query in dict.fromkeys([*self.judgements, *more.judgements])
+        }
+        pictureless = self.pictureless + more.pictureless
+        return Looked(said, self.asked.and_then(more.asked), self.stopped or more.stopped, pictureless)
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -89,7 +98,13 @@ class Judged:
 
     def plan(self, queries: Sequence[Query], run: Run) -> Planned:
         """What asking would take, without asking."""
-        named = _Named(queries, run, self.depth)
+        return self._planned(_Named(_first(queries, run, self.depth), run.facts))
+
+    def plan_at(self, query: Query, run: Run, ranks: Iterable[int]) -> Planned:
+        """The same for the hits at these ranks, from 1, of one query."""
+        return self._planned(_Named(_at(query, run, ranks), run.facts))
+
+    def _planned(self, named: _Named) -> Planned:
         to_ask = unknown(self.judge, named.pairs, self.ledger)
         return Planned(len(named.pairs), len(to_ask), named.pictureless)
 
@@ -98,7 +113,13 @@ class Judged:
 
         Each answer is in the ledger before the next one is waited for.
         """
-        named = _Named(queries, run, self.depth)
+        return self._look(_Named(_first(queries, run, self.depth), run.facts))
+
+    def look_at(self, query: Query, run: Run, ranks: Iterable[int]) -> Looked:
+        """The same on the hits at these ranks, from 1, of one query."""
+        return self._look(_Named(_at(query, run, ranks), run.facts))
+
+    def _look(self, named: _Named) -> Looked:
         asking = ask(self.judge, named.pairs, self.ledger, named.ranks)
         found: dict[Key, Judgement] = {}
         stopped = ""
@@ -115,10 +136,8 @@ class Judged:
         images: dict[str, set[str]] = {}
         for pair in pairs:
             images.setdefault(digests[pair.query], set()).add(pair.image)
-        known = {
-            query: self.ledger.known(query, its, self.judge.name, self.judge.prompt) for query, its in images.items()
-        }
-        return {(query, image): judgement for query, its in known.items() for image, judgement in its.items()}
+        found = {query: known(self.judge, self.ledger, query, its) for query, its in images.items()}
+        return {(query, image): judgement for query, its in found.items() for image, judgement in its.items()}
 
     def reranked(self, run: Run, looked: Looked) -> Run:
         """The run in the order of what was said."""
@@ -153,12 +172,10 @@ def points(verdict: Verdict) -> float:
     return verdict.probability if verdict.probability is not None else float(verdict.grade or 0)
 
 
-def notes_of(looked: Looked) -> list[str]:
-    """What should be known before the order is trusted."""
-    lacking = f"{looked.pictureless} hits have no picture here and were not judged; they go behind the judged"
-    failed = (
-        f"{looked.asked.failed} pictures have no verdict ({'; '.join(looked.failures[:2])}); they go behind the judged"
-    )
+def notes_of(looked: Looked, unsaid: str = "they go behind the judged") -> list[str]:
+    """What should be known before the order is trusted; `unsaid` is what becomes of hits without a verdict."""
+    lacking = f"{looked.pictureless} hits have no picture here and were not judged; {unsaid}"
+    failed = f"{looked.asked.failed} pictures have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
     told = ((looked.pictureless, lacking), (looked.asked.failed, failed), (looked.stopped, looked.stopped))
     return [sentence for count, sentence in told if count]
 
@@ -173,13 +190,24 @@ def _falling(hits: Iterable[Hit]) -> Iterator[Hit]:
 # -- who is who -------------------------------------------------------------------------------------------------
 
 
-class _Named:
-    """The first hits of a run as pairs, and the way back from a judgement to the names that the run gives them."""
+Heads: TypeAlias = Mapping[Query, Mapping[int, Hit]]  # by rank, from 1
 
-    def __init__(self, queries: Sequence[Query], run: Run, depth: int) -> None:
-        self._heads = {query: run[query.id][:depth] for query in queries if query.id in run}
-        self._facts = run.facts
-        every = [hit.image for hits in self._heads.values() for hit in hits]
+
+def _first(queries: Sequence[Query], run: Run, depth: int) -> Heads:
+    return {query: dict(enumerate(run[query.id][:depth], 1)) for query in queries if query.id in run}
+
+
+def _at(query: Query, run: Run, ranks: Iterable[int]) -> Heads:
+    hits = run[query.id]
+    return {query: {int(rank): hits[rank - 1] for rank in ranks}}
+
+
+class _Named:
+    """Hits of a run as pairs, and the way back from a judgement to the names that the run gives them."""
+
+    def __init__(self, heads: Heads, facts: Mapping[str, Mapping[str, Any]]) -> None:
+        self._heads, self._facts = heads, facts
+        every = [hit.image for hits in heads.values() for hit in hits.values()]
         self.pictureless = sum(self._picture(image) is None for image in every)
 
     def _picture(self, image: str) -> tuple[str, Path] | None:
@@ -190,7 +218,7 @@ class _Named:
     @cached_property
     def pairs(self) -> list[Pair]:
         """What can be judged, by query and rank."""
-        found = ((query, self._picture(hit.image)) for query, hits in self._heads.items() for hit in hits)
+        found = ((query, self._picture(hit.image)) for query, hits in self._heads.items() for hit in hits.values())
         return [Pair(query, *picture) for query, picture in found if picture is not None]
 
     @property
@@ -198,7 +226,7 @@ class _Named:
         """Where a picture was seen, by query id and its own id."""
         found: dict[tuple[str, str], int] = {}
         for query, hits in self._heads.items():
-            for rank, hit in enumerate(hits, 1):
+            for rank, hit in hits.items():
                 if (picture := self._picture(hit.image)) is not None:
                     found.setdefault((query.id, picture[0]), rank)
         return found
@@ -208,7 +236,7 @@ class _Named:
         return {
             query.id: {
                 hit.image: found[key]
-                for hit in hits
+                for hit in hits.values()
                 if (picture := self._picture(hit.image)) is not None
                 and (key := (digests.get(query.id, ""), picture[0])) in found
             }

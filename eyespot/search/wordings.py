@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from eyespot import ledger, rooms
 from eyespot.judges._budget import Budget
+from eyespot.judges._endpoint.client import Endpoint
 from eyespot.judges._endpoint.dialects import said
 from eyespot.judges._endpoint.troubles import Declined, NoReply
 from eyespot.runs.files import json_of, refuse
@@ -91,20 +92,27 @@ class Remembered:
         return list(json.loads(row[0]))
 
 
+def endpoint_of(spec: str, budget: Budget | None = None) -> Endpoint:
+    """Where the model of a judge behind an endpoint (`openai:MODEL`) answers; `UsageError` for another name."""
+    name = spec.partition(":")[0]
+    judge: Any = rooms.load("judges", spec, budget=budget or Budget()) if name in rooms.names("judges") else None
+    if not hasattr(judge, "endpoint"):
+        raise UsageError(f"{spec!r} is neither a file of terms nor a model that answers; name one, as in openai:MODEL")
+    endpoint: Endpoint = judge.endpoint
+    return endpoint
+
+
 def chat_with(spec: str, budget: Budget | None = None) -> Chat:
     """The model that a judge behind an endpoint asks (`openai:MODEL`), to talk with; what it says costs the budget.
 
     Raises `UsageError` for a name that is no such judge. The chat raises `EyespotError` where no answer came; a model
     that declines says nothing.
     """
-    name = spec.partition(":")[0]
-    judge: Any = rooms.load("judges", spec, budget=budget or Budget()) if name in rooms.names("judges") else None
-    if not hasattr(judge, "endpoint"):
-        raise UsageError(f"{spec!r} is neither a file of terms nor a model that answers; name one, as in openai:MODEL")
+    endpoint = endpoint_of(spec, budget)
 
     def chat(prompt: str) -> str:
         try:
-            return str(judge.endpoint.chat([said("user", prompt)], max_tokens=ANSWER).text)
+            return str(endpoint.chat([said("user", prompt)], max_tokens=ANSWER).text)
         except Declined:
             return ""
         except NoReply as why:

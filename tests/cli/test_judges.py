@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner, Result
 
 from eyespot import rooms
+from eyespot.cli import app
 from eyespot.ledger.judgements import Judgements
 from eyespot.runs import read_qrels
-from eyespot.types import Judgement, Query, Spent, Term, Verdict
-from tests.cli.conftest import run_eyespot
+from eyespot.types import EyespotError, Judgement, Query, Spent, Term, Verdict
 
 HERON = Query.words("a heron")
 OWL = Query("q", (Term(1.0, "an owl"), Term(-2.0, "snow")))
@@ -35,15 +35,26 @@ def ledger(tmp_path: Path) -> Path:
     return path
 
 
-def export(ledger: Path, to: str, *words: object) -> subprocess.CompletedProcess[str]:
-    return run_eyespot("export", "judgements", "--ledger", ledger, "--to", ledger.parent / to, *words)
+def said(*words: object) -> Result:
+    """`eyespot …` in this process: its stdout, its stderr, and what it raised."""
+    return CliRunner().invoke(app, [*map(str, words)])
+
+
+def code_of(done: Result) -> int:
+    """The exit code of an error that users see in one sentence."""
+    assert isinstance(done.exception, EyespotError), done.exception
+    return done.exception.exit_code
+
+
+def export(ledger: Path, to: str, *words: object) -> Result:
+    return said("export", "judgements", "--ledger", ledger, "--to", ledger.parent / to, *words)
 
 
 # -- judges -----------------------------------------------------------------------------------------------------
 
 
 def test_every_judge_is_listed_with_what_it_is() -> None:
-    listed: list[dict[str, Any]] = json.loads(run_eyespot("judges", "list", "--json").stdout)
+    listed: list[dict[str, Any]] = json.loads(said("judges", "list", "--json").stdout)
 
     assert [row["name"] for row in listed] == rooms.names("judges")
     assert all(row["spelling"].startswith(row["name"]) for row in listed)
@@ -53,7 +64,7 @@ def test_every_judge_is_listed_with_what_it_is() -> None:
 def test_one_price_is_shown_with_the_file_that_says_so(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text('["mine"]\ninput = 0.5\noutput = 2\ndate = "2026-11"\n')
 
-    shown = run_eyespot("judges", "prices", "mine", "--prices", tmp_path / "p.toml", "--json")
+    shown = said("judges", "prices", "mine", "--prices", tmp_path / "p.toml", "--json")
 
     assert json.loads(shown.stdout) == [
         {"model": "mine", "input": 0.5, "output": 2.0, "date": "2026-11", "source": str(tmp_path / "p.toml")}
@@ -61,16 +72,18 @@ def test_one_price_is_shown_with_the_file_that_says_so(tmp_path: Path) -> None:
 
 
 def test_all_prices_are_lines_of_the_table() -> None:
-    lines = run_eyespot("judges", "prices").stdout.splitlines()
+    lines = said("judges", "prices").stdout.splitlines()
 
     assert [line.split()[1:5] for line in lines if line.startswith("gpt-4o ")] == [["2.500", "in", "10.000", "out"]]
 
 
-def test_an_unknown_model_is_said(tmp_path: Path) -> None:
-    shown = run_eyespot("judges", "prices", "no-such", XDG_CONFIG_HOME=str(tmp_path))
+def test_an_unknown_model_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
-    assert (shown.returncode, shown.stdout) == (4, "")
-    assert f"no price is known for no-such; add it to {tmp_path}/eyespot/prices.toml" in shown.stderr
+    shown = said("judges", "prices", "no-such")
+
+    assert (code_of(shown), shown.stdout) == (4, "")
+    assert f"no price is known for no-such; add it to {tmp_path}/eyespot/prices.toml" in str(shown.exception)
 
 
 # -- export -----------------------------------------------------------------------------------------------------
@@ -80,7 +93,7 @@ def test_an_unknown_model_is_said(tmp_path: Path) -> None:
 def test_qrels_name_queries_by_their_words(ledger: Path, to: str) -> None:
     done = export(ledger, to, "--qrels", "--json")
 
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout) == {"out": str(ledger.parent / to), "queries": 2, "judgements": 3}
     assert read_qrels(ledger.parent / to).grades == {
         "a heron": {"a": 1, "b": 0},
@@ -114,21 +127,25 @@ def test_one_of_several_judges_must_be_named_for_qrels(ledger: Path) -> None:
 
     vague, told = export(ledger, "q.txt"), export(ledger, "q.txt", "--by", "person:ada")
 
-    assert vague.returncode == 2 and "several have judged (m, person:ada)" in vague.stderr
-    assert told.returncode == 0 and (ledger.parent / "q.txt").read_text() == "a heron\t0\ta\t0\n"
+    assert code_of(vague) == 2 and "several have judged (m, person:ada)" in str(vague.exception)
+    assert told.exit_code == 0 and (ledger.parent / "q.txt").read_text() == "a heron\t0\ta\t0\n"
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "sentence"),
     [
         (("--to", "q.xls"), 2, "no ending that says what to write"),
         (("--to", "q.txt", "-g", "nowhere"), 4, "there is no ledger"),
     ],
 )
-def test_what_is_wrong_is_said(ledger: Path, words: tuple[str, ...], code: int, said: str) -> None:
-    done = run_eyespot("export", "judgements", *words, cwd=ledger.parent)
+def test_what_is_wrong_is_said(
+    ledger: Path, words: tuple[str, ...], code: int, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ledger.parent)
 
-    assert done.returncode == code and said in done.stderr and "Traceback" not in done.stderr
+    done = said("export", "judgements", *words)
+
+    assert code_of(done) == code and sentence in str(done.exception)
 
 
 def test_a_ledger_without_verdicts_has_nothing_to_give(tmp_path: Path) -> None:
@@ -136,4 +153,4 @@ def test_a_ledger_without_verdicts_has_nothing_to_give(tmp_path: Path) -> None:
 
     done = export(tmp_path / "ledger.sqlite", "q.txt")
 
-    assert done.returncode == 4 and "has no verdict" in done.stderr
+    assert code_of(done) == 4 and "has no verdict" in str(done.exception)

