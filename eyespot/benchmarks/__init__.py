@@ -13,10 +13,12 @@ from eyespot.benchmarks._checking import Status, check
 from eyespot.benchmarks._evaluating import Evaluation, Result, scored
 from eyespot.benchmarks._fitting import unknown
 from eyespot.benchmarks._grouping import ByColumn
+from eyespot.benchmarks._judging import Jury
 from eyespot.benchmarks._making import made_by
 from eyespot.benchmarks._ranking import files_of, runs_of, sampled
-from eyespot.benchmarks._rescoring import Rescored, Stage
+from eyespot.benchmarks._rescoring import Stage
 from eyespot.benchmarks._searching import LEAST, Around, Searcher
+from eyespot.search.rescored import Rescored
 from eyespot.types import UsageError
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "ByColumn",
     "Evaluation",
     "Group",
+    "Jury",
     "Needed",
     "Printed",
     "Rescored",

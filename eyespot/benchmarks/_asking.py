@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,10 +27,14 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True)
 class Asking:
-    """The encoder of a gallery's space; pictures that the gallery has not are looked for in `data`."""
+    """The encoder of a gallery's space; pictures that the gallery has not are looked for in `data`.
+
+    `reword` may give a query other terms before it is encoded.
+    """
 
     collection: Collection
     data: Path
+    reword: Callable[[Query], Query] | None = None
     known: dict[tuple[Term, ...], Any] = field(default_factory=dict, repr=False)
 
     def sources(self, task: Task, matching: Matching) -> dict[str, Source | None]:
@@ -45,10 +49,18 @@ class Asking:
         """One unit vector for each query, (queries, dim)."""
         stored = [query for query, source in sources.items() if source.row >= 0]
         taken = dict(zip(stored, self.rows([sources[query].row for query in stored]), strict=True))
-        rest = [Query(query, source.terms) for query, source in sources.items() if source.row < 0]
+        rest = [self._reworded(Query(query, source.terms)) for query, source in sources.items() if source.row < 0]
         made = dict(zip((query.id for query in rest), self._encoded(rest), strict=True))
         found = [taken[query] if query in taken else made[query] for query in sources]
         return np.array(found, np.float32).reshape(len(sources), self.collection.view.space.dim)
+
+    def queries(self, task: Task, matching: Matching | None) -> list[Query]:
+        """What is asked, for whoever looks at pictures: of images the files. Without those that have no file here."""
+        rows = dict(zip(matching.names, matching.rows.tolist(), strict=True)) if matching is not None else {}
+        parts = asked(task)
+        files = self._files(dict.fromkeys(image for _, image in parts.values() if image), rows)
+        there = {query: part for query, part in parts.items() if not part[1] or part[1] in files}
+        return [_query(q, text, files[image] if image else None) for q, (text, image) in there.items()]
 
     def texts(self, texts: Sequence[str]) -> Vectors:
         """One unit vector for each text, (texts, dim)."""
@@ -62,6 +74,9 @@ class Asking:
         found = np.array(taken, np.float32).reshape(len(rows), view.space.dim)
         unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
         return unit
+
+    def _reworded(self, query: Query) -> Query:
+        return query if self.reword is None else self.reword(query)
 
     def _encoded(self, queries: Sequence[Query]) -> list[Any]:
         """Captions are queries of one task and the pool of another: nothing is encoded twice."""
@@ -103,6 +118,13 @@ def asked(task: Task) -> dict[str, tuple[str | None, str | None]]:
 
 def _text(value: object) -> str | None:
     return str(value) if value not in (None, "") else None
+
+
+def _query(id: str, text: str | None, image: Path | None) -> Query:
+    """As a search is asked, so that its verdicts serve here too."""
+    if image is None:
+        return Query.words(text or "", id)
+    return Query.picture(image, id) if text is None else Query.composed(image, text, id)
 
 
 def _source(text: str | None, image: str | None, rows: Mapping[str, int], files: Mapping[str, Path]) -> Source | None:

@@ -10,8 +10,9 @@ import numpy as np
 
 from eyespot.benchmarks._benchmark import Benchmark, Group, Task
 from eyespot.benchmarks._fitting import fitted
-from eyespot.benchmarks._rescoring import Rescored, Stage, two_stages
+from eyespot.benchmarks._rescoring import Stage, two_stages
 from eyespot.metrics import Aligned, Floor, Scores, aligned, evaluate, floor, labels_of
+from eyespot.search.rescored import Rescored
 from eyespot.types import NothingFound, Run, UsageError
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from eyespot.benchmarks._benchmark import Task
+from eyespot.search.rescored import below
 from eyespot.types import Hit, NothingFound, Run
 
 SHARE = 0.5  # of what a run ranks that must be in the pool, for it to be meant
@@ -47,12 +47,6 @@ def unknown(tasks: Sequence[Task], runs: Mapping[str, Run]) -> list[str]:
         for run, odd in strange
         if odd
     ]
-
-
-def below(hits: Sequence[Hit]) -> float:
-    """A score that is clearly under all of these."""
-    lowest = min((hit.score for hit in hits), default=0.0)
-    return lowest - max(1.0, math.ulp(lowest) * 4)
 
 
 def _without_inputs(task: Task, run: Run) -> Run:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eyespot.benchmarks._benchmark import Task
-from eyespot.benchmarks._fitting import below
 from eyespot.metrics import Scores, evaluate
+from eyespot.search.rescored import Rescored
 from eyespot.types import Hit, NothingFound, Run
 
 
@@ -16,28 +16,6 @@ class Stage:
 
     name: str
     scores: Scores
-
-
-@dataclass(frozen=True)
-class Rescored:
-    """A second stage: the first `depth` of every ranking in the order of these scores, the rest behind as they were."""
-
-    scores: Run
-    depth: int
-
-    def __call__(self, run: Run) -> tuple[Run, int]:
-        """The re-ranked run, and how many of the first `depth` had no score (they stay behind those that have)."""
-        made, without = {}, 0
-        for query, hits in run.items():
-            known = dict(self.scores[query]) if query in self.scores else {}
-            head, tail = hits[: self.depth], hits[self.depth :]
-            scored = sorted((hit for hit in head if hit.image in known), key=lambda hit: -known[hit.image])
-            unscored = [hit for hit in head if hit.image not in known]
-            without += len(unscored)
-            made[query] = _descending([Hit(h.image, known[h.image]) for h in scored], [*unscored, *tail])
-        reranked = Run(made)
-        reranked.header, reranked.facts = {**run.header, "reranked": self.depth}, run.facts
-        return reranked, without
 
 
 def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[Stage], Run, list[str]]:
@@ -65,10 +43,3 @@ def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[Stage], Run
 def _grades(task: Task, run: Run) -> Run:
     judged = task.judged.qrels
     return Run({query: [Hit(image, float(grade)) for image, grade in judged[query].items()] for query in run})
-
-
-def _descending(scored: list[Hit], rest: list[Hit]) -> list[Hit]:
-    """The scored with their scores (ties stay ties), the rest below them, strictly falling in the order given."""
-    lowest = min((hit.score for hit in scored), default=0.0)
-    step = lowest - below(scored)
-    return [*scored, *(Hit(hit.image, lowest - step * rank) for rank, hit in enumerate(rest, 1))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,9 +20,10 @@ from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._ranking import aliases
 from eyespot.gallery.opened import View
 from eyespot.runs.matrix import ranked_matrix
+from eyespot.search.adapted import IndexUnder, refuse_other_space, seen_by
 from eyespot.search.collection import Collection
 from eyespot.search.matching import UNMATCHED, Matching, matched, renamed
-from eyespot.types import Coded, Found, Hit, Index, Mask, NothingFound, Run, UsageError, Vectors
+from eyespot.types import Adapter, Coded, Found, Hit, Index, Mask, NothingFound, Query, Run, UsageError, Vectors
 
 DEPTH, LEAST = 1000, 100
 MAPPED = 100_000
@@ -38,11 +40,12 @@ class Around(NamedTuple):
 
 @dataclass(frozen=True)
 class Searcher:
-    """One space of a gallery as the system to be measured.
+    """One space of a gallery as the system to be measured, with an `adapter` every query in its own view of it.
 
     `data` is where pictures of queries lie that the gallery has not; `match` the gallery's column that judged images
     are named by; `allow_missing`: go on though some images of the benchmark are not in the gallery. At least `least`
-    images are ranked for each query.
+    images are ranked for each query. The first `looked_at` of a run have their pictures in its facts; `reword` gives a
+    query other terms before it is searched.
     """
 
     collection: Collection
@@ -50,6 +53,13 @@ class Searcher:
     match: str | None = None
     allow_missing: bool = False
     least: int = LEAST
+    looked_at: int = 0
+    reword: Callable[[Query], Query] | None = None
+    adapter: Adapter | None = None
+
+    def __post_init__(self) -> None:
+        if self.adapter is not None:
+            refuse_other_space(self.adapter, self.view.space)
 
     def __call__(self, task: Task) -> Run:
         """The task's queries ranked; raises `UsageError` if images are missing and that is not allowed."""
@@ -63,6 +73,7 @@ class Searcher:
         with _timed(seconds, "search", len(sources)):
             run = rank(list(sources), queries)
         run.header |= {"encoder": self.view.space.encoder, "space": self.view.space.digest, "seconds": seconds}
+        run.header |= {"adapted": True} if self.adapter is not None else {}
         run.notes = [*notes, *said, *run.notes]
         return run
 
@@ -72,8 +83,13 @@ class Searcher:
         return self.collection.view
 
     @cached_property
+    def index(self) -> Index:
+        """Exact search over all of the gallery's vectors."""
+        return self.collection.index if self.adapter is None else IndexUnder(self.adapter, self.view.blocks)
+
+    @cached_property
     def _asking(self) -> Asking:
-        return Asking(self.collection, self.data)
+        return Asking(self.collection, self.data, self.reword)
 
     def around(self, task: Task, query: str, seed: int = 0) -> Around:
         """A query among its relevant images and others of the gallery, at most 100,000 drawn by the seed."""
@@ -91,6 +107,40 @@ class Searcher:
         drawn = [*rows, *others.tolist()]
         sources, _ = self._sources(one, matching)
         return Around(np.arange(len(drawn)) < len(rows), self._asking.rows(drawn), self._asking.vectors(sources)[0])
+
+    def adapted(self, around: Around) -> Around | None:
+        """The same images and query as the adapter has them; None without one."""
+        if self.adapter is None:
+            return None
+        (view,) = self.adapter.adapt(around.query[None])
+        return Around(around.relevant, seen_by(view, around.vectors), view.query)
+
+    # -- for whoever looks at pictures ---------------------------------------------------------------------
+
+    def asked(self, task: Task) -> list[Query]:
+        """The task's queries in words and pictures; without those whose pictures are not here."""
+        pictures = [image for _, image in asked(task).values() if image is not None]
+        matching = self._matched(pictures, {**task.judged.images, **task.pool}) if pictures else None
+        return self._asking.queries(task, matching)
+
+    def pictured(self, task: Task, run: Run, depth: int) -> Run:
+        """The run with `id` and `path` of the first hits in its facts, as far as the gallery has them."""
+        names = list(dict.fromkeys(hit.image for hits in run.values() for hit in hits[:depth]))
+        unknown = [name for name in names if name not in run.facts]
+        found = self._rows_named(unknown, {**task.judged.images, **task.pool})
+        facts = zip(found, map(_picture, self.view.facts(list(found.values()))), strict=True)
+        made = copy(run)
+        made.facts = {**run.facts, **dict(facts)}
+        return made
+
+    def _rows_named(self, names: list[str], facts: Mapping[str, Mapping[str, object]]) -> dict[str, int]:
+        """The row of each name that the gallery has, and of `gallery:ID`, as runs of ours name unjudged pictures."""
+        strange = [name for name in names if name.startswith(UNMATCHED)]
+        ids = matched(self.view, [name.removeprefix(UNMATCHED) for name in strange], "id").rows.tolist()
+        known = [name for name in names if not name.startswith(UNMATCHED)]
+        rows = self._matched(known, facts).rows.tolist() if known else []
+        found = zip([*strange, *known], [*ids, *rows], strict=True)
+        return {name: row for name, row in found if row >= 0}
 
     # -- who is who ----------------------------------------------------------------------------------------
 
@@ -149,7 +199,7 @@ class Searcher:
                 f"{len(silent)} captions of {task.name} have no text here (such as {silent[0]!r}); score rankings "
                 "with --run"
             )
-        index: Index = rooms.load("indexes", "exact", [self._asking.texts([str(task.pool[id]["text"]) for id in ids])])
+        index = self._over(self._asking.texts([str(task.pool[id]["text"]) for id in ids]))
 
         def rank(names: list[str], queries: Vectors) -> Run:
             run = _run(names, index.search(queries, min(len(ids), self._depth(task))), ids)
@@ -166,9 +216,9 @@ class Searcher:
             raise NothingFound(f"no image of {task.name} is in the gallery; choose another with -g")
 
         def rank(names: list[str], queries: Vectors) -> Run:
-            found = self.collection.index.search(queries, min(int(mask.sum()), self._depth(task)), mask)
+            found = self.index.search(queries, min(int(mask.sum()), self._depth(task)), mask)
             run = self._named(task, matching, names, found)
-            run.header |= {"exact": self.collection.index.exact, "pool": int(mask.sum())}
+            run.header |= {"exact": self.index.exact, "pool": int(mask.sum())}
             return run
 
         return rank
@@ -180,8 +230,12 @@ class Searcher:
         known = _with_calls(task, matching, facts)
         names = {row: known.by_row.get(row, [UNMATCHED + its["id"]]) for row, its in facts.items()}
         if all(len(several) == 1 for several in names.values()):
-            return _run(queries, found, {row: its[0] for row, its in names.items()})
-        return renamed(_run(queries, found, {row: its["id"] for row, its in facts.items()}), known)
+            run = _run(queries, found, {row: its[0] for row, its in names.items()})
+        else:
+            run = renamed(_run(queries, found, {row: its["id"] for row, its in facts.items()}), known)
+        seen = np.unique(found.rows[:, : self.looked_at]).tolist()
+        run.facts = {name: _picture(facts[row]) for row in seen for name in names[row]}
+        return run
 
     def _mask(self, task: Task, matching: Matching) -> Mask:
         """What is ranked: the pool that the benchmark names, else every picture of the gallery but those apart."""
@@ -199,10 +253,21 @@ class Searcher:
         made: dict[str, list[Hit]] = {}
         for query, vector in zip(queries, vectors, strict=True):
             names = [hit.image for hit in candidates[query] if hit.image in row]
-            scores = self._asking.rows([row[name] for name in names]) @ vector  # (candidates,)
             if names:
-                made[query] = ranked_matrix([query], names, scores[None].astype(np.float64), len(names))[query]
+                scores = self._scores(vector, self._asking.rows([row[name] for name in names]))
+                made[query] = ranked_matrix([query], names, scores[None], len(names))[query]
         return Run(made)
+
+    def _scores(self, query: Vectors, vectors: Vectors) -> NDArray[np.float64]:
+        """What a query (dim,) thinks of images (n, dim): (n,)."""
+        if self.adapter is None:
+            return (vectors @ query).astype(np.float64)
+        (view,) = self.adapter.adapt(query[None])
+        return (seen_by(view, vectors) @ view.query).astype(np.float64)
+
+    def _over(self, vectors: Vectors) -> Index:
+        index: Index = rooms.load("indexes", "exact", [vectors])
+        return index if self.adapter is None else IndexUnder(self.adapter, [vectors])
 
     def _depth(self, task: Task) -> int:
         """As far as any measure looks: its cutoff, R, or else a thousand; and as far as a second stage re-ranks."""
@@ -210,6 +275,10 @@ class Searcher:
         looks = {"mAP@R": relevant, "Rprec": relevant}
         deepest = [measure.cutoff or looks.get(measure.name, DEPTH) for measure in task.measures]
         return max([self.least, *deepest]) + task.exclude_input  # one leaves
+
+
+def _picture(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": facts["id"], "path": facts["path"]}
 
 
 def _rows_of(matching: Matching, names: Container[str]) -> list[int]:

@@ -1,1 +1,1 @@
-"""Makes judged collections out of what is there: runs, judgements, photos."""
+"""Makes judged collections out of what is there: runs, judgements, photos; and captions to train on."""

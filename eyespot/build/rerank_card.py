@@ -48,11 +48,11 @@ def card(name: str, made: RerankSet, making: Making) -> str:
     """The set described in Markdown: counts, random floor, what was left out, how and from what it was made."""
     told = counted(made, making.by)
     sections = [
-        [f"# {name}", _opening(made), _table(["split", *COUNTS], _rows(told["splits"])), _of_values(told, making.by)],
+        [f"# {name}", _opening(made), table(["split", *COUNTS], _rows(told["splits"])), _of_values(told, making.by)],
         ["## The floor", f"What a random order of the same candidates scores (preset `{PRESET}`).", _floors(made)],
-        ["## Left out", _table(["why", "queries"], told["dropped"].items()) or "No query."],
-        ["## How it was made", f"By eyespot {eyespot.__version__}.", _table(["setting", "value"], _settings(making))],
-        [_table(["input", "file", "sha256"], _inputs(making)), *(f"* {note}" for note in made.notes)],
+        ["## Left out", table(["why", "queries"], told["dropped"].items()) or "No query."],
+        ["## How it was made", f"By eyespot {eyespot.__version__}.", table(["setting", "value"], _settings(making))],
+        [table(["input", "file", "sha256"], _inputs(making)), *(f"* {note}" for note in made.notes)],
     ]
     return "\n\n".join(part for section in sections for part in section if part) + "\n"
 
@@ -88,7 +88,7 @@ def _opening(made: RerankSet) -> str:
 
 def _of_values(told: Mapping[str, Any], by: str | None) -> str:
     rows = ([value or "(none)", *counts.values()] for value, counts in told["by"].get(by, {}).items())
-    return _table([by, *told["splits"]], rows)
+    return table([by, *told["splits"]], rows)
 
 
 def _settings(making: Making) -> Iterable[tuple[str, Any]]:
@@ -106,19 +106,19 @@ def _floors(made: RerankSet) -> str:
     splits = {name: made.split(name) for name in made.splits}
     rankings = {name: aligned(part.candidates, part.qrels) for name, part in splits.items() if part.candidates}
     rows = ([name, *(f"{floor(measure, of).mean:.4f}" for measure in measures)] for name, of in rankings.items())
-    return _table(["split", *(measure.name for measure in measures)], rows)
+    return table(["split", *(measure.name for measure in measures)], rows)
 
 
 def _rows(named: Mapping[str, Mapping[str, Any]]) -> Iterable[list[Any]]:
     return ([name, *counts.values()] for name, counts in named.items())
 
 
-def _table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+def table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
     """A Markdown table; nothing for no rows."""
-    lines = [[_cell(value) for value in row] for row in rows]
-    names = [_cell(value) for value in head]
+    lines = [[cell(value) for value in row] for row in rows]
+    names = [cell(value) for value in head]
     return "\n".join("| " + " | ".join(line) + " |" for line in (names, ["---"] * len(names), *lines)) if lines else ""
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
     return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

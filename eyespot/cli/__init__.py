@@ -10,19 +10,25 @@ from contextlib import suppress
 import typer
 
 from eyespot.cli import (
+    adapt,
     annotate,
     build,
     compare,
     demo,
+    describe,
     doctor,
     encoders,
     eval,
     failures,
+    fuse,
     index,
+    judges,
     metrics,
+    mine,
     search,
     serve,
     stats,
+    train,
     transfer,
 )
 from eyespot.cli.settings import from_toml
@@ -48,13 +54,17 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, serve, metrics, eval, compare, stats, doctor):
+for verb in (demo, index, failures, search, serve, metrics, eval, compare, fuse, stats, adapt, describe, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.add_typer(transfer.importing, name="import")
+transfer.exporting.command("judgements")(judges.export)
 app.add_typer(transfer.exporting, name="export")
 app.add_typer(encoders.app, name="encoders")
+app.add_typer(judges.app, name="judges")
 app.add_typer(build.app, name="build")
 app.add_typer(annotate.app, name="annotate")
+app.add_typer(train.app, name="train")
+app.add_typer(mine.app, name="mine")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""`eyespot build`: makes judged collections. Each kind of collection is a command of this group."""
+"""`eyespot build`: makes judged collections, and captions to train on. Each kind is a command of this group."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli import _captions, _curating, _pairs, _recos, _rmir
 from eyespot.cli.settings import json_option
 from eyespot.cli.telling import as_json, line, note, summarise
 from eyespot.types import UsageError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from eyespot.runs.judged import Judged
 
 app = typer.Typer(no_args_is_help=True, help="Make a judged collection out of what is there.")
+app.add_typer(_pairs.app, name="pairs")
 BY, SHARE = "category", 0.2
 
 
@@ -69,6 +71,34 @@ def rerank(
         writing(made, out, _making(files, made, division, column))
     _tell(made, column, out, json)
     summarise("nothing was written" if dry_run else f"written to {out}")
+
+
+@app.command("review")
+def review(
+    queue: Path = typer.Argument(help="The queue: a .jsonl file that a step of a pipeline wrote."),
+    who: str | None = typer.Option(None, "--as", help="Who decides.", show_default="the name of your account"),
+    json: bool = json_option(),
+) -> None:
+    """Decide what a pipeline was in doubt of: accept, mend or drop, case by case; each decision is kept at once."""
+    import getpass
+
+    from eyespot.build._review import Queue
+    from eyespot.cli import _reviewing
+
+    opened = Queue(queue)
+    _reviewing.review(opened, who or getpass.getuser())
+    counts = opened.counts()
+    if json:
+        as_json({"queue": str(queue), "decisions": str(opened.decided), **counts})
+        return
+    line("  ".join(f"{count} {what}" for what, count in counts.items()))
+
+
+app.command("inat")(_curating.inat)
+app.command("rmir")(_rmir.rmir)
+app.command("rmir-audit")(_rmir.rmir_audit)
+app.command("recos")(_recos.recos)
+app.command("captions")(_captions.captions)
 
 
 def _division(val: int | None, share: float | None, keep_split: bool, seed: int) -> Division | None:

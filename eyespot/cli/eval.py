@@ -8,6 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._evaluated import (
+    by_scores,
+    is_file,
+    judged,
+    known,
+    rankings,
+    results_of,
+    second_of,
+    tasks_of,
+    tell_plan,
+)
+from eyespot.cli._judging import (
+    DEPTH,
+    SOME_FAILED,
+    blend_option,
+    calls_option,
+    dry_run_option,
+    expand_option,
+    judge_option,
+    ledger_option,
+    money_option,
+    prices_option,
+    wording_option,
+)
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.cli.telling import as_json, escaped, line, note
 from eyespot.types import NothingFound, UsageError
@@ -18,10 +42,12 @@ if TYPE_CHECKING:
     from eyespot.types import Run
 
 LIST = "list"
-PLACES = ("data", "gallery", "rerank")
+PLACES = ("data", "gallery", "ledger", "prices")
+NAMES_OR_FILES = ("rerank", "wording", "expand")
 OPTIONS = (
     *("benchmark", "data", "run", "run_format", "gallery", "encoder", "rerank", "split", "ids", "match", "sample"),
-    *("pool", "system", "beside", "map"),
+    *("pool", "system", "beside", "map", "adapt", "expand", "blend", "blend_from", "budget_calls", "budget_money"),
+    *("wording", "prices", "ledger", "judge"),
 )
 
 
@@ -36,8 +62,23 @@ def run(
     run_format: str = typer.Option(None, help="The format of the rankings."),
     gallery: Path = gallery_option("Search this gallery, end to end."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
-    rerank: Path = typer.Option(None, help="Scores of a second stage, as rankings."),
-    depth: int = typer.Option(100, min=1, help="How many of the first stage the second one re-ranks."),
+    adapt: str = typer.Option(
+        None, metavar="CKPT", help="Search with a QuARI checkpoint: its folder, or hub:OWNER/NAME."
+    ),
+    expand: str = expand_option(),
+    rerank: str = typer.Option(
+        None, metavar="JUDGE|FILE", help="A second stage: a judge (encoder:starter, openai:…), or scores as rankings."
+    ),
+    depth: int = typer.Option(DEPTH, min=1, help="How many of the first stage the second one re-ranks."),
+    blend: float = blend_option(),
+    blend_from: str = typer.Option(None, metavar="SPLIT", help="Learn --blend on the judgements of this split."),
+    judge: list[str] = judge_option(),
+    budget_calls: int = calls_option(),
+    budget_money: float = money_option(),
+    wording: str = wording_option(),
+    prices: Path = prices_option(),
+    ledger: Path = ledger_option(),
+    dry_run: bool = dry_run_option(),
     split: str = typer.Option(None, help="Which split.", show_default="the benchmark's first"),
     ids: str = typer.Option(None, help="INQUIRE: the column that names images (image_id, image_path)."),
     match: str = typer.Option(None, metavar="COLUMN", help="The gallery's column that judged images are named by."),
@@ -60,6 +101,7 @@ def run(
 ) -> None:
     """Score a benchmark from rankings, from a similarity matrix, or end to end over a gallery."""
     given = {name: value for name, value in context.params.items() if name not in ("again", "json", "check")}
+    dry_run = given.pop("dry_run")
     earlier: dict[str, str] = {}
     if again is not None:
         given, earlier = _again(again, out)
@@ -67,6 +109,8 @@ def run(
         _list(json)
     elif check:
         _check(given, json)
+    elif dry_run:
+        tell_plan(given, json)
     else:
         _evaluate(given, json, earlier)
 
@@ -86,25 +130,10 @@ def _list(json: bool) -> None:
         line(f"{one.name:<17} {one.about}")
 
 
-def _known(given: dict[str, Any]) -> tuple[Benchmark, Path, str]:
-    """The benchmark, its data folder and the split."""
-    from eyespot.benchmarks import benchmark
-
-    if given["benchmark"] is None:
-        raise UsageError("name a benchmark, as in: eyespot eval inquire-rerank --data DIR; all: eyespot eval list")
-    found = benchmark(given["benchmark"])
-    if given["data"] is None:
-        raise UsageError(f"give the folder with its files: eyespot eval {found.name} --data DIR [--check]")
-    split = given["split"] or found.splits[0]
-    if split not in found.splits:
-        raise UsageError(f"{found.name} has no split {split!r}; there are: {', '.join(found.splits)}")
-    return found, Path(given["data"]).expanduser(), split
-
-
 def _check(given: dict[str, Any], json: bool) -> None:
     from eyespot.benchmarks import check
 
-    found, data, split = _known(given)
+    found, data, split = known(given)
     states = check(found, data, split)
     if json:
         as_json(
@@ -134,112 +163,57 @@ def _told(place: Path | None) -> str | None:
 
 
 def _evaluate(given: dict[str, Any], json: bool, earlier: dict[str, str]) -> None:
-    from eyespot.benchmarks import Asked, files_of, sampled
-
-    found, data, split = _known(given)
-    _refuse_idle(given)
-    whole = found.tasks(data, Asked(split, given["ids"]))
-    tasks = sampled(whole, given["sample"], given["seed"]) if given["sample"] else whole
-    runs, searched = _runs(given, whole, tasks, data)
+    second = second_of(given)  # a judge that is not there must not cost a search
+    found, whole, tasks = tasks_of(given)
+    runs, searched = rankings(given, whole, tasks)
     if not any(task.judged.qrels.grade.any() for task in tasks):
         _submit(given, found, tasks[0], runs)
         return
-    results = list(_scored(given, tasks, runs))
-    files = files_of(whole, given["run"] or ())
-    evaluation = _whole(given, found, split, (results, searched, files))
+    if second is None:
+        results = list(results_of(tasks, runs, by_scores(given)))
+    else:
+        results = judged(given, second, (tasks, runs, searched))
+    evaluation = _whole(given, found, (results, searched, _run_files(whole, given)))
     for sentence in [*evaluation.notes, *_changed(earlier, evaluation)]:
         note(sentence)
     beside = _beside(given, evaluation)
     if given["out"]:
         _write(given, evaluation, beside, searched)
     _print(evaluation, beside, json)
+    if any(result.run.header.get("verdicts", {}).get("failed") for result in results):
+        raise typer.Exit(SOME_FAILED)
 
 
-def _refuse_idle(given: dict[str, Any]) -> None:
-    """Options that would do nothing."""
-    if given["map"] and not given["out"]:
-        raise UsageError("--map is drawn in the report; say where to write it with --out DIR")
-    if given["map"] and given["run"]:
-        raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
+# -- the whole --------------------------------------------------------------------------------------------------
 
 
-def _runs(
-    given: dict[str, Any], whole: Sequence[Task], tasks: Sequence[Task], data: Path
-) -> tuple[dict[str, Run], Any]:
-    """A run for each task that has one, and the searcher where a gallery was searched."""
-    from eyespot.benchmarks import runs_of, unknown
-
-    if given["run"]:
-        runs = runs_of(whole, given["run"], given["run_format"])
-        for sentence in unknown(whole, runs):
-            note(sentence)
-        return runs, None
-    if not any(task.judged.queries for task in tasks):
-        raise NothingFound("there is nothing to ask in this split; choose another with --split")
-    searcher = _searcher(given, data)
-    made: dict[str, Run] = {}
-    for task in tasks:
-        same = _asked_alike(task, tasks, made)
-        made[task.name] = searcher(task) if same is None else made[same]
-    return made, searcher
-
-
-def _asked_alike(task: Task, tasks: Sequence[Task], made: dict[str, Run]) -> str | None:
-    """An earlier task with the same queries and pool: its ranking serves this one too."""
-    like = (
-        t
-        for t in tasks
-        if t.name in made and (t.way, t.judged.queries, t.pool) == (task.way, task.judged.queries, task.pool)
-    )
-    return next((t.name for t in like), None)
-
-
-def _searcher(given: dict[str, Any], data: Path) -> Any:
-    from eyespot.benchmarks import LEAST, Searcher
-    from eyespot.search.collection import Collection
-
-    place = gallery_here(given["gallery"])
-    if given["gallery"] is None and not (place / "gallery.toml").is_file():
-        raise UsageError("give rankings with --run FILE, or a gallery to search with -g GALLERY")
-    least = max(LEAST, given["depth"] if given["rerank"] else 0)
-    return Searcher(Collection(place, given["encoder"]), data, given["match"], given["allow_missing"], least)
-
-
-def _scored(given: dict[str, Any], tasks: Sequence[Task], runs: dict[str, Run]) -> Any:
-    """The result of every task whose queries the run holds; `NothingFound` if it holds none at all."""
-    from eyespot.benchmarks import Rescored, scored
-    from eyespot.runs import read_run
-
-    second = Rescored(read_run(given["rerank"]), given["depth"]) if given["rerank"] else None
-    lacking: dict[str, str] = {task.name: "it has no rankings" for task in tasks}
-    for task in tasks:
-        if task.name not in runs:
-            continue
-        try:
-            result = scored(task, runs[task.name], second, given["pool"])
-        except NothingFound as nothing:
-            lacking[task.name] = str(nothing)
-            continue
-        del lacking[task.name]
-        yield result
-    if len(lacking) == len(tasks):
-        raise NothingFound(next((why for name, why in lacking.items() if name in runs), "no task has rankings"))
-    for name, why in lacking.items():
-        note(f"{name} is left out: {why}")
-
-
-def _whole(
-    given: dict[str, Any], found: Benchmark, split: str, done: tuple[list[Result], Any, list[Path]]
-) -> Evaluation:
+def _whole(given: dict[str, Any], found: Benchmark, done: tuple[list[Result], Any, list[Path]]) -> Evaluation:
     from eyespot.benchmarks import Evaluation, made_by
 
     results, searched, files = done
-    inputs = [*files, *([given["rerank"]] if given["rerank"] else ()), *_files_of(found, given, split)]
+    header = results[0].run.header
+    if "judge" in header:
+        given = {**given, "gallery": gallery_here(given["gallery"])}
+    split = given["split"] or found.splits[0]
+    named = [Path(given[name]) for name in NAMES_OR_FILES if is_file(given[name])]
+    inputs = [*files, *named, *_files_of(found, given, split)]
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
-    made = made_by(_arguments(given, more), map(_absolute, inputs), seed=given["seed"], **more)
-    system = given["system"] or (searched.view.space.encoder if searched else files[0].name)
+    judge = {name: header[name] for name in ("judge", "prompt", "blend") if name in header}
+    made = made_by(_arguments(given, more), map(_absolute, inputs), seed=given["seed"], **more, **judge)
+    system = given["system"] or (_system(given, searched) if searched else files[0].name)
     depth = given["depth"] if given["rerank"] else None
     return Evaluation(found, split, system, results, made, depth)
+
+
+def _system(given: dict[str, Any], searched: Any) -> str:
+    encoder = searched.view.space.encoder
+    return f"{encoder} + {Path(given['adapt']).name}" if given["adapt"] else str(encoder)
+
+
+def _run_files(whole: Sequence[Task], given: dict[str, Any]) -> list[Path]:
+    from eyespot.benchmarks import files_of
+
+    return files_of(whole, given["run"] or ())
 
 
 def _files_of(found: Benchmark, given: dict[str, Any], split: str) -> list[Path]:
@@ -255,6 +229,7 @@ def _arguments(given: dict[str, Any], searched: dict[str, str]) -> dict[str, Any
     named = {name: _absolute(given[name]) for name in PLACES if given[name]}
     if "gallery" in searched:
         named["gallery"] = _absolute(Path(searched["gallery"]))
+    named |= {name: _absolute(Path(given[name])) for name in NAMES_OR_FILES if is_file(given[name])}
     runs = [_absolute_run(one) for one in given["run"] or ()]
     return {name: _plain(value) for name, value in {**given, **named, "run": runs}.items()}
 
@@ -281,7 +256,14 @@ def _again(place: Path, out: Path | None) -> tuple[dict[str, Any], dict[str, str
     made = read_summary(place)["made"]
     if not isinstance(made, dict) or not isinstance(made.get("arguments"), dict):
         raise UsageError(f"{place} does not say how its numbers were made; give a summary.json of eyespot eval --out")
-    given = {**dict.fromkeys(OPTIONS), "allow_missing": False, "seed": 0, "depth": 100, **made["arguments"], "out": out}
+    given = {
+        **dict.fromkeys(OPTIONS),
+        "allow_missing": False,
+        "seed": 0,
+        "depth": DEPTH,
+        **made["arguments"],
+        "out": out,
+    }
     if out is None:
         given |= {"map": None, "beside": None}
     return {n: Path(value) if n in PLACES and value else value for n, value in given.items()}, made.get("inputs", {})
@@ -331,7 +313,8 @@ def _maps(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> Any:
         return
     tasks = [result.task for result in evaluation.results]
     task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
-    yield map_of(query, searched.around(task, query, given["seed"]))
+    around = searched.around(task, query, given["seed"])
+    yield map_of(query, around, searched.adapted(around))
 
 
 def _submit(given: dict[str, Any], found: Benchmark, task: Task, runs: dict[str, Run]) -> None:

@@ -3,32 +3,80 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._judging import (
+    DEPTH,
+    blend_option,
+    calls_option,
+    dry_run_option,
+    end,
+    expand_option,
+    judge_option,
+    ledger_of,
+    ledger_option,
+    money_option,
+    prices_option,
+    second_stage,
+    wording_option,
+    wordings_of,
+)
+from eyespot.cli._looking import (
+    FEW,
+    Look,
+    Shown,
+    accuracy_option,
+    calibrate_option,
+    calibrating,
+    likely_option,
+)
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.cli.telling import as_json, escaped, line, note, raw
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
-    from eyespot.types import Run
+    from eyespot.types import Hit, Query
 
 
 def run(
     query: str = typer.Argument(None, help='Words, pictures, weights: "2:heron + ./pool.jpg - people".'),
     gallery: Path = gallery_option("The gallery to search."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
-    k: int = typer.Option(20, "-k", min=1, help="How many pictures."),
+    k: int = typer.Option(None, "-k", min=1, help="How many pictures.", show_default=str(FEW)),
+    adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint: the query's own view of the space."),
+    neighbours: int = typer.Option(
+        None, metavar="N", min=0, help="Search again with the N nearest pictures added (query expansion, QE-N)."
+    ),
+    rerank_local: str = typer.Option(
+        None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
+    ),
     image: Path = typer.Option(None, "--image", help="A picture to search with, alone or with words."),
     where: str = typer.Option(None, "--where", help="A SQL condition over the gallery's columns."),
     after: str = typer.Option(None, "--after", help="Taken at or after this date (2024, 2024-05, 2024-05-01)."),
     before: str = typer.Option(None, "--before", help="Taken before this date."),
     near: str = typer.Option(None, "--near", metavar="LAT,LON,KM", help="Taken within KM of a place."),
     label: list[str] = typer.Option(None, "--label", metavar="COLUMN=VALUE", help="Only this label; may be repeated."),
+    expand: str = expand_option(),
+    rerank: str = typer.Option(
+        None, metavar="JUDGE", help="Let a judge re-rank: encoder:starter, person:ada, openai:…"
+    ),
+    depth: int = typer.Option(None, min=1, help="How many of the first stage it looks at.", show_default=str(DEPTH)),
+    blend: float = blend_option(),
+    calibrate: int = calibrate_option(),
+    likely: float = likely_option(),
+    accuracy: str = accuracy_option(),
+    judge: list[str] = judge_option(),
+    budget_calls: int = calls_option(),
+    budget_money: float = money_option(),
+    wording: str = wording_option(),
+    prices: Path = prices_option(),
+    ledger: Path = ledger_option(),
+    dry_run: bool = dry_run_option(),
     json: bool = json_option(),
     paths: bool = typer.Option(False, "--paths", help="Print paths only, one a line."),
     print0: bool = typer.Option(False, "--print0", help="Print paths only, each ended by a NUL (for xargs -0)."),
@@ -36,29 +84,65 @@ def run(
 ) -> None:
     """Find pictures by words, by picture, or both."""
     import eyespot
-    from eyespot.search.phrase import refuse_halves
+    from eyespot.search.phrase import refuse_halves, spoken
+    from eyespot.search.staged import Stages
 
     if json + paths + print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
-    refuse_halves([where or "", *(label or [])])
+    refuse_halves([where or "", query or "", *(label or [])])
+    curve = calibrating(calibrate, likely, accuracy)
+    _refuse_blend(calibrate, blend)
+    about: dict[str, Any] = {"calibrate": calibrate, "depth": _depth(calibrate, depth, k), "blend": blend}
+    about |= {"judge": judge, "budget-calls": budget_calls, "budget-money": budget_money, "wording": wording}
+    about |= {"prices": prices, "ledger": ledger, "dry-run": dry_run}
+    second = second_stage(rerank, about)
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder)
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
-    found = collection.search(query, image=image, k=k, where=condition)
+    asked = collection.query(query, image)
+    worded = _worded(asked, expand, ledger_of(ledger, collection.gallery.path))
+    stages = Stages(adapt, neighbours, rerank_local)
+    deep = max(k or FEW, second.depth if second else 1)
+    found = collection.answered(worded, stages.of(collection, deep, collection.allowed(condition)))
+    found.header["query"] = spoken(asked)
+    look = Look(second, curve, collection.gallery.path)
+    if dry_run:
+        look.tell_plan(found, asked, json)
+        return
+    shown = look.shown(found, asked, k)
     took = (time.perf_counter() - started) * 1000
-    for sentence in found.notes:
-        note(sentence)
-    if html:
-        from eyespot.search.sheets import write_html
-
-        write_html(html, [found])
-    items = _items(found)
+    items = _told(shown, html)
     if json:
-        as_json({**_asked(found), "took_ms": round(took, 1), "items": items})
+        as_json({**_asked(shown), "took_ms": round(took, 1), "items": items})
     elif paths or print0:
         _print_paths(items, b"\0" if print0 else b"\n")
     else:
-        _print_table(items)
+        _print_table(items, "score" if shown.said is None else "probability")
+    if shown.looked:
+        end(shown.looked)
+
+
+def _depth(calibrate: int | None, depth: int | None, k: int | None) -> int | None:
+    """A calibration speaks of all hits that are shown; a judge that re-ranks costs more the deeper it looks."""
+    return depth if calibrate is None else depth or max(k or FEW, DEPTH)
+
+
+def _refuse_blend(calibrate: int | None, blend: float | None) -> None:
+    if calibrate is not None and blend is not None:
+        raise UsageError("--calibrate leaves the order as it is; leave out --blend")
+
+
+def _worded(asked: Query, expand: str | None, ledger: Path) -> Query:
+    """The query with further wordings, which are told, for they decide what is found."""
+    if expand is None:
+        return asked
+    from eyespot.search.wordings import in_one
+
+    worded = in_one(asked, wordings_of(expand, ledger))
+    own = {term.text for term in asked.terms}
+    more = "; ".join(str(term.text) for term in worded.terms if term.text not in own)
+    note(f"searched as well: {more}" if more else f"{expand} has no other wording of this query")
+    return worded
 
 
 def _plain(after: str | None, before: str | None, near: str | None, labels: Sequence[str]) -> list[Condition]:
@@ -99,21 +183,33 @@ def _condition(tables: Sequence[Path], where: str | None, plain: list[Condition]
     return filters.all_of(*([filters.checked(where, columns)] if where is not None else []), *plain)
 
 
-def _asked(found: Run) -> dict[str, Any]:
-    return {"query": found.header["query"], "exact": found.header["exact"]}
+def _told(shown: Shown, html: Path | None) -> list[dict[str, Any]]:
+    """The items to print, once all that stands beside them is told."""
+    for sentence in shown.run.notes:
+        note(sentence)
+    if html:
+        from eyespot.search.sheets import write_html
+
+        write_html(html, [shown.sheet])
+    return _items(shown)
 
 
-def _items(found: Run) -> list[dict[str, Any]]:
-    (query,) = found
-    items = [_item(rank, hit, found.facts[hit.image]) for rank, hit in enumerate(found[query], 1)]
+def _asked(shown: Shown) -> dict[str, Any]:
+    return {**{name: shown.run.header[name] for name in ("query", "exact")}, **shown.told}
+
+
+def _items(shown: Shown) -> list[dict[str, Any]]:
+    ((_, hits),) = shown.run.items()
+    said, facts = shown.said or {}, shown.run.facts
+    items = [_item(rank, hit, facts[hit.image], said.get(hit.image, {})) for rank, hit in enumerate(hits, 1)]
     if not items:
         raise NothingFound("no picture was found; widen the filter or index more photos")
     return items
 
 
-def _item(rank: int, hit: Any, facts: dict[str, Any]) -> dict[str, Any]:
+def _item(rank: int, hit: Hit, facts: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """What is promised first; a label that has such a name (of an older or an imported gallery) does not replace it."""
-    promised = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6)}
+    promised = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6), **said}
     return promised | {name: value for name, value in facts.items() if name not in promised}
 
 
@@ -125,7 +221,9 @@ def _print_paths(items: Sequence[dict[str, Any]], end: bytes) -> None:
         raw(path, end)
 
 
-def _print_table(items: Sequence[dict[str, Any]]) -> None:
+def _print_table(items: Sequence[dict[str, Any]], column: str) -> None:
+    """`column` is what hits stand by: their score, or a judge's probability, which not all have."""
     for item in items:
         title = f"  {item['title']}" if item.get("title") else ""
-        line(f"{item['rank']:>4}  {item['score']:.3f}  {escaped(item['path'] or item['id'])}{escaped(title)}")
+        number = "    –" if item[column] is None else f"{item[column]:.3f}"
+        line(f"{item['rank']:>4}  {number}  {escaped(item['path'] or item['id'])}{escaped(title)}")

@@ -75,14 +75,14 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress]:
+def progress_bar(unit: str = "pictures") -> Iterator[Progress]:
     """A bar with rate and time left on a terminal; silence elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _what, _done, _total: None
         return
     from tqdm import tqdm
 
-    bar: tqdm[Any] = tqdm(unit=" pictures", dynamic_ncols=True)
+    bar: tqdm[Any] = tqdm(unit=f" {unit}", dynamic_ncols=True)
 
     def tell(what: str, done: int, total: int) -> None:
         if bar.desc != f"{what}: ":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from eyespot.gallery.formats.registered import Source
 
 importing = typer.Typer(no_args_is_help=True, help="Make a gallery of vectors that others computed.")
-exporting = typer.Typer(no_args_is_help=True, help="Write a gallery in a format that others read.")
+exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in a format that others read.")
 
 _INTO = "Where the gallery lies or shall lie."
 # No environment variable here: what stands there for indexing says nothing of who made these vectors.

@@ -126,14 +126,15 @@ def write_header(gallery: Path, header: Header) -> None:
     """Put `gallery.toml` in place of the old one."""
     lines = [f"format = {FORMAT}", f"rows = {header.rows}", f"default = {json.dumps(header.default)}"]
     for number, root in sorted(header.roots.items()):
-        lines += ["", "[[roots]]", f"number = {number}", *_toml(root._asdict())]
+        lines += ["", "[[roots]]", f"number = {number}", *toml_lines(root._asdict())]
     for stem, space in header.spaces.items():
-        lines += ["", "[[spaces]]", *_toml({"stem": stem, **asdict(space)})]
+        lines += ["", "[[spaces]]", *toml_lines({"stem": stem, **asdict(space)})]
     with replacing(gallery / "gallery.toml") as file:
         file.write(("\n".join(lines) + "\n").encode())
 
 
-def _toml(values: Mapping[str, Any]) -> list[str]:
+def toml_lines(values: Mapping[str, Any]) -> list[str]:
+    """`name = value` for texts, numbers and flat lists of them."""
     # A JSON string is a TOML string but for DEL (and for characters beyond the first plane, once they are escaped);
     # JSON numbers and flat lists of numbers are TOML's too.
     texts = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in values.items()}
@@ -208,7 +209,7 @@ def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
     """The facts of a shard, or some columns of them."""
     import pyarrow.parquet as pq
 
-    with _whole(shard / "items.parquet", _NO_FACTS) as place, pq.ParquetFile(place) as file:
+    with whole(shard / "items.parquet", _NO_FACTS) as place, pq.ParquetFile(place) as file:
         return file.read(columns=columns)  # read_table would load pandas where it is installed
 
 
@@ -216,7 +217,7 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
     """The facts of some rows of a shard, in their order; of a large table only the parts that hold them are read."""
     import pyarrow.parquet as pq
 
-    with _whole(shard / "items.parquet", _NO_FACTS) as place, pq.ParquetFile(place) as file:
+    with whole(shard / "items.parquet", _NO_FACTS) as place, pq.ParquetFile(place) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         ends = np.cumsum(sizes)  # (groups,)
         groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
@@ -237,7 +238,7 @@ def count_items(shard: Path) -> int:
     """How many rows a shard has."""
     import pyarrow.parquet as pq
 
-    with _whole(shard / "items.parquet", _NO_FACTS) as place:
+    with whole(shard / "items.parquet", _NO_FACTS) as place:
         return int(pq.read_metadata(place).num_rows)
 
 
@@ -245,7 +246,7 @@ _NO_FACTS = "restore it from a copy or index into a new gallery with -g"
 
 
 @contextmanager
-def _whole(place: Path, way_out: str) -> Iterator[Path]:
+def whole(place: Path, way_out: str) -> Iterator[Path]:
     """`EyespotError` with the way out for a file of the gallery that is missing, cut or of another kind."""
     try:
         yield place
@@ -280,9 +281,9 @@ def write_vectors(shard: Path, vectors: Vectors, note: SpaceNote) -> None:
 
 def write_note(shard: Path, note: SpaceNote) -> None:
     """Say that a space's vectors are whole, here or at their source."""
-    lines = _toml({"missing": note.missing, "fingerprints": note.fingerprints, "digest": note.space.digest})
-    lines += _toml({} if note.source is None else {"source": note.source})
-    lines += ["", "[space]", *_toml(asdict(note.space))]
+    lines = toml_lines({"missing": note.missing, "fingerprints": note.fingerprints, "digest": note.space.digest})
+    lines += toml_lines({} if note.source is None else {"source": note.source})
+    lines += ["", "[space]", *toml_lines(asdict(note.space))]
     with replacing(shard / f"{stem_of(note.space)}.toml") as file:
         file.write(("\n".join(lines) + "\n").encode())
 
@@ -292,7 +293,7 @@ def read_note(shard: Path, stem: str) -> SpaceNote | None:
     place = shard / f"{stem}.toml"
     if not place.exists():
         return None
-    with _whole(place, "delete it and run eyespot index (or the import) again"):
+    with whole(place, "delete it and run eyespot index (or the import) again"):
         found = tomllib.loads(place.read_text(encoding="utf-8"))
         missing, fingerprints = _typed(found, "missing", list), _typed(found, "fingerprints", list)
         return SpaceNote(_space(found["space"]), missing, fingerprints, found.get("source"))
@@ -314,7 +315,7 @@ def map_vectors(shard: Path, stem: str) -> Vectors:
 
 def _map_own(place: Path, dim: int | None) -> Vectors:
     way_out = f"delete {place.stem}.toml beside it and run eyespot index, which embeds these pictures again"
-    with _whole(place, way_out):
+    with whole(place, way_out):
         vectors: Vectors = np.lib.format.open_memmap(place, mode="r")
         if vectors.ndim != 2 or dim not in (None, vectors.shape[1]):
             raise ValueError(f"it holds an array of shape {vectors.shape}")

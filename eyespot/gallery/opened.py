@@ -148,13 +148,26 @@ class View:
             places = sorted(dict.fromkeys(places), key=lambda place: not os.path.exists(place))
         return row | {"path": places[0] if places else None, "paths": places}
 
-    def row_of(self, id: str) -> int | None:
-        """The row of a picture by its id."""
-        for start, table in zip(self.starts.tolist(), self.shards, strict=False):
-            ids = disk.read_items(table, ["id"])["id"].to_pylist()
-            if id in ids:
-                return int(start) + int(ids.index(id))
-        return None
+    def vectors(self, rows: Sequence[int]) -> Vectors:
+        """The vectors of these rows, (rows, dim), in float32 and of unit length."""
+        at = np.searchsorted(self.starts, rows, side="right") - 1
+        taken = [self.blocks[block][row - self.starts[block]] for block, row in zip(at.tolist(), rows, strict=True)]
+        found = np.array(taken, np.float32).reshape(len(rows), self.space.dim)
+        unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return unit
+
+    def rows_of(self, ids: Sequence[str]) -> list[int]:
+        """The rows of pictures by their ids; `UsageError` for an id that is not here."""
+        import pyarrow as pa
+
+        wanted, at = pa.array(ids, pa.string()), np.full(len(ids), -1, np.int64)
+        for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            found = pa.compute.index_in(wanted, value_set=disk.read_items(shard, ["id"])["id"]).to_numpy(False)
+            there = ~np.isnan(found.astype(np.float64)) & (at < 0)
+            at[there] = found[there].astype(np.int64) + int(start)
+        if (lacking := np.flatnonzero(at < 0)).size:
+            raise UsageError(f"the gallery has no picture {ids[lacking[0]]!r} with vectors of {self.space.encoder}")
+        return [int(row) for row in at]
 
 
 def _has_picture(shard: Path) -> Mask:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._rows import Reals, Shortlist, joined
 from eyespot.kernels.codes import Codes, chunks, default_threads, padded, spread
+from eyespot.kernels.rows import Reals, Shortlist, joined
 from eyespot.types import Mask
 
 _FEW = 4  # queries; up to here reading codes costs more than multiplying them

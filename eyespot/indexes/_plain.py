@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._rows import Ids, Reals, Rows, Shortlist, joined
 from eyespot.kernels.codes import Block, chunks, floats
-from eyespot.types import Mask, UsageError
+from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, joined, lengths
+from eyespot.types import Mask
 
 _CHUNK = 1 << 23  # numbers looked at together
 _LARGE = 1e30  # products below this cannot overflow float32
@@ -41,9 +41,9 @@ class Plain:
     def _lengths(self, vectors: NDArray[np.float32], start: int | None) -> Reals:
         """Kept for the next search if they are those of a whole chunk."""
         if start is None:
-            return _norms(vectors)
+            return lengths(vectors)
         if start not in self._norms:
-            self._norms[start] = _norms(vectors)
+            self._norms[start] = lengths(vectors)
         return self._norms[start]
 
 
@@ -106,15 +106,3 @@ def _runs(which: Ids, count: int) -> Iterator[tuple[int, slice]]:
     """The stretch of each number in a sorted array."""
     cuts = np.searchsorted(which, np.arange(count + 1))
     return ((j, slice(cuts[j], cuts[j + 1])) for j in range(count) if cuts[j] < cuts[j + 1])
-
-
-def _norms(vectors: NDArray[np.float32]) -> Reals:
-    """Lengths (n,), a little too long; double precision only where float32 overflows."""
-    with np.errstate(over="ignore"):
-        squares = np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)
-    if not np.isfinite(squares).all():
-        squares = np.square(vectors.astype(np.float64)).sum(axis=1)
-    if np.isnan(squares).any() or np.isinf(squares).any():
-        raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
-    lengths: Reals = np.sqrt(squares * (1 + vectors.shape[1] * 2.0**-22) + vectors.shape[1] * 2.0**-120)
-    return lengths

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from eyespot.indexes._coded import Coded
 from eyespot.indexes._plain import Plain
-from eyespot.indexes._rows import Ids, Reals, Rows, Shortlist, add_products, rank
 from eyespot.kernels.codes import WIDEST, Block, Codes, quantise
+from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, add_products, rank
 from eyespot.types import Found, Mask, UsageError, Vectors
 
 __all__ = ["Codes", "Exact", "load", "quantise"]

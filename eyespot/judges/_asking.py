@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,6 +27,16 @@ class Asked(NamedTuple):
             tokens = self.spent.tokens_in + self.spent.tokens_out
             parts.append(f"{self.spent.calls:,} calls, {tokens:,} tokens, ${self.spent.money:.2f}")
         return ", ".join(parts)
+
+    def and_then(self, more: Asked) -> Asked:
+        """Both rounds as one."""
+        return Asked(
+            self.known + more.known,
+            self.asked + more.asked,
+            self.refused + more.refused,
+            self.failed + more.failed,
+            _sum(self.spent, more.spent),
+        )
 
 
 class Asking(Iterator[Judgement]):
@@ -74,6 +84,21 @@ def unknown(judge: Judge, pairs: Sequence[Pair], ledger: Judgements) -> list[Pai
     return [pair for key, pair in round.distinct(pairs).items() if key not in known]
 
 
+def known(judge: Judge, ledger: Judgements, query: str, images: Iterable[str]) -> dict[str, Judgement]:
+    """What the ledger has of this judge on these images, for the query of this digest.
+
+    A judge whose server tells no probabilities falls back to another way of asking, whose verdicts stand under a
+    prompt of their own (`fallbacks`). They count here as long as the judge has never given a verdict in its first way.
+    """
+    wanted = set(images)
+    found = ledger.known(query, wanted, judge.name, judge.prompt)
+    fallbacks: Sequence[str] = getattr(judge, "fallbacks", ())
+    if fallbacks and len(found) < len(wanted) and not ledger.has_verdict(judge.name, judge.prompt):
+        for prompt in fallbacks:
+            found = ledger.known(query, wanted - set(found), judge.name, prompt) | found
+    return found
+
+
 # -- one round ----------------------------------------------------------------------------------------------
 
 Key = tuple[str, str]  # digest of the query, id of the image
@@ -107,14 +132,13 @@ class _Round:
         images: dict[str, list[str]] = {}
         for digest, image in self.distinct(pairs):
             images.setdefault(digest, []).append(image)
-        asked = self.judge.name, self.judge.prompt
-        found = {digest: self.ledger.known(digest, theirs, *asked) for digest, theirs in images.items()}
+        found = {digest: known(self.judge, self.ledger, digest, theirs) for digest, theirs in images.items()}
         return {(digest, image): one for digest, theirs in found.items() for image, one in theirs.items()}
 
     def _answers(self, answers: Iterator[Answer]) -> Iterator[Judgement]:
         try:
             for answer in answers:
-                yield self._recorded(answer)
+                yield from self._recorded([answer, *_ready(answers)])
         except BaseException as reason:  # Ctrl-C and a caller's close() are reasons too
             self._take_last(answers, reason)
             raise
@@ -125,18 +149,20 @@ class _Round:
         if throw is None:
             return
         try:
-            self._recorded(throw(reason))
+            self._recorded([throw(reason)])
             for answer in answers:
-                self._recorded(answer)
+                self._recorded([answer, *_ready(answers)])
         except BaseException as again:
             if again is not reason and not isinstance(again, StopIteration):
                 raise again from reason
 
-    def _recorded(self, answer: Answer) -> Judgement:
-        judgement = self._judgement(answer)
-        self.ledger.record([judgement])
-        self._count(answer)
-        return judgement
+    def _recorded(self, answers: Sequence[Answer]) -> list[Judgement]:
+        """What has come, in one commit."""
+        judgements = [self._judgement(answer) for answer in answers]
+        self.ledger.record(judgements)
+        for answer in answers:
+            self._count(answer)
+        return judgements
 
     def _judgement(self, answer: Answer) -> Judgement:
         pair, digest = answer.pair, self.digests[answer.pair.query]
@@ -145,18 +171,19 @@ class _Round:
         return Judgement(*who, answer.verdict, answer.failure, answer.refused, rank, time.time(), answer.spent)
 
     def _count(self, answer: Answer) -> None:
-        before = self.asked
-        self.asked = Asked(
-            before.known,
-            before.asked + 1,
-            before.refused + answer.refused,
-            before.failed + (answer.verdict is None),
-            _sum(before.spent, answer.spent),
-        )
+        now = Asked(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)
+        self.asked = self.asked.and_then(now)
 
     def _count_known(self, judgement: Judgement) -> None:
         before = self.asked
         self.asked = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
+
+
+def _ready(answers: Iterator[Answer]) -> list[Answer]:
+    """What a judge with several requests under way has besides, without waiting for more."""
+    ready: Any = getattr(answers, "ready", list)
+    found: list[Answer] = ready()
+    return found
 
 
 def _sum(one: Spent, other: Spent) -> Spent:

@@ -16,6 +16,7 @@ SPELLING = "anthropic:MODEL"
 KIND = "endpoint"
 OFFLINE = False
 NEEDS = "the extra [llm]; a key (ANTHROPIC_API_KEY)"
+OPTIONS = _endpoint.OPTIONS
 ANSWERS = ("grades", "votes", "words")
 
 

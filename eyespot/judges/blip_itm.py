@@ -6,12 +6,14 @@ asked no question: it reads the query's bare words. Another such head (ALBEF's h
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from eyespot.judges._local.judging import LocalJudge
+from eyespot.judges._local.settings import OPTIONS as LOCAL
 from eyespot.judges._local.settings import Settings
 from eyespot.judges._local.source import Source, loading, source
 from eyespot.judges._wording import described
@@ -29,7 +31,9 @@ SPELLING = "blip_itm:ORG/NAME[@REV]|FOLDER"
 KIND = "local model"
 OFFLINE = "once fetched"
 NEEDS = "the extra [torch]; weights from the model hub or a folder"
-PROMPT = "the bare words"  # whoever changes what the head reads changes this: it is the judge's prompt digest
+OPTIONS = LOCAL
+READS = "the bare words"  # whoever changes what the head reads changes this, and with it the digest
+PROMPT = hashlib.sha256(READS.encode()).hexdigest()[:16]
 
 
 class Head(NamedTuple):

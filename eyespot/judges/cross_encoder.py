@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eyespot.judges._local.judging import LocalJudge
+from eyespot.judges._local.settings import OPTIONS as LOCAL
 from eyespot.judges._local.settings import Settings
 from eyespot.judges._local.source import Source, loading, source
 from eyespot.judges._wording import described
@@ -27,6 +28,7 @@ SPELLING = "cross_encoder:ORG/NAME[@REV]|FOLDER"
 KIND = "local model"
 OFFLINE = "once fetched"
 NEEDS = "the extra [rerank]; weights from the model hub or a folder"
+OPTIONS = {**LOCAL, "instruction": str}
 
 
 def load(rest: str, *, instruction: str = "", **options: Any) -> LocalJudge:

@@ -19,6 +19,7 @@ SPELLING = "openai:MODEL"
 KIND = "endpoint"
 OFFLINE = "with a local server"
 NEEDS = "the extra [llm]; an endpoint (OPENAI_BASE_URL) and its key (OPENAI_API_KEY), which a local server does without"
+OPTIONS = _endpoint.OPTIONS
 ANSWERS = ("probabilities", "words", "grades", "votes")
 
 

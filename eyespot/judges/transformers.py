@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from eyespot.judges._local.families import Asker, Inputs, family
 from eyespot.judges._local.judging import LocalJudge
+from eyespot.judges._local.settings import OPTIONS as LOCAL
 from eyespot.judges._local.settings import Settings
 from eyespot.judges._local.source import Source, loading, source
 from eyespot.judges._local.yes_or_no import FirstWord, spellings
@@ -27,6 +28,7 @@ SPELLING = "transformers:ORG/NAME[@REV]|FOLDER"
 KIND = "local model"
 OFFLINE = "once fetched"
 NEEDS = "the extra [torch]; weights from the model hub or a folder"
+OPTIONS = LOCAL
 
 
 def load(rest: str, **options: Any) -> LocalJudge:

@@ -1,5 +1,5 @@
 """Scans at the speed of memory, which indexes and adapters share: int8 codes with a proven bound, and their kernels.
 
-Only `cache` and `codes` may be imported freely; `scans` and `tiles` load numba, half a second that a small gallery
-never repays.
+And k-means, which builders share. Only `cache`, `codes`, `rows` and `kmeans` may be imported freely; the others load
+numba, half a second that a small gallery never repays.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -40,28 +41,8 @@ class Collection:
         index: Index = rooms.load("indexes", "exact", self.view.blocks)
         return index
 
-    def search(
-        self,
-        query: str | Query | None = None,
-        *,
-        image: Path | str | None = None,
-        k: int = 20,
-        where: str | Condition | None = None,
-    ) -> Run:
-        """The k nearest pictures to words, a picture, or both; the run holds the items' facts and notes.
-
-        `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). `where` is a SQL condition over
-        the gallery's columns. Raises `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
-        """
-        asked = self._query(query, image)
-        mask = self._mask(where)
-        run = Nearest(self.view, self.encoder, self.index, k, mask)([asked])
-        run.header["query"] = phrase.spoken(asked)
-        run.header["pictures"] = [str(term.image) for term in asked.terms if term.image is not None]
-        run.notes = self._notes(asked, run)
-        return run
-
-    def _query(self, query: str | Query | None, image: Path | str | None) -> Query:
+    def query(self, query: str | Query | None = None, image: Path | str | None = None) -> Query:
+        """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""
         asked = phrase.parse(query) if isinstance(query, str) else query
         if image is not None:
             return phrase.with_picture(asked, Path(image))
@@ -69,7 +50,41 @@ class Collection:
             raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
         return asked
 
-    def _mask(self, where: str | Condition | None) -> Mask:
+    def search(
+        self,
+        query: str | Query | None = None,
+        *,
+        image: Path | str | None = None,
+        k: int = 20,
+        where: str | Condition | None = None,
+        adapt: Path | str | None = None,
+    ) -> Run:
+        """The k nearest pictures to words, a picture, or both; the run holds the items' facts and notes.
+
+        `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). `where` is a SQL condition over
+        the gallery's columns; `adapt` a QuARI checkpoint that gives the query its own view of the space. Raises
+        `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
+        """
+        return self.answered(self.query(query, image), self.first_stage(k, self.allowed(where), adapt))
+
+    def answered(self, asked: Query, stage: Callable[[Sequence[Query]], Run]) -> Run:
+        """What a stage of this collection, or several in a row, find for one query, with notes for the user."""
+        run = stage([asked])
+        run.header["query"] = phrase.spoken(asked)
+        run.header["pictures"] = [str(term.image) for term in asked.terms if term.image is not None]
+        run.notes = [*run.notes, *self._notes(asked, run)]
+        return run
+
+    def first_stage(self, k: int, mask: Mask, adapt: Path | str | None = None) -> Callable[[Sequence[Query]], Run]:
+        """Plain search, or search under a QuARI checkpoint."""
+        if adapt is None:
+            return Nearest(self.view, self.encoder, self.index, k, mask)
+        from eyespot.search.adapted import Adapted
+
+        return Adapted(self.view, self.encoder, rooms.load("adapters", f"quari:{adapt}"), k, mask)
+
+    def allowed(self, where: str | Condition | None = None) -> Mask:
+        """The rows that a search may find, (rows,); `NothingFound` if there is none."""
         live = self.view.live
         if where is not None:
             columns = filters.columns_of(self.view.tables)
@@ -99,7 +114,9 @@ class Collection:
         return self.view.space.revision == IMPORTED
 
     def _doubts(self, query: Query, run: Run) -> list[str]:
-        # Encoders know what one text should score; a mixture of texts or with pictures scores otherwise.
+        # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
+        if run.header.keys() & {"adapted", "expanded", "rerank_local"}:
+            return []
         text = query.terms[0].text if len(query.terms) == 1 and query.terms[0].weight > 0 else None
         weakest = None if text is None else self.encoder.weakest_match(text)
         if weakest is None or (best := run.score.max()) >= weakest:

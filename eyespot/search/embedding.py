@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
+from eyespot.gallery.photos.sources import read_again
 from eyespot.search.phrase import refuse_halves
-from eyespot.types import Encoder, Pixels, Query, UsageError, Vectors
+from eyespot.types import Encoder, Query, UsageError, Vectors
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 
 def embed(queries: Sequence[Query], encoder: Encoder) -> Vectors:
@@ -30,14 +35,21 @@ def embed(queries: Sequence[Query], encoder: Encoder) -> Vectors:
     return _unit(np.array(sums, np.float32).reshape(len(queries), encoder.space.dim), queries)
 
 
+def embed_picture(picture: Path, encoder: Encoder) -> Vectors:
+    """The unit vector of one picture, (dim,); `UsageError` if it cannot be read."""
+    vector: Vectors = _embed_pictures([picture], encoder)[0]
+    return vector
+
+
 def _embed_pictures(pictures: Sequence[Path], encoder: Encoder) -> Vectors:
-    pixels = [_read(picture, encoder) for picture in pictures]
+    pixels = [encoder.read(read_picture(picture, encoder.min_side)) for picture in pictures]
     return np.concatenate([encoder.encode_pixels(one[None]) for one in pixels])
 
 
-def _read(picture: Path, encoder: Encoder) -> Pixels:
+def read_picture(picture: Path, min_side: int | None) -> Image:
+    """A query's picture, upright in RGB; `UsageError` if it cannot be read."""
     try:
-        return encoder.read(open_picture(picture.read_bytes(), encoder.min_side).image)
+        return open_picture(read_again(str(picture)), min_side).image
     except OSError as error:
         raise UsageError(f"cannot read the picture {picture}: {(error.strerror or str(error)).lower()}") from error
     except BadPicture as bad:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eyespot.gallery.opened import View
 from eyespot.search.embedding import embed
-from eyespot.types import Encoder, Hit, Index, Mask, Query, Run
+from eyespot.types import Encoder, Found, Hit, Index, Mask, Query, Run
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,20 @@ class Nearest:
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run; whatever came before is not asked, for this is a first stage."""
         found = self.index.search(embed(queries, self.encoder), self.k, self.mask)
-        rows = [row for ranking in found.rows.tolist() for row in ranking]
-        facts = dict(zip(rows, self.view.facts(rows), strict=True))
-        ranked = {
-            query.id: [Hit(facts[row]["id"], float(score)) for row, score in zip(rows, scores, strict=True)]
-            for query, rows, scores in zip(queries, found.rows.tolist(), found.scores, strict=True)
-        }
-        made = Run(ranked)
-        made.facts = {fact["id"]: fact for fact in facts.values()}
-        made.header = {"space": self.view.space.digest, "encoder": self.view.space.encoder, "exact": self.index.exact}
+        made = as_run(queries, found, self.view)
+        made.header["exact"] = self.index.exact
         return made
+
+
+def as_run(queries: Sequence[Query], found: Found, view: View) -> Run:
+    """Rows of a gallery as a run, with what is known of each."""
+    rows = [row for ranking in found.rows.tolist() for row in ranking]
+    facts = dict(zip(rows, view.facts(rows), strict=True))
+    ranked = {
+        query.id: [Hit(facts[row]["id"], float(score)) for row, score in zip(rows, scores, strict=True)]
+        for query, rows, scores in zip(queries, found.rows.tolist(), found.scores, strict=True)
+    }
+    made = Run(ranked)
+    made.facts = {fact["id"]: fact for fact in facts.values()}
+    made.header = {"space": view.space.digest, "encoder": view.space.encoder}
+    return made

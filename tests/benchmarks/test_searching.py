@@ -13,11 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot import rooms, sample
+from eyespot.adapters.quari import load
 from eyespot.benchmarks import Searcher, scored
 from eyespot.gallery.indexing import index
 from eyespot.gallery.photos.pictures import open_picture
+from eyespot.search.adapted import seen_by
 from eyespot.search.collection import Collection
 from eyespot.types import Encoder, NothingFound, Run, UsageError
+from tests.adapters.worlds import checkpoint
 from tests.benchmarks import worlds
 from tests.benchmarks.worlds import tasks_of
 
@@ -263,6 +266,25 @@ def test_each_query_ranks_its_own_candidates(collection: Collection, vectors: di
     for q in range(2):
         names = {str(at): vectors[PHOTOS[at].name] for at in range(q, q + 4)}
         assert ranked(run)[WORDS[q]] == brute({"q": texts[WORDS[q]]}, names)["q"]
+
+
+def test_candidates_are_ranked_in_the_query_s_own_view(
+    collection: Collection, vectors: dict[str, Any], tmp_path: Path
+) -> None:
+    rows = [
+        {"query": WORDS[0], "relevant": int(at == 0), "inat24_image_id": at, "inat24_file_name": f"x/{PHOTOS[at].name}"}
+        for at in range(8)
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "test.parquet")
+    (task,) = tasks_of("inquire-rerank", tmp_path).values()
+    adapter = load(checkpoint(tmp_path / "quari", 512))
+    (view,) = adapter.adapt(collection.encoder.encode_texts(WORDS[:1]))
+    seen = {str(at): seen_by(view, vectors[PHOTOS[at].name][None])[0] for at in range(8)}
+
+    run = Searcher(collection, tmp_path, adapter=adapter)(task)
+
+    assert ranked(run)[WORDS[0]] == brute({"q": view.query}, seen)["q"]
+    assert ranked(run) != ranked(Searcher(collection, tmp_path)(task))
 
 
 def test_candidates_that_are_not_relevant_must_be_there_too(collection: Collection, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from eyespot.cli import app
 from eyespot.gallery.indexing import index
 from eyespot.runs import read_qrels, read_run, write_run
 from eyespot.types import EyespotError, Run
+from tests.adapters.worlds import checkpoint
 from tests.benchmarks import worlds
 from tests.cli.conftest import run_eyespot
 from tests.metrics.conftest import conformance
@@ -238,6 +239,18 @@ def test_a_gallery_is_searched_and_searched_again(gallery: Path, tmp_path: Path)
     worlds.write(tmp_path / "summary.json", first)
     again = told("--from", tmp_path / "summary.json")
     assert means(again) == means(first) and means(first)["own"]["RR@50"] > 0.4
+
+
+def test_under_an_adapter_other_pictures_are_found_and_the_map_has_both_spaces(gallery: Path, tmp_path: Path) -> None:
+    worlds.table(tmp_path / "queries.csv", [{"id": "q", "text": "a tower"}, {"id": "r", "text": "a bucket"}])
+    worlds.write(tmp_path / "qrels.txt", "q 0 categorization__eiffelTower.jpg 1\nr 0 categorization__bucket.jpg 1\n")
+    words = ("own", "--data", tmp_path, "-g", gallery, "--adapt", checkpoint(tmp_path / "quari", 512, "starter"))
+
+    first = told(*words, "--out", tmp_path / "report", "--map", "q")
+
+    assert first["system"] == "starter + quari" and means(first) != means(told(*words[:-2]))
+    assert "adapted to the query" in next((tmp_path / "report").rglob("map-q.svg")).read_text()
+    assert means(told("--from", tmp_path / "report")) == means(first)
 
 
 def test_missing_pictures_are_refused_with_the_way_out(gallery: Path, tmp_path: Path) -> None:

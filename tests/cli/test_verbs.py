@@ -88,8 +88,8 @@ def test_settings_that_cannot_be_meant_are_told(tmp_path: Path) -> None:
     (tmp_path / "eyespot.toml").write_text("\n".join(['galery = "x"', *lines]))
     misspelt = run_eyespot("search", "stripes", cwd=tmp_path)
 
-    assert "unknown key galery; known are: after, " in misspelt.stderr
-    assert "unknown key kk in [search]; known are: after, before, encoder" in misspelt.stderr
+    assert "unknown key galery; known are: accumulate, " in misspelt.stderr
+    assert "unknown key kk in [search]; known are: accuracy, adapt, after" in misspelt.stderr
     for text in (
         "search = 5",
         "[[search]]",

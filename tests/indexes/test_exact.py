@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.indexes import _rows, exact
+from eyespot.indexes import exact
 from eyespot.indexes._coded import Coded
 from eyespot.indexes._plain import Plain
-from eyespot.indexes._rows import Rows
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, quantise
+from eyespot.kernels.rows import Rows, add_products
 from eyespot.types import EyespotError, Found, UsageError
 
 PASSES = ("plain", "few", "many")
@@ -355,4 +355,4 @@ print((fast.search(v[:20], 9).rows == plain.search(v[:20], 9).rows).all(), len(f
 def test_scores_of_a_row_do_not_depend_on_its_place() -> None:
     row = np.random.default_rng(7).standard_normal(333).astype(np.float32)
     rows, query = Rows([np.tile(row, (50, 1)), np.tile(row, (7, 1))]), row.astype(np.float64)
-    assert len(set(rows.scores(np.arange(57), query, _rows.add_products).tolist())) == 1
+    assert len(set(rows.scores(np.arange(57), query, add_products).tolist())) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from eyespot.judges._asking import Asked, ask, unknown
 from eyespot.judges._budget import Budget, BudgetSpent
+from eyespot.judges._endpoint import Underway
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.types import Answer, Judgement, Pair, Query, Spent, Verdict
 
@@ -245,3 +247,39 @@ def test_a_round_is_told_in_one_line() -> None:
 
 def test_a_judge_on_this_machine_tells_of_no_cost() -> None:
     assert str(Asked(2, 3)) == "2 verdicts from the ledger, 3 asked"
+
+
+def test_answers_that_came_together_are_kept_together(ledger: Judgements) -> None:
+    """Four are ready at once: the first is handed on only when all four are on the disk."""
+    pairs = [Pair(HERON, str(number), Path(f"{number}.jpg")) for number in range(6)]
+    under_way = Underway(pairs, lambda pair: Answer(pair, Verdict(0.5)), workers=4)
+
+    asking = ask(Together(under_way), pairs, ledger)
+    next(asking), next(asking)
+
+    assert len(list(ledger.rows())) == 5  # the first went alone
+    assert len(list(asking)) == 4 and len(list(ledger.rows())) == 6
+
+
+@dataclass
+class Together:
+    """A judge whose requests that are under way have all been answered when one is asked for."""
+
+    under_way: Underway[Pair, Answer]
+    name: str = "together"
+    prompt: str = "p"
+
+    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+        return self
+
+    def __iter__(self) -> Iterator[Answer]:
+        return self
+
+    def __next__(self) -> Answer:
+        answer = next(self.under_way)
+        while self.under_way._done.qsize() < self.under_way._open:
+            time.sleep(0.001)
+        return answer
+
+    def ready(self) -> list[Answer]:
+        return self.under_way.ready()

@@ -111,7 +111,7 @@ def test_answers_that_would_rather_be_others_are_counted_in_one_note(pictures: l
         list(asked.judge(pairs(pictures[:3])))
 
     (note,) = asked.notes
-    assert note.startswith("in 2 of 3 answers of openai:tiny Yes and No had together less than 0.9")
+    assert note.startswith("in 2 of 3 answers of openai:tiny@localhost Yes and No had together less than 0.9")
 
 
 # -- what servers do not know ------------------------------------------------------------------------------------
@@ -156,8 +156,8 @@ def test_without_probabilities_the_words_count_and_that_is_said_once(
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [score] * 3
     (note,) = asked.notes
-    assert note == "openai:tiny gives no token probabilities; its words are taken instead: a verdict is 1 or 0, " + (
-        "nothing between"
+    assert note == "openai:tiny@localhost gives no token probabilities; its words are taken instead: " + (
+        "a verdict is 1 or 0, nothing between"
     )
     assert len(server.asked("/v1/systemone")) == 1
 
@@ -170,6 +170,58 @@ def test_a_servers_own_decision_stands_in_for_probabilities(pictures: list[Path]
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [0.375] * 3
     assert len(server.asked(CHAT)) == 1 and "own yes/no decision" in asked.notes[0]
+
+
+def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
+    tmp_path: Path, pictures: list[Path]
+) -> None:
+    """And it is free the next time, when nobody knows yet that this server falls back."""
+    with Double(then=chat("Yes")) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        first = list(ask(judge(server), pairs(pictures[:3]), ledger))
+        paid = len(server.seen)
+        again = ask(judge(server), pairs(pictures[:3]), ledger)
+        told = list(again)
+
+    assert {one.prompt for one in first} == {one.prompt for one in told} == {judge(server, answer="words").prompt}
+    assert (again.asked.known, len(server.seen)) == (3, paid)
+
+
+def test_words_no_longer_stand_once_the_same_model_has_told_probabilities(tmp_path: Path, pictures: list[Path]) -> None:
+    with Double(then=chat("Yes")) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        list(ask(judge(server), pairs(pictures[:3]), ledger))
+        server.then = chat("Yes", {"Yes": 0.75, "No": 0.25})
+        list(ask(judge(server), pairs(pictures[3:4]), ledger))
+        told = list(ask(judge(server), pairs(pictures[:4]), ledger))
+
+    assert [one.verdict.probability for one in told if one.verdict] == [0.75] * 4
+
+
+def test_a_refusal_is_no_sign_of_probabilities(tmp_path: Path, pictures: list[Path]) -> None:
+    script = [chat("I'm sorry, I can't help with that.")]
+    with Double(script, then=chat("Yes")) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        list(ask(judge(server, workers=1), pairs(pictures[:3]), ledger))
+        again = ask(judge(server), pairs(pictures[:3]), ledger)
+        list(again)
+
+    assert again.asked[:3] == (3, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        (None, "openai:tiny"),
+        ("https://api.openai.com/v1", "openai:tiny"),
+        ("http://127.0.0.1:8000", "openai:tiny@localhost"),
+        ("http://[::1]:9/v1", "openai:tiny@localhost"),
+        ("https://models.example.org/v1", "openai:tiny@models.example.org"),
+    ],
+)
+def test_a_judge_is_named_by_its_host_unless_that_is_the_vendors(
+    url: str | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+    assert rooms.load("judges", "openai:tiny", url=url, key="k").name == name
 
 
 def test_tokens_that_are_not_among_the_likeliest_are_named_where_the_server_lets_one(pictures: list[Path]) -> None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eyespot.build.annotate.desk import ADJUDICATION, Desk, mark_of, relevant
+from eyespot.runs.agreement import Agreement, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from eyespot.types import Judgement
 
 
@@ -69,17 +68,16 @@ def _overlap(first: str, second: str, said: Said) -> Overlap:
     return Overlap(first, second, *cells)
 
 
-def coefficients(said: Said) -> dict[str, Any]:
+def coefficients(said: Said) -> dict[str, Agreement]:
     """Agreement beyond chance, each with its interval: Cohen's kappa of two people, Fleiss's of more over the photos
     that all labelled, and Krippendorff's alpha of all; none where nobody shares a photo."""
-    if not overlaps(said) or find_spec("eyespot.runs.agreement") is None:
+    if not overlaps(said):
         return {}
-    known = import_module("eyespot.runs.agreement")
-    every = known.Ratings.of(_ratings(said, set().union(*said.values())))
-    shared = known.Ratings.of(_ratings(said, set.intersection(*map(set, said.values()))))
-    kappa = known.cohen_kappa if len(said) == 2 else known.fleiss_kappa
+    every = Ratings.of(_ratings(said, set().union(*said.values())))
+    shared = Ratings.of(_ratings(said, set.intersection(*map(set, said.values()))))
+    kappa = cohen_kappa if len(said) == 2 else fleiss_kappa
     told = {kappa.__name__: kappa(shared)} if shared.items else {}
-    return {**told, "krippendorff_alpha": known.krippendorff_alpha(every)}
+    return {**told, "krippendorff_alpha": krippendorff_alpha(every)}
 
 
 def _ratings(said: Said, images: set[str]) -> list[tuple[str, str, int]]:

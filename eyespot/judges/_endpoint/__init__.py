@@ -8,12 +8,13 @@ from eyespot.judges._endpoint.dialects import AnthropicMessages, ChatCompletions
 from eyespot.judges._endpoint.judging import EndpointJudge, Sight, Way
 from eyespot.judges._endpoint.pace import Pace, Rest
 from eyespot.judges._endpoint.pictures import Pictures
-from eyespot.judges._endpoint.settings import Settings
+from eyespot.judges._endpoint.settings import OPTIONS, Settings
 from eyespot.judges._endpoint.troubles import BadAnswer, Declined, NoReply, Trouble
 from eyespot.judges._endpoint.underway import Underway
 from eyespot.judges._endpoint.wire import Wire, anthropic, openai
 
 __all__ = [
+    "OPTIONS",
     "AnthropicMessages",
     "BadAnswer",
     "ChatCompletions",

@@ -17,6 +17,7 @@ from eyespot.judges._wording import Wording
 from eyespot.types import Verdict
 
 ALTERNATIVES = 20  # of the first token: the most that servers give
+DECISION, WORDS = "decision", Words.special
 DOUBTFUL = 0.9  # yes and no together: below this the model would rather have said something else
 
 
@@ -56,12 +57,21 @@ class FirstToken:
 
     wording: Wording
     tokens: int  # the most that an answer in words may have
-    special: str = ""
     seen: int = 0
     doubtful: int = 0
     instead: Words | Decision | None = None
     _named: Mapping[str, Any] | None = None  # what names the answers' tokens to the server; None: it was never needed
     _lock: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def special(self) -> str:
+        """Nothing, or what stands in for the probabilities that this server does not tell."""
+        return self.instead.special if self.instead else ""
+
+    @property
+    def fallbacks(self) -> tuple[str, ...]:
+        """What may stand in for them."""
+        return () if self.instead else (DECISION, WORDS)
 
     def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
         if self.instead is None:
@@ -138,6 +148,7 @@ class Decision:
     """The yes/no decision of a server's /v1/systemone, as transformers and vLLM offer it."""
 
     wording: Wording
+    special: str = DECISION
     sentence: str = "its server's own yes/no decision is taken, which puts the question in its own words"
 
     def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:

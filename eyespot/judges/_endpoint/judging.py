@@ -41,6 +41,11 @@ class Way(Protocol):
         """What tells verdicts of this way from those by the first token; "" for that one."""
         ...
 
+    @property
+    def fallbacks(self) -> tuple[str, ...]:
+        """What `special` may turn into, once the server is known."""
+        ...
+
     def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
         """One verdict; `BadAnswer` if the model answered something else."""
         ...
@@ -64,12 +69,16 @@ class EndpointJudge:
 
     @property
     def prompt(self) -> str:
-        """The wording's digest, or one of all that is special: another size of pictures, another way of asking."""
-        special = [self.way.special] if self.way.special else []
-        special += [f"side={self.pictures.side}"] if self.pictures.side != SIDE else []
-        if not special:
-            return self.wording.digest
-        return hashlib.sha256("\x1f".join([self.wording.digest, *special]).encode()).hexdigest()[:16]
+        """The wording's digest, or one of all that is special: another size of pictures, another way of asking.
+
+        It changes when the server turns out to tell no probabilities: what it says then is something else.
+        """
+        return self._digest(self.way.special)
+
+    @property
+    def fallbacks(self) -> tuple[str, ...]:
+        """The prompts of the ways that may yet stand in for this one."""
+        return tuple(map(self._digest, self.way.fallbacks))
 
     @property
     def notes(self) -> list[str]:
@@ -83,6 +92,13 @@ class EndpointJudge:
         """
         self.endpoint.rest.begin()
         return Underway(pairs, self._answer, self.workers, self.endpoint.rest.halt)
+
+    def _digest(self, way: str) -> str:
+        special = [way] if way else []
+        special += [f"side={self.pictures.side}"] if self.pictures.side != SIDE else []
+        if not special:
+            return self.wording.digest
+        return hashlib.sha256("\x1f".join([self.wording.digest, *special]).encode()).hexdigest()[:16]
 
     def _answer(self, pair: Pair) -> Answer:
         endpoint, tab = self.endpoint.tabbed()

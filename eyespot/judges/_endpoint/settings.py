@@ -23,8 +23,22 @@ from eyespot.types import UsageError
 if TYPE_CHECKING:
     from eyespot.judges._endpoint.pictures import Reader
 
+VENDORS = ("api.openai.com", "api.anthropic.com")
 HERE = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # whose tokens cost nothing
 
+# What a user may say of such a judge. Keys are left to the environment: any list of processes shows a command line.
+OPTIONS = {
+    "url": str,
+    "answer": str,
+    "votes": int,
+    "answer_tokens": int,
+    "side": int,
+    "workers": int,
+    "requests_per_minute": int,
+    "tokens_per_minute": int,
+    "timeout": float,
+    "attempts": int,
+}
 NUMBERS = (
     "side",
     "workers",
@@ -76,7 +90,10 @@ class Settings:
         return self.url or environment[url_named], self.key or environment[key_named], self.timeout
 
     def judge(self, name: str, wire: Wire, dialect: Dialect, way: Way, wording: Wording) -> EndpointJudge:
-        """The judge `name` ("openai:MODEL") that asks the model behind the wire in this way."""
+        """The judge `name` ("openai:MODEL") that asks the model behind the wire in this way.
+
+        Behind another address than the vendor's own the judge is "openai:MODEL@HOST": a model's name says little there.
+        """
         prices, model, rest = self.prices or read_prices(), name.partition(":")[2], Rest()
         endpoint = Endpoint(
             wire,
@@ -88,7 +105,14 @@ class Settings:
             money=free if _costs_nothing(wire, model, prices) else partial(prices.cost, model),
             rest=rest,
         )
-        return EndpointJudge(name, endpoint, wording, Pictures(self.side, self.read), way, self.workers, prices)
+        pictures = Pictures(self.side, self.read)
+        return EndpointJudge(name + _place(wire), endpoint, wording, pictures, way, self.workers, prices)
+
+
+def _place(wire: Wire) -> str:
+    """Where a model is asked; a server of this machine may move between ports and is the same."""
+    host = urlsplit(wire.address).hostname or ""
+    return "" if host in VENDORS else f"@{'localhost' if host in HERE else host}"
 
 
 def _costs_nothing(wire: Wire, model: str, prices: Prices) -> bool:

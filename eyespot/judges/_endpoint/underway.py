@@ -50,6 +50,18 @@ class Underway(Iterator[Result], Generic[Item, Result]):
         self._pool.shutdown(wait=False)
         raise StopIteration if self._end is None else self._end
 
+    def ready(self) -> list[Result]:
+        """What else is ready now, so that whoever keeps results can keep several at once; nothing new is begun."""
+        found: list[Result] = []
+        while not self._done.empty():
+            future = self._done.get()
+            self._open -= 1
+            if (error := future.exception()) is None:
+                found.append(future.result())
+            else:
+                self._stop(error)
+        return found
+
     def throw(self, reason: BaseException, *_: Any) -> Result:
         """Begin nothing more and give the next result that is under way; `reason` once there is none."""
         self._stop(reason)

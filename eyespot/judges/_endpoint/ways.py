@@ -65,6 +65,7 @@ class Words:
     wording: Wording
     tokens: int  # the most that an answer may have
     special: str = "words"
+    fallbacks: tuple[str, ...] = ()
     sentence: str = "its words are taken instead: a verdict is 1 or 0, nothing between"
 
     def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
@@ -81,6 +82,7 @@ class Grades:
 
     tokens: int
     special: str = "grades"
+    fallbacks: tuple[str, ...] = ()
 
     def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
         grade = grade_of(spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)))
@@ -97,6 +99,7 @@ class Votes:
     wording: Wording
     votes: int
     tokens: int
+    fallbacks: tuple[str, ...] = ()
 
     @property
     def special(self) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Reader: TypeAlias = Callable[[Path], Image]
 
 MOST_PIXELS = 150_000_000
+OPTIONS = {"device": str, "dtype": str, "batch": int}  # what a user may say of such a judge
 NUMBERS = ("float32", "bfloat16", "float16")
 
 

@@ -40,6 +40,21 @@ def joined(lists: Sequence[Shortlist]) -> Shortlist:
     return Shortlist(*(np.concatenate(column) for column in zip(*lists, strict=True)))
 
 
+def lengths(vectors: NDArray[np.float32]) -> Reals:
+    """Lengths (n,), too long by at most 2 dim 2⁻²² of themselves; double precision only where float32 overflows.
+
+    UsageError if a vector holds NaN or infinity.
+    """
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)
+    if not np.isfinite(squares).all():
+        squares = np.square(vectors.astype(np.float64)).sum(axis=1)
+    if np.isnan(squares).any() or np.isinf(squares).any():
+        raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
+    long: Reals = np.sqrt(squares * (1 + vectors.shape[1] * 2.0**-22) + vectors.shape[1] * 2.0**-120)
+    return long
+
+
 def add_products(vectors: NDArray[np.float32], rows: Ids, query: Reals, scores: Reals) -> None:
     """scores[i] = vectors[rows[i]] · query; every row is summed in the same order, so equal rows score equally."""
     scores[:] = (vectors[rows] * query).sum(axis=1)
@@ -67,6 +82,22 @@ class Rows:
         scores = np.empty(len(rows))
         scores[order] = found
         return scores
+
+    def gather(self, rows: Ids) -> NDArray[np.float32]:
+        """These rows in float32, (n, dim), in the order asked for; not copied if they are a stretch of such a block."""
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (rows[1:] > rows[:-1]).all():
+            return self._stretch(int(rows[0]), int(rows[-1]) + 1)
+        order = np.argsort(rows, kind="stable")
+        found = np.empty((len(rows), self.dim), np.float32)
+        for block, first, part in self._by_block(rows[order]):
+            found[order[part]] = block[rows[order[part]] - first]
+        return found
+
+    def _stretch(self, start: int, stop: int) -> NDArray[np.float32]:
+        cuts = np.clip([start, stop], self.starts[:-1, None], self.starts[1:, None]) - self.starts[:-1, None]
+        parts = [floats(block, slice(*cut)) for block, cut in zip(self.blocks, cuts.tolist(), strict=True)]
+        parts = [part for part in parts if len(part)]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _by_block(self, ascending: Ids) -> Iterator[tuple[Block, int, slice]]:
         cuts = np.searchsorted(ascending, self.starts)

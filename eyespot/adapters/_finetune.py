@@ -1,0 +1,283 @@
+"""A backbone fine-tuned on pairs of a picture and its caption: the baseline that changes the space itself.
+
+All vectors of a gallery have to be made again afterwards, which is what an adapter spares. Both towers, or their last
+blocks, are trained by the symmetric InfoNCE of CLIP with the model's own temperature. (QuARI, table 4, compares with
+it and does not say how it was trained; here it is AdamW under one cycle of the learning rate.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot import rooms
+from eyespot.types import EyespotError, Pixels, UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from PIL.Image import Image
+
+    from eyespot.adapters.quari.training.checkpoints import Point
+
+SCALE = 100.0  # the steepest that CLIP's logits may become
+BEFORE = ("embed", "conv1", "pre_l", "ln_pre", "norm_pre", "token")  # in names of what lies before the first block
+Ids = NDArray[np.int64]
+
+
+class Towers(Protocol):
+    """A model of two towers in torch, on its device."""
+
+    model: Any
+
+    def read(self, picture: Image) -> Pixels:
+        """A picture as the model takes it."""
+        ...
+
+    def image(self, pixels: torch.Tensor) -> torch.Tensor:
+        """Pictures to rows (n, dim) of any length."""
+        ...
+
+    def tokens(self, texts: list[str]) -> dict[str, torch.Tensor]:
+        """Texts as the model takes them."""
+        ...
+
+    def text(self, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Texts to rows (n, dim) of any length."""
+        ...
+
+
+class Material(NamedTuple):
+    """Texts, the number of each one's picture (n,), and what reads pictures by number; None: it cannot be read."""
+
+    texts: Sequence[str]
+    of: Ids
+    pictures: Callable[[Sequence[int]], Sequence[Image | None]]
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that tell these pairs from others."""
+        told = hashlib.sha256(self.of.tobytes())
+        told.update("\x1f".join(self.texts).encode("utf-8", "surrogatepass"))
+        return told.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How it is trained. blocks: so many last blocks of each tower and what follows them; None trains all there is."""
+
+    blocks: int | None = None
+    epochs: int = 5
+    batch: int = 64
+    rate: float = 1e-5
+    weight_decay: float = 0.1
+    clip: float = 1.0
+    seed: int = 0
+    checkpoint_every: int = 500
+
+    def __post_init__(self) -> None:
+        for name, low in {"epochs": 1, "batch": 2, "checkpoint_every": 1, "seed": 0, "blocks": 0}.items():
+            if (value := getattr(self, name)) is not None and value < low:
+                raise UsageError(f"{name} of a fine-tuning is {low} or more, not {value}")
+        if not self.rate > 0 or not self.weight_decay >= 0 or not self.clip > 0:
+            raise UsageError("learning rate and clip of a fine-tuning are above 0, weight decay 0 or more")
+
+
+class Outcome(NamedTuple):
+    """How it ended: its steps, the last loss, how many weights were trained, and how often a picture was not read."""
+
+    step: int
+    loss: float
+    weights: int
+    unread: int
+
+
+def steps(count: int, recipe: Recipe) -> int:
+    """How many steps so many pairs make; `UsageError` if they fill no batch."""
+    if count < recipe.batch:
+        raise UsageError(f"{count} pairs fill no batch of {recipe.batch}; make the batch smaller")
+    return recipe.epochs * (count // recipe.batch)
+
+
+def finetune(
+    towers: Towers,
+    material: Material,
+    recipe: Recipe,
+    out: Path,
+    tell: Callable[[Point, int], None] = lambda _point, _total: None,
+) -> Outcome:
+    """Train the towers in place, going on from what the folder `out` keeps of an interrupted training.
+
+    On a CPU the weights are then, to the bit, those of a training in one go. Raises `UsageError` for a folder with
+    another training and for fewer pairs than a batch; `EyespotError` if the loss is no number. Needs the extra [torch].
+    """
+    with rooms.needs("training"):
+        import torch
+
+    from eyespot.adapters.quari.training import checkpoints
+
+    total = steps(len(material.texts), recipe)
+    said = {name: value for name, value in asdict(recipe).items() if name != "checkpoint_every"}
+    checkpoints.begin(out, {**said, "pairs": material.fingerprint, "model": digest(towers.model)})
+    with torch.random.fork_rng():
+        tuning = _Tuning(towers, material, recipe, out, total)
+        log = checkpoints.Log(out, tuning.step)
+        try:
+            for point in tuning.points():
+                log.add(point)
+                tell(point, total)
+                if point.step % recipe.checkpoint_every == 0 or point.step == total:
+                    checkpoints.keep(out, tuning.state())
+        finally:
+            log.close()
+            towers.model.eval()
+    return Outcome(tuning.step, tuning.loss, sum(one.numel() for one in tuning.trained.values()), tuning.unread)
+
+
+def digest(model: Any) -> str:
+    """Sixteen hex digits that tell these weights from others."""
+    told = hashlib.sha256()
+    for name, value in model.state_dict().items():
+        told.update(name.encode() + value.detach().cpu().contiguous().numpy().tobytes())
+    return told.hexdigest()[:16]
+
+
+def unfreeze(model: Any, blocks: int | None) -> dict[str, Any]:
+    """Let the last blocks of each tower and what follows them learn, and nothing else; gives them by name.
+
+    `UsageError` if a tower has fewer blocks, or none that can be told.
+    """
+    stacks = _stacks(model)
+    if blocks is not None and (not stacks or min(map(len, stacks.values())) < blocks):
+        there = ", ".join(f"{name} {len(stack)}" for name, stack in stacks.items()) or "none"
+        raise UsageError(f"the towers have blocks: {there}; train {blocks} of them with a smaller --blocks, or all")
+    for name, value in model.named_parameters():
+        value.requires_grad_(blocks is None or _follows(name, stacks, blocks))
+    return {name: value for name, value in model.named_parameters() if value.requires_grad}
+
+
+def _stacks(model: Any) -> dict[str, Any]:
+    """The towers' rows of like blocks, by name: the outermost lists of two or more modules of one class."""
+    from torch import nn
+
+    found: dict[str, Any] = {}
+    for name, module in model.named_modules():
+        like = isinstance(module, nn.ModuleList | nn.Sequential) and len({type(one) for one in module}) == 1
+        if like and len(module) > 1 and not any(name.startswith(f"{outer}.") for outer in found):
+            found[name] = module
+    return found
+
+
+def _follows(name: str, stacks: dict[str, Any], blocks: int) -> bool:
+    for stack, modules in stacks.items():
+        if name.startswith(f"{stack}."):
+            return int(name.removeprefix(f"{stack}.").partition(".")[0]) >= len(modules) - blocks
+    return not any(word in name for word in BEFORE)
+
+
+class _Tuning:
+    """Where a fine-tuning stands; what is drawn at a step hangs on the seed and the step's number alone."""
+
+    def __init__(self, towers: Towers, material: Material, recipe: Recipe, out: Path, total: int) -> None:
+        import torch
+
+        from eyespot.adapters.quari.training import checkpoints
+
+        self.towers, self.material, self.recipe, self.total = towers, material, recipe, total
+        self.trained = unfreeze(towers.model, recipe.blocks)
+        self.device = next(iter(self.trained.values())).device
+        self.optimizer = torch.optim.AdamW(self.trained.values(), recipe.rate, weight_decay=recipe.weight_decay)
+        self.step, self.loss, self.unread = 0, float("nan"), 0
+        state = checkpoints.kept(out, self.device)
+        if state is not None:
+            towers.model.load_state_dict(state["trained"], strict=False)
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.step, self.loss, self.unread = state["step"], state["loss"], state["unread"]
+        towers.model.train()
+
+    def state(self) -> dict[str, Any]:
+        """All that a resumed training needs."""
+        trained = {name: value.detach() for name, value in self.trained.items()}
+        counts = {"step": self.step, "loss": self.loss, "unread": self.unread}
+        return {"trained": trained, "optimizer": self.optimizer.state_dict(), **counts}
+
+    def points(self) -> Iterator[Point]:
+        """Step by step to the end."""
+        while self.step < self.total:
+            yield self._stepped()
+
+    def _stepped(self) -> Point:
+        import torch
+
+        from eyespot.adapters.quari.training.checkpoints import Point
+        from eyespot.adapters.quari.training.schedules import Point as At
+        from eyespot.adapters.quari.training.schedules import one_cycle
+
+        per_epoch = self.total // self.recipe.epochs
+        rate = self.recipe.rate * one_cycle(At(self.step, self.total, per_epoch))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        torch.manual_seed(int(np.random.SeedSequence([self.recipe.seed, self.step]).generate_state(1)[0]))
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self._loss(self._rows(*divmod(self.step, per_epoch)))
+        loss.backward()  # type: ignore[no-untyped-call]
+        length = torch.nn.utils.clip_grad_norm_(list(self.trained.values()), self.recipe.clip)
+        self.optimizer.step()
+        self.step, self.loss = self.step + 1, float(loss.detach())
+        return Point(self.step, self.step / per_epoch, self.loss, rate, float(length), None)
+
+    def _rows(self, epoch: int, batch: int) -> Ids:
+        order = np.random.default_rng([self.recipe.seed, epoch]).permutation(len(self.material.texts))
+        return order[batch * self.recipe.batch : (batch + 1) * self.recipe.batch]
+
+    def _loss(self, rows: Ids) -> torch.Tensor:
+        import torch
+
+        pixels, rows = self._read(rows)
+        half = self.device.type == "cuda"
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
+            images = self.towers.image(pixels.to(self.device))
+            tokens = self.towers.tokens([self.material.texts[row] for row in rows.tolist()])
+            texts = self.towers.text({name: value.to(self.device) for name, value in tokens.items()})
+        scale = getattr(self.towers.model, "logit_scale", None)
+        steep = torch.tensor(1 / 0.07) if scale is None else scale.exp().clamp(max=SCALE)
+        loss = info_nce(texts.float(), images.float(), torch.from_numpy(self.material.of[rows]).to(self.device), steep)
+        if not torch.isfinite(loss):
+            raise EyespotError(
+                f"the loss of step {self.step + 1} is no number; train into a new folder with a lower --rate"
+            )
+        return loss
+
+    def _read(self, rows: Ids) -> tuple[torch.Tensor, Ids]:
+        """The pictures of a batch as the model takes them, and the rows of those that can be read."""
+        import torch
+
+        found = self.material.pictures(self.material.of[rows].tolist())
+        there = [at for at, picture in enumerate(found) if picture is not None]
+        self.unread += len(found) - len(there)
+        if len(there) < 2:
+            raise EyespotError(
+                f"{len(found) - len(there)} of {len(found)} pictures of a batch cannot be read; put them back"
+            )
+        pixels = np.stack([self.towers.read(picture) for picture in found if picture is not None])
+        return torch.from_numpy(pixels), rows[there]
+
+
+def info_nce(texts: torch.Tensor, images: torch.Tensor, of: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+    """The mean of both directions' cross-entropies over texts and images (n, dim) row by row.
+
+    `of` (n,) says which picture each row has: another caption of the same picture is no negative.
+    """
+    import torch
+    from torch.nn.functional import cross_entropy, normalize
+
+    logits = scale * normalize(texts, dim=1) @ normalize(images, dim=1).T  # (n, n)
+    same = (of[:, None] == of[None, :]) & ~torch.eye(len(of), dtype=torch.bool, device=of.device)
+    logits = logits.masked_fill(same, -torch.inf)
+    own = torch.arange(len(of), device=of.device)
+    return (cross_entropy(logits, own) + cross_entropy(logits.T, own)) / 2

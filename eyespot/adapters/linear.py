@@ -1,0 +1,150 @@
+"""Static task adaptation (TA): one linear map for every query and image, the baseline that QuARI is compared with.
+
+    adapted = load("folder").apply(vectors)       # unit vectors, searched like any others
+
+A map and a cosine classifier above it are learned together; the classifier is thrown away. Its classes are labels
+where there are any (instances, species), else every image with its texts is a class of its own. (QuARI, table 1b;
+ILIAS, section 5.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot import rooms
+from eyespot.types import NothingFound, UsageError, Vectors
+
+if TYPE_CHECKING:
+    import torch
+
+FILE = "linear.safetensors"
+AT_ONCE = 1 << 14  # rows
+Tell = Callable[[int, int, float], None]  # a step, how many there are, its loss
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """x ↦ normalise(x Wᵀ + b): `weight` (width, dim), `bias` (width,); `space` is the encoder it was trained on."""
+
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    space: str | None = None
+
+    @property
+    def dim(self) -> int:
+        """The length of the vectors it takes."""
+        return int(self.weight.shape[1])
+
+    def apply(self, vectors: Vectors) -> Vectors:
+        """Vectors (n, dim) of any length in the adapted space: (n, width), of unit length."""
+        if vectors.ndim != 2 or vectors.shape[1] != self.dim:
+            raise UsageError(f"the adapter takes vectors of {self.dim} components, these have {vectors.shape[-1]}")
+        parts = (self._applied(vectors[at : at + AT_ONCE]) for at in range(0, len(vectors), AT_ONCE))
+        return np.concatenate([np.zeros((0, len(self.weight)), np.float32), *parts])
+
+    def _applied(self, vectors: Vectors) -> Vectors:
+        return _unit(_unit(vectors) @ self.weight.T + self.bias)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The published one: 2 to 5 passes of Adam over batches of 128, logits 16 times the cosines."""
+
+    width: int = 512
+    epochs: int = 5
+    batch: int = 128
+    rate: float = 1e-3
+    weight_decay: float = 1e-6
+    scale: float = 16.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("width", "epochs", "batch"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} of a linear adapter is 1 or more, not {getattr(self, name)}")
+        if not self.rate > 0 or not self.scale > 0 or not self.weight_decay >= 0 or self.seed < 0:
+            raise UsageError("learning rate and scale of a linear adapter are above 0, seed and weight decay 0 or more")
+
+
+def train(
+    vectors: Vectors, classes: NDArray[Any], recipe: Recipe, tell: Tell = lambda _step, _total, _loss: None
+) -> Linear:
+    """A map under which vectors (n, dim) of one class (n,) come together, texts and images alike; on the CPU.
+
+    Raises `NothingFound` if there are not two classes. Needs the extra [torch].
+    """
+    with rooms.needs("training"):
+        import torch
+    names, labels = np.unique(classes, return_inverse=True)
+    if len(names) < 2:
+        raise NothingFound(f"a classifier needs two classes or more; these {len(vectors)} vectors have {len(names)}")
+    with torch.random.fork_rng([]):
+        torch.manual_seed(recipe.seed)
+        adapter, weights = torch.nn.Linear(vectors.shape[1], recipe.width), torch.empty(len(names), recipe.width)
+        torch.nn.init.xavier_uniform_(adapter.weight)
+        torch.nn.init.zeros_(adapter.bias)
+        classifier = torch.nn.Parameter(torch.nn.init.xavier_uniform_(weights))
+    _fit(adapter, classifier, (vectors, labels), recipe, tell)
+    return Linear(adapter.weight.detach().numpy().copy(), adapter.bias.detach().numpy().copy())
+
+
+def _fit(
+    adapter: torch.nn.Linear, classifier: torch.nn.Parameter, data: tuple[Any, Any], recipe: Recipe, tell: Tell
+) -> None:
+    import torch
+    from torch.nn.functional import cross_entropy, normalize
+
+    vectors, labels = data
+    optimizer = torch.optim.Adam([*adapter.parameters(), classifier], lr=recipe.rate, weight_decay=recipe.weight_decay)
+    rng, batches = np.random.default_rng(recipe.seed), -(-len(vectors) // recipe.batch)
+    for epoch in range(recipe.epochs):
+        order = rng.permutation(len(vectors))
+        for at in range(batches):
+            rows = order[at * recipe.batch : (at + 1) * recipe.batch]
+            adapted = normalize(adapter(torch.from_numpy(_unit(vectors[rows]))), dim=1)
+            logits = recipe.scale * adapted @ normalize(classifier, dim=1).T
+            loss = cross_entropy(logits, torch.from_numpy(labels[rows]))
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            tell(epoch * batches + at + 1, recipe.epochs * batches, float(loss.detach()))
+
+
+def save(folder: Path, adapter: Linear) -> None:
+    """Into a folder, whole or not at all."""
+    from safetensors.numpy import save as packed
+
+    from eyespot.runs.files import write_whole
+
+    said = {} if adapter.space is None else {"space": adapter.space}
+    data = packed({"weight": adapter.weight, "bias": adapter.bias}, said)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / FILE, lambda file: file.write(data))
+
+
+def load(place: Path | str) -> Linear:
+    """What `save` wrote; `UsageError` if the folder holds no linear adapter."""
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(place) / FILE
+    try:
+        with safe_open(path, framework="numpy") as file:
+            found = Linear(file.get_tensor("weight"), file.get_tensor("bias"))
+            space = (file.metadata() or {}).get("space")
+    except (SafetensorError, OSError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"{place} holds no linear adapter ({reason}); make one with: eyespot train linear") from None
+    if found.weight.ndim != 2 or found.bias.shape != found.weight.shape[:1]:
+        raise UsageError(f"{path}: a weight of shape {found.weight.shape} and a bias of {found.bias.shape} do not fit")
+    return replace(found, space=space)
+
+
+def _unit(rows: Any) -> Vectors:
+    wide = np.asarray(rows, np.float32)
+    return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12))

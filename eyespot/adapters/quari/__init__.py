@@ -1,0 +1,47 @@
+"""QuARI: a hypernetwork that gives every query its own low-rank view of a frozen embedding space.
+
+    adapter = load("quari-checkpoint")            # a folder of config.yml and weights
+    (view,) = adapter.adapt(query_vectors)        # q̂ and factors, never the dense matrix
+
+Xing et al., QuARI: Query Adaptive Retrieval Improvement (NeurIPS 2025).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from eyespot.adapters.quari.config import Config
+from eyespot.adapters.quari.files import read
+from eyespot.adapters.quari.forward import Hypernetwork
+from eyespot.types import AdaptedQuery, Vectors
+
+__all__ = ["Config", "Hypernetwork", "Quari", "load"]
+
+
+@dataclass(frozen=True)
+class Quari:
+    """A checkpoint as an adapter: `space` is the encoder it was trained on, as its config names it."""
+
+    config: Config
+    network: Hypernetwork
+
+    @property
+    def space(self) -> str | None:
+        """The encoder whose vectors it takes, if the checkpoint says."""
+        return self.config.feature_extractor
+
+    @property
+    def dim(self) -> int:
+        """The length of the vectors it takes."""
+        return self.config.embedding_dim
+
+    def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
+        """A view for each unit vector of queries (n, dim)."""
+        return self.network.adapt(queries)
+
+
+def load(place: Path | str) -> Quari:
+    """A checkpoint's folder, or `hub:OWNER/NAME`; `UsageError` if it is none."""
+    config, weights = read(place)
+    return Quari(config, Hypernetwork(config, weights))

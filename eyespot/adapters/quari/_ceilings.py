@@ -1,0 +1,171 @@
+"""First passes: for every row a score it surely does not exceed, at a fraction of the cost of the score itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.adapters.quari._directions import Directions
+from eyespot.adapters.quari._formula import stretch
+from eyespot.kernels.codes import Codes, padded, spread
+from eyespot.kernels.rows import Ids, Reals, Rows
+
+Ceilings = NDArray[np.float32]
+
+_SHARE = 1 << 15  # rows a thread takes at a time
+_CHUNK = 1 << 22  # numbers looked at together
+
+
+class Coded:
+    """Over int8 codes.
+
+    A row is x = c + s a + e (centre, codes a, rest e) and a direction g = t p + h (whole numbers p, rest h), so x·g is
+    c·g + s t (p·a) + (s a)·h + e·g. For directions together, as columns of G and H, the length of their products is
+    off by at most ‖G‖ |e| + ‖H‖ |s a|, with the largest singular values of G and H.
+    """
+
+    def __init__(self, codes: Sequence[Codes], lengths: NDArray[np.float32], threads: int) -> None:
+        self.codes, self._lengths, self._threads = codes, lengths, threads
+        self._starts = np.cumsum([0, *(len(part.codes) for part in codes)])
+
+    def ceilings(self, directions: Sequence[Directions], rows: Ids | None) -> Ceilings:
+        """For each query (m, rows); all rows if None, else these in ascending order."""
+        from eyespot.kernels.adapted import ceilings
+
+        batch = _Batch.of([_Asked.of(one) for one in directions])
+        found = np.empty((len(directions), self._starts[-1] if rows is None else len(rows)), np.float32)
+        shares = list(self._shares(rows))
+        asked = {part: batch.over(self.codes[part]) for part, _, _ in shares}
+
+        def fill(share: tuple[int, int, int]) -> None:
+            part, start, stop = share
+            first, codes = int(self._starts[part]), self.codes[part]
+            chosen = np.arange(start, stop) if rows is None else rows[start:stop]
+            out = np.empty((len(directions), stop - start), np.float32)
+            gallery = np.asarray(codes.codes), np.asarray(codes.bounds), self._lengths[first : first + len(codes.codes)]
+            ceilings(gallery, asked[part], chosen - first, out)
+            found[:, start:stop] = out
+
+        spread(fill, shares, min(self._threads, len(shares)) or 1)
+        return found
+
+    def _shares(self, rows: Ids | None) -> Iterator[tuple[int, int, int]]:
+        """Which of the rows asked for lie in which block: its number, start and stop."""
+        cuts = self._starts if rows is None else np.searchsorted(rows, self._starts)
+        for part, (start, stop) in enumerate(zip(cuts.tolist(), cuts[1:].tolist(), strict=False)):
+            for at in range(start, stop, _SHARE):
+                yield part, at, min(at + _SHARE, stop)
+
+
+class Plain:
+    """Over the vectors themselves, in float32: nothing to build, nothing to compile."""
+
+    def __init__(self, rows: Rows, lengths: NDArray[np.float32]) -> None:
+        self._rows, self._lengths = rows, lengths
+
+    def ceilings(self, directions: Sequence[Directions], rows: Ids | None) -> Ceilings:
+        """For each query (m, rows); all rows if None, else these in ascending order."""
+        count = len(self._rows) if rows is None else len(rows)
+        found, step = np.empty((len(directions), count), np.float32), max(1, _CHUNK // max(1, self._rows.dim))
+        for start in range(0, count, step):
+            chosen = np.arange(start, min(start + step, count)) if rows is None else rows[start : start + step]
+            vectors, lengths = self._rows.gather(chosen), self._lengths[chosen].astype(np.float64)
+            for j, one in enumerate(directions):
+                found[j, start : start + step] = _in_float32(one, vectors, lengths)
+        return found
+
+
+def _in_float32(one: Directions, vectors: NDArray[np.float32], lengths: Reals) -> Ceilings:
+    dim = vectors.shape[1]
+    columns = np.concatenate([one.direction[None], one.kept, one.owed])  # (c, dim)
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = (vectors @ columns.T.astype(np.float32)).astype(np.float64)  # (n, c)
+    spans = np.linalg.norm(columns, axis=1) + 2.0**-24 * one.size  # (c,)
+    error = (dim + 8) * 2.0**-23 * lengths[:, None] * spans + dim * 2.0**-100 * (1 + lengths[:, None])
+    top = np.maximum(0.0, products[:, 0] + error[:, 0])
+    many = 1 + len(one.kept)
+    kept, owed = (
+        np.linalg.norm(products[:, part], axis=1) + sign * np.linalg.norm(error[:, part], axis=1)
+        for part, sign in ((slice(1, many), -1), (slice(many, None), 1))
+    )
+    form = _form(one, dim)
+    rest = form[1] * lengths**2 + np.maximum(0, kept) ** 2 - owed**2 - lengths * (form[2] * lengths + form[3])
+    whole = one.own * top**2 + np.maximum(0, rest)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.where(whole > top**2, top / np.sqrt(whole), np.where(top == 0, 0.0, 1.0))
+    return np.where(np.isfinite(products).all(axis=1), found * (1 + 1e-6) + 1e-9, 1.0).astype(np.float32)
+
+
+def _form(one: Directions, dim: int) -> list[float]:
+    """own, floor, slack and vanished of the kernel, for lengths that may be too long by as much as they are."""
+    short = (1 - dim * 2.0**-21) ** 2 if one.floor > 0 else 1.0
+    return [one.own, one.floor * short, one.slack, dim**0.5 * 2.0**-57 * abs(one.floor)]
+
+
+class _Asked(NamedTuple):
+    """The directions of one query in whole numbers of 16 bits: step · whole + left."""
+
+    columns: Reals  # (c, dim), the same without rounding
+    whole: Reals  # (c, dim)
+    steps: Reals  # (c,)
+    parts: Reals  # (c, 3), 1 in the place of what a column belongs to: the top, what is kept, what is owed
+    form: list[float]  # own, floor, slack, vanished
+    errors: list[tuple[float, float, float]]  # of each part: per |e|, per |s a|, per |c|
+
+    @classmethod
+    def of(cls, one: Directions) -> _Asked:
+        columns = np.concatenate([one.direction[None], one.kept, one.owed])  # (c, dim)
+        steps = np.abs(columns).max(axis=1, initial=0) / 32767
+        steps[steps == 0] = 1
+        whole = np.rint(columns / steps[:, None])
+        left = columns - steps[:, None] * whole
+        parts = np.repeat(np.eye(3), (1, len(one.kept), len(one.owed)), axis=0)
+        errors = [_error(columns[mine], left[mine], one.size) for mine in parts.T > 0]
+        return cls(columns, whole, steps, parts, _form(one, columns.shape[1]), errors)
+
+    def forms(self, far: float) -> list[float]:
+        """The kernel's form, for codes whose centre is so far out."""
+        return [*self.form, *(term for near, whole, spare in self.errors for term in (near, whole, spare * far))]
+
+
+class _Batch(NamedTuple):
+    """Queries in groups of columns, as the kernel takes them."""
+
+    asked: Sequence[_Asked]
+    columns: NDArray[np.uint8]  # (g, width / 4, LANES, 4)
+    group: int  # columns of one group
+
+    @classmethod
+    def of(cls, asked: Sequence[_Asked]) -> _Batch:
+        from eyespot.kernels.adapted import COLUMNS
+
+        each = -(-max(len(one.whole) for one in asked) // COLUMNS) * COLUMNS
+        whole = np.zeros((len(asked), each, padded(asked[0].whole.shape[1])))
+        for j, one in enumerate(asked):
+            whole[j, : len(one.whole), : one.whole.shape[1]] = one.whole
+        return cls(asked, _bytes(whole.reshape(-1, COLUMNS, whole.shape[2])), COLUMNS)
+
+    def over(self, codes: Codes) -> tuple[NDArray[Any], ...]:
+        """What the kernel takes for these codes."""
+        centre = codes.centre.astype(np.float64)
+        terms = np.zeros((len(self.asked), len(self.columns) // len(self.asked) * self.group, 5))
+        for j, one in enumerate(self.asked):
+            terms[j, : len(one.steps)] = np.column_stack([one.columns @ centre, one.steps, one.parts])
+        forms = np.array([one.forms(float(np.linalg.norm(centre))) for one in self.asked])
+        return self.columns, np.ascontiguousarray(terms.reshape(-1, self.group, 5).swapaxes(1, 2)), forms
+
+
+def _bytes(whole: Reals) -> NDArray[np.uint8]:
+    """Columns of whole numbers (g, COLUMNS, width) as the kernel takes them, (g, width / 4, LANES, 4)."""
+    raised = whole.astype(np.int64) + (1 << 15)
+    both = np.concatenate([raised >> 8, raised & 255], axis=1).astype(np.uint8)  # (g, LANES, width)
+    return np.ascontiguousarray(both.reshape(*both.shape[:2], -1, 4).swapaxes(1, 2))
+
+
+def _error(columns: Reals, left: Reals, size: float) -> tuple[float, float, float]:
+    """How far the products may be off: per |e|, per |s a|, per |c|; double precision loses some of each too."""
+    rounding = (columns.shape[1] + 16) * 2.0**-50 * (float(np.linalg.norm(columns)) + size)
+    return stretch(columns) + rounding, stretch(left) + rounding, 2 * rounding

@@ -1,0 +1,133 @@
+"""The score of an image under an adapted query, to the letter in float64 and, with a bound on its error, in float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.kernels.rows import Reals
+from eyespot.types import AdaptedQuery, UsageError
+
+NOTHING = 1e-9  # an image whose f(x) is shorter than this share of what it could be is mapped to nothing: score 0
+
+_TOGETHER = 256  # rows; blocks of one size, the last filled up, so that equal rows are summed alike wherever they lie
+_ROUND = 2.0**-24  # what one operation in float32 may be off by
+
+
+class Limits(NamedTuple):
+    """What the scores of some rows surely lie between, (rows,)."""
+
+    low: Reals
+    high: Reals
+
+
+@dataclass(frozen=True, eq=False)
+class Formula:
+    """cos(query, f(x)) with f(x) = identity · x + (x @ left) @ right.T, for rows x of any length.
+
+    Only the direction of f(x) counts, so f is scaled by a power of two, which rounds nothing, to a `size` of about 1.
+    A row of f(x) = 0 has no direction: where ‖f(x)‖ ≤ `NOTHING` · ‖x‖ · `size`, within which rounding decides on the
+    direction, the score is 0.
+    """
+
+    query: Reals  # (dim,), of unit length
+    left: Reals  # (dim, r)
+    right: Reals  # (dim, r)
+    identity: float
+    size: float  # ‖f(x)‖ ≤ size · ‖x‖
+    spans: tuple[float, float, float]  # ‖left‖ and ‖right‖ over all their entries, and the largest stretch of `right`
+
+    @classmethod
+    def of(cls, adapted: AdaptedQuery, dim: int) -> Formula:
+        """UsageError if the query does not fit vectors of so many components, or holds NaN or infinity."""
+        query, left, right = (np.asarray(part, np.float64) for part in adapted[:3])
+        _check((query, left, right, np.float64(adapted.identity)), dim)
+        left, right, identity = _of_size_one(left, right, float(adapted.identity))
+        spans = float(np.linalg.norm(left)), float(np.linalg.norm(right)), stretch(right.T)
+        length = float(np.linalg.norm(query))
+        return cls(query / (length or 1.0), left, right, identity, abs(identity) + spans[0] * spans[1], spans)
+
+    @property
+    def direction(self) -> Reals:
+        """The vector w whose product with an image is that of the query with the image's f(x), (dim,)."""
+        return self.identity * self.query + self.left @ (self.right.T @ self.query)
+
+    def scores(self, vectors: NDArray[Any]) -> Reals:
+        """The formula in float64 for vectors (n, dim): (n,)."""
+        scores = np.empty(len(vectors))
+        for start in range(0, len(vectors), _TOGETHER):
+            block = np.zeros((_TOGETHER, vectors.shape[1]))
+            part = vectors[start : start + _TOGETHER]
+            block[: len(part)] = part
+            with np.errstate(invalid="ignore"):  # of a row that is not finite: its score is NaN
+                scores[start : start + _TOGETHER] = self._block(block)[: len(part)]
+        return scores
+
+    def _block(self, vectors: Reals) -> Reals:
+        bent = (vectors @ self.left) @ self.right.T  # (n, dim)
+        bent += self.identity * vectors
+        lengths = np.linalg.norm(bent, axis=1)
+        told = ~(lengths <= NOTHING * self.size * np.linalg.norm(vectors, axis=1))  # NaN stays NaN
+        scores: Reals = np.divide(bent @ self.query, lengths, out=np.zeros(len(vectors)), where=told)
+        return scores
+
+    def near(self, vectors: NDArray[np.float32], lengths: Reals) -> Limits:
+        """What the scores of vectors (n, dim), not longer than `lengths` (n,), surely lie between, by float32 alone."""
+        query, left, right = (np.asarray(part, np.float32) for part in (self.query, self.left, self.right))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            inner = vectors @ left  # (n, r)
+            bent = inner @ right.T  # (n, dim)
+            bent += np.float32(self.identity) * vectors
+            short = np.sqrt(np.einsum("ij,ij->i", bent, bent)).astype(np.float64)
+            middle = (bent @ query).astype(np.float64) / short
+            error = self._error(lengths, np.sqrt(np.einsum("ij,ij->i", inner, inner)).astype(np.float64), short)
+        sure = (error < 1) & np.isfinite(middle) & np.isfinite(short)
+        middle, error = np.where(sure, middle, 0.0), np.where(sure, error, 1.0)
+        return Limits(middle - error, middle + error)
+
+    def _error(self, lengths: Reals, inner: Reals, bent: Reals) -> Reals:
+        """How far float32 may put a score off, at least 1 where it tells nothing.
+
+        A product of two float32 vectors of n components is off by at most γₙ = n u / (1 - n u) of their lengths'
+        product in any order of summation (Higham, Accuracy and Stability of Numerical Algorithms, §3.1); so f(x) is
+        off by δ, its direction by 2 δ / ‖f(x)‖, and the score by no more than that and its own rounding.
+        """
+        dim, rank = self.left.shape
+        left, right, stretched = self.spans
+        first = (dim + 4) * 1.1 * _ROUND * left * stretched * lengths
+        second = (rank + 4) * 1.1 * _ROUND * right * (inner * 1.001)
+        added = 8 * _ROUND * abs(self.identity) * lengths
+        vanished = dim * 2.0**-100 * (1 + right) * (1 + lengths)  # what is too small for float32
+        off = first + second + added + vanished + 16 * NOTHING * self.size * lengths
+        error: Reals = np.where(bent > 1e-15, 2.2 * off / bent, np.inf) + (3 * dim + 16) * _ROUND
+        return error
+
+
+def stretch(columns: Reals) -> float:
+    """The largest singular value of columns (c, dim), or a little more."""
+    if not len(columns):
+        return 0.0
+    largest = max(0.0, float(np.linalg.eigvalsh(columns @ columns.T)[-1]))
+    return float(largest**0.5) * (1 + 1e-6) + 1e-7 * float(np.linalg.norm(columns))
+
+
+def _check(parts: tuple[Any, ...], dim: int) -> None:
+    query, left, right, _ = parts
+    if query.shape != (dim,) or left.ndim != 2 or left.shape != right.shape or len(left) != dim:
+        shapes = f"{query.shape}, {left.shape} and {right.shape}"
+        raise UsageError(f"an adapted query of shapes {shapes} does not fit these vectors; its parts need {dim} rows")
+    if not all(np.isfinite(part).all() for part in parts):
+        raise UsageError("an adapted query holds NaN or infinity; adapt it again")
+
+
+def _of_size_one(left: Reals, right: Reals, identity: float) -> tuple[Reals, Reals, float]:
+    """The same f but for a power of two, with a size between 1/2 and 1 and the two factors about alike."""
+    spans = np.linalg.norm(left), np.linalg.norm(right)
+    powers = [int(np.frexp(span)[1]) for span in spans]
+    whole = int(np.frexp(abs(identity) + spans[0] * spans[1])[1])
+    half = (sum(powers) - whole) // 2
+    others = sum(powers) - whole - half
+    return np.ldexp(left, half - powers[0]), np.ldexp(right, others - powers[1]), float(np.ldexp(identity, -whole))

@@ -1,0 +1,156 @@
+"""QuARI checkpoints on disk: the released layout (`config.yml`, `weights.pt`) and ours (`weights.safetensors`).
+
+A `weights.pt` is a pickle: it is read by torch with `weights_only=True`, which admits tensors and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot import rooms
+from eyespot.adapters.quari.config import Config
+from eyespot.types import EyespotError, UsageError
+
+CONFIG, OURS, RELEASED = "config.yml", "weights.safetensors", "weights.pt"
+Weights: TypeAlias = Mapping[str, NDArray[np.float32]]
+
+
+def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
+    """A checkpoint's folder, or `hub:OWNER/NAME`; `UsageError` if it is none, or its weights do not fit its config."""
+    folder = _from_hub(str(place).removeprefix("hub:")) if str(place).startswith("hub:") else Path(place)
+    config = _config(folder / CONFIG)
+    weights = _ours(folder / OURS) if (folder / OURS).is_file() else _released(folder / RELEASED)
+    _fitting(folder, config, weights)
+    return config, weights
+
+
+def save(folder: Path, config: Config, weights: Weights) -> None:
+    """Ours: the same config and the weights as safetensors; each file whole or not at all."""
+    from safetensors.numpy import save as packed
+
+    _put(folder / OURS, packed({name: np.ascontiguousarray(value) for name, value in weights.items()}))
+    _put(folder / CONFIG, _yaml(config))
+
+
+def export(folder: Path, config: Config, weights: Weights) -> None:
+    """The released layout, as the authors' code loads it; needs the extra [torch]."""
+    from io import BytesIO
+
+    with rooms.needs("the released layout of QuARI"):
+        import torch
+    if config.preset != "released":
+        raise UsageError("the released layout knows the preset `released` only; keep this checkpoint in eyespot's own")
+    packed = BytesIO()
+    torch.save({name: torch.from_numpy(np.array(value)) for name, value in weights.items()}, packed)
+    _put(folder / RELEASED, packed.getvalue())
+    _put(folder / CONFIG, _yaml(config))
+
+
+def _yaml(config: Config) -> bytes:
+    import yaml
+
+    text: str = yaml.safe_dump(config.as_yaml(), sort_keys=True)
+    return text.encode()
+
+
+def _config(path: Path) -> Config:
+    import yaml
+
+    try:
+        said = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"there is no {path}; give the folder of a QuARI checkpoint, or hub:OWNER/NAME") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no YAML ({' '.join(str(error).split())})") from None
+    if not isinstance(said, dict):
+        raise UsageError(f"{path} is no config of a QuARI checkpoint")
+    return Config.of(said)
+
+
+def _ours(path: Path) -> dict[str, NDArray[np.float32]]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    try:
+        return {name: np.asarray(value, np.float32) for name, value in load_file(path).items()}
+    except (SafetensorError, OSError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); copy the checkpoint again") from None
+
+
+def _released(path: Path) -> dict[str, NDArray[np.float32]]:
+    if not path.is_file():
+        raise UsageError(f"there are no weights in {path.parent}; expected {OURS} or {RELEASED}")
+    with rooms.needs("a released QuARI checkpoint (once; eyespot keeps its own as safetensors)"):
+        import torch
+    try:
+        state: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises what its parts raise
+        reason = " ".join(str(error).split())[:160]
+        raise UsageError(f"{path} holds more than weights, or is damaged ({reason})") from None
+    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+        raise UsageError(f"{path} is no state dict of tensors")
+    return {name: value.detach().to(torch.float32).numpy() for name, value in state.items()}
+
+
+def shapes(config: Config) -> dict[str, tuple[int, ...]]:
+    """Every weight of a hypernetwork of this config, with its shape."""
+    hidden, dim = config.hidden_dim, config.embedding_dim
+    linear = {"query_encoder.0": (hidden, dim), "query_encoder.4": (hidden, hidden)}
+    linear |= {"step_proj.0": (hidden, hidden), "step_proj.2": (hidden, hidden)}
+    last = 3 if config.preset == "released" else 4  # the paper's decoders have a LayerNorm in between
+    norms = ["query_encoder.1", "query_encoder.5"]
+    for decoder in ("query_decoder", "dec_u_img", "dec_v_img"):
+        linear |= {f"{decoder}.0": (hidden, hidden), f"{decoder}.{last}": (dim, hidden)}
+        norms += [f"{decoder}.1"] if config.preset == "paper" else []
+    found: dict[str, tuple[int, ...]] = {"pos_emb": (1 + 2 * config.low_rank_dim, hidden), "pos_scale": (1,)}
+    for layer in range(config.num_layers):
+        prefix = f"transformer.layers.{layer}"
+        found |= {f"{prefix}.self_attn.in_proj_weight": (3 * hidden, hidden)}
+        found |= {f"{prefix}.self_attn.in_proj_bias": (3 * hidden,)}
+        linear |= {f"{prefix}.self_attn.out_proj": (hidden, hidden)}
+        linear |= {f"{prefix}.linear1": (4 * hidden, hidden), f"{prefix}.linear2": (hidden, 4 * hidden)}
+        norms += [f"{prefix}.norm1", f"{prefix}.norm2"]
+    for name, shape in linear.items():
+        found |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    for name in norms:
+        found |= {f"{name}.weight": (hidden,), f"{name}.bias": (hidden,)}
+    return found
+
+
+def _fitting(folder: Path, config: Config, weights: Weights) -> None:
+    wanted = shapes(config)
+    if lacking := [name for name in wanted if name not in weights]:
+        raise UsageError(
+            f"{folder}: the weights lack {lacking[0]} (and {len(lacking) - 1} more); is it a QuARI checkpoint?"
+        )
+    if strange := [name for name in weights if name not in wanted]:
+        raise UsageError(f"{folder}: the weights hold {strange[0]}, which a QuARI of this config has not")
+    for name, shape in wanted.items():
+        if weights[name].shape != shape:
+            raise UsageError(f"{folder}: {name} has the shape {weights[name].shape}, its config asks for {shape}")
+        if not np.isfinite(weights[name]).all():
+            raise UsageError(f"{folder}: {name} holds values that are no finite numbers")
+
+
+def _from_hub(name: str) -> Path:
+    with rooms.needs("a checkpoint from the hub"):
+        from huggingface_hub import snapshot_download
+    try:
+        return Path(snapshot_download(name, allow_patterns=[CONFIG, OURS, RELEASED]))
+    except Exception as error:  # whatever the network does
+        reason = " ".join(str(error).split())[:160]
+        raise EyespotError(
+            f"{name} cannot be fetched ({reason}); fetch its config.yml and weights.pt elsewhere and give the folder"
+        ) from None
+
+
+def _put(path: Path, data: bytes) -> None:
+    from eyespot.runs.files import write_whole
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda file: file.write(data))

@@ -1,0 +1,138 @@
+"""The hypernetwork in numpy: a query's vector to its own view of the space, in factors.
+
+At inference every U-token equals the V-token of its row: both start at zero, get the same rows of the position table,
+and pass through layers that treat tokens alike; only the decoders tell U from V. So one sequence of 1 + r tokens is run
+in place of 1 + 2r, in which each token counts twice as a key of the attention. (QuARI, section 3; the authors' code.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.adapters.quari.config import Config
+from eyespot.types import AdaptedQuery, UsageError, Vectors
+
+Reals: TypeAlias = NDArray[np.floating[Any]]
+EPSILON = 1e-5  # of the layer norms
+PERIOD = 10_000.0
+BATCH = 16  # queries at once: their activations stay in the cache
+
+
+class Hypernetwork:
+    """Weights of a checkpoint, ready to adapt queries; `precision` float32, or float64 to check against."""
+
+    def __init__(self, config: Config, weights: Mapping[str, Reals], precision: Any = np.float32) -> None:
+        self.config = config
+        self.weights = {name: np.ascontiguousarray(value, precision) for name, value in weights.items()}
+        self.precision = precision
+
+    def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
+        """A view for each query of (n, dim); `UsageError` if they have another length than the network was made for."""
+        if queries.ndim != 2 or queries.shape[1] != self.config.embedding_dim:
+            raise UsageError(
+                f"the adapter takes vectors of {self.config.embedding_dim} components, these have {queries.shape[-1]}; "
+                "use the encoder that it was trained on"
+            )
+        batches = (queries[at : at + BATCH] for at in range(0, len(queries), BATCH))
+        return [view for batch in batches for view in self._views(self._unit(batch))]
+
+    def tokens(self, queries: Reals) -> tuple[Reals, Reals]:
+        """The condition tokens (n, H) and the tokens of U, which are those of V, (n, r, H), after all steps."""
+        condition = self._encoded(queries)
+        rank = self.config.low_rank_dim
+        tokens = np.zeros((len(queries), rank, self.config.hidden_dim), self.precision)
+        places = self.weights["pos_emb"][:rank] * self.weights["pos_scale"]  # (r, H)
+        for step in range(self.config.num_steps):
+            asked = condition + self._step(step)
+            out = self._transformed(np.concatenate([asked[:, None], tokens + places], axis=1))  # (n, 1 + r, H)
+            condition, tokens = condition + out[:, 0], tokens + out[:, 1:]
+        return condition, tokens
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    def _unit(self, queries: Reals) -> Reals:
+        wide = queries.astype(self.precision)
+        return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12))
+
+    def _views(self, queries: Reals) -> Iterator[AdaptedQuery]:
+        condition, tokens = self.tokens(queries)
+        adapted = self._refined(queries, self._decoded("query_decoder", condition))
+        left, right = (self._decoded(name, tokens).transpose(0, 2, 1) for name in ("dec_u_img", "dec_v_img"))
+        for query, u, v in zip(adapted, left, right, strict=True):
+            yield self._view(query, u, v)
+
+    def _view(self, query: Reals, u: Reals, v: Reals) -> AdaptedQuery:
+        """`released`: x + s (xU)Vᵀ; `paper`: U-tokens span the output and V-tokens select from the input, (xV)Uᵀ."""
+        if self.config.preset == "paper":
+            return AdaptedQuery(query, np.ascontiguousarray(v), np.ascontiguousarray(u), 0.0)
+        if self.config.use_fro_norm:
+            u, v = (part / (np.linalg.norm(part) + 1e-8) for part in (u, v))
+        return AdaptedQuery(query, np.ascontiguousarray(self.config.anchor_scale * u), np.ascontiguousarray(v), 1.0)
+
+    def _refined(self, queries: Reals, decoded: Reals) -> Reals:
+        kept = self.config.query_residual_weight if self.config.preset == "released" else 0.0
+        mixed = (1 - kept) * decoded + kept * queries
+        return np.asarray(mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12), self.precision)
+
+    def _encoded(self, queries: Reals) -> Reals:
+        inner = gelu(self._norm("query_encoder.1", self._linear("query_encoder.0", queries)))
+        return self._norm("query_encoder.5", self._linear("query_encoder.4", inner))
+
+    def _decoded(self, name: str, tokens: Reals) -> Reals:
+        inner = self._linear(f"{name}.0", tokens)
+        if self.config.preset == "paper":
+            return self._linear(f"{name}.4", gelu(self._norm(f"{name}.1", inner)))
+        return self._linear(f"{name}.3", gelu(inner))
+
+    def _step(self, step: int) -> Reals:
+        half = self.config.hidden_dim // 2
+        angles = step * np.exp(-math.log(PERIOD) * np.arange(half) / half)
+        waves = np.concatenate([np.cos(angles), np.sin(angles)]).astype(self.precision)  # (H,)
+        return self._linear("step_proj.2", gelu(self._linear("step_proj.0", waves)))
+
+    def _transformed(self, tokens: Reals) -> Reals:
+        for layer in range(self.config.num_layers):
+            name = f"transformer.layers.{layer}"
+            tokens = tokens + self._attended(f"{name}.self_attn", self._norm(f"{name}.norm1", tokens))
+            inner = gelu(self._linear(f"{name}.linear1", self._norm(f"{name}.norm2", tokens)))
+            tokens = tokens + self._linear(f"{name}.linear2", inner)
+        return tokens
+
+    def _attended(self, name: str, tokens: Reals) -> Reals:
+        count, length, hidden = tokens.shape
+        both = tokens @ self.weights[f"{name}.in_proj_weight"].T + self.weights[f"{name}.in_proj_bias"]
+        heads = both.reshape(count, length, 3, self.config.nhead, -1).transpose(
+            2, 0, 3, 1, 4
+        )  # (3, n, heads, 1 + r, H / heads)
+        asking, keys, values = heads
+        weights = asking @ keys.swapaxes(-1, -2) / np.array(math.sqrt(hidden // self.config.nhead), self.precision)
+        weights = np.exp(weights - weights.max(axis=-1, keepdims=True)) * self._counts
+        attended = (weights / weights.sum(axis=-1, keepdims=True)) @ values
+        return self._linear(f"{name}.out_proj", attended.transpose(0, 2, 1, 3).reshape(count, length, hidden))
+
+    @cached_property
+    def _counts(self) -> Reals:
+        """How often each key stands in the full sequence: the condition once, every other token twice."""
+        return np.array([1.0, *[2.0] * self.config.low_rank_dim], self.precision)
+
+    def _linear(self, name: str, values: Reals) -> Reals:
+        return np.asarray(values @ self.weights[f"{name}.weight"].T + self.weights[f"{name}.bias"])
+
+    def _norm(self, name: str, values: Reals) -> Reals:
+        centred = values - values.mean(axis=-1, keepdims=True)
+        scale = np.sqrt((centred * centred).mean(axis=-1, keepdims=True) + np.array(EPSILON, self.precision))
+        return np.asarray(centred / scale * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"])
+
+
+def gelu(values: Reals) -> Reals:
+    """x · Φ(x), by the exact error function as torch has it, in the precision given."""
+    from eyespot.kernels.gaussian import gelu as compiled
+
+    flat = np.ascontiguousarray(values)
+    return np.asarray(compiled(flat.ravel())).reshape(flat.shape)

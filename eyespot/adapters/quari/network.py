@@ -1,0 +1,197 @@
+"""The hypernetwork in torch, as it is trained; its state dict has the names of the released weights.
+
+While nothing but their decoders tells U-tokens from V-tokens, one sequence of 1 + r tokens is run in place of 1 + 2r,
+in which each token counts twice as a key of the attention. Dropout and dropped tokens do tell them apart. (QuARI,
+section 3.2; the authors' code.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import gelu, linear, normalize, scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
+
+from eyespot.adapters.quari.config import Config
+
+PERIOD = 10_000.0
+
+
+class Views(NamedTuple):
+    """Adapted queries in factors: rows of images map as x ↦ identity · x + (x @ left) @ right.T.
+
+    `queries` (n, E) of unit length, `left` and `right` (n, E, r), all float32.
+    """
+
+    queries: Tensor
+    left: Tensor
+    right: Tensor
+    identity: float
+
+
+class Network(nn.Module):
+    """Queries (n, E) to their views; `token_drop` is the chance that a step of training does not see a token."""
+
+    pos_emb: Tensor
+    pos_scale: Tensor
+
+    def __init__(self, config: Config, token_drop: float = 0.0) -> None:
+        super().__init__()
+        dim, hidden = config.embedding_dim, config.hidden_dim
+        self.config, self.token_drop = config, token_drop
+        first, last = _perceptron(dim, hidden, config.dropout), [nn.Linear(hidden, hidden), nn.LayerNorm(hidden)]
+        self.query_encoder = nn.Sequential(*first, *last)
+        self.step_proj = nn.Sequential(nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, hidden))
+        self.transformer = _Encoder(config)
+        self.query_decoder, self.dec_u_img, self.dec_v_img = (_decoder(config) for _ in range(3))
+        self.register_buffer("pos_emb", _positions(1 + 2 * config.low_rank_dim, hidden))
+        self.register_buffer("pos_scale", torch.ones(1))
+
+    @property
+    def telling(self) -> bool:
+        """Whether U-tokens and V-tokens are told apart now, so that both have to be computed."""
+        return self.training and (self.config.dropout > 0 or self.token_drop > 0)
+
+    def forward(self, queries: Tensor) -> Views:
+        """The views of queries (n, E), which are taken as they are, noise included."""
+        condition, ours, theirs = self.tokens(queries)
+        u, v = self.dec_u_img(ours), self.dec_v_img(theirs)  # (n, r, E)
+        return self._views(queries, self.query_decoder(condition), u.transpose(1, 2), v.transpose(1, 2))
+
+    def tokens(self, queries: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The condition tokens (n, H), the U-tokens and the V-tokens (n, r, H) after all steps."""
+        rank, copies = self.config.low_rank_dim, 2 if self.telling else 1
+        condition = self.query_encoder(queries)
+        places = (self.pos_emb[:rank] * self.pos_scale).repeat(copies, 1)  # (copies * r, H)
+        tokens = condition.new_zeros(len(queries), copies * rank, self.config.hidden_dim)
+        for step in range(self.config.num_steps):
+            asked = condition + self.step_proj(self._wave(step))
+            sequence = torch.cat([asked[:, None], self._some(tokens + places)], dim=1)
+            out = self._refined(sequence, copies)
+            condition, tokens = condition + out[:, 0], tokens + out[:, 1:]
+        return condition, tokens[:, :rank], tokens[:, -rank:]
+
+    def weights(self) -> dict[str, NDArray[np.float32]]:
+        """The state dict as arrays, for the files of checkpoints."""
+        return {name: value.detach().float().cpu().numpy() for name, value in self.state_dict().items()}
+
+    def take(self, weights: Mapping[str, NDArray[Any]]) -> None:
+        """Load the weights of a checkpoint."""
+        self.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in weights.items()})
+
+    def save_memory(self) -> None:
+        """Keep no layer's activations: the backward pass computes them again, for a third more work."""
+        self.transformer.frugal = True
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    def _wave(self, step: int) -> Tensor:
+        half = self.config.hidden_dim // 2
+        at = torch.arange(half, device=self.pos_emb.device, dtype=self.pos_emb.dtype)
+        angles = step * torch.exp(-math.log(PERIOD) * at / half)
+        return torch.cat([angles.cos(), angles.sin()])  # (H,)
+
+    def _some(self, tokens: Tensor) -> Tensor:
+        if not (self.training and self.token_drop):
+            return tokens
+        shown = torch.rand(tokens.shape[:2], device=tokens.device) >= self.token_drop
+        return tokens * shown[..., None]
+
+    def _refined(self, sequence: Tensor, copies: int) -> Tensor:
+        counts = None if copies == 2 else _twice(sequence)
+        refined: Tensor = self.transformer(sequence, counts)
+        return refined
+
+    def _views(self, queries: Tensor, decoded: Tensor, u: Tensor, v: Tensor) -> Views:
+        decoded, u, v = decoded.float(), u.float(), v.float()  # norms and products of maps are never in half precision
+        if self.config.preset == "paper":
+            return Views(normalize(decoded, dim=-1), v, u, 0.0)
+        if self.config.use_fro_norm:
+            u, v = (part / (part.flatten(1).norm(dim=1)[:, None, None] + 1e-8) for part in (u, v))
+        kept = self.config.query_residual_weight
+        mixed = (1 - kept) * decoded + kept * queries.float()
+        return Views(normalize(mixed, dim=-1), self.config.anchor_scale * u, v, 1.0)
+
+
+def _perceptron(inside: int, hidden: int, dropout: float) -> list[nn.Module]:
+    return [nn.Linear(inside, hidden), nn.LayerNorm(hidden), nn.GELU(), nn.Dropout(dropout)]
+
+
+def _decoder(config: Config) -> nn.Sequential:
+    """The paper's decoders have a layer norm, those of the released weights have none."""
+    parts = _perceptron(config.hidden_dim, config.hidden_dim, config.dropout)
+    if config.preset == "released":
+        del parts[1]
+    return nn.Sequential(*parts, nn.Linear(config.hidden_dim, config.embedding_dim))
+
+
+class _Encoder(nn.Module):
+    """The layers that all refinement steps share; frugal ones compute their activations again in the backward pass."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        layers = (_Layer(config.hidden_dim, config.nhead, config.dropout) for _ in range(config.num_layers))
+        self.layers, self.frugal = nn.ModuleList(layers), False
+
+    def forward(self, tokens: Tensor, counts: Tensor | None) -> Tensor:
+        for layer in self.layers:
+            if self.frugal and self.training:
+                tokens = checkpoint(layer, tokens, counts, use_reentrant=False)
+            else:
+                tokens = layer(tokens, counts)
+        return tokens
+
+
+class _Layer(nn.Module):
+    """A pre-norm encoder layer; torch's own takes a short cut without gradients that misreads the mask of counts."""
+
+    def __init__(self, hidden: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.self_attn = _Attention(hidden, heads, dropout)
+        self.linear1, self.linear2 = nn.Linear(hidden, 4 * hidden), nn.Linear(4 * hidden, hidden)
+        self.norm1, self.norm2, self.dropout = nn.LayerNorm(hidden), nn.LayerNorm(hidden), nn.Dropout(dropout)
+
+    def forward(self, tokens: Tensor, counts: Tensor | None) -> Tensor:
+        tokens = tokens + self.dropout(self.self_attn(self.norm1(tokens), counts))
+        inner = self.dropout(gelu(self.linear1(self.norm2(tokens))))
+        added: Tensor = self.dropout(self.linear2(inner))
+        return tokens + added
+
+
+class _Attention(nn.Module):
+    def __init__(self, hidden: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.in_proj_weight = nn.Parameter(nn.init.xavier_uniform_(torch.empty(3 * hidden, hidden)))
+        self.in_proj_bias = nn.Parameter(torch.zeros(3 * hidden))
+        self.out_proj = nn.Linear(hidden, hidden)
+
+    def forward(self, tokens: Tensor, counts: Tensor | None) -> Tensor:
+        count, length, _ = tokens.shape
+        both = linear(tokens, self.in_proj_weight, self.in_proj_bias).reshape(count, length, 3, self.heads, -1)
+        asking, keys, values = both.permute(2, 0, 3, 1, 4)  # (n, heads, length, H / heads) each
+        chance = self.dropout if self.training else 0.0
+        mask = None if counts is None else counts.to(asking.dtype)
+        found = scaled_dot_product_attention(asking, keys, values, mask, chance)
+        attended: Tensor = self.out_proj(found.transpose(1, 2).flatten(2))
+        return attended
+
+
+def _twice(sequence: Tensor) -> Tensor:
+    """What is added to the attention's logits so that every token but the first counts twice as a key."""
+    length = sequence.shape[1]
+    mask = sequence.new_full((length, length), math.log(2))
+    mask[:, 0] = 0
+    return mask
+
+
+def _positions(rows: int, hidden: int) -> Tensor:
+    """Sines on even channels and cosines on odd ones, (rows, hidden)."""
+    at = torch.arange(rows)[:, None] * torch.exp(torch.arange(0, hidden, 2) * (-math.log(PERIOD) / hidden))
+    return torch.stack([at.sin(), at.cos()], dim=-1).flatten(1)

@@ -1,0 +1,290 @@
+"""Exact search under adapted queries: the k best rows of cos(query, f(x)), over memory-mapped vectors of any size.
+
+The answer is that of the formula in float64 over all rows. Cheap passes first give every row a score it surely does
+not exceed; what could still be among the k best is scored itself, in float32 with a bound on its error where there is
+much of it, and in float64 at last.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from functools import cached_property
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.adapters.quari._ceilings import Ceilings, Coded, Plain
+from eyespot.adapters.quari._directions import Ways, ways
+from eyespot.adapters.quari._formula import Formula
+from eyespot.kernels.codes import WIDEST, Block, Codes, default_threads, quantise
+from eyespot.kernels.rows import Ids, Reals, Rows, lengths
+from eyespot.types import AdaptedQuery, Found, Mask, UsageError
+
+_SAMPLE = 2048  # rows that stand for the gallery where directions are chosen
+_NONE = np.empty(0, np.int64)
+_STAGES = (7, 23, 79)  # directions beside the query's own, of all rows and of those left each time
+_TOGETHER = 4  # queries that share one reading of the codes
+_FEW_LEFT = 512  # rows; so few are sooner scored than looked at again
+_BLOCK = 4096  # rows scored at once
+_TIE = 1e-13  # scores that differ by less are equal: it is what float64 rounds off
+_SMALL = 1 << 23  # numbers; a gallery up to this size is scanned in numpy sooner than kernels are loaded
+
+
+class AdaptedIndex:
+    """The k best rows under adapted queries, as the formula in float64 would rank them.
+
+    blocks: arrays (n_i, dim) of float32 or float16, often memory-mapped; rows are numbered through them in order.
+        They need not be of unit length.
+    codes: what `quantise` made of each block; UsageError if they are of other vectors.
+    threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
+    patience: how many queries may pass before codes are made in memory: 0 makes them with the first, math.inf never.
+    small: galleries of fewer numbers (rows x dim) never use codes.
+    """
+
+    exact = True
+
+    def __init__(
+        self,
+        blocks: Sequence[Block] | Block,
+        codes: Sequence[Codes] | None = None,
+        *,
+        threads: int | None = None,
+        patience: float = 8,
+        small: int = _SMALL,
+    ) -> None:
+        self._rows = Rows([blocks] if isinstance(blocks, np.ndarray) else blocks)
+        self._threads, self._given = threads or default_threads(), codes
+        self._coded: Coded | None = None
+        self._patience, self._spent, self._making = -1 if codes else patience, 0, Lock()
+        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
+        if codes is not None:
+            _refuse_others(codes, self._rows.blocks)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def dim(self) -> int:
+        """The length of the vectors."""
+        return self._rows.dim
+
+    @property
+    def codes(self) -> Sequence[Codes]:
+        """The codes in use, one per block; empty before they are made."""
+        return self._coded.codes if self._coded else ()
+
+    def prepare(self) -> None:
+        """Read all vectors now: their lengths, and codes if this gallery can use any."""
+        with self._making:
+            known = self._lengths
+            if self._codable and self._coded is None:
+                codes = self._given or [quantise(block, self._threads) for block in self._rows.blocks]
+                self._coded = Coded(codes, known, self._threads)
+
+    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> Found:
+        """The k best rows for each query, best first, and their scores; of equals the lower row.
+
+        mask: (rows,), True where a row may be found. k' = min(k, rows let through) rows come back, never fewer.
+        UsageError if k < 1, or a query is not finite or of another length.
+        """
+        asked = [Formula.of(view, self._rows.dim) for view in adapted] if len(self._rows) else []
+        allowed = _allowed(mask, len(self._rows))
+        count = len(self._rows) if allowed is None else len(allowed)
+        k = min(_positive(k), count)
+        rows, scores = np.empty((len(adapted), k), np.int64), np.empty((len(adapted), k), np.float32)
+        for start in range(0, len(asked) if k else 0, _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            for j, (best, found) in enumerate(self._search(asked[part], k, allowed), start):
+                rows[j], scores[j] = best, found
+        return Found(rows, scores)
+
+    def rescore(self, adapted: AdaptedQuery, rows: Sequence[int] | Ids) -> Reals:
+        """The scores of these rows by the formula in float64, (rows,)."""
+        chosen = np.asarray(rows, np.int64).reshape(-1)
+        if chosen.size and not 0 <= chosen.min() <= chosen.max() < len(self._rows):
+            raise UsageError(
+                f"rows are numbered from 0 to {len(self._rows) - 1}; {chosen.min()} to {chosen.max()} asked"
+            )
+        return self._exactly(Formula.of(adapted, self._rows.dim), chosen) if chosen.size else np.empty(0)
+
+    def _search(self, asked: list[Formula], k: int, rows: Ids | None) -> list[tuple[Ids, Reals]]:
+        first = self._first_pass(len(asked))
+        count = len(self._rows) if rows is None else len(rows)
+        if count <= max(_FEW_LEFT, 4 * k):
+            everything = np.arange(count) if rows is None else rows
+            return [self._best(formula, _Tally(k), everything) for formula in asked]
+        known = [ways(formula, self._sample) for formula in asked]
+        ceilings = first.ceilings([way.first(_STAGES[0]) for way in known], rows)
+        found = zip(asked, known, ceilings, strict=True)
+        return [self._survivors(formula, way, _Left(rows, ceiling), k) for formula, way, ceiling in found]
+
+    def _survivors(self, formula: Formula, way: Ways, left: _Left, k: int) -> tuple[Ids, Reals]:
+        """Score the likeliest rows, and whatever else could still beat the k-th best of them."""
+        tally = _Tally(k)
+        left = self._tried(formula, tally, left)
+        for stage, count in enumerate(_STAGES[1:]):
+            if len(left.ceilings) <= _FEW_LEFT or tally.floor <= 0:
+                break
+            lower = (self._coded or self._plain).ceilings([way.first(count)], left.rows)[0]
+            left = _Left(left.rows, np.minimum(left.ceilings, lower)).reaching(tally.floor)
+            left = left if stage else self._tried(formula, tally, left)
+        return self._best(formula, tally, left.numbers())
+
+    def _tried(self, formula: Formula, tally: _Tally, left: _Left) -> _Left:
+        """What is left when the likeliest rows are scored and those below the floor are dropped."""
+        likely = left.likeliest(tally.k + _FEW_LEFT // 4)
+        tally.add(left.numbers(likely), self._exactly(formula, left.numbers(likely)))
+        return left.reaching(tally.floor, likely)
+
+    def _best(self, formula: Formula, tally: _Tally, rows: Ids) -> tuple[Ids, Reals]:
+        """The k best of the tally and these rows, of which many are first looked at in float32."""
+        if len(rows) > max(_FEW_LEFT, 2 * tally.k):
+            rows = self._promising(formula, tally, rows)
+        tally.add(rows, self._exactly(formula, rows))
+        return tally.best()
+
+    def _promising(self, formula: Formula, tally: _Tally, rows: Ids) -> Ids:
+        """The rows that may be among the k best by their scores in float32."""
+        lows, kept = [tally.scores], [(np.empty(0, np.int64), np.empty(0))]
+        floor = tally.floor
+        for start in range(0, len(rows), _BLOCK):
+            part = rows[start : start + _BLOCK]
+            near = formula.near(self._rows.gather(part), self._lengths[part].astype(np.float64))
+            may = near.high >= floor
+            kept.append((part[may], near.high[may]))
+            lows = [np.concatenate([*lows, near.low[may]])]
+            if len(lows[0]) >= tally.k:
+                lows = [np.partition(lows[0], -tally.k)[-tally.k :]]
+                floor = max(floor, float(lows[0][0]) - _TIE)
+        found, highs = (np.concatenate(column) for column in zip(*kept, strict=True))
+        return found[highs >= floor]
+
+    def _exactly(self, formula: Formula, rows: Ids) -> Reals:
+        parts = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
+        scores = np.concatenate([np.empty(0), *(formula.scores(self._rows.gather(part)) for part in parts)])
+        if np.isnan(scores).any():
+            raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
+        return scores
+
+    def _first_pass(self, count: int) -> Plain | Coded:
+        self._spent += count
+        if self._spent > self._patience:
+            self.prepare()
+        return self._coded or self._plain
+
+    @cached_property
+    def _plain(self) -> Plain:
+        return Plain(self._rows, self._lengths)
+
+    @cached_property
+    def _lengths(self) -> NDArray[np.float32]:
+        return _all_lengths(self._rows)
+
+    @cached_property
+    def _sample(self) -> NDArray[np.float32]:
+        """Some rows, at unit length: a score does not depend on it."""
+        chosen = _evenly(len(self._rows), _SAMPLE)
+        short = np.maximum(self._lengths[chosen], 1e-37)[:, None]
+        return np.asarray(self._rows.gather(chosen) / short, np.float32)
+
+
+class _Left:
+    """Rows that may be among the best, and what their scores do not exceed."""
+
+    def __init__(self, rows: Ids | None, ceilings: Ceilings) -> None:
+        self.rows, self.ceilings = rows, ceilings
+
+    def numbers(self, which: Ids | None = None) -> Ids:
+        """The numbers of the rows, or of those at some places."""
+        if self.rows is None:
+            return np.arange(len(self.ceilings)) if which is None else which
+        return self.rows if which is None else self.rows[which]
+
+    def likeliest(self, count: int) -> Ids:
+        """The places of about `count` rows of the highest ceilings, ascending; never fewer."""
+        if len(self.ceilings) <= count:
+            return np.arange(len(self.ceilings))
+        found = np.flatnonzero(self.ceilings >= _cut(self.ceilings, count))
+        if not count <= len(found) <= 2 * count:
+            found = np.sort(np.argpartition(-self.ceilings, count - 1)[:count])
+        return found
+
+    def reaching(self, floor: float, seen: Ids = _NONE) -> _Left:
+        """Those whose ceiling reaches the floor, less those at some places."""
+        reach = self.ceilings >= np.float32(floor - 1e-7)
+        reach[seen] = False
+        places = np.flatnonzero(reach)
+        return _Left(self.numbers(places), self.ceilings[places])
+
+
+class _Tally:
+    """Rows scored so far; `floor`: k of them score at least so much, ties aside."""
+
+    def __init__(self, k: int) -> None:
+        self.k, self.rows, self.scores, self.floor = k, np.empty(0, np.int64), np.empty(0), -np.inf
+
+    def add(self, rows: Ids, scores: Reals) -> None:
+        self.rows, self.scores = np.concatenate([self.rows, rows]), np.concatenate([self.scores, scores])
+        if len(self.scores) >= self.k:
+            self.floor = float(np.partition(self.scores, -self.k)[-self.k]) - _TIE
+
+    def best(self) -> tuple[Ids, Reals]:
+        """The k best, best first; of scores that rounding alone tells apart, the lower row."""
+        order = np.argsort(-self.scores, kind="stable")
+        steps = -np.diff(self.scores[order], prepend=self.scores[order[:1]])
+        order = order[np.lexsort((self.rows[order], np.cumsum(steps > _TIE)))][: self.k]
+        return self.rows[order], self.scores[order]
+
+
+def dense(adapted: AdaptedQuery) -> Reals:
+    """The map f as a matrix (dim, dim) in float64: f(x) = x @ dense(adapted). For small worlds and tests."""
+    left, right = adapted.left.astype(np.float64), adapted.right.astype(np.float64)
+    return adapted.identity * np.eye(len(left)) + left @ right.T
+
+
+def factored_scores(adapted: AdaptedQuery, vectors: NDArray[Any]) -> Reals:
+    """The formula in float64 for vectors (n, dim): (n,)."""
+    return Formula.of(adapted, vectors.shape[1]).scores(vectors)
+
+
+def _cut(ceilings: Ceilings, count: int) -> float:
+    """A value that about `count` of the ceilings reach, from a part of them."""
+    some = ceilings[:: max(1, len(ceilings) >> 16)]
+    rank = max(1, -(-3 * count * len(some) // (2 * len(ceilings))))
+    return float(np.partition(some, -rank)[-rank]) if rank < len(some) else -np.inf
+
+
+def _all_lengths(rows: Rows) -> NDArray[np.float32]:
+    """The length of every row, (rows,), a little too long."""
+    found = np.empty(len(rows), np.float32)
+    for start in range(0, len(rows), _BLOCK):
+        part = np.arange(start, min(start + _BLOCK, len(rows)))
+        found[part] = lengths(rows.gather(part)) * (1 + 2.0**-23) + 2.0**-140
+    return found
+
+
+def _evenly(rows: int, count: int) -> Ids:
+    return np.unique(np.linspace(0, rows - 1, count).astype(np.int64)) if rows else np.empty(0, np.int64)
+
+
+def _refuse_others(codes: Sequence[Codes], blocks: Sequence[Block]) -> None:
+    if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=True)):
+        raise UsageError("the codes are not of these vectors; delete them to have them made again")
+
+
+def _positive(k: int) -> int:
+    if operator.index(k) < 1:
+        raise UsageError(f"k is {k}; ask for at least one row")
+    return operator.index(k)
+
+
+def _allowed(mask: Mask | None, rows: int) -> Ids | None:
+    """The rows let through; None if that is all of them."""
+    if mask is None:
+        return None
+    if mask.dtype != np.bool_ or mask.shape != (rows,):
+        raise UsageError(f"the mask is {mask.dtype} of shape {mask.shape}; give a boolean for each of the {rows} rows")
+    return None if mask.all() else np.flatnonzero(mask)

@@ -1,0 +1,101 @@
+"""What a training leaves on disk: where it stands (`checkpoint.pt`), its course (`log.csv`), its best (`model/`)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from eyespot.runs.files import write_whole
+from eyespot.types import UsageError
+
+STATE, LOG, SAID, MODEL = "checkpoint.pt", "log.csv", "training.json", "model"
+COLUMNS = ("step", "epoch", "loss", "rate", "gradient", "RR")
+
+
+class Point(NamedTuple):
+    """One step's line of the log; `RR` is None where the step was not validated."""
+
+    step: int
+    epoch: float
+    loss: float
+    rate: float
+    gradient: float
+    RR: float | None
+
+
+def begin(out: Path, said: dict[str, Any]) -> None:
+    """Note what is trained; `UsageError` if the folder holds a training of something else."""
+    path = out / SAID
+    if path.exists():
+        _same(path, said)
+        return
+    if (out / STATE).exists() or (out / MODEL).exists():
+        raise UsageError(f"{out} holds a training without its {SAID}; name a new folder")
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda file: file.write(json.dumps(said, indent=2).encode()))
+
+
+def _same(path: Path, said: dict[str, Any]) -> None:
+    try:
+        there: Any = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{path} is damaged ({error}); name a new folder") from None
+    for name in {**there, **said}:
+        if there.get(name) != said.get(name):
+            raise UsageError(
+                f"{path.parent} holds a training with {name} {there.get(name)}, not {said.get(name)}; name a new folder"
+            )
+
+
+def keep(out: Path, state: dict[str, Any]) -> None:
+    """The state of a training, whole or not at all."""
+    packed = io.BytesIO()
+    torch.save(state, packed)
+    write_whole(out / STATE, lambda file: file.write(packed.getbuffer()))
+
+
+def kept(out: Path, device: torch.device) -> dict[str, Any] | None:
+    """The state last kept, or None; `UsageError` if the file is damaged or holds anything but tensors and numbers."""
+    if not (out / STATE).exists():
+        return None
+    try:
+        state: dict[str, Any] = torch.load(out / STATE, map_location=device, weights_only=True)
+    except Exception as error:  # torch raises what its parts raise
+        reason = " ".join(str(error).split())[:160]
+        raise UsageError(f"{out / STATE} cannot be read ({reason}); remove it to train from the start") from None
+    return state
+
+
+class Log:
+    """The course of a training, a line a step, as far as it was kept: what comes after is written again."""
+
+    def __init__(self, out: Path, step: int) -> None:
+        path = out / LOG
+        kept = [row for row in _rows(path) if int(row[0]) <= step]
+        text = io.StringIO()
+        csv.writer(text).writerows([COLUMNS, *kept])
+        write_whole(path, lambda file: file.write(text.getvalue().encode()))
+        self._file = path.open("a", newline="", encoding="utf-8")
+        self._writer = csv.writer(self._file)
+
+    def add(self, point: Point) -> None:
+        """One more line, there at once for those who watch."""
+        self._writer.writerow(["" if value is None else value for value in point])
+        self._file.flush()
+
+    def close(self) -> None:
+        """Nothing more is added."""
+        self._file.close()
+
+
+def _rows(path: Path) -> list[list[str]]:
+    """Lines that are whole; a killed training may have left half of one."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [row for row in list(csv.reader(file))[1:] if len(row) == len(COLUMNS) and row[0].isdigit()]

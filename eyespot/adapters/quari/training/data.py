@@ -1,0 +1,192 @@
+"""Pairs of a text's and an image's vector, and the batches they are trained in."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.adapters.quari.mining import SemiPositives, distinct
+from eyespot.types import NothingFound, UsageError, Vectors
+
+if TYPE_CHECKING:
+    import torch
+
+    from eyespot.adapters.quari.training.loss import Targets
+
+Ids = NDArray[np.int64]
+SAMPLED = 64  # rows that stand for all in a fingerprint
+AT_ONCE = 1 << 16  # rows looked over at once
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Texts (n, E), images (m, E), and the row of each text's image (n,); vectors of any length but 0.
+
+    `ids` (m,) name the images; rows of one id are one image. Without ids the same vector is the same image.
+    """
+
+    texts: Vectors
+    images: Vectors
+    of: Ids
+    ids: Sequence[str] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        shapes = self.texts.shape, self.images.shape
+        if any(len(shape) != 2 for shape in shapes) or shapes[0][1] != shapes[1][1]:
+            raise UsageError(f"texts and images must be rows of one length, not {shapes[0]} and {shapes[1]}")
+        if self.of.shape != shapes[0][:1]:
+            raise UsageError(f"{shapes[0][0]} texts need as many rows of images, not {self.of.shape[0]}")
+        if len(self.of) and not 0 <= int(self.of.min()) <= int(self.of.max()) < len(self.images):
+            raise UsageError(f"the rows of images run from 0 to {len(self.images) - 1}")
+        if self.ids is not None and len(self.ids) != len(self.images):
+            raise UsageError(f"{len(self.images)} images need as many ids, not {len(self.ids)}")
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    @property
+    def dim(self) -> int:
+        """E, the length of the vectors."""
+        return int(self.images.shape[1])
+
+    @cached_property
+    def image(self) -> Ids:
+        """Which distinct image each row of images is, by its first row, (m,)."""
+        return distinct(self.images, self.ids)
+
+    @property
+    def fingerprint(self) -> str:
+        """Sixteen hex digits that tell these pairs from others."""
+        told = hashlib.sha256(repr((self.texts.shape, self.images.shape)).encode())
+        for array in (self.texts, self.images, self.of):
+            rows = np.unique(np.linspace(0, max(0, len(array) - 1), min(SAMPLED, len(array))).astype(np.int64))
+            told.update(np.ascontiguousarray(array[rows]).tobytes())
+        return told.hexdigest()[:16]
+
+    def with_direction(self) -> Pairs:
+        """Without the pairs of which a vector is 0 or not finite; `NothingFound` if none is left."""
+        kept = _has_direction(self.texts) & _has_direction(self.images)[self.of]
+        if not kept.any():
+            raise NothingFound("no pair has two vectors with a direction; embed the texts and images again")
+        return self if kept.all() else self.only(np.flatnonzero(kept))
+
+    def only(self, rows: Ids) -> Pairs:
+        """Some of the texts; all images stay, so that rows keep their meaning."""
+        return Pairs(self.texts[rows], self.images, self.of[rows], self.ids)
+
+    def split(self, share: float, most: int, seed: int) -> tuple[Pairs, Pairs]:
+        """Training and held-out pairs that share no image: so many of the distinct images, at most `most`."""
+        images = np.unique(self.image[self.of])
+        count = min(most, round(share * len(images)))
+        if not 0 < count < len(images):
+            raise UsageError(f"{share:g} of {len(images)} images leaves one side empty; give held-out pairs, or more")
+        held = np.random.default_rng(seed).permutation(images)[:count]
+        out = np.isin(self.image[self.of], held)
+        return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
+
+
+class Material(NamedTuple):
+    """What a training is made of; `held_out` validates it, `semi` has a row for every image of the pairs."""
+
+    pairs: Pairs
+    held_out: Pairs | None = None
+    semi: SemiPositives | None = None
+
+    def with_semi_positives(self, semi: SemiPositives) -> Material:
+        """With those mined over all images of the pairs, less the images that are held out."""
+        held = self.held_out
+        if held is None or held.images is not self.pairs.images:
+            return self._replace(semi=semi)
+        return self._replace(semi=semi.without(np.flatnonzero(np.isin(held.image, held.image[held.of]))))
+
+
+def unit(rows: Any) -> Vectors:
+    """Rows at unit length, float32."""
+    wide = np.asarray(rows, np.float32)
+    return np.asarray(wide / np.linalg.norm(wide, axis=-1, keepdims=True))
+
+
+def _has_direction(rows: Any) -> NDArray[np.bool_]:
+    good = np.zeros(len(rows), bool)
+    for at in range(0, len(rows), AT_ONCE):
+        with np.errstate(over="ignore", invalid="ignore"):
+            lengths = np.linalg.norm(np.asarray(rows[at : at + AT_ONCE], np.float32), axis=1)
+        good[at : at + AT_ONCE] = np.isfinite(lengths) & (lengths > 0)
+    return good
+
+
+# -- batches ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Batches:
+    """The batches of a training in their order, each by its number: epochs are shuffled by the seed and never mixed.
+
+    The last pairs of an epoch that fill no batch wait for the next one, in another order.
+    """
+
+    material: Material
+    size: int
+    semi_positives: int
+    seed: int
+    _drawn: tuple[int, Ids] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.material.pairs) < self.size:
+            raise UsageError(f"{len(self.material.pairs)} pairs fill no batch of {self.size}; make the batch smaller")
+        semi, images = self.material.semi, len(self.material.pairs.images)
+        if semi is not None and (len(semi.rows) != images or int(semi.rows.max(initial=-1)) >= images):
+            raise UsageError(f"the semi-positives are of {len(semi.rows)} images, these are {images}; mine them again")
+
+    @property
+    def per_epoch(self) -> int:
+        """Whole batches in an epoch."""
+        return len(self.material.pairs) // self.size
+
+    def rows(self, number: int) -> Ids:
+        """Which pairs are in a batch, (size,)."""
+        epoch, at = divmod(number, self.per_epoch)
+        return self._order(epoch)[at * self.size : (at + 1) * self.size]
+
+    def batch(self, number: int) -> tuple[torch.Tensor, Targets]:
+        """The texts (size, E) and what they are to find."""
+        return self._of(self.rows(number))
+
+    def _order(self, epoch: int) -> Ids:
+        # One epoch's order at a time: at millions of pairs it is drawn once and not for every batch.
+        if self._drawn is None or self._drawn[0] != epoch:
+            self._drawn = epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self.material.pairs))
+        return self._drawn[1]
+
+    def _of(self, rows: Ids) -> tuple[torch.Tensor, Targets]:
+        import torch
+
+        from eyespot.adapters.quari.training.loss import Targets
+
+        pairs = self.material.pairs
+        images = pairs.of[rows]
+        semi, weights = self._semi(images)
+        vectors = unit(pairs.images[images]), unit(pairs.images[semi]), weights, self._hidden(images, semi, weights)
+        return torch.from_numpy(unit(pairs.texts[rows])), Targets(*(torch.from_numpy(one) for one in vectors))
+
+    def _semi(self, images: Ids) -> tuple[Ids, NDArray[np.float32]]:
+        """Rows of semi-positives (size, s) and their weights; a row that is none is the image itself, of weight 0."""
+        if self.material.semi is None or not self.semi_positives:
+            return np.zeros((len(images), 0), np.int64), np.zeros((len(images), 0), np.float32)
+        rows = self.material.semi.rows[images, : self.semi_positives]
+        weights = self.material.semi.weights[images, : self.semi_positives]
+        return np.where(rows < 0, images[:, None], rows), weights
+
+    def _hidden(self, images: Ids, semi: Ids, weights: NDArray[np.float32]) -> NDArray[np.bool_]:
+        of = self.material.pairs.image
+        hidden = of[images][:, None] == of[images]  # (size, size)
+        for column, weight in zip(of[semi].T, weights.T, strict=True):
+            hidden |= (column[:, None] == of[images]) & (weight[:, None] > 0)
+        np.fill_diagonal(hidden, False)
+        return np.asarray(hidden)

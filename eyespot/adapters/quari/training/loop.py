@@ -1,0 +1,226 @@
+"""The training itself: steps, validations and checkpoints, the same however often it is interrupted.
+
+All that is drawn at a step (noise, dropout, dropped tokens) is drawn from the seed and the number of the batch, and the
+learning rate depends on the step alone. So weights, moments and counts are the whole state, and on a CPU a resumed
+training ends in the same bits as one in one go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from eyespot.adapters.quari import files
+from eyespot.adapters.quari.config import Config
+from eyespot.adapters.quari.network import Network, Views
+from eyespot.adapters.quari.training import checkpoints, memory
+from eyespot.adapters.quari.training.checkpoints import Log, Point
+from eyespot.adapters.quari.training.data import Batches, Material
+from eyespot.adapters.quari.training.loss import symmetric
+from eyespot.adapters.quari.training.noise import noisy
+from eyespot.adapters.quari.training.schedules import SCHEDULES
+from eyespot.adapters.quari.training.schedules import Point as At
+from eyespot.adapters.quari.training.settings import Settings
+from eyespot.adapters.quari.training.validation import reciprocal_rank
+from eyespot.types import EyespotError, UsageError
+
+Tell = Callable[[Point, int], None]  # a step and how many there are
+FREE = ("checkpoint_every", "device", "activations")  # settings that change nothing about what is learned
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a training ended: its steps of how many, the best validation and its step, and the folder of the model.
+
+    Without held-out pairs `best` is None and the model the last one. `patient` is False if it stopped for want of
+    better validations.
+    """
+
+    model: Path
+    step: int
+    total: int
+    best: float | None
+    best_step: int
+    loss: float
+    patient: bool
+
+
+def train(
+    material: Material, config: Config, settings: Settings, out: Path, tell: Tell = lambda _point, _total: None
+) -> Outcome:
+    """Train into the folder `out`, from where it was left; the checkpoint to load is `out/model`.
+
+    Raises `UsageError` for a folder with a training of other things, pairs of another length than the config's, and
+    fewer pairs than a batch; `EyespotError` if the loss is no number.
+    """
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices):  # whoever calls keeps their own random numbers
+        training = _Training(material, config, settings, out)
+        return training.run(tell)
+
+
+@dataclass
+class _Training:
+    material: Material
+    config: Config
+    settings: Settings
+    out: Path
+    step: int = 0
+    best: float | None = None
+    best_step: int = 0
+    waited: int = 0
+    loss: float = field(default=float("nan"))
+
+    def __post_init__(self) -> None:
+        if self.material.pairs.dim != self.config.embedding_dim:
+            raise UsageError(
+                f"the pairs have vectors of {self.material.pairs.dim} components, the shape asks for "
+                f"{self.config.embedding_dim}"
+            )
+        self.batches = Batches(self.material, self.settings.batch, self.settings.semi_positives, self.settings.seed)
+        self.per_epoch = max(1, self.batches.per_epoch // self.settings.accumulate)
+        self.total = self.settings.epochs * self.per_epoch
+        self.device = device_of(self.settings.device)
+        checkpoints.begin(self.out, self._said())
+        torch.manual_seed(self.settings.seed)
+        self.network = Network(self.config, self.settings.token_drop).to(self.device).train()
+        if memory.recomputes(self.config, self.settings, 4 if self.half is None else 2):
+            self.network.save_memory()
+        self.optimizer = torch.optim.AdamW(self.network.parameters(), 1.0, weight_decay=self.settings.weight_decay)
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.half is torch.float16)
+        self._resume()
+
+    def run(self, tell: Tell) -> Outcome:
+        """Step by step to the end; what is written at a step is written before its checkpoint."""
+        log = Log(self.out, self.step)
+        try:
+            while self.step < self.total and self.patient:
+                point = self._stepped()
+                log.add(point)
+                tell(point, self.total)
+                if self.step % self.settings.checkpoint_every == 0 or self.step == self.total or not self.patient:
+                    checkpoints.keep(self.out, self._state())
+        finally:
+            log.close()
+        return Outcome(
+            self.out / checkpoints.MODEL, self.step, self.total, self.best, self.best_step, self.loss, self.patient
+        )
+
+    @property
+    def patient(self) -> bool:
+        """Whether there is still hope for a better validation."""
+        return not self.settings.patience or self.waited < self.settings.patience
+
+    # -- a step --------------------------------------------------------------------------------------------
+
+    def _stepped(self) -> Point:
+        share, peak = SCHEDULES[self.settings.schedule]
+        rate = (self.settings.rate or peak) * share(At(self.step, self.total, self.per_epoch))
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.zero_grad(set_to_none=True)
+        first = self.step * self.settings.accumulate
+        losses = [self._gradients(first + at) for at in range(self.settings.accumulate)]
+        length = self._clipped()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.step, self.loss = self.step + 1, sum(losses) / len(losses)
+        return Point(self.step, self.step / self.per_epoch, self.loss, rate, length, self._validated())
+
+    def _gradients(self, number: int) -> float:
+        torch.manual_seed(_mixed(self.settings.seed, number))
+        texts, targets = self.batches.batch(number)
+        queries = noisy(texts, self.settings.noise, torch.default_generator)
+        views = self._views(queries.to(self.device))
+        loss = symmetric(views, type(targets)(*(one.to(self.device) for one in targets)), self.settings.temperature)
+        if not torch.isfinite(loss):
+            raise EyespotError(
+                f"the loss of step {self.step + 1} is no number; train into a new folder with a lower --rate"
+            )
+        self.scaler.scale(loss / self.settings.accumulate).backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    def _views(self, queries: torch.Tensor) -> Views:
+        with self._autocast():
+            views: Views = self.network(queries)
+        return views
+
+    def _autocast(self) -> AbstractContextManager[Any]:
+        return nullcontext() if self.half is None else torch.autocast(self.device.type, self.half)
+
+    @cached_property
+    def half(self) -> torch.dtype | None:
+        """The half precision that layers run in, or None."""
+        auto = "float32" if self.device.type == "cpu" else "bfloat16"
+        name = auto if self.settings.precision == "auto" else self.settings.precision
+        return None if name == "float32" else getattr(torch, name)
+
+    def _clipped(self) -> float:
+        """Cut the gradient to its longest length; gives the length that it had."""
+        self.scaler.unscale_(self.optimizer)
+        longest = self.settings.clip or float("inf")
+        return float(torch.nn.utils.clip_grad_norm_(self.network.parameters(), longest))
+
+    # -- validation and what is kept -----------------------------------------------------------------------
+
+    def _validated(self) -> float | None:
+        last = self.step == self.total
+        if self.material.held_out is None:
+            if last:
+                self._keep_model()
+            return None
+        if not last and self.step % self.settings.validate_every:
+            return None
+        found = reciprocal_rank(self.network, self.material.held_out)
+        self.waited += 1
+        if self.best is None or found > self.best:
+            self.best, self.best_step, self.waited = found, self.step, 0
+            self._keep_model()
+        return found
+
+    def _keep_model(self) -> None:
+        files.save(self.out / checkpoints.MODEL, self.config, self.network.weights())
+
+    def _state(self) -> dict[str, Any]:
+        parts: dict[str, Any] = {"network": self.network, "optimizer": self.optimizer, "scaler": self.scaler}
+        counts = {name: getattr(self, name) for name in ("step", "best", "best_step", "waited", "loss")}
+        return {**{name: part.state_dict() for name, part in parts.items()}, **counts}
+
+    def _resume(self) -> None:
+        state = checkpoints.kept(self.out, self.device)
+        if state is None:
+            return
+        for name, part in (("network", self.network), ("optimizer", self.optimizer), ("scaler", self.scaler)):
+            part.load_state_dict(state[name])
+        for name in ("step", "best", "best_step", "waited", "loss"):
+            setattr(self, name, state[name])
+
+    def _said(self) -> dict[str, Any]:
+        """What makes this training this one."""
+        settings = {name: value for name, value in asdict(self.settings).items() if name not in FREE}
+        pairs, held_out, semi = self.material
+        told = {"pairs": pairs.fingerprint, "held_out": held_out.fingerprint if held_out else None}
+        mined = None if semi is None else hashlib.sha256(semi.rows.tobytes() + semi.weights.tobytes()).hexdigest()[:16]
+        return {**asdict(self.config), **settings, **told, "semi-positives": mined}
+
+
+def device_of(name: str) -> torch.device:
+    """The device of a name; "auto" is an accelerator of CUDA if there is one. `UsageError` if it is not there."""
+    there = torch.cuda.is_available()
+    chosen = ("cuda" if there else "cpu") if name == "auto" else name
+    if chosen != "cpu" and not (there and chosen.partition(":")[0] == "cuda"):
+        raise UsageError(f"no device {chosen!r} here to train on; there are: cpu{', cuda' if there else ''}")
+    return torch.device(chosen)
+
+
+def _mixed(seed: int, number: int) -> int:
+    """A seed for one batch, unlike those of its neighbours."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> 1)

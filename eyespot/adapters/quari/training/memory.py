@@ -1,0 +1,58 @@
+"""How much memory a batch takes, told before it is asked for."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from eyespot.adapters.quari.config import Config
+from eyespot.adapters.quari.files import shapes
+from eyespot.adapters.quari.training.settings import Settings
+
+PIECE = 1 << 24  # numbers of [queries, images, r] that the loss has at once
+FEW = 2 << 30  # bytes of activations that are kept sooner than computed again
+KEPT = 18  # numbers a layer keeps for each channel of each token: norms, heads, the wide inner layer twice
+LOSS = 8  # arrays of the size of a piece that its products and their gradients take
+
+
+class Memory(NamedTuple):
+    """Bytes: weights with gradients and AdamW's two moments; the layers' activations; factors of maps; the loss."""
+
+    weights: int
+    activations: int
+    factors: int
+    loss: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return sum(self)
+
+
+def needed(config: Config, settings: Settings, width: int = 4) -> Memory:
+    """An estimate for one batch; `width` is the bytes of an activation, 2 in half precision."""
+    rank, batch = config.low_rank_dim, settings.batch
+    weights = sum(math.prod(shape) for name, shape in shapes(config).items() if not name.startswith("pos_"))
+    decoded = 2 * batch * rank * (3 * config.hidden_dim * width + 6 * config.embedding_dim * 4)
+    piece = min(batch * batch * rank, PIECE)
+    return Memory(16 * weights, _activations(config, settings, width), decoded, 4 * LOSS * piece)
+
+
+def recomputes(config: Config, settings: Settings, width: int = 4) -> bool:
+    """Whether the layers' activations are computed again in the backward pass."""
+    if settings.activations == "auto":
+        return _all(config, settings, width) > FEW
+    return settings.activations == "recomputed"
+
+
+def _activations(config: Config, settings: Settings, width: int) -> int:
+    every = _all(config, settings, width)
+    layers = config.num_steps * config.num_layers
+    # Of each layer what it was given, and of one all that it makes.
+    return every // KEPT + every // layers if recomputes(config, settings, width) else every
+
+
+def _all(config: Config, settings: Settings, width: int) -> int:
+    copies = 2 if config.dropout or settings.token_drop else 1
+    tokens = settings.batch * (1 + copies * config.low_rank_dim)
+    return config.num_steps * config.num_layers * tokens * config.hidden_dim * KEPT * width

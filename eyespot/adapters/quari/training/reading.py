@@ -1,0 +1,279 @@
+"""Pairs of vectors as they lie on disk, one file or a folder of them.
+
+texts.npy, images.npy     (n, E) and (m, E); with another n and m also of.npy (n,), the row of each text's image;
+                          ids.txt, a line an image, if rows of one id are one image. Also as .pt tensors.
+*.npz, *.pt               the same as a mapping: texts, images, and of, ids where there are any
+img_emb/, text_emb/       clip-retrieval's inference with both kinds of vectors, row by row
+*.parquet                 columns text_embedding and image_embedding, lists of numbers; and image_id if there is one
+*.tar                     webdataset: KEY.image.npy (E,) and KEY.text.npy, (E,) or (captions, E); or .pt, .pth
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot import rooms
+from eyespot.adapters.quari.training.data import Pairs
+from eyespot.types import NothingFound, UsageError
+
+TEXTS, IMAGES, IMAGE_ID = "text_embedding", "image_embedding", "image_id"
+TENSORS = (".pt", ".pth")
+
+
+class Read(NamedTuple):
+    """Pairs, and what has to be said of them."""
+
+    pairs: Pairs
+    notes: list[str]
+
+
+def read_pairs(place: Path) -> Read:
+    """The pairs of a file or folder; `UsageError` if it holds none in a layout that is known."""
+    if not place.exists():
+        raise UsageError(f"there is nothing at {place}; name a file or folder of pairs")
+    found = _folder(place) if place.is_dir() else _together(place, [place])
+    if not len(found.pairs):
+        raise NothingFound(f"{place} holds no pair of a text and an image")
+    return found
+
+
+def read_images(place: Path) -> tuple[NDArray[Any], Sequence[str] | None]:
+    """The images of pairs and their ids, if they have any; or of an array of vectors alone."""
+    if place.is_file() and place.suffix == ".npy":
+        return read_vectors(place), None
+    if place.is_file() and place.suffix in TENSORS and isinstance(said := _tensor(place), np.ndarray):
+        return _rows(place, said), None
+    pairs = read_pairs(place).pairs
+    return pairs.images, pairs.ids
+
+
+def read_vectors(path: Path) -> NDArray[Any]:
+    """An array of vectors (rows, E) from `.npy`, which is mapped and not read, or `.pt`."""
+    return _rows(path, _tensor(path) if path.suffix in TENSORS else _mapped(path))
+
+
+def _rows(path: Path, array: Any) -> NDArray[Any]:
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind != "f":
+        raise UsageError(f"{path} holds no rows of vectors; save one array of shape (rows, dim)")
+    return array
+
+
+# -- folders ------------------------------------------------------------------------------------------------
+
+
+def _folder(place: Path) -> Read:
+    if (place / "img_emb").is_dir() and (place / "text_emb").is_dir():
+        return Read(_clip_retrieval(place), [])
+    if arrays := _stems(place):
+        return Read(_of_arrays(place, arrays), [])
+    for suffix in (".parquet", ".tar", ".npz", ".pt"):
+        if files := sorted(place.glob(f"*{suffix}"), key=_natural):
+            return _together(place, files)
+    raise UsageError(
+        f"{place} holds no pairs; expected texts.npy and images.npy, .pt, .npz or .parquet files, "
+        "img_emb and text_emb of clip-retrieval, webdataset's .tar, or a gallery"
+    )
+
+
+def _stems(place: Path) -> dict[str, Path]:
+    """Files of one array each, by what they hold; nothing unless there are both texts and images."""
+    names = [(name, place / f"{name}{end}") for name in ("texts", "images", "of") for end in (*TENSORS, ".npy")]
+    found = {name: path for name, path in names if path.is_file()}
+    return found if {"texts", "images"} <= found.keys() else {}
+
+
+def _of_arrays(place: Path, arrays: Mapping[str, Path]) -> Pairs:
+    read: dict[str, Any] = {name: read_vectors(path) for name, path in arrays.items() if name != "of"}
+    if "of" in arrays:
+        read["of"] = _tensor(arrays["of"]) if arrays["of"].suffix in TENSORS else np.array(_mapped(arrays["of"]))
+    if (ids := place / "ids.txt").is_file():
+        read["ids"] = ids.read_text(encoding="utf-8").splitlines()
+    return _pairs(place, read)
+
+
+def _clip_retrieval(place: Path) -> Pairs:
+    texts, images = (sorted((place / name).glob("*.npy"), key=_natural) for name in ("text_emb", "img_emb"))
+    if len(texts) != len(images):
+        raise UsageError(f"{place} has {len(texts)} parts of texts and {len(images)} of images; fetch what is missing")
+    both = [(read_vectors(text), read_vectors(image)) for text, image in zip(texts, images, strict=True)]
+    return _joined([_pairs(place, {"texts": text, "images": image}) for text, image in both])
+
+
+def _together(place: Path, files: Sequence[Path]) -> Read:
+    parts, notes = [], []
+    for path in files:
+        if path.suffix not in READERS:
+            raise UsageError(f"{path} is no file of pairs; known are: {', '.join(READERS)}")
+        found = READERS[path.suffix](path)
+        parts.append(found.pairs)
+        notes += found.notes
+    if not parts:
+        raise NothingFound(f"{place} holds no pair of a text and an image")
+    return Read(_joined(parts), notes)
+
+
+def _joined(parts: Sequence[Pairs]) -> Pairs:
+    if len(parts) == 1:
+        return parts[0]
+    if len(dims := sorted({part.dim for part in parts})) > 1:
+        raise UsageError(f"the parts have vectors of {dims} components; embed all alike")
+    starts = np.cumsum([0, *(len(part.images) for part in parts)])
+    texts, images = np.concatenate([part.texts for part in parts]), np.concatenate([part.images for part in parts])
+    of = np.concatenate([part.of + start for part, start in zip(parts, starts.tolist(), strict=False)])
+    named = all(part.ids is not None for part in parts)
+    return Pairs(texts, images, of, [name for part in parts for name in part.ids or ()] if named else None)
+
+
+def _natural(path: Path) -> list[Any]:
+    """Part 10 comes after part 9."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]
+
+
+# -- files --------------------------------------------------------------------------------------------------
+
+
+def _pairs(path: Path, said: Mapping[str, Any]) -> Pairs:
+    if lacking := [name for name in ("texts", "images") if name not in said]:
+        raise UsageError(f"{path} has no {lacking[0]}; it holds: {', '.join(map(str, said)) or 'nothing'}")
+    texts, images = (np.asanyarray(said[name]) for name in ("texts", "images"))
+    if any(array.ndim != 2 or array.dtype.kind != "f" for array in (texts, images)):
+        raise UsageError(f"{path}: texts and images are rows of float vectors, not of shape {texts.shape}")
+    of = np.asarray(said["of"]) if "of" in said else np.arange(len(texts))
+    if "of" not in said and len(texts) != len(images):
+        raise UsageError(f"{path} has {len(texts)} texts and {len(images)} images; name in `of` the row of each text's")
+    if of.ndim != 1 or of.dtype.kind not in "iu":
+        raise UsageError(f"{path}: `of` holds one row number for each text, not {of.dtype} of shape {of.shape}")
+    ids = [str(one) for one in said["ids"]] if said.get("ids") is not None else None
+    return Pairs(texts, images, of.astype(np.int64), ids)
+
+
+def _npz(path: Path) -> Read:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return Read(_pairs(path, {name: file[name] for name in file.files}), [])
+    except (OSError, ValueError, EOFError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); save it with numpy.savez") from None
+
+
+def _pt(path: Path) -> Read:
+    said = _tensor(path)
+    if not isinstance(said, dict):
+        raise UsageError(f"{path} is no mapping with texts and images")
+    return Read(_pairs(path, said), [])
+
+
+def _tensor(path: Path | io.BytesIO) -> Any:
+    """What a `.pt` holds, tensors as arrays; nothing but tensors, numbers, text and containers of them is admitted."""
+    with rooms.needs("a .pt of vectors"):
+        import torch
+    try:
+        said = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises what its parts raise
+        reason = " ".join(str(error).split())[:160]
+        raise UsageError(f"{path} holds more than tensors, or is damaged ({reason})") from None
+
+    def array(one: Any) -> Any:
+        return (one.float() if one.is_floating_point() else one).numpy() if isinstance(one, torch.Tensor) else one
+
+    return {name: array(one) for name, one in said.items()} if isinstance(said, dict) else array(said)
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    try:
+        found: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        return found
+    except (OSError, ValueError, EOFError) as error:
+        raise UsageError(f"{path} is no .npy file of numbers ({error}); save the vectors with numpy.save") from None
+
+
+def _parquet(path: Path) -> Read:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        names = pq.read_schema(path).names
+        if lacking := [name for name in (TEXTS, IMAGES) if name not in names]:
+            raise UsageError(f"{path} has no column {lacking[0]}; it has: {', '.join(names)}")
+        table = pq.read_table(path, columns=[name for name in (TEXTS, IMAGES, IMAGE_ID) if name in names])
+    except (pa.ArrowException, OSError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); write it again") from None
+    whole = table.drop_null()
+    notes = [f"{path}: {table.num_rows - whole.num_rows} rows lack a vector"] if len(whole) < len(table) else []
+    ids = [str(one) for one in whole[IMAGE_ID].to_pylist()] if IMAGE_ID in names else None
+    texts, images = (_listed(path, name, whole[name]) for name in (TEXTS, IMAGES))
+    return Read(_pairs(path, {"texts": texts, "images": images, "ids": ids}), notes)
+
+
+def _listed(path: Path, name: str, column: Any) -> NDArray[np.float32]:
+    """A column of lists of numbers as rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_list(column.type) or pa.types.is_fixed_size_list(column.type)):
+        raise UsageError(f"{path}: {name} is a column of {column.type}, not of lists of numbers")
+    lengths = pc.unique(pc.list_value_length(column)).to_pylist()
+    if len(lengths) > 1:
+        raise UsageError(f"{path}: the vectors of {name} have {sorted(lengths)} components; embed all alike")
+    flat = pc.list_flatten(column).to_numpy().astype(np.float32)
+    rows: NDArray[np.float32] = flat.reshape(len(column), lengths[0] if lengths else 0)
+    return rows
+
+
+def _tar(path: Path) -> Read:
+    samples: dict[str, dict[str, NDArray[Any]]] = {}
+    try:
+        with tarfile.open(path, "r:") as archive:
+            for key, part, array in _members(path, archive):
+                samples.setdefault(key, {})[part] = array
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise UsageError(f"{path} cannot be read to its end ({error}); fetch it again") from None
+    whole = [sample for sample in samples.values() if {"text", "image"} <= sample.keys()]
+    notes = [f"{path}: {len(samples) - len(whole)} samples lack a vector"] if len(whole) < len(samples) else []
+    if not whole:
+        raise NothingFound(f"{path} has no sample with KEY.text.npy and KEY.image.npy; embed its texts and pictures")
+    texts = [np.atleast_2d(sample["text"]) for sample in whole]
+    of = np.repeat(np.arange(len(whole)), [len(each) for each in texts])
+    try:
+        said = {"texts": np.concatenate(texts), "images": np.stack([sample["image"] for sample in whole]), "of": of}
+    except ValueError:
+        raise UsageError(f"{path} has vectors of several lengths; embed all alike") from None
+    return Read(_pairs(path, said), notes)
+
+
+def _members(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, str, NDArray[Any]]]:
+    """Key, kind and vector of each file that is one."""
+    for member in archive:
+        folder, _, name = member.name.rpartition("/")
+        key, _, kind = name.partition(".")
+        part, _, ending = kind.partition(".")
+        if not member.isreg() or part not in ("text", "image") or f".{ending}" not in (".npy", *TENSORS):
+            continue
+        data = io.BytesIO(archive.extractfile(member).read())  # type: ignore[union-attr]
+        yield f"{folder}/{key}", part, _vector(f"{path}, {member.name}", ending, data)
+
+
+def _vector(where: str, ending: str, data: io.BytesIO) -> NDArray[Any]:
+    try:
+        array = np.load(data, allow_pickle=False) if ending == "npy" else _tensor(data)
+    except (ValueError, EOFError, UsageError) as error:
+        raise UsageError(f"{where} is no vector ({error}); write it again") from None
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+        raise UsageError(f"{where} is no vector of floats; write it again")
+    return array
+
+
+READERS: Mapping[str, Callable[[Path], Read]] = {
+    ".npz": _npz,
+    ".pt": _pt,
+    ".pth": _pt,
+    ".parquet": _parquet,
+    ".tar": _tar,
+}

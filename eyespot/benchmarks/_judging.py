@@ -1,0 +1,74 @@
+"""A judge as the second stage of a benchmark: it looks at the first pictures of every ranking that a task scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from eyespot.benchmarks._benchmark import Task
+from eyespot.benchmarks._evaluating import Result, scored
+from eyespot.benchmarks._fitting import fitted
+from eyespot.benchmarks._searching import Searcher
+from eyespot.judges._budget import BudgetSpent
+from eyespot.search.judged import Judged, Looked, Planned, learned_blend, notes_of
+from eyespot.search.rescored import Rescored
+from eyespot.types import EyespotError, NothingFound, Query, Run
+
+
+@dataclass(frozen=True)
+class Jury:
+    """A judge with the gallery whose pictures it looks at."""
+
+    stage: Judged
+    searcher: Searcher
+
+    def plan(self, task: Task, run: Run) -> Planned:
+        """What looking would take, without looking."""
+        return self.stage.plan(*self._before(task, run))
+
+    def look(self, task: Task, run: Run) -> Looked:
+        """What the judge says; each answer is kept, so that a run that was cut goes on where it was.
+
+        Raises `BudgetSpent` where the budget is not enough, for numbers of half the pictures would mean nothing, and
+        `EyespotError` if there is not one verdict.
+        """
+        looked = self.stage.look(*self._before(task, run))
+        if looked.stopped:
+            raise BudgetSpent(f"{self.stage.judge.name}: {looked.asked}; {looked.stopped}")
+        if not looked.asked.known and looked.asked.failed == looked.asked.asked:
+            why = looked.failures[0] if looked.failures else "the gallery has none of the pictures"
+            raise EyespotError(
+                f"{self.stage.judge.name} has no verdict on any picture of {task.name} ({why}); see to that"
+            )
+        return looked
+
+    def result(self, task: Task, run: Run, looked: Looked, pool: int | None = None) -> Result:
+        """The numbers of both stages; the run's header says who judged."""
+        ranked, _ = fitted(task, run)
+        second = Rescored(self.stage.scores(ranked, looked), self.stage.depth)
+        result = scored(task, run, second, pool)
+        result.run.header |= self.stage.header(looked.asked)
+        unasked = len(ranked) - len(looked.judgements)
+        silent = [f"{unasked} queries ask with a picture that is not here; their hits were not judged"] * bool(unasked)
+        said = [
+            f"{self.stage.judge.name}: {looked.asked}",
+            *silent,
+            *notes_of(looked),
+            *getattr(self.stage.judge, "notes", []),
+        ]
+        # How many have no score is told by the judge, with the reason.
+        plain = [sentence for sentence in result.notes if "have no score in the second stage" not in sentence]
+        return replace(result, notes=[*plain, *said])
+
+    def learned(self, task: Task, run: Run) -> Jury:
+        """The same with the weight under which this task, of another split, scores best by its first measure."""
+        ranked, _ = fitted(task, run)
+        looked = self.look(task, run)
+        blend = learned_blend(self.stage, ranked, looked, task.judged.qrels, task.measures[0])
+        return Jury(replace(self.stage, blend=blend), self.searcher)
+
+    def _before(self, task: Task, run: Run) -> tuple[list[Query], Run]:
+        if task.way == "i2t":
+            raise NothingFound("a judge looks at pictures, and this task ranks captions")
+        ranked, _ = fitted(task, run)
+        asked = [query for query in self.searcher.asked(task) if query.id in ranked]
+        return asked, self.searcher.pictured(task, ranked, self.stage.depth)

@@ -1,0 +1,156 @@
+"""Putting questions to models from a step: pictures and words in, an answer of a strict form out.
+
+`prompt_of` writes down what is asked, `answered` asks it through a step's `Context`, and `Models` is the client that
+carries it to endpoints (the judges' own: counted, paced, sent again, asked once to mend a bad form) or to models of
+a pipeline's own, such as a demonstration that runs offline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from eyespot import rooms
+from eyespot.build._steps import Context, NoAnswer, Prompt, Spent, Till
+from eyespot.build._steps.running import Client
+from eyespot.judges._endpoint import BadAnswer, Declined, NoReply, said, shown
+from eyespot.judges._prices import Prices, Tokens, estimate, read_prices
+from eyespot.search.judged import picture_of
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.judges._endpoint import Endpoint, Pictures
+
+WAY = ("url", "requests_per_minute", "tokens_per_minute", "timeout", "attempts", "first_rest")
+"""What a recipe says of the way to a model, which changes no answer."""
+OWN = {"use", "system", "words", "form", "pictures", "side", "draw"}  # what of a prompt is no option of the request
+ANSWER_TOKENS = 400  # what an answer with its reasons is taken to need, before anything is asked
+
+
+class Form(BaseModel):
+    """What an answer must look like: no field more, none less, none of another kind."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+Answer = TypeVar("Answer", bound=Form)
+
+
+class Shown(NamedTuple):
+    """A picture that a model is shown: its id, which is the digest of its bytes, and where it lies."""
+
+    id: str
+    path: str
+
+
+class Said(NamedTuple, Generic[Answer]):
+    """An answer, or why the model would not give one."""
+
+    answer: Answer | None
+    declined: str = ""
+
+
+def prompt_of(
+    model: Mapping[str, Any], words: str, form: type[Form], pictures: Sequence[Shown] = (), **more: Any
+) -> Prompt:
+    """What is put to a model of a recipe's `[models]`; `more` (a `draw`, a `system`) is part of what is asked.
+
+    Names in `more` that begin with `_` reach the client alone. Raises `UsageError` for a model without `use`, and for
+    a key that would be written down with the prompt.
+    """
+    if not isinstance(model.get("use"), str):
+        raise UsageError('a model of the recipe does not say which it is; write use = "openai:MODEL"')
+    if "key" in model:
+        raise UsageError("a recipe holds no keys, for it is shown to others; set OPENAI_API_KEY or ANTHROPIC_API_KEY")
+    told = {f"_{name}" if name in WAY else name: value for name, value in model.items()}
+    asked = {"words": words, "form": form.model_json_schema(), "pictures": [one.id for one in pictures]}
+    return {**told, **asked, **more, "_pictures": [one.path for one in pictures], "_form": form}
+
+
+def answered(context: Context, prompt: Prompt, form: type[Answer]) -> Said[Answer]:
+    """What the model says, from the disk if it was ever asked this; `NoAnswer` where it gives none of this form."""
+    found = context.ask(prompt)
+    if "declined" in found and "declined" not in form.model_fields:
+        return Said(None, str(found["declined"]))
+    return Said(form.model_validate(found))
+
+
+def expected(model: Mapping[str, Any], pictures: int, words: str, count: int = 1) -> Spent:
+    """What so many such questions are likely to cost; what runs offline costs nothing."""
+    use = str(model.get("use", ""))
+    if use.partition(":")[0] not in rooms.names("judges"):
+        return Spent()
+    usual = Tokens()
+    tokens = Tokens(usual.picture * pictures, usual.words + len(words) // 4, ANSWER_TOKENS)
+    return estimate(count, read_prices().of(use.partition(":")[2]), tokens)
+
+
+# -- the client -------------------------------------------------------------------------------------------------
+
+
+class _Opened(NamedTuple):
+    endpoint: Endpoint
+    pictures: Pictures
+
+
+@dataclass
+class Models:
+    """A runner's client for all models of a recipe, each opened when it is first asked.
+
+    `others` are clients by the first part of `use`. `prices` is a table of one's own.
+    """
+
+    others: Mapping[str, Client] = field(default_factory=dict)
+    prices: Prices | None = None
+    _opened: dict[tuple[Any, ...], _Opened] = field(default_factory=dict, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def __call__(self, prompt: Prompt, till: Till) -> Mapping[str, Any]:
+        """The answer's fields, or {"declined": why}; `NoAnswer` where there is none of the form that was asked for."""
+        other = self.others.get(str(prompt["use"]).partition(":")[0])
+        return self._sent(prompt, till) if other is None else other(prompt, till)
+
+    def check(self, models: Mapping[str, Any]) -> None:
+        """`UsageError` or `EyespotError` for a model that cannot be asked, before anything is asked."""
+        for model in models.values():
+            if isinstance(model, dict) and str(model.get("use")).partition(":")[0] not in self.others:
+                self._model(prompt_of(model, "", Form))
+
+    def _sent(self, prompt: Prompt, till: Till) -> Mapping[str, Any]:
+        model = self._model(prompt)
+        options = {name: value for name, value in prompt.items() if name not in OWN and not name.startswith("_")}
+        try:
+            shown_to_it = [model.pictures(Path(path)) for path in prompt["_pictures"]]
+            messages = [shown(shown_to_it, prompt["words"])] if shown_to_it else [said("user", prompt["words"])]
+            if "system" in prompt:
+                messages.insert(0, said("system", prompt["system"]))
+            found = replace(model.endpoint, till=till).answer(messages, prompt["_form"], **options)
+        except Declined as why:
+            return {"declined": str(why) or "without a word"}
+        except (BadAnswer, NoReply) as why:
+            raise NoAnswer(f"{prompt['use']}: {why}") from None
+        plain: dict[str, Any] = found.model_dump(mode="json")
+        return plain
+
+    def _model(self, prompt: Prompt) -> _Opened:
+        way = {name: prompt[f"_{name}"] for name in WAY if f"_{name}" in prompt}
+        key = (prompt["use"], prompt.get("side"), *sorted(way.items()))
+        with self._lock:
+            if key not in self._opened:
+                self._opened[key] = _open(str(prompt["use"]), {**way, "side": prompt.get("side")}, self.prices)
+            return self._opened[key]
+
+
+def _open(use: str, options: Mapping[str, Any], prices: Prices | None) -> _Opened:
+    name = use.partition(":")[0]
+    known = name in rooms.names("judges")
+    given = {option: value for option, value in options.items() if value is not None}
+    judge: Any = rooms.load("judges", use, read=picture_of, prices=prices, **given) if known else None
+    if not hasattr(judge, "endpoint"):
+        raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
+    return _Opened(judge.endpoint, judge.pictures)

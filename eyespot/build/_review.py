@@ -1,0 +1,180 @@
+"""A review queue: what a person must confirm, and what they decided; plain lines of JSON, for a terminal or a page.
+
+`NAME.jsonl` holds the cases and is written whole by the step that doubts. Decisions are appended to
+`NAME.decisions.jsonl` and are on the disk when they are given; of several on one case the last counts, and all stay.
+A case that has changed since it was decided is open again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Literal, get_args
+
+from eyespot.build._steps.outcomes import Dropped, Failed, Kept, Outcome, Record, line_of
+from eyespot.build._steps.step import digest_of_json
+from eyespot.runs.files import refuse, rows_of, write_whole
+from eyespot.types import UsageError
+
+Choice = Literal["accept", "mend", "drop"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+DROPPED, AWAITS = "dropped in review", "awaits review"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a person is to look at: why, the pictures, and texts, which they may mend."""
+
+    id: str
+    why: str
+    pictures: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        """Thirty-two hex digits of all of it: a decision holds for what was seen."""
+        return digest_of_json([self.id, self.why, self.pictures, self.texts])
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What somebody chose for a case, and when; `texts` are those they mended."""
+
+    id: str
+    choice: Choice
+    who: str
+    case: str  # the digest of the case that was seen
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    texts: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+def write_queue(path: Path, cases: Iterable[Case]) -> None:
+    """Put a queue in place of an earlier one, whole; decisions stay."""
+    text = b"".join(line_of(asdict(case)) for case in cases)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda file: file.write(text))
+
+
+class Queue:
+    """The cases of a file and the decisions beside it; any number of people decide at once."""
+
+    def __init__(self, path: Path) -> None:
+        if path.suffix != ".jsonl" or path.name.endswith(".decisions.jsonl"):
+            raise UsageError(f"{path} is no review queue; name the .jsonl file that holds the cases")
+        self.path, self.decided = path, path.with_suffix(".decisions.jsonl")
+        self.cases = {case.id: case for case in (_case(path, line, row) for line, row in rows_of(path))}
+
+    def decide(self, case: Case, choice: Choice, who: str, **more: Any) -> Decision:
+        """Keep what somebody chose; it is on the disk when this returns. `more`: mended `texts`, a `note`.
+
+        Raises `UsageError` for texts that the case does not have, and for mending that mends none.
+        """
+        texts = more.get("texts", {})
+        if (choice == "mend") != bool(texts) or not set(texts) <= set(case.texts):
+            raise UsageError(f"a case is mended by its texts: {', '.join(case.texts) or 'this one has none'}")
+        decision = Decision(case.id, choice, who, case.digest, **more)
+        with self.decided.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            _cut_torn(file)
+            file.write(line_of(asdict(decision)))
+            file.flush()
+            os.fsync(file.fileno())
+        return decision
+
+    def decisions(self) -> list[Decision]:
+        """All that was ever decided, in order."""
+        data = self.decided.read_bytes() if self.decided.exists() else b""
+        whole = data[: data.rfind(b"\n") + 1]  # a kill may have cut the last line
+        return [_decision(self.decided, number, line) for number, line in enumerate(whole.splitlines(), 1)]
+
+    def standing(self) -> dict[str, Decision]:
+        """The decision that counts for each case that is decided, as the case is now."""
+        last = {one.id: one for one in self.decisions()}
+        return {id: last[id] for id, case in self.cases.items() if id in last and last[id].case == case.digest}
+
+    def open(self) -> list[Case]:
+        """What is still to be decided, in the order of the queue."""
+        standing = self.standing()
+        return [case for case in self.cases.values() if case.id not in standing]
+
+    def counts(self) -> dict[str, int]:
+        """How many cases there are, how many of them are open, and how many stand as each choice."""
+        chosen = [one.choice for one in self.standing().values()]
+        return {"cases": len(self.cases), "open": len(self.cases) - len(chosen)} | {
+            choice: chosen.count(choice) for choice in CHOICES
+        }
+
+
+# -- in a pipeline ----------------------------------------------------------------------------------------------
+
+
+def waits(record: Record) -> Outcome:
+    """What becomes of a record nobody has decided on: it fails, and goes on once somebody has."""
+    return Failed(record, AWAITS)
+
+
+def reviewed(
+    records: Iterable[Record],
+    queue: Path,
+    doubt: Callable[[Record], Case | None],
+    undecided: Callable[[Record], Outcome] = waits,
+) -> Iterator[Outcome]:
+    """The work of a step that asks a person: what `doubt` makes a case of is kept, mended or dropped as they decided.
+
+    Mended texts take the place of the record's fields of these names. The queue is written anew, decisions are read.
+    """
+    pairs = [(record, doubt(record)) for record in records]
+    write_queue(queue, (case for _, case in pairs if case is not None))
+    standing = Queue(queue).standing()
+    for record, case in pairs:
+        if case is None:
+            yield Kept(record)
+        else:
+            yield _become(record, standing[case.id]) if case.id in standing else undecided(record)
+
+
+def decisions_digest(queue: Path) -> str:
+    """What such a step says among its `inputs`, so that it runs again once more was decided."""
+    return digest_of_json([asdict(one) for one in Queue(queue).decisions()] if queue.exists() else [])
+
+
+def _become(record: Record, decision: Decision) -> Outcome:
+    if decision.choice == "drop":
+        return Dropped(record, DROPPED, decision.note)
+    return Kept({**record, **decision.texts})
+
+
+# -- on disk ----------------------------------------------------------------------------------------------------
+
+
+def _case(path: Path, line: int, row: Mapping[str, Any]) -> Case:
+    id, why = row.get("id"), row.get("why", "")
+    pictures, texts = row.get("pictures", []), row.get("texts", {})
+    plain = isinstance(id, str) and isinstance(why, str) and isinstance(pictures, list) and isinstance(texts, dict)
+    if not plain or not all(isinstance(one, str) for one in (*pictures, *texts.values())):
+        refuse(path, f"line {line}", "is no case; expected id, why, pictures (a list) and texts (by name)")
+    return Case(str(id), why, tuple(pictures), texts)
+
+
+def _decision(path: Path, number: int, line: bytes) -> Decision:
+    try:
+        decision = Decision(**json.loads(line))
+    except (ValueError, TypeError):
+        refuse(path, f"line {number}", "is no decision; take the line out")
+    if decision.choice not in CHOICES:
+        refuse(path, f"line {number}", f"chooses {decision.choice!r}; there are: {', '.join(CHOICES)}")
+    return decision
+
+
+def _cut_torn(file: IO[bytes]) -> None:
+    """Take away what a kill left of a line, or the next one would be lost with it."""
+    file.seek(0)
+    whole = file.read().rfind(b"\n") + 1
+    file.truncate(whole)

@@ -1,0 +1,177 @@
+"""What a pipeline has done and paid for, in one file beside its steps, through a kill at any moment.
+
+Answers of models and counted requests are on the disk before they are used; outcomes of single records follow in
+groups, four a second or more, and what a kill takes of them costs work and no money.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from eyespot import ledger
+from eyespot.build._steps.outcomes import Failed, Outcome, line_of, packed, unpacked
+from eyespot.build._steps.spending import Spent
+from eyespot.types import EyespotError
+
+FILE = "work.sqlite"
+GROUP, PAUSE = 8192, 0.25  # outcomes, seconds: whichever is reached first makes a group durable
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS outcomes(step TEXT, record BLOB, outcomes TEXT NOT NULL, failed INTEGER NOT NULL,
+    PRIMARY KEY(step, record)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers(prompt TEXT PRIMARY KEY, answer TEXT NOT NULL, asked TEXT NOT NULL, at REAL NOT NULL)
+    WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS costs(name TEXT, step TEXT, seconds REAL NOT NULL, calls INTEGER NOT NULL,
+    tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money REAL NOT NULL, PRIMARY KEY(name, step))
+    WITHOUT ROWID;
+"""
+_PAY = """INSERT INTO costs(name, step, seconds, calls, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET seconds = seconds + excluded.seconds, calls = calls + excluded.calls,
+    tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
+    money = money + excluded.money"""
+_KNOWN = "SELECT outcomes FROM outcomes WHERE step = ? AND record = ?"
+_SUMS = "SELECT total(seconds), sum(calls), sum(tokens_in), sum(tokens_out), total(money) FROM costs"
+
+
+class Cost(NamedTuple):
+    """Seconds of work over all runs, and what was spent in them."""
+
+    seconds: float = 0.0
+    spent: Spent = Spent()
+
+
+class Mark(NamedTuple):
+    """A step as its outcomes are kept under: its name, and the digest of all its results hang on."""
+
+    name: str
+    digest: str
+
+
+@dataclass
+class _Pending:
+    """What waits for the disk."""
+
+    rows: list[tuple[str, bytes, str, bool]]
+    since: float
+
+
+class Memory:
+    """Outcomes, answers and costs; any number of threads of one program use it at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._sql = _opened(folder / FILE)
+        self._lock = Lock()
+        self._pending = _Pending([], time.monotonic())
+        self._total = self._cost("").spent
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.flush()
+        self._sql.close()
+
+    # -- outcomes of single records -----------------------------------------------------------------------------
+
+    def outcomes(self, step: Mark, record: bytes) -> list[Outcome] | None:
+        """What the step said of the record of this digest; None if it was not asked yet."""
+        with self._lock:
+            found = self._sql.execute(_KNOWN, (step.digest, record))
+            row = found.fetchone()
+        return None if row is None else unpacked(row[0])
+
+    def keep(self, step: Mark, record: bytes, outcomes: list[Outcome]) -> None:
+        """Keep what a step said of a record; on the disk with its group, or at `flush`."""
+        failed = any(isinstance(one, Failed) for one in outcomes)
+        with self._lock:
+            self._pending.rows.append((step.digest, record, packed(outcomes), failed))
+            full = len(self._pending.rows) >= GROUP or time.monotonic() - self._pending.since > PAUSE
+        if full:
+            self.flush()
+
+    def forget_failures(self, step: Mark) -> None:
+        """Let the records that failed in this step be tried again."""
+        self._write("DELETE FROM outcomes WHERE step = ? AND failed", (step.digest,))
+
+    def known(self, step: Mark) -> int:
+        """How many records this step has outcomes of."""
+        with self._lock:
+            count: int = self._sql.execute("SELECT count(*) FROM outcomes WHERE step = ?", (step.digest,)).fetchone()[0]
+        return count
+
+    def flush(self) -> None:
+        """Put on the disk what waits for it."""
+        with self._lock:
+            rows, self._pending = self._pending.rows, _Pending([], time.monotonic())
+            if rows:
+                with self._transaction():
+                    self._sql.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", rows)
+
+    # -- answers of models --------------------------------------------------------------------------------------
+
+    def answer(self, prompt: str) -> dict[str, Any] | None:
+        """The answer to the prompt of this digest, if there ever was one."""
+        with self._lock:
+            row = self._sql.execute("SELECT answer FROM answers WHERE prompt = ?", (prompt,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def keep_answer(self, prompt: str, asked: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        """Keep an answer with what was asked; it is on the disk when this returns."""
+        row = (prompt, line_of(answer).decode(), line_of(asked).decode(), time.time())
+        self._write("INSERT OR REPLACE INTO answers(prompt, answer, asked, at) VALUES (?, ?, ?, ?)", row)
+
+    # -- costs --------------------------------------------------------------------------------------------------
+
+    def pay(self, step: Mark, more: Spent) -> None:
+        """Count what a step spends; it is on the disk when this returns."""
+        self._write(_PAY, (*step, 0.0, *more))
+        with self._lock:
+            self._total = self._total.plus(more)
+
+    def work(self, step: Mark, seconds: float) -> None:
+        """Count time that a step took."""
+        self._write(_PAY, (*step, seconds, *Spent()))
+
+    def total(self) -> Spent:
+        """What all steps spent since the beginning, those that were changed since among them."""
+        return self._total
+
+    def cost(self, step: Mark) -> Cost:
+        """What the step of this name cost since the beginning: also as it was before it was changed."""
+        return self._cost(" WHERE name = ?", step.name)
+
+    def _cost(self, where: str, *values: str) -> Cost:
+        with self._lock:
+            seconds, *spent = self._sql.execute(_SUMS + where, values).fetchone()
+        return Cost(seconds, Spent(*(value or 0 for value in spent)))
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+        with self._lock, self._transaction():
+            self._sql.execute(statement, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            with ledger.transaction(self._sql):
+                yield
+        except sqlite3.Error as error:
+            raise EyespotError(
+                f"cannot write down what was done ({error}); make room and run the same line again: what was kept "
+                "before is there"
+            ) from None
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        return ledger.connect(path, _SCHEMA)
+    except (sqlite3.Error, OSError) as error:
+        raise EyespotError(f"cannot write to {path} ({error}); make room, or name another folder") from None

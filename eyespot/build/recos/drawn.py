@@ -1,0 +1,68 @@
+"""The steps that draw: `draw` invents pictures whose answers differ, `render` works each out anew and paints it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from eyespot.build._steps import Added, Context, Dropped, Failed, Kept, Outcome, Record
+from eyespot.build.recos.drawing.generator import Generator
+from eyespot.build.recos.sources import DRAWN, Sources
+from eyespot.build.recos.subtasks import subtask
+from eyespot.gallery.photos.pictures import id_of
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+WRONG, UNDRAWN = "wrong answer", "cannot be drawn"
+TRIES = 40  # for each picture that is wanted
+QUALITY = 92
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """How many pictures of a sub-task are drawn: those of v0, and those they are confused with in v1 and v2."""
+
+    subtasks: Mapping[str, int] = field(default_factory=lambda: {"code": 150, "numerical": 150, "translation": 150})
+
+
+def generator_of(name: str) -> Generator:
+    """Who draws the pictures of a sub-task; `UsageError` if it is one of photos."""
+    found = subtask(name).generator
+    if found is None:
+        raise UsageError(f"pictures of {name} are not drawn; collect photos for it")
+    return found
+
+
+def invented(context: Context, how: Drawing) -> Iterator[Outcome]:
+    """Pictures to be drawn. No two of a sub-task have one answer, or a caption would be true of both."""
+    for name, count in how.subtasks.items():
+        generator, answers = generator_of(name), set[str]()
+        for number in range(count * TRIES):
+            facts = generator.invent(context.chance(name, str(number)))
+            if len(answers) < count and facts["answer"] not in answers:
+                answers.add(facts["answer"])
+                yield Added({"id": f"{name}-{number:05d}", "subtask": name, "facts": facts, "version": "v0"})
+
+
+def rendered(record: Record, context: Context, sources: Sources) -> Outcome:
+    """Its answer checked against what is written, and the picture on the disk."""
+    generator, facts = generator_of(record["subtask"]), record["facts"]
+    answer = generator.answer(facts)
+    if answer != facts["answer"]:
+        return Dropped(record, WRONG, f"{facts['shown']!r} comes to {answer!r}, not {facts['answer']!r}")
+    try:
+        data = _jpeg(generator.paint(facts, context.chance(record["id"])))
+    except UsageError as error:
+        return Failed(record, UNDRAWN, str(error))
+    made = {**record, "image": id_of(data), "source": DRAWN, "path": sources.draw(record, data)}
+    return Kept({**made, "stand_in": subtask(record["subtask"]).stand_in})
+
+
+def _jpeg(picture: Image) -> bytes:
+    kept = BytesIO()
+    picture.save(kept, "JPEG", quality=QUALITY)
+    return kept.getvalue()

@@ -1,0 +1,87 @@
+"""From a recipe to a set in a folder: the steps are run, then the tables, the pictures and the card are written.
+
+OUT/work     the steps with what they kept and dropped, drawn pictures, answers, cost
+OUT/review   what a person is to look at, and their decisions
+OUT/set      the set, replaced as a whole: images.parquet, captions.parquet, images/, card.md, card.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from eyespot.build._asking import Models
+from eyespot.build._card import card_of, write_card
+from eyespot.build._steps import Done, Limits, Recipe, Running, Step, read_recipe
+from eyespot.build.recos import demonstration
+from eyespot.build.recos.files import write_set
+from eyespot.build.recos.pipeline import Pipeline
+from eyespot.build.recos.telling import Made
+from eyespot.types import NothingFound, UsageError
+
+SET = "set"
+SHIPPED = Path(__file__).parent / "demonstration.toml"
+
+
+def recipe_at(place: Path) -> Recipe:
+    """The recipe in a file, or the one of the package under the name `demonstration`; `UsageError` if there is none."""
+    return read_recipe(place_of(place))
+
+
+def place_of(recipe: Path) -> Path:
+    """Where a recipe lies: there, or in the package."""
+    return SHIPPED if str(recipe) == demonstration.NAME and not recipe.exists() else recipe
+
+
+@dataclass(frozen=True)
+class Making:
+    """A recipe and the folder in which the set is made; `galleries` go before the recipe's, `limit` is for a trial."""
+
+    recipe: Recipe
+    out: Path
+    galleries: Mapping[str, Path] = field(default_factory=dict)
+    limit: int | None = None
+
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """Its steps."""
+        return Pipeline(self.recipe, self.out, self.galleries, self.limit)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The steps in their order; `UsageError` for what is wrong with the recipe or a gallery."""
+        return self.pipeline.steps
+
+    def running(self, limits: Limits | None = None, retry_failed: bool = False) -> Running:
+        """How they are run: by the recipe's models, within its budget or another."""
+        models = Models({demonstration.NAME: demonstration.writer})
+        return Running(self.recipe.seed, limits or self.recipe.limits, models, retry_failed=retry_failed)
+
+    def check(self) -> None:
+        """`UsageError` for a model that cannot be asked, before anything is done."""
+        models = {name: model for step in self.recipe.steps for name, model in step.models.items()}
+        Models({demonstration.NAME: demonstration.writer}).check(models)
+
+    def write(self, done: Sequence[Done]) -> tuple[Made, dict[str, dict[str, int]]]:
+        """The set and its card under `out`; what was made, and how much each version holds."""
+        made = Made(self.pipeline, done)
+        if not made.captions("v0"):
+            raise NothingFound("no caption came through all steps; the card's table of losses says where they went")
+        counts = write_set(made.records, self.pipeline.sources, self.out / SET)
+        write_card(card_of(done, made.told()), self.out / SET)
+        return made, counts
+
+
+def galleries_of(given: Sequence[str]) -> dict[str, Path]:
+    """Galleries as they are named on a command line: `NAME=FOLDER`, or `FOLDER`, whose own name it has then."""
+    found: dict[str, Path] = {}
+    for one in given:
+        name, equals, path = one.partition("=")
+        place = Path(path if equals else one)
+        name = name if equals else place.resolve().name
+        if not name or name in found:
+            raise UsageError(f"two galleries are called {name!r}; name them apart, as in -g birds=FOLDER")
+        found[name] = place
+    return found

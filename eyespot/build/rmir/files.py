@@ -1,0 +1,172 @@
+"""An RMIR set on disk: tables as `eyespot eval rmir` and `datasets` read them, and MTEB's three.
+
+queries  id, split, kind, image, question, target_description, reasoning, description, tsr, file
+qrels    query, image, grade (1 a target; 0 a photo of the pool that the whole panel refused)
+pool     image, file, description
+judgements  query, image, triplet, judge, verdict, reasoning: every vote, also on what was left out
+losses   step, came, added, kept, reason, records, seconds, calls, tokens_in, tokens_out, money
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from eyespot.build._steps import Record
+from eyespot.build._steps.outcomes import line_of
+from eyespot.build.rmir.finished import Finished
+from eyespot.build.rmir.split import TEST, TRAIN
+from eyespot.gallery.photos.sources import read_again
+from eyespot.runs.files import write_whole
+from eyespot.types import UsageError
+
+TEXT, WHOLE, SHARE = "string", "int64", "float64"
+COLUMNS: dict[str, dict[str, str]] = {
+    "queries": {
+        **dict.fromkeys(("id", "split", "kind", "image", "question", "target_description", "reasoning"), TEXT),
+        **{"description": TEXT, "tsr": SHARE, "file": TEXT},
+    },
+    "qrels": {"query": TEXT, "image": TEXT, "grade": WHOLE},
+    "pool": {"image": TEXT, "file": TEXT, "description": TEXT},
+    "judgements": dict.fromkeys(("query", "image", "triplet", "judge", "verdict", "reasoning"), TEXT),
+    "losses": {
+        **{"step": TEXT, "came": WHOLE, "added": WHOLE, "kept": WHOLE, "reason": TEXT, "records": WHOLE},
+        **{"seconds": SHARE, "calls": WHOLE, "tokens_in": WHOLE, "tokens_out": WHOLE, "money": SHARE},
+    },
+}
+PICTURES = ("queries", "corpus")  # tables of MTEB that show pictures
+
+
+def write_tables(made: Finished, folder: Path) -> None:
+    """Our own layout, each table as parquet and as JSON lines."""
+    rows: dict[str, Callable[[], Iterable[Mapping[str, Any]]]] = {
+        "queries": lambda: (_query(one) for one in made.queries),
+        "qrels": lambda: qrels(made),
+        "pool": lambda: (_pooled(made.seeds[id]) for id in made.pool),
+        "judgements": made.votes,
+        "losses": lambda: _losses(made),
+    }
+    for name, columns in COLUMNS.items():
+        _write_parquet(folder / f"{name}.parquet", rows[name](), columns)
+        lines = map(line_of, rows[name]())
+        write_whole(folder / f"{name}.jsonl", partial(_write_lines, lines=lines))
+
+
+def qrels(made: Finished) -> Iterator[dict[str, Any]]:
+    """What is judged of each query's pool: its targets, and photos that the whole panel refused."""
+    pool = set(made.pool)
+    for query in made.queries:
+        for grade, images in ((1, query["targets"]), (0, query["negatives"])):
+            yield from ({"query": query["id"], "image": image, "grade": grade} for image in images if image in pool)
+
+
+def _query(one: Record) -> dict[str, Any]:
+    names = ("id", "split", "kind", "image", "question", "reasoning", "description", "tsr")
+    return {**{name: one[name] for name in names}, "target_description": one["target"], "file": Path(one["path"]).name}
+
+
+def _pooled(seed: Record) -> dict[str, Any]:
+    return {"image": seed["id"], "file": Path(seed["path"]).name, "description": seed["description"]}
+
+
+def _losses(made: Finished) -> Iterator[dict[str, Any]]:
+    for one in made.done:
+        told = {"step": one.step.name, "came": one.counts.came, "added": one.counts.added, "kept": one.counts.kept}
+        cost = {"seconds": round(one.cost.seconds, 3), **one.cost.spent._asdict()}
+        for reason, count in (one.counts.dropped or {"": 0}).items():
+            yield {**told, "reason": reason, "records": count, **cost}
+
+
+# -- MTEB ---------------------------------------------------------------------------------------------------------
+
+
+def write_mteb(made: Finished, folder: Path, show: Callable[[str], dict[str, Any]]) -> None:
+    """The tables corpus, queries and qrels for each split that has queries; `show` is `named` or `held`."""
+    for name in (TEST, TRAIN):
+        if not (queries := made.in_split(name)):
+            continue
+        ids = {query["id"] for query in queries}
+        tables = {
+            "corpus": ({"id": id, "modality": "image", "image": made.seeds[id]["path"]} for id in made.pool),
+            "queries": (_mteb_query(one) for one in queries),
+            "qrels": (_mteb_qrel(one) for one in qrels(made) if one["query"] in ids),
+        }
+        for table, rows in tables.items():
+            (folder / table).mkdir(parents=True, exist_ok=True)
+            shown = ({**row, "image": show(row["image"])} for row in rows) if table in PICTURES else rows
+            _write_parquet(folder / table / f"{name}.parquet", shown, _MTEB[table])
+
+
+def _mteb_query(one: Record) -> dict[str, Any]:
+    return {"id": one["id"], "modality": "image,text", "text": one["question"], "image": one["path"]}
+
+
+def _mteb_qrel(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {"query-id": one["query"], "corpus-id": one["image"], "score": one["grade"]}
+
+
+def named(place: str) -> dict[str, Any]:
+    """A picture by the name of its file alone."""
+    return {"bytes": None, "path": Path(place).name}
+
+
+def held(place: str) -> dict[str, Any]:
+    """A picture with its bytes, for sets whose pictures may be handed on; `UsageError` if it cannot be read."""
+    try:
+        return {"bytes": read_again(place), "path": Path(place).name}
+    except OSError as error:
+        raise UsageError(f"the picture {place} cannot be read ({error.strerror}); leave out --pictures") from None
+
+
+IMAGE = "image"
+_MTEB = {
+    "corpus": {"id": TEXT, "modality": TEXT, "image": IMAGE},
+    "queries": {"id": TEXT, "modality": TEXT, "text": TEXT, "image": IMAGE},
+    "qrels": {"query-id": TEXT, "corpus-id": TEXT, "score": WHOLE},
+}
+
+
+# -- parquet --------------------------------------------------------------------------------------------------------
+
+
+def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds: dict[str, Any] = {TEXT: pa.string(), WHOLE: pa.int64(), SHARE: pa.float64()}
+    kinds[IMAGE] = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    table = pa.Table.from_pylist(list(rows), pa.schema([(name, kinds[kind]) for name, kind in columns.items()]))
+    if IMAGE in columns.values():
+        table = table.replace_schema_metadata({"huggingface": _features(columns)})
+    write_whole(path, partial(pq.write_table, table, compression="zstd"))
+
+
+def _features(columns: Mapping[str, str]) -> str:
+    """What `datasets` reads of the columns: which of them hold pictures."""
+    kinds = {name: {"_type": "Value", "dtype": kind} for name, kind in columns.items() if kind != IMAGE}
+    shown = {name: {"_type": "Image"} for name, kind in columns.items() if kind == IMAGE}
+    return json.dumps({"info": {"features": {name: (kinds | shown)[name] for name in columns}}})
+
+
+def _write_lines(file: IO[bytes], lines: Iterable[bytes]) -> None:
+    file.writelines(lines)
+
+
+# -- the hub's header ---------------------------------------------------------------------------------------------
+
+
+def front_matter(made: Finished, licence: str) -> str:
+    """The head of `README.md` by which `datasets` finds the tables, each a configuration."""
+    lines = ["---", f"pretty_name: {json.dumps(made.pipe.recipe.name)}"]
+    lines += [f"license: {json.dumps(licence)}"] if licence else []
+    lines += ["configs:"]
+    for name in COLUMNS:
+        lines += [f"- config_name: {name}", "  data_files:", f"  - {{split: whole, path: {name}.parquet}}"]
+    splits = [name for name in (TEST, TRAIN) if made.in_split(name)]
+    for table in _MTEB if splits else ():
+        lines += [f"- config_name: mteb-{table}", "  data_files:"]
+        lines += [f"  - {{split: {name}, path: mteb/{table}/{name}.parquet}}" for name in splits]
+    return "\n".join([*lines, "---", "", ""])

@@ -1,0 +1,75 @@
+"""From a recipe to a set in a folder: the steps are run, the tables and the card written, the audit drawn.
+
+OUT/work    the steps with what they kept and dropped, answers, cost
+OUT/set     the set: tables, `mteb`, README.md, card.html; replaced as a whole
+OUT/audit   what a person is to look at, and their decisions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eyespot.build._asking import Models
+from eyespot.build._card import card_of, write_card
+from eyespot.build._steps import Limits, Recipe, Running, plan, run
+from eyespot.build._steps.folder import renewed
+from eyespot.build.rmir import audit, files, telling
+from eyespot.build.rmir.demonstration import NAME, teacher
+from eyespot.build.rmir.finished import Finished
+from eyespot.build.rmir.pipeline import Pipeline
+from eyespot.runs.files import write_whole
+from eyespot.types import UsageError
+
+WORK, SET, AUDIT = "work", "set", "audit"
+
+
+@dataclass(frozen=True)
+class Making:
+    """A recipe and the folder in which the set is made; `gallery` goes before the recipe's, `limit` is for a trial."""
+
+    recipe: Recipe
+    out: Path
+    gallery: Path | None = None
+    limit: int | None = None
+
+    def pipeline(self) -> Pipeline:
+        """Its steps."""
+        return Pipeline(self.recipe, self.out / WORK, self.gallery, self.limit)
+
+    def running(self, limits: Limits | None = None, retry_failed: bool = False) -> Running:
+        """How they are run: by the recipe's models, within its budget or another."""
+        models = Models({NAME: teacher})
+        return Running(self.recipe.seed, limits or self.recipe.limits, models, retry_failed=retry_failed)
+
+    def check(self) -> None:
+        """`UsageError` for a model that cannot be asked, before anything is done."""
+        Models({NAME: teacher}).check(self.pipeline().models)
+
+    def finished(self) -> Finished:
+        """The set as it was made; `UsageError` if it is not finished, or the recipe has changed since."""
+        pipe = self.pipeline()
+        if not all(one.finished for one in plan(pipe.steps, pipe.work, self.running())):
+            raise UsageError(
+                f"the set in {self.out} is not finished, or its recipe changed; run eyespot build rmir first"
+            )
+        return Finished(pipe, run(pipe.steps, pipe.work, self.running()))
+
+
+def write_set(
+    made: Finished, out: Path, show: Callable[[str], dict[str, Any]] = files.named, sizes: audit.Sizes = audit.Sizes()
+) -> dict[str, int]:
+    """The set in place of an earlier one, and the audit's queues; how many cases these have."""
+    card = card_of(made.done, telling.told(made))
+    out.mkdir(parents=True, exist_ok=True)
+    with renewed(out / SET) as folder:
+        files.write_tables(made, folder)
+        files.write_mteb(made, folder / "mteb", show)
+        write_card(card, folder)
+        head = files.front_matter(made, card.told.licence)
+        text = head + (folder / "card.md").read_text(encoding="utf-8")
+        write_whole(folder / "README.md", lambda file: file.write(text.encode("utf-8", "replace")))
+        (folder / "card.md").unlink()
+    return audit.write_queues(made, out / AUDIT, sizes)

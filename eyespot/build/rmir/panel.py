@@ -1,0 +1,60 @@
+"""Stage 4: a panel votes on every candidate, true, false or abstain; any mix of models, one of them several times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from eyespot.build._asking import Shown, answered, prompt_of
+from eyespot.build._steps import Context, Failed, Kept, NoAnswer, Outcome, Record
+from eyespot.build.rmir.forms import Vote, filled
+from eyespot.types import UsageError
+
+UNANSWERED = "a judge gives no answer"
+DECLINES = "declines: "  # how the reason of a judge begins whose guard would not look
+
+
+class Seat(NamedTuple):
+    """A judge of the panel: who it is, the model it asks, and which of this model's draws its votes are."""
+
+    name: str
+    model: Mapping[str, Any]
+    draw: int
+
+
+def seats(models: Mapping[str, Any], votes: Mapping[str, int]) -> list[Seat]:
+    """The panel: each model sits once, or as often as `votes` says; `UsageError` for an empty one."""
+    unknown = next((name for name in votes if name not in models), None)
+    if unknown is not None:
+        raise UsageError(f"votes are given to {unknown!r}, which is no judge; there are: {', '.join(models)}")
+    found = [
+        Seat(name if count == 1 else f"{name}/{draw}", model, draw)
+        for name, model in models.items()
+        for count in [votes.get(name, 1)]
+        for draw in range(1, count + 1)
+    ]
+    if not found:
+        raise UsageError('nobody judges; name models for the step judged, as in models = ["strong", "small"]')
+    return found
+
+
+def vote(triplet: Record, context: Context, panel: Sequence[Seat], template: str) -> Outcome:
+    """What the panel says of a candidate; it fails if a judge gives no answer, and keeps the answers of the others."""
+    votes, silent = [], []
+    for seat in panel:
+        try:
+            votes.append(_vote(triplet, context, seat, template))
+        except NoAnswer as why:
+            silent.append(f"{seat.name}: {why}")
+    told = {**triplet, "votes": votes}
+    return Failed(told, UNANSWERED, "; ".join(silent)) if silent else Kept(told)
+
+
+def _vote(triplet: Record, context: Context, seat: Seat, template: str) -> dict[str, str]:
+    words = filled(template, kind=triplet["kind"], question=triplet["question"])
+    shown = [Shown(triplet["image"], triplet["path"]), Shown(triplet["candidate"], triplet["candidate_path"])]
+    more = {"draw": seat.draw, "_task": "judge", "_about": triplet}
+    said = answered(context, prompt_of(seat.model, words, Vote, shown, **more), Vote)
+    if said.answer is None:  # its guard does not want to look at what may be delicate, which is what to abstain means
+        return {"judge": seat.name, "verdict": "abstain", "reasoning": f"{DECLINES}{said.declined}"}
+    return {"judge": seat.name, "verdict": said.answer.verdict, "reasoning": said.answer.reasoning}

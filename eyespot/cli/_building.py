@@ -1,0 +1,69 @@
+"""Running a pipeline from the command line: what it would cost, a bar while it runs, and what became of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.telling import as_json, line, note, progress_bar
+
+if TYPE_CHECKING:
+    from eyespot.build._steps import Done, Planned, Running, Step
+
+
+def carry_out(steps: Sequence[Step], work: Path, how: Running) -> list[Done]:
+    """Run the steps with a bar on a terminal; ends with exit code 3 once the budget is spent."""
+    from eyespot.build._steps import run
+
+    with progress_bar("records") as tell:
+        return run(steps, work, replace(how, tell=tell))
+
+
+def foretell(steps: Sequence[Step], work: Path, how: Running, json: bool) -> None:
+    """What running would do and cost at most, a line each step or as JSON; nothing is asked."""
+    from eyespot.build._steps import plan
+
+    tell_planned(plan(steps, work, how), json)
+
+
+def tell_planned(planned: Sequence[Planned], json: bool) -> None:
+    """What is planned, a line each step or as JSON."""
+    if json:
+        as_json({"steps": [{**one._asdict(), "spent": one.spent._asdict()} for one in planned]})
+        return
+    for one in planned:
+        line(f"{one.name:<16} {_outlook(one)}")
+
+
+def _outlook(one: Planned) -> str:
+    if one.finished:
+        return f"finished, {one.records:,} records"
+    if one.records is None:
+        return "to run on records nobody knows yet"
+    spent = one.spent
+    price = f"; at most {spent.calls:,} calls, ${spent.money:,.2f}" if spent.calls else ""
+    return f"to run on at most {one.records:,} records, {one.known:,} of them done{price}"
+
+
+def tell_done(done: Sequence[Done], json: bool, **more: Any) -> None:
+    """What each step did, as lines or as JSON with `more`; exit code 3 if records failed in the last run of a step."""
+    told = [_told(one) for one in done]
+    if json:
+        as_json({"steps": told, **more})
+    else:
+        for one in told:
+            dropped = "".join(f"; {count:,} {reason}" for reason, count in one["dropped"].items())
+            line(f"{one['name']:<16} {one['came']:,} in, {one['added']:,} added, {one['kept']:,} kept{dropped}")
+    failed = sum(one.counts.failed for one in done)
+    if failed:
+        note(f"{failed:,} records failed; what was dropped says why, --retry-failed tries them again")
+        raise typer.Exit(3)
+
+
+def _told(one: Done) -> dict[str, Any]:
+    cost = {"seconds": round(one.cost.seconds, 3), **one.cost.spent._asdict()}
+    return {"name": one.step.name, "ran": one.ran, "folder": str(one.folder), **one.counts._asdict(), **cost}

@@ -1,0 +1,106 @@
+"""`eyespot build pairs`: lists of pictures and their captions from the sets that QuARI was trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from eyespot.cli.settings import json_option
+from eyespot.cli.telling import as_json, escaped, line, note, progress_bar, summarise
+
+if TYPE_CHECKING:
+    from eyespot.build.pairs._making import Made, Source
+
+app = typer.Typer(no_args_is_help=True, help="Make lists of pictures and captions of COCO, CC12M or BioTrove.")
+SOME_FAILED = 3
+
+_OUT = typer.Option(..., "--out", help="A folder; each file of the set gets a folder in it.")
+_WITHOUT = typer.Option(None, metavar="FILE", help="Ids that give no pair, one a line: those of a test set.")
+_JSON = json_option()
+
+
+@app.callback()
+def options() -> None:
+    """Make lists of pictures and captions of COCO, CC12M or BioTrove; cut off, run the same line again."""
+
+
+@app.command("coco")
+def coco(
+    files: list[Path] = typer.Argument(help="captions_train2017.json and its like."),
+    images: Path = typer.Option(..., help="The folder with the pictures."),
+    out: Path = _OUT,
+    without: Path = _WITHOUT,
+    json: bool = _JSON,
+) -> None:
+    """COCO captions: about five a picture."""
+    from eyespot.build.pairs.coco import Coco
+
+    _make(Coco(files, images, out, _ids(without)), out, json)
+
+
+@app.command("cc12m")
+def cc12m(
+    files: list[Path] = typer.Argument(help="Webdataset shards, .tar; index them as they are."),
+    out: Path = _OUT,
+    without: Path = _WITHOUT,
+    json: bool = _JSON,
+) -> None:
+    """Conceptual 12M: the captions of its shards."""
+    from eyespot.build.pairs.cc12m import Cc12m
+
+    _make(Cc12m(files, _ids(without)), out, json)
+
+
+@app.command("biotrove")
+def biotrove(
+    files: list[Path] = typer.Argument(help="The metadata's parquet files, all of them."),
+    images: Path = typer.Option(..., help="The folder with the photos, as PHOTO_ID.jpg; they may come later."),
+    out: Path = _OUT,
+    count: int = typer.Option(5_000_000, min=1, help="Photos to draw."),
+    captioned: int = typer.Option(500_000, min=0, help="Of these, photos that somebody is to caption."),
+    seed: int = typer.Option(0, min=0, help="Another seed draws other photos."),
+    without: Path = _WITHOUT,
+    json: bool = _JSON,
+) -> None:
+    """BioTrove: photos drawn by lot, with captions made of their labels, but for those to be captioned."""
+    from eyespot.build.pairs.biotrove import BioTrove, Draw
+
+    _make(BioTrove(files, images, out, Draw(count, captioned, seed), _ids(without)), out, json)
+
+
+def _ids(path: Path | None) -> frozenset[str]:
+    from eyespot.runs.files import text_of
+
+    lines = [] if path is None else text_of(path).splitlines()
+    return frozenset(one.strip() for one in lines if one.strip())
+
+
+def _make(source: Source, out: Path, json: bool) -> None:
+    from eyespot.build.pairs._making import make
+
+    with progress_bar() as progress:
+        made = make(source, out, progress)
+    _tell(made, out, json)
+    summarise(f"train on them with: eyespot train quari GALLERY --captions {out}/")
+    if made.failures:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _tell(made: Made, out: Path, json: bool) -> None:
+    counts = {"files": made.parts, "files_before": made.before}
+    failures = [{"file": failure.place, "reason": failure.reason} for failure in made.failures]
+    if json:
+        rows = {name.removesuffix(".parquet"): count for name, count in made.rows.items()}
+        as_json({"out": str(out), **counts, **rows, "left_out": dict(made.left_out), "failures": failures})
+    else:
+        line(
+            "  ".join(
+                [f"{made.parts} files ({made.before} before)", *(f"{n} rows of {t}" for t, n in made.rows.items())]
+            )
+        )
+        for why, count in made.left_out.items():
+            line(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
+    for failure in made.failures:
+        note(f"{failure.reason}; it makes no pairs until it is mended")

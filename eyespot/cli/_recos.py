@@ -1,0 +1,68 @@
+"""`eyespot build recos`: captions and pictures of everyday scenes in three sizes, made from one's own photos."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from eyespot.cli._judging import calls_option, money_option
+from eyespot.cli.settings import json_option
+from eyespot.cli.telling import line, note, summarise
+
+if TYPE_CHECKING:
+    from eyespot.build._steps import Limits
+    from eyespot.build.recos.making import Making
+
+
+def recos(
+    recipe: Path = typer.Argument(help="The recipe, a TOML file; or `demonstration`, which needs no model."),
+    out: Path | None = typer.Option(None, "--out", help="A folder: the same one goes on where an earlier run ended."),
+    gallery: list[str] = typer.Option([], "-g", "--gallery", help="NAME=FOLDER, once a source; before the recipe's."),
+    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: no more than so many pictures in v0."),
+    calls: int | None = calls_option(),
+    money: float | None = money_option(),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed in earlier runs."),
+    show: bool = typer.Option(False, "--show", help="Only print the recipe, to begin one of your own with."),
+    json: bool = json_option(),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be asked, and what that would cost."),
+) -> None:
+    """Make a ReCoS set: captioned pictures (v0), as many to confuse them with (v1), and many more like them (v2)."""
+    from eyespot.build.recos.making import SET, Making, galleries_of, recipe_at
+    from eyespot.build.recos.telling import notes
+    from eyespot.cli._building import carry_out, foretell, tell_done
+    from eyespot.types import UsageError
+
+    if show:
+        _show(recipe)
+        return
+    if out is None:
+        raise UsageError("the set needs a folder; name one with --out")
+    making = Making(recipe_at(recipe), out, galleries_of(gallery), limit)
+    how = making.running(_limits(making, calls, money), retry_failed)
+    making.check()
+    if dry_run:
+        foretell(making.steps, making.pipeline.work, how, json)
+        return
+    done = carry_out(making.steps, making.pipeline.work, how)
+    made, counts = making.write(done)
+    for sentence in notes(made):
+        note(sentence)
+    summarise(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
+    tell_done(done, json, out=str(out / SET), versions=counts)
+
+
+def _show(recipe: Path) -> None:
+    from eyespot.build.recos.making import place_of
+    from eyespot.runs.files import text_of
+
+    line(text_of(place_of(recipe)).rstrip())
+
+
+def _limits(making: Making, calls: int | None, money: float | None) -> Limits:
+    """The recipe's budget, with what the command line says in its place."""
+    from eyespot.build._steps import Limits
+
+    own = making.recipe.limits
+    return Limits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)

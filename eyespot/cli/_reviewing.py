@@ -1,0 +1,77 @@
+"""Reviewing on a terminal: each open case is shown on stderr, and a letter decides it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from eyespot.cli.telling import escaped
+
+if TYPE_CHECKING:
+    from eyespot.build._review import Case, Queue
+
+KEYS = "a accept, m mend, d drop, s skip, b back, q quit"
+
+
+class Leave(Exception):
+    """The person wants to stop."""
+
+
+def review(queue: Queue, who: str) -> None:
+    """Show what is open, one case after the other, until all are decided or the person leaves.
+
+    Each decision is on the disk before the next case is shown; `b` shows the one before once more.
+    """
+    cases, at = queue.open(), 0
+    while at < len(cases):
+        _show(cases[at], f"{at + 1} of {len(cases)}")
+        try:
+            at = max(0, at + _decided(queue, cases[at], who))
+        except Leave:
+            return
+
+
+def _show(case: Case, place: str) -> None:
+    _say(f"\n{place}  {escaped(case.id)}\n  {escaped(case.why)}")
+    for picture in case.pictures:
+        _say(f"  picture  {escaped(picture)}")
+    for name, text in case.texts.items():
+        _say(f"  {escaped(name)}: {escaped(text)}")
+
+
+def _decided(queue: Queue, case: Case, who: str) -> int:
+    """How far to go on: one case, or one back."""
+    while True:
+        key = _asked(f"{KEYS}: ").lower()[:1]
+        if key == "q":
+            raise Leave
+        if key in ("s", "b"):
+            return 1 if key == "s" else -1
+        if key == "a":
+            queue.decide(case, "accept", who)
+            return 1
+        if key == "d":
+            queue.decide(case, "drop", who, note=_asked("  why (Enter for nothing): "))
+            return 1
+        if key == "m" and (texts := _mended(case)):
+            queue.decide(case, "mend", who, texts=texts)
+            return 1
+
+
+def _mended(case: Case) -> dict[str, str]:
+    if not case.texts:
+        _say("  there is no text to mend; accept or drop it")
+    found = {name: _asked(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
+    return {name: text for name, text in found.items() if text and text != case.texts[name]}
+
+
+def _asked(question: str) -> str:
+    print(question, end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise Leave
+    return line.strip()
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,89 @@
+"""`eyespot build rmir`: pictures with questions that other pictures answer, made from your own photos."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli._judging import calls_option, money_option
+from eyespot.cli.settings import json_option
+from eyespot.cli.telling import as_json, line, note, summarise
+
+if TYPE_CHECKING:
+    from eyespot.build._steps import Limits
+    from eyespot.build.rmir.making import Making
+
+
+def rmir(
+    recipe: Path = typer.Argument(help="The recipe, a TOML file; docs/rmir.md has one to begin with."),
+    out: Path = typer.Option(..., "--out", help="A folder: the same one goes on where an earlier run ended."),
+    gallery: Path | None = typer.Option(None, "-g", "--gallery", help="The photos.", show_default="the recipe's"),
+    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: ask about no more than so many photos."),
+    calls: int | None = calls_option(),
+    money: float | None = money_option(),
+    audit: int = typer.Option(100, "--audit", min=0, help="Judgements of each verdict for a person to check."),
+    pictures: bool = typer.Option(False, "--pictures", help="Put the photos into the set: only if you may."),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed in earlier runs."),
+    json: bool = json_option(),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be asked, and what that would cost."),
+) -> None:
+    """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
+    from eyespot.build._steps import read_recipe
+    from eyespot.build.rmir import files
+    from eyespot.build.rmir.audit import Sizes
+    from eyespot.build.rmir.finished import Finished
+    from eyespot.build.rmir.foretold import foretold
+    from eyespot.build.rmir.making import SET, Making, write_set
+    from eyespot.build.rmir.telling import notes, summary
+    from eyespot.cli._building import carry_out, tell_done, tell_planned
+
+    making = Making(read_recipe(recipe), out, gallery, limit)
+    pipe, how = making.pipeline(), making.running(_limits(making, calls, money), retry_failed)
+    if dry_run:
+        tell_planned(foretold(pipe, how), json)
+        return
+    making.check()
+    made = Finished(pipe, carry_out(pipe.steps, pipe.work, how))
+    cases = write_set(made, out, files.held if pictures else files.named, Sizes(audit, audit * 3 // 4))
+    for sentence in notes(made):
+        note(sentence)
+    summarise(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
+    tell_done(made.done, json, out=str(out / SET), audit=cases, **summary(made))
+
+
+def rmir_audit(
+    recipe: Path = typer.Argument(help="The recipe of the set."),
+    out: Path = typer.Option(..., "--out", help="The folder in which the set was made."),
+    gallery: Path | None = typer.Option(None, "-g", "--gallery", help="The photos.", show_default="the recipe's"),
+    json: bool = json_option(),
+) -> None:
+    """Say how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
+    from eyespot.build._steps import read_recipe
+    from eyespot.build.rmir.audit import agreements, last_hits
+    from eyespot.build.rmir.making import AUDIT, Making
+
+    made = Making(read_recipe(recipe), out, gallery).finished()
+    found, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
+    if json:
+        told = [{**one._asdict(), "share": one.share} for one in found]
+        as_json({"agreement": told, "last_hits": groups and groups._asdict()})
+        return
+    for one in found:
+        line(f"{one.kind:<10} {one.agreed} of {one.cases} agreed, {one.share:.0%} ({one.low:.0%} to {one.high:.0%})")
+    line(_said(groups) if groups else "last hits  too few decisions to compare reliability by them")
+
+
+def _said(groups: Any) -> str:
+    counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
+    how = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
+    return f"last hits  {counts}: reliability is {groups.difference:.2f} lower before the accepted ({how})"
+
+
+def _limits(making: Making, calls: int | None, money: float | None) -> Limits | None:
+    """The recipe's budget, with what was said on the command line in its place."""
+    from dataclasses import replace
+
+    said = {name: value for name, value in (("calls", calls), ("money", money)) if value is not None}
+    return replace(making.recipe.limits, **said) if said else None  # type: ignore[arg-type]

@@ -1,0 +1,41 @@
+"""`eyespot adapt`: QuARI for people who have only arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from eyespot.cli.telling import note
+from eyespot.types import UsageError
+
+
+def run(
+    checkpoint: str = typer.Argument(help="A QuARI checkpoint: its folder, or hub:OWNER/NAME."),
+    queries: Path = typer.Option(..., help="Vectors of the queries, .npy (queries, dim)."),
+    gallery: Path = typer.Option(..., help="Vectors of the images, .npy (images, dim); mapped, not read."),
+    k: int = typer.Option(50, "-k", min=1, help="How many images for each query."),
+    out: Path = typer.Option(..., metavar="FILE.npz", help="Gets ids, scores and refined_query, a row for each query."),
+) -> None:
+    """Search arrays: every query in its own view of the space."""
+    import numpy as np
+
+    from eyespot import rooms
+    from eyespot.adapters.quari.scoring import AdaptedIndex
+    from eyespot.gallery.disk import map_array
+    from eyespot.runs.files import write_whole
+
+    adapter = rooms.load("adapters", f"quari:{checkpoint}")
+    asked, images = map_array(queries), map_array(gallery)
+    if images.shape[1] != asked.shape[1]:
+        raise UsageError(f"{queries} has {asked.shape[1]} components, {gallery} {images.shape[1]}; they must be alike")
+    adapted = adapter.adapt(np.asarray(asked, np.float32))
+    found = AdaptedIndex([images]).search(adapted, k)
+    arrays: dict[str, Any] = {
+        "ids": found.rows,
+        "scores": found.scores,
+        "refined_query": np.array([view.query for view in adapted]),
+    }
+    write_whole(out, lambda file: np.savez(file, allow_pickle=False, **arrays))
+    note(f"{len(adapted)} queries, the best {found.rows.shape[1]} of {len(images)} images each, in {out}")

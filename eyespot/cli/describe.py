@@ -1,0 +1,54 @@
+"""`eyespot describe`: local descriptors of every picture, for re-ranking with `eyespot search --rerank-local`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.telling import as_json, escaped, line, note, progress_bar, summarise
+
+if TYPE_CHECKING:
+    from eyespot.gallery.describing import DescribeSummary
+
+SOME_FAILED = 3
+
+
+def run(
+    gallery: Path = gallery_option("The gallery to describe."),
+    extractor: str = typer.Option(
+        "sift", "--with", help="sift, or dinov2:ORG/NAME (in full: docs/rerank_baselines.md)."
+    ),
+    count: int = typer.Option(100, "--count", min=1, help="Descriptors of a picture, the strongest."),
+    workers: int = typer.Option(
+        0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one a core."
+    ),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be described before."),
+    json: bool = json_option(),
+) -> None:
+    """Compute local descriptors, once for every picture; run it again after indexing more."""
+    from eyespot import rooms
+    from eyespot.gallery.describing import Describing, describe
+
+    place, made_by = gallery_here(gallery), rooms.load("descriptors", extractor)
+    with progress_bar() as progress:
+        options = Describing(count, workers or os.cpu_count() or 1, retry_failed, progress)
+        summary = describe(place, made_by, options)
+    _report(place, made_by.name, summary, json)
+
+
+def _report(gallery: Path, extractor: str, summary: DescribeSummary, json: bool) -> None:
+    failures = [failure._asdict() for failure in summary.failures]
+    if json:
+        told = {"gallery": str(gallery), "extractor": extractor, "pictures": summary.pictures}
+        as_json({**told, "described": summary.described, "failures": failures})
+    else:
+        for failure in summary.failures:
+            line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")
+    summarise(f"{summary.pictures} pictures in {gallery}, {summary.described} described now with {extractor}")
+    if summary.failures:
+        note(f"{len(summary.failures)} could not be described; mend them and run this with --retry-failed")
+        raise typer.Exit(SOME_FAILED)

@@ -1,0 +1,189 @@
+"""`eyespot judges`: who can look at pictures here and what that costs; `eyespot export judgements`: what they said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli._judging import ledger_option
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.telling import as_json, line, note, summarise
+from eyespot.types import NothingFound, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.ledger.judgements import Judgements
+    from eyespot.types import Query
+
+TABLES, SCORES = (".parquet", ".jsonl"), (".txt", ".trec", ".qrels", ".json")
+
+app = typer.Typer(no_args_is_help=True, help="Who looks at pictures and says whether they are what was asked for.")
+
+
+@app.callback()
+def options() -> None:
+    """Who looks at pictures and says whether they are what was asked for."""
+
+
+@app.command("list")
+def listing(json: bool = json_option()) -> None:
+    """List kinds of judges, how to name one, whether they work offline, and what they need."""
+    rows = known()
+    if json:
+        as_json(rows)
+        return
+    for row in rows:
+        line(f"{row['spelling']:<38} {row['kind']:<16} {_offline(row['offline']):<22} {row['needs']}")
+
+
+def known() -> list[dict[str, Any]]:
+    """Every judge with its spelling, kind, needs, and whether it works offline, as its constants say."""
+    from eyespot import rooms
+
+    return [{"name": name, **_said(name)} for name in rooms.names("judges")]
+
+
+def _said(name: str) -> dict[str, Any]:
+    from importlib import import_module
+
+    try:
+        module = import_module(f"eyespot.judges.{name}")
+    except ImportError as error:  # of another package, or it needs one that is not there
+        needs = "" if error.name == f"eyespot.judges.{name}" else f"pip install {error.name}"
+        return {"spelling": name, "kind": "", "offline": None, "needs": needs}
+    words = ("SPELLING", name), ("KIND", ""), ("OFFLINE", None), ("NEEDS", "")
+    return {word.lower(): getattr(module, word, default) for word, default in words}
+
+
+def _offline(said: bool | str | None) -> str:
+    return said if isinstance(said, str) else {True: "offline", False: "network", None: ""}[said]
+
+
+@app.command("prices")
+def prices(
+    model: str | None = typer.Argument(None, help="One model."),
+    table: Path | None = typer.Option(None, "--prices", envvar="EYESPOT_PRICES", help="A table of your own."),
+    json: bool = json_option(),
+) -> None:
+    """Show what models cost in US dollars for a million tokens, and in which file to change that."""
+    from eyespot.judges._prices import own_table, read_prices
+
+    found = read_prices(table)
+    shown = {model: found.of(model)} if model else dict(sorted(found.models.items()))
+    if None in shown.values():
+        raise NothingFound(f"no price is known for {model}; add it to {own_table()}, or name a table with --prices")
+    rows = [{"model": name, **price._asdict(), "source": str(price.source)} for name, price in shown.items() if price]
+    if json:
+        as_json(rows)
+        return
+    for row in rows:
+        line(f"{row['model']:<28} {row['input']:>8.3f} in {row['output']:>8.3f} out  {row['date']:<10} {row['source']}")
+    if not own_table().is_file():
+        summarise(f"your own prices would be read from {own_table()}")
+
+
+# -- export -------------------------------------------------------------------------------------------------
+
+
+def export(
+    to: Path = typer.Option(..., help=f"A table ({', '.join(TABLES)}) or qrels ({', '.join(SCORES)})."),
+    gallery: Path = gallery_option("Whose judgements."),
+    ledger: Path | None = ledger_option(),
+    by: list[str] | None = typer.Option(None, help="Only this judge; several vote; `all` for every one."),
+    queries: Path | None = typer.Option(None, help="A table or folder of queries: only these, named by their id."),
+    threshold: float = typer.Option(0.5, min=0, max=1, help="Relevant from this probability on."),
+    least_grade: int | None = typer.Option(None, help="Relevant from this grade on; else grades stay."),
+    as_qrels: bool = typer.Option(False, "--qrels", help="Qrels, also in .parquet."),
+    json: bool = json_option(),
+) -> None:
+    """Write judgements: every column as a table, or what they come to as qrels."""
+    from eyespot.ledger.judgements import Judgements
+
+    wanted = as_qrels or to.suffix.lower() not in TABLES
+    place = (ledger or gallery_here(gallery) / "ledger.sqlite").expanduser()
+    _check(to, place, wanted)
+    with Judgements(place) as judgements:
+        names = _names(judgements, queries)
+        if wanted:
+            told = _qrels(judgements, by or [], names, to, (threshold, least_grade))
+        else:
+            told = _table(judgements, by or [], names, to)
+    if json:
+        as_json({"out": str(to), **told})
+    summarise(f"{', '.join(f'{count} {what}' for what, count in told.items())} written to {to}")
+
+
+def _check(to: Path, place: Path, qrels: bool) -> None:
+    endings = (*SCORES, ".parquet") if qrels else TABLES
+    if not to.name.lower().removesuffix(".gz").endswith(endings):
+        raise UsageError(f"{to} has no ending that says what to write; use {', '.join((*TABLES, *SCORES))}")
+    if not place.is_file():
+        raise NothingFound(f"there is no ledger {place}; name the gallery with -g, or the file with --ledger")
+
+
+def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
+    """What each query is called: its id in the file given, else its own words."""
+    from eyespot.judges._exporting import distinct_names
+
+    if queries is not None:
+        return _ids(queries)
+    asked = judgements.queries()
+    return distinct_names({digest: digest if query is None else _called(query) for digest, query in asked.items()})
+
+
+def _called(query: Query) -> str:
+    from eyespot.search.phrase import spoken
+
+    (first, *others) = query.terms
+    return first.text if first.text is not None and first.weight == 1 and not others else spoken(query)
+
+
+def _ids(path: Path) -> dict[str, str]:
+    from eyespot.ledger.judgements import query_digest
+    from eyespot.runs.queries import read_queries
+
+    named: dict[str, str] = {}
+    for id, facts in read_queries(path).items():
+        query = _query(path, id, facts)
+        other = named.setdefault(query_digest(query), id)
+        if other != id:
+            raise UsageError(f"{path}: {id!r} asks what {other!r} asks; keep one of the two")
+    return named
+
+
+def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:
+    from eyespot.types import Query
+
+    folder = path if path.is_dir() else path.parent
+    text, image = facts.get("text"), facts.get("image")
+    picture = folder / image if isinstance(image, str) and (folder / image).is_file() else None
+    if picture is not None:
+        return Query.composed(picture, text, id) if text else Query.picture(picture, id)
+    if not text:
+        raise UsageError(f"{path}: query {id!r} has neither text nor a picture that is there; add a column text")
+    return Query.words(text, id)
+
+
+def _qrels(
+    judgements: Judgements, by: list[str], names: dict[str, str], to: Path, reading: tuple[float, int | None]
+) -> dict[str, int]:
+    from eyespot.judges._exporting import Reading, qrels, voters
+    from eyespot.runs import write_qrels
+
+    whose = voters(judgements.judges(), by)
+    found = qrels((row for row in judgements.rows() if row.judgement.judge in whose), names, Reading(*reading))
+    if not len(found):
+        raise NothingFound(f"{judgements.path} has no verdict on these queries; judge first, or name other queries")
+    if others := set(judgements.queries()) - set(names):
+        note(f"{len(others)} judged queries are not among those named and are left out")
+    write_qrels(found, to)
+    return {"queries": len(found), "judgements": len(found.grade)}
+
+
+def _table(judgements: Judgements, by: list[str], names: dict[str, str], to: Path) -> dict[str, int]:
+    from eyespot.judges._exporting import voters, write_table
+
+    whose = voters(judgements.judges(), by or ["all"])
+    rows = (row for row in judgements.rows() if row.judgement.judge in whose)
+    return {"judgements": write_table(rows, names, to)}

@@ -1,0 +1,78 @@
+"""`eyespot mine`: what a training needs to know beforehand of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.settings import json_option
+from eyespot.cli.telling import as_json, note, progress_bar, summarise
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.adapters.quari.mining import Search
+
+app = typer.Typer(no_args_is_help=True, help="Find out what a training needs to know of its data.")
+INDEXES = ("exact", "ivf")
+
+
+@app.callback()
+def options() -> None:
+    """Find out what a training needs to know of its data."""
+
+
+@app.command("semipositives")
+def semipositives(
+    vectors: Path = typer.Argument(help="Vectors of images (.npy, .pt), or pairs or a gallery as eyespot train takes."),
+    out: Path = typer.Option(..., "--out", metavar="FILE.npz", help="Gets rows and weights, a row for each image."),
+    neighbours: int = typer.Option(100, min=1, help="Neighbours that share the softmax."),
+    keep: int = typer.Option(2, min=1, help="How many of them are kept, the nearest."),
+    temperature: float = typer.Option(0.07, help="Of the softmax over similarities."),
+    index: str = typer.Option("exact", help="exact, or ivf: approximate and faster over millions; needs [faiss]."),
+    encoder: str = typer.Option(None, "-e", "--encoder", help="Of a gallery: whose vectors."),
+    json: bool = json_option(),
+) -> None:
+    """Mine each image's nearest others; interrupt it and run the same line again."""
+    import numpy as np
+
+    from eyespot.adapters.quari.mining import Mining, mine_into
+
+    how = Mining(neighbours, keep, temperature)
+    images, ids = images_of(vectors, encoder)
+    with progress_bar() as progress:
+        found = mine_into(out, images, ids, searching(index, how), progress)
+    alone = int(np.all(found.rows < 0, axis=1).sum())
+    if json:
+        as_json({"out": str(out), "images": len(found.rows), "keep": keep, "without": alone})
+    if alone:
+        note(f"{alone} images have no semi-positive")
+    summarise(f"semi-positives of {len(found.rows)} images in {out}")
+
+
+def searching(index: str, how: Any) -> Search:
+    """How neighbours are searched."""
+    from eyespot import rooms
+    from eyespot.adapters.quari.mining import Inverted, Search
+
+    if index not in INDEXES:
+        raise UsageError(f"no index {index!r} for mining; there are: {', '.join(INDEXES)}")
+    if index == "exact":
+        return Search(index, lambda vectors: rooms.load("indexes", "exact", vectors), how)
+    with rooms.needs("mining by cells"):
+        import faiss  # noqa: F401
+    return Search(index, Inverted, how)
+
+
+def images_of(place: Path, encoder: str | None) -> tuple[Any, Sequence[str] | None]:
+    """The images of vectors, pairs or a gallery, and their ids if they have any."""
+    from eyespot.adapters.quari.training.reading import read_images
+    from eyespot.gallery.opened import Gallery
+    from eyespot.search.captioned import pictures
+
+    if not (place / "gallery.toml").is_file():
+        return read_images(place)
+    opened = Gallery(place)
+    return pictures(opened.view(opened.stem(encoder)))

@@ -1,0 +1,353 @@
+"""`eyespot train`: adapters from pairs of a text's and an image's vector, and backbones from pairs with pictures."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+from eyespot.cli.settings import json_option
+from eyespot.cli.telling import as_json, line, note, progress_bar, summarise
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.adapters.quari.config import Config
+    from eyespot.adapters.quari.training import Material, Pairs, Settings
+    from eyespot.adapters.quari.training.loop import Outcome
+    from eyespot.encoders._torch import TorchEncoder
+    from eyespot.search.captioned import Said
+
+app = typer.Typer(no_args_is_help=True, help="Train adapters on pairs of a text's and an image's vector.")
+MINED = "semi-positives.npz"
+MOST_HELD_OUT = 5_000
+
+_PAIRS = typer.Argument(
+    help="A file or folder of pairs (.npy, .npz, .pt, .parquet, webdataset's .tar, clip-retrieval), or a gallery."
+)
+_CAPTIONS = typer.Option(
+    [],
+    "--captions",
+    metavar="FILE|COLUMN",
+    help="Of a gallery: what is said of its pictures, in a file with the columns id (or file_name) and caption, in a "
+    "folder of eyespot build pairs, or in a column of its labels; repeatable.",
+)
+_ENCODER = typer.Option(None, "-e", "--encoder", help="Whose vectors these are; of a gallery: which to take.")
+
+
+@app.callback()
+def options() -> None:
+    """Train adapters on pairs of a text's and an image's vector."""
+
+
+@app.command("quari")
+def quari(
+    pairs: Path = _PAIRS,
+    out: Path = typer.Option(..., "--out", help="A folder: the checkpoint is its model/, the course its log.csv."),
+    captions: list[str] = _CAPTIONS,
+    encoder: str = _ENCODER,
+    held_out: Path = typer.Option(None, help="Pairs to validate on.", show_default="a share of the images"),
+    held_out_share: float = typer.Option(
+        0.05, min=0, max=0.9, help=f"Share of the images, {MOST_HELD_OUT} at most; 0: no validation."
+    ),
+    semi_positives: Path = typer.Option(
+        None, help="From eyespot mine semipositives PAIRS.", show_default="mined exactly"
+    ),
+    preset: str = typer.Option("released", help="Form and recipe: released (the authors' code) or paper."),
+    without: list[str] = typer.Option([], help="Leave out: one-step, no-semi-positives, no-noise; repeatable."),
+    rank: int = typer.Option(64, help="Columns of each map's factors."),
+    hidden: int = typer.Option(512, help="Width of the hypernetwork."),
+    steps: int = typer.Option(4, help="Refinement steps of a map."),
+    layers: int = typer.Option(4, help="Layers that the steps share."),
+    heads: int = typer.Option(8, help="Attention heads."),
+    dropout: float = typer.Option(0.0, min=0, max=0.9),
+    batch: int = typer.Option(None, help="Pairs that are each other's negatives.", show_default="320"),
+    epochs: int = typer.Option(None, show_default="10"),
+    accumulate: int = typer.Option(None, help="Batches a step.", show_default="2; paper 1"),
+    rate: float = typer.Option(None, help="The highest learning rate.", show_default="5e-4; paper 1e-5"),
+    noise: float = typer.Option(None, help="Strength of the noise on queries.", show_default="1"),
+    temperature: float = typer.Option(None, show_default="0.07"),
+    clip: float = typer.Option(None, help="The longest gradient; 0: any.", show_default="1; paper 0"),
+    patience: int = typer.Option(None, help="Validations without a better one; 0: all.", show_default="5"),
+    validate_every: int = typer.Option(None, help="Steps.", show_default="500"),
+    checkpoint_every: int = typer.Option(None, help="Steps.", show_default="500"),
+    seed: int = typer.Option(None, show_default="0"),
+    device: str = typer.Option(None, help="cpu, cuda, cuda:1.", show_default="cuda if there is one"),
+    precision: str = typer.Option(
+        None, help="float32, bfloat16, float16.", show_default="bfloat16 on cuda, else float32"
+    ),
+    activations: str = typer.Option(None, help="kept or recomputed (less memory).", show_default="by their size"),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say how much data, steps and memory."),
+    json: bool = json_option(),
+) -> None:
+    """Train a QuARI hypernetwork; interrupt it and run the same line again."""
+    from eyespot import rooms
+    from eyespot.adapters.quari.config import Config
+
+    given = {name: value for name, value in locals().items() if name in TRAINED and value is not None}
+    data = _read(Source(pairs, captions, encoder))
+    shape = Config(
+        data.pairs.dim, rank, hidden, steps, heads, layers, dropout, preset=preset, feature_extractor=data.space
+    )
+    shape, settings = _recipe(shape, given, without)
+    material = _divided(data, held_out, held_out_share, settings)
+    _tell_plan(material, shape, settings, json and dry_run)
+    if dry_run:
+        return
+    with rooms.needs("training"):
+        from eyespot.adapters.quari.training.loop import train
+    material = _with_semi_positives(material, semi_positives, settings, out)
+    with _course() as tell:
+        done = train(material, shape, settings, out, tell)
+    _report(done, json)
+
+
+@app.command("linear")
+def linear(
+    pairs: Path = _PAIRS,
+    out: Path = typer.Option(..., "--out", help="A folder; in Python: eyespot.adapters.linear.load(folder)."),
+    captions: list[str] = _CAPTIONS,
+    encoder: str = _ENCODER,
+    width: int = typer.Option(512, help="Length of the adapted vectors."),
+    epochs: int = typer.Option(5, help="Passes over all texts and images; 2 to 5 are usual."),
+    batch: int = typer.Option(128),
+    seed: int = typer.Option(0),
+    json: bool = json_option(),
+) -> None:
+    """Train a static linear adapter (TA), QuARI's baseline: each image with its texts is a class."""
+    import numpy as np
+
+    from eyespot.adapters.linear import Recipe, save, train
+
+    data = _read(Source(pairs, captions, encoder))
+    shown, said = np.unique(data.pairs.of), data.pairs.image[data.pairs.of]
+    vectors = np.concatenate([data.pairs.images[shown], data.pairs.texts])
+    recipe = Recipe(width, epochs, batch, seed=seed)
+    with progress_bar() as progress:
+        trained = train(
+            vectors, np.concatenate([data.pairs.image[shown], said]), recipe, lambda *at: progress("training", *at[:2])
+        )
+    save(out, replace(trained, space=data.space))
+    if json:
+        as_json({"out": str(out), "vectors": len(vectors), "classes": len(np.unique(said)), "width": width})
+    summarise(f"a map from {trained.dim} to {width} components in {out}")
+
+
+@app.command("backbone")
+def backbone(
+    gallery: Path = typer.Argument(help="A gallery with vectors of the model that is to be trained."),
+    out: Path = typer.Option(..., "--out", help="A folder: the model is its model/, the course its log.csv."),
+    captions: list[str] = _CAPTIONS,
+    encoder: str = typer.Option(
+        None, "-e", "--encoder", help="The hf: or open_clip: model.", show_default="the gallery's"
+    ),
+    blocks: int = typer.Option(None, min=0, help="Train so many last blocks of each tower.", show_default="all"),
+    epochs: int = typer.Option(5, help="Passes over all captions."),
+    batch: int = typer.Option(64, help="Pairs that are each other's negatives."),
+    rate: float = typer.Option(1e-5, help="The highest learning rate."),
+    checkpoint_every: int = typer.Option(500, help="Steps."),
+    seed: int = typer.Option(0),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only say how many pairs and steps."),
+    json: bool = json_option(),
+) -> None:
+    """Fine-tune the model itself, QuARI's other baseline; interrupt it and run the same line again."""
+    from eyespot.adapters._finetune import Recipe, finetune, steps
+    from eyespot.encoders import _saving
+
+    recipe = Recipe(blocks, epochs, batch, rate, seed=seed, checkpoint_every=checkpoint_every)
+    collection, material = _pictured(Source(gallery, captions, encoder))
+    model = _saving.trainable(collection.encoder)
+    note(f"{len(material.texts)} pairs, {steps(len(material.texts), recipe)} steps of {batch}")
+    if dry_run:
+        return
+    _saving.refuse_if_lost(model)
+    towers: Any = model.towers
+    with _course() as tell:
+        done = finetune(towers, material, recipe, out, tell)
+    name = _keep_model(model, out / "model")
+    if json:
+        as_json({"model": name, **done._asdict()})
+    else:
+        line(name)
+    if done.unread:
+        note(f"{done.unread} times a picture could not be read, and its pair was left out")
+    summarise(f"{done.step} steps, loss {done.loss:.3f}; index with it: eyespot index -g {gallery} -e {name}")
+
+
+def _pictured(source: Source) -> tuple[Any, Any]:
+    """A gallery with its encoder, and its captions with what reads their pictures."""
+    import numpy as np
+
+    from eyespot.adapters._finetune import Material
+    from eyespot.search.captioned import reading
+
+    if not (source.place / "gallery.toml").is_file():
+        raise UsageError(
+            f"{source.place} is no gallery; index the pictures first, with the model that is to be trained"
+        )
+    collection, said = _said(source)
+    texts = [text for one in said for text in one.texts]
+    rows = np.array([row for one in said for row in one.rows], np.int64)
+    return collection, Material(texts, rows, reading(collection.view))
+
+
+def _keep_model(model: TorchEncoder, folder: Path) -> str:
+    """Written once, whole; a training that had ended before has written it."""
+    from eyespot.encoders import _saving
+    from eyespot.runs.files import whole_folder
+
+    if not folder.is_dir():
+        with whole_folder(folder) as building:
+            _saving.save(model, building)
+    return _saving.name_in(model, folder)
+
+
+TRAINED = (
+    *("batch", "epochs", "accumulate", "rate", "noise", "temperature", "clip", "patience", "validate_every"),
+    *("checkpoint_every", "seed", "device", "precision", "activations"),
+)
+
+
+class Source(NamedTuple):
+    """Where pairs come from; captions and encoder are of a gallery."""
+
+    place: Path
+    captions: list[str]
+    encoder: str | None
+
+
+class Data(NamedTuple):
+    """Pairs and the encoder that made them, if that is known."""
+
+    pairs: Pairs
+    space: str | None
+
+
+def _read(source: Source) -> Data:
+    from eyespot.adapters.quari.training.reading import read_pairs
+
+    if (source.place / "gallery.toml").is_file():
+        found = _of_gallery(source)
+    elif source.captions:
+        raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.place} is none")
+    else:
+        read = read_pairs(source.place)
+        for sentence in read.notes:
+            note(sentence)
+        found = Data(read.pairs, source.encoder)
+    good = found.pairs.with_direction()
+    if len(good) < len(found.pairs):
+        note(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")
+    return found._replace(pairs=good)
+
+
+def _of_gallery(source: Source) -> Data:
+    from eyespot.adapters.quari.training import Pairs
+    from eyespot.search.captioned import captioned
+
+    collection, said = _said(source)
+    return Data(Pairs(*captioned(collection.view, collection.encoder, said)), collection.view.space.encoder)
+
+
+def _said(source: Source) -> tuple[Any, list[Said]]:
+    """A gallery, and what is said of its pictures."""
+    import eyespot
+    from eyespot.search.captioned import said_in
+
+    if not source.captions:
+        raise UsageError(f"{source.place} is a gallery; say where its texts are: --captions FILE or --captions COLUMN")
+    collection = eyespot.open(source.place, source.encoder)
+    said = [one for captions in source.captions for one in said_in(collection.view, captions)]
+    for sentence in (sentence for one in said for sentence in one.notes):
+        note(sentence)
+    return collection, said
+
+
+def _recipe(shape: Config, given: dict[str, Any], without: list[str]) -> tuple[Config, Settings]:
+    from eyespot.adapters.quari.training import PRESETS, ablated
+
+    settings = replace(PRESETS[shape.preset], **given)
+    for ablation in without:
+        shape, settings = ablated(shape, settings, ablation)
+    return shape, settings
+
+
+def _divided(data: Data, held_out: Path | None, share: float, settings: Settings) -> Material:
+    from eyespot.adapters.quari.training import Material
+
+    if held_out is not None:
+        return Material(data.pairs, _read(Source(held_out, [], data.space)).pairs)
+    if not share:
+        return Material(data.pairs)
+    return Material(*data.pairs.split(share, MOST_HELD_OUT, settings.seed))
+
+
+def _with_semi_positives(material: Material, mined: Path | None, settings: Settings, out: Path) -> Material:
+    """Those of a file, or mined now over all images, so that a file of all pairs fits; none is one held out."""
+    from eyespot.adapters.quari.mining import Mining, mine_into, read
+    from eyespot.cli.mine import searching
+
+    if not settings.semi_positives:
+        return material
+    if mined is None and not (out / MINED).is_file():
+        out.mkdir(parents=True, exist_ok=True)
+        with progress_bar() as progress:
+            mine_into(out / MINED, material.pairs.images, material.pairs.ids, searching("exact", Mining()), progress)
+    return material.with_semi_positives(read(mined or out / MINED))
+
+
+def _tell_plan(material: Material, shape: Config, settings: Settings, json: bool) -> None:
+    from eyespot.adapters.quari.training.data import Batches
+    from eyespot.adapters.quari.training.memory import needed
+
+    batches = Batches(material, settings.batch, 0, settings.seed)
+    steps = settings.epochs * max(1, batches.per_epoch // settings.accumulate)
+    memory = needed(shape, settings)
+    held = 0 if material.held_out is None else len(material.held_out)
+    if json:
+        told = {"pairs": len(material.pairs), "held_out": held, "steps": steps, "bytes": memory.total}
+        as_json({**told, "memory": memory._asdict()})
+        return
+    note(
+        f"{len(material.pairs)} pairs, {held} held out, {steps} steps of {settings.accumulate} × {settings.batch}; a "
+        f"batch takes about {memory.total / 1e9:.2g} GB in float32 (layers {memory.activations / 1e9:.2g}, maps "
+        f"{memory.factors / 1e9:.2g}, loss {memory.loss / 1e9:.2g}, weights {memory.weights / 1e9:.2g})"
+    )
+
+
+@contextmanager
+def _course() -> Iterator[Callable[[Any, int], None]]:
+    """Steps with loss and validation on a terminal; silence elsewhere, where log.csv tells."""
+    if not sys.stderr.isatty():
+        yield lambda _point, _total: None
+        return
+    from tqdm import tqdm
+
+    bar: tqdm[Any] = tqdm(unit=" steps", dynamic_ncols=True)
+    told: dict[str, str] = {}
+
+    def tell(point: Any, total: int) -> None:
+        told.update({"loss": f"{point.loss:.3f}"} | ({"RR": f"{point.RR:.3f}"} if point.RR is not None else {}))
+        bar.total = total
+        bar.set_postfix(told, refresh=False)
+        bar.update(point.step - bar.n)
+
+    try:
+        yield tell
+    finally:
+        bar.close()
+
+
+def _report(done: Outcome, json: bool) -> None:
+    if json:
+        told = {"model": str(done.model), "step": done.step, "steps": done.total, "loss": done.loss}
+        as_json({**told, "RR": done.best, "best_step": done.best_step, "stopped_early": not done.patient})
+    else:
+        line(str(done.model))
+    best = "" if done.best is None else f", best RR {done.best:.3f} at step {done.best_step}"
+    early = "" if done.patient else f" (of {done.total}: no better validation any more)"
+    summarise(f"{done.step} steps{early}, loss {done.loss:.3f}{best}; search with: --adapt {done.model}")

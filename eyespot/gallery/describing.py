@@ -1,0 +1,162 @@
+"""Describing: local features of every picture of a gallery, once; a shard that is done is done.
+
+Killed at any moment and run again, it goes on with the first shard that is not whole.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eyespot.gallery import disk
+from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
+from eyespot.gallery.opened import Gallery, place_of
+from eyespot.gallery.photos.found import reason
+from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
+from eyespot.gallery.photos.sources import read_again
+from eyespot.types import Extractor, LocalFeatures, NothingFound
+
+AHEAD = 4  # pictures read ahead by each thread
+PER_IMAGE = 100
+
+
+@dataclass(frozen=True)
+class Describing:
+    """How to describe; the defaults are those of the papers."""
+
+    count: int = PER_IMAGE  # features a picture at most
+    workers: int = field(default_factory=lambda: os.cpu_count() or 1)
+    retry_failed: bool = False
+    progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None
+
+
+class Undescribed(NamedTuple):
+    """A picture without local features, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass
+class DescribeSummary:
+    """What a run did: `pictures` in the gallery, `described` of them now."""
+
+    pictures: int = 0
+    described: int = 0
+    failures: list[Undescribed] = field(default_factory=list)
+
+
+class _Item(NamedTuple):
+    """A row of a shard: its picture's id and the places where it lies; none for a picture that is gone."""
+
+    id: str
+    places: list[str]
+
+
+def describe(gallery: Path, extractor: Extractor, options: Describing | None = None) -> DescribeSummary:
+    """Describe every picture that this extractor, with this number of features, has not described yet.
+
+    What failed before is tried again with `retry_failed` only. Raises `UsageError` without a gallery, `NothingFound` if
+    it knows the place of no picture, and `EyespotError` while another run writes to it.
+    """
+    opened = Gallery(gallery)
+    with disk.locked(gallery):
+        return _Job(opened, extractor, options or Describing()).run()
+
+
+class _Job:
+    """One run of `describe` over one gallery."""
+
+    def __init__(self, gallery: Gallery, extractor: Extractor, options: Describing) -> None:
+        self.gallery, self.extractor, self.options = gallery, extractor, options
+        self.note = LocalNote.of(extractor, options.count)
+        self.shards = {shard: self._items(shard) for shard in disk.shard_paths(gallery.path)}
+        self.seen = 0
+        self.summary = DescribeSummary(sum(bool(item.places) for items in self.shards.values() for item in items))
+
+    def run(self) -> DescribeSummary:
+        if not self.summary.pictures:
+            raise NothingFound(f"{self.gallery.path} has no pictures to describe; add some with: eyespot index PHOTOS")
+        due = {shard: rows for shard, items in self.shards.items() if (rows := self._due(shard, items))}
+        total = sum(map(len, due.values()))
+        for shard, rows in due.items():
+            self._describe(shard, rows, total)
+        for shard, items in self.shards.items():
+            self.summary.failures += self._failures(shard, items)
+        return self.summary
+
+    def _items(self, shard: Path) -> list[_Item]:
+        columns = disk.read_items(shard, ["id", "live", "roots", "paths"]).to_pydict()
+        rows = zip(columns["id"], columns["live"], columns["roots"], columns["paths"], strict=True)
+        return [_Item(id, self._places(roots, paths) if live else []) for id, live, roots, paths in rows]
+
+    def _places(self, roots: Sequence[int], paths: Sequence[str]) -> list[str]:
+        return [place_of(self.gallery.root(root), path) for root, path in zip(roots, paths, strict=True)]
+
+    def _due(self, shard: Path, items: Sequence[_Item]) -> list[int]:
+        """The rows to describe: all of a new shard; else pictures that came back, and what failed if that is asked."""
+        note = read_local_note(shard, self.note.stem)
+        there = [row for row, item in enumerate(items) if item.places]
+        if note is None:
+            return there
+        again = {row for row, why in note.missing.items() if why == GONE or self.options.retry_failed}
+        return [row for row in there if row in again]
+
+    def _describe(self, shard: Path, rows: Sequence[int], total: int) -> None:
+        kept, due = DescribedShard(shard, self.note.stem), set(rows)
+        known = {} if kept.note is None else dict(kept.note.missing)
+        with new_local(shard, self.note) as writer, ThreadPoolExecutor(self.options.workers) as pool:
+            fresh = self._fresh(pool, [self.shards[shard][row] for row in rows])
+            for row in range(len(self.shards[shard])):
+                if row in due:
+                    writer.add(next(fresh))
+                    self.seen += 1
+                    self.options.progress("describing", self.seen, total)
+                else:
+                    writer.add(kept.features(row) or known.get(row, GONE))
+
+    def _fresh(self, pool: ThreadPoolExecutor, items: Sequence[_Item]) -> Iterator[LocalFeatures | str]:
+        """Features or a reason for each; a bounded number of pictures is in memory."""
+        window = AHEAD * self.options.workers
+        for at in range(0, len(items), window):
+            for picture in pool.map(self._read, items[at : at + window]):
+                yield picture if isinstance(picture, str) else self._described(picture)
+
+    def _described(self, picture: Any) -> LocalFeatures:
+        self.summary.described += 1
+        return self.extractor.describe(picture, self.options.count)
+
+    def _read(self, item: _Item) -> Any:
+        """The picture, upright in RGB, from the first place that still holds it; or why there is none."""
+        whys = []
+        for place in item.places:
+            try:
+                data = read_again(place)
+                if _is_other(item.id, data):
+                    whys.append("changed since it was indexed; run eyespot index first")
+                else:
+                    return open_picture(data, self.extractor.min_side).image
+            except BadPicture as bad:
+                whys.append(bad.reason)
+            except OSError as error:
+                whys.append(reason(error))
+            except MemoryError:
+                whys.append("too large for this machine's memory")
+        return whys[0]
+
+    def _failures(self, shard: Path, items: Sequence[_Item]) -> Iterator[Undescribed]:
+        note = read_local_note(shard, self.note.stem)
+        missing: Mapping[int, str] = {} if note is None else note.missing
+        for row, why in missing.items():
+            if items[row].places and why != GONE:
+                yield Undescribed(items[row].places[0], why)
+
+
+def _is_other(id: str, data: bytes) -> bool:
+    """Whether these are not the bytes that were indexed; an imported row whose id is no digest is taken at its word."""
+    return re.fullmatch("[0-9a-f]{32}", id) is not None and id_of(data) != id

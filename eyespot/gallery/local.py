@@ -1,0 +1,254 @@
+"""Local features beside a gallery's vectors: for every shard a folder `local/STEM`, which is there whole or not at all.
+
+shards/00000/local/sift-1f2e3d4c/descriptors.npy   (features, dim) uint8 or float16, memory-mapped
+                                 keypoints.npy     (features, 2 to 4) float32
+                                 offsets.npy       (rows + 1,) int64: row i has offsets[i] up to offsets[i + 1]
+                                 note.toml         extractor, its settings, and rows without features with reasons
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery import disk
+from eyespot.gallery.opened import View
+from eyespot.types import Extractor, LocalFeatures, UsageError
+
+Settings: TypeAlias = Mapping[str, str | int | float]
+GONE = ""  # the reason of a row whose picture was not there: nothing failed
+
+
+@dataclass(frozen=True)
+class LocalNote:
+    """What was made: the extractor, its settings, how many features a picture may have, rows without and why."""
+
+    extractor: str
+    settings: Settings
+    count: int
+    missing: Mapping[int, str] = field(default_factory=dict)  # row → reason
+
+    @classmethod
+    def of(cls, extractor: Extractor, count: int) -> LocalNote:
+        """The note of a set that is still to be made."""
+        return cls(extractor.name, dict(extractor.settings), count)
+
+    @property
+    def stem(self) -> str:
+        """The name of the set's folders: readable, and its own for every extractor, settings and count."""
+        told = json.dumps([self.extractor, dict(self.settings), self.count], sort_keys=True)
+        name = re.sub(r"[^A-Za-z0-9.]+", "-", self.extractor).strip("-")[-60:]
+        return f"{name}-{hashlib.sha256(told.encode()).hexdigest()[:8]}"
+
+
+def read_local_note(shard: Path, stem: str) -> LocalNote | None:
+    """The note of a set in a shard, None if it is not there; `EyespotError` if it is damaged."""
+    place = _folder(shard, stem) / "note.toml"
+    if not place.exists():
+        return None
+    with disk.whole(place, "delete its folder and run eyespot describe again"):
+        found = tomllib.loads(place.read_text(encoding="utf-8"))
+        missing = dict(zip(found["missing"], found["reasons"], strict=True))
+        return LocalNote(found["extractor"], found["settings"], found["count"], missing)
+
+
+def local_sets(shards: Sequence[Path]) -> dict[str, list[LocalNote]]:
+    """Every set by its stem, with the notes of the shards that have it."""
+    folders = sorted(place for shard in shards for place in (shard / "local").glob("[!.]*"))
+    found: dict[str, list[LocalNote]] = {}
+    for folder in folders:
+        if (note := read_local_note(folder.parent.parent, folder.name)) is not None:
+            found.setdefault(folder.name, []).append(note)
+    return found
+
+
+@dataclass(frozen=True)
+class DescribedShard:
+    """One set of one shard, memory-mapped: row i is row i of the shard's facts."""
+
+    shard: Path
+    stem: str
+
+    @cached_property
+    def note(self) -> LocalNote | None:
+        """What was made here; None if nothing was."""
+        return read_local_note(self.shard, self.stem)
+
+    def features(self, row: int) -> LocalFeatures | None:
+        """What stands out in a row's picture; None if it was never described."""
+        if self.note is None or row in self.note.missing:
+            return None
+        part = slice(*self._offsets[row : row + 2].tolist())
+        return LocalFeatures(self._descriptors[part], self._keypoints[part])
+
+    @cached_property
+    def _offsets(self) -> NDArray[np.int64]:
+        return self._mapped("offsets")
+
+    @cached_property
+    def _descriptors(self) -> NDArray[Any]:
+        return self._mapped("descriptors")
+
+    @cached_property
+    def _keypoints(self) -> NDArray[np.float32]:
+        return self._mapped("keypoints")
+
+    def _mapped(self, name: str) -> NDArray[Any]:
+        place = _folder(self.shard, self.stem) / f"{name}.npy"
+        with disk.whole(place, "delete its folder and run eyespot describe again"):
+            mode: Literal["r"] | None = None if _is_empty(place) else "r"  # no system maps nothing
+            array: NDArray[Any] = np.load(place, mmap_mode=mode, allow_pickle=False)
+            return array
+
+
+def _is_empty(place: Path) -> bool:
+    with place.open("rb") as file:
+        np.lib.format.read_magic(file)
+        return 0 in np.lib.format.read_array_header_1_0(file)[0]
+
+
+class Described:
+    """The local features of a view's pictures, by one extractor."""
+
+    def __init__(self, view: View, stem: str) -> None:
+        self.view = view
+        self.shards = [DescribedShard(shard, stem) for shard in view.shards]
+        self.note = next(shard.note for shard in self.shards if shard.note is not None)
+
+    @classmethod
+    def of(cls, view: View, extractor: str | None = None, settings: Settings | None = None) -> Described:
+        """The set of an extractor, by its name or family (`dinov2`): the one of most shards, then of most features.
+
+        One made with these settings comes before all others. Raises `UsageError` if there is none, or if several
+        extractors made sets here and none is named.
+        """
+        found = {stem: notes for stem, notes in local_sets(view.shards).items() if _is_of(notes[0], extractor)}
+        names = {notes[0].extractor for notes in found.values()}
+        if not names:
+            made_by = f" of {extractor}" if extractor else ""
+            way = f"eyespot describe --with {extractor or 'sift'} -g {view.gallery.path}"
+            raise UsageError(f"{view.gallery.path} has no local descriptors{made_by}; make them with: {way}")
+        if len(names) > 1:
+            listed = ", ".join(sorted(names))
+            raise UsageError(f"there are local descriptors of {listed}; choose, as in chamfer@{min(names)}")
+        same = {stem: notes for stem, notes in found.items() if notes[0].settings == settings}
+        return cls(view, max(same or found, key=lambda stem: (len(found[stem]), found[stem][0].count)))
+
+    def features(self, images: Sequence[str]) -> list[LocalFeatures | None]:
+        """For each image what stands out in it; None where it was not described or nothing does."""
+        return [self._of_row(row) for row in self.view.rows_of(images)]
+
+    def _of_row(self, row: int) -> LocalFeatures | None:
+        at = int(np.searchsorted(self.view.starts, row, side="right")) - 1
+        found = self.shards[at].features(row - int(self.view.starts[at]))
+        return found if found is not None and len(found.descriptors) else None
+
+
+def _is_of(note: LocalNote, extractor: str | None) -> bool:
+    return extractor is None or extractor in (note.extractor, note.extractor.partition(":")[0])
+
+
+# -- writing ------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    """Features of a shard's rows on their way to the disk, row by row."""
+
+    def __init__(self, folder: Path) -> None:
+        self.descriptors = _Growing(folder / "descriptors.npy")
+        self.keypoints = _Growing(folder / "keypoints.npy")
+        self.ends = [0]
+        self.missing: dict[int, str] = {}
+
+    def add(self, features: LocalFeatures | str) -> None:
+        """The next row: its features, or the reason why it has none."""
+        if isinstance(features, str):
+            self.missing[len(self.ends) - 1] = features
+            self.ends.append(self.ends[-1])
+        else:
+            self.descriptors.add(features.descriptors)
+            self.keypoints.add(features.keypoints)
+            self.ends.append(self.ends[-1] + len(features.descriptors))
+
+    def close(self) -> None:
+        """Both arrays whole and on the disk."""
+        self.descriptors.close()
+        self.keypoints.close()
+
+
+@contextmanager
+def new_local(shard: Path, note: LocalNote) -> Iterator[Writer]:
+    """A writer whose rows take the place of the shard's set when the block ends well."""
+    final = _folder(shard, note.stem)
+    building = final.with_name(f".{final.name}.part")
+    shutil.rmtree(building, ignore_errors=True)
+    building.mkdir(parents=True)
+    writer = Writer(building)
+    try:
+        yield writer
+    finally:
+        writer.close()
+    with disk.replacing(building / "offsets.npy") as file:
+        np.save(file, np.array(writer.ends, np.int64), allow_pickle=False)
+    _write_note(building, note, writer.missing)
+    shutil.rmtree(final, ignore_errors=True)  # killed between these two lines, the shard is described again
+    building.rename(final)
+    disk.sync_folder(final.parent)
+
+
+def _write_note(folder: Path, note: LocalNote, missing: Mapping[int, str]) -> None:
+    lines = disk.toml_lines({"extractor": note.extractor, "count": note.count})
+    lines += disk.toml_lines({"missing": list(missing), "reasons": list(missing.values())})
+    lines += ["", "[settings]", *disk.toml_lines(note.settings)]
+    with disk.replacing(folder / "note.toml") as file:
+        file.write(("\n".join(lines) + "\n").encode())
+
+
+class _Growing:
+    """A .npy file whose rows come in parts; once their number is known, a header of the same length is put over it."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.rows = place, 0
+        self.kind, self.width = np.dtype(np.uint8), 0
+        self.file: IO[bytes] | None = None
+
+    def add(self, rows: NDArray[Any]) -> None:
+        """More rows, (n, width)."""
+        if self.file is None:
+            self.kind, self.width, self.file = rows.dtype, rows.shape[1], self.place.open("wb")
+            self._head(self.file)
+        if rows.dtype != self.kind or rows.shape[1:] != (self.width,):
+            raise ValueError(f"rows of {rows.dtype} {rows.shape} after {self.kind} ({self.width},)")
+        self.file.write(np.ascontiguousarray(rows).tobytes())
+        self.rows += len(rows)
+
+    def close(self) -> None:
+        """Write the true number of rows and flush."""
+        with self.file or self.place.open("wb") as file:
+            file.seek(0)
+            self._head(file)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _head(self, file: IO[bytes]) -> None:
+        # numpy leaves room in a header for any number of rows, for this very use
+        shape = (self.rows, self.width)
+        described = {"descr": np.lib.format.dtype_to_descr(self.kind), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, described)
+
+
+def _folder(shard: Path, stem: str) -> Path:
+    return shard / "local" / stem

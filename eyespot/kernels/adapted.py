@@ -1,0 +1,104 @@
+"""The kernel of searches under an adapted query: upper bounds on the scores of coded rows, compiled by numba.
+
+Import it only where a gallery is large enough to repay loading numba; see `scans`.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-arg, call-overload, no-any-return, assignment"
+# (numba's own types tell nothing about what a kernel takes; the signatures here do)
+
+from __future__ import annotations
+
+from eyespot.kernels.cache import keep_compiled_kernels
+
+keep_compiled_kernels()
+
+import numpy as np  # noqa: E402
+from numba import types  # noqa: E402
+
+from eyespot.kernels.lanes import LANES, ROWS, lanes  # noqa: E402
+from eyespot.kernels.scans import BLOCK, _kernel, _part, _read_only  # noqa: E402
+
+_GALLERY = types.Tuple((_read_only(types.int8, 2), _read_only(types.float32, 2), _read_only(types.float32, 1)))
+_ASKED = types.Tuple((types.uint8[:, :, :, ::1], types.float64[:, :, ::1], types.float64[:, ::1]))
+COLUMNS = LANES // 2  # of 16 bits that are multiplied at once
+
+
+@_part
+def _choose(rows, at, chosen):
+    """The next two blocks of rows, filled up with the last of them; the second is fetched while the first is used."""
+    for i in range(chosen.size):
+        chosen[i] = rows[min(at + i, rows.size - 1)]
+    return min(BLOCK, rows.size - at)
+
+
+@_part
+def _describe(codes, lengths, chosen, about):
+    """What is needed of the chosen rows, in columns: scale, error, code norm, length, 2¹⁵ times the sum of codes."""
+    for i in range(BLOCK):
+        row = chosen[i]
+        about[0, i], about[1, i], about[2, i], about[3, i] = codes[row, 0], codes[row, 1], codes[row, 2], lengths[row]
+        about[4, i] = 32768 * np.float64(codes[row, 3])
+
+
+@_part
+def _dot_block(codes, chosen, columns, dots):
+    for group in range(columns.shape[0]):
+        for at in range(0, BLOCK, ROWS):
+            lanes(codes, chosen, columns, dots, at, group)
+
+
+@_part
+def _sum_up(dots, terms, place, about, sums):
+    """sums (3, BLOCK): the product with the query's direction, and the squares that are added and subtracted."""
+    groups, first = place
+    for i in range(BLOCK):
+        top, kept, owed = 0.0, 0.0, 0.0
+        for group in range(groups):
+            at = first + group
+            for j in range(COLUMNS):
+                high, low = dots[i, at * LANES + j], dots[i, at * LANES + COLUMNS + j]
+                whole = 256 * np.float64(high) + np.float64(low) - about[4, i]
+                value = terms[at, 0, j] + about[0, i] * (terms[at, 1, j] * whole)
+                top += terms[at, 2, j] * value
+                kept += terms[at, 3, j] * (value * value)
+                owed += terms[at, 4, j] * (value * value)
+        sums[0, i], sums[1, i], sums[2, i] = top, kept, owed
+
+
+@_part
+def _bound(sums, about, form, out):
+    """No score is above `out`; form: own, floor, slack, vanished, then how errors count in each of the three sums."""
+    for i in range(BLOCK):
+        error, code, length = about[1, i], about[2, i], about[3, i]
+        top = max(0.0, sums[0, i] + form[4] * error + form[5] * code + form[6])
+        kept = max(0.0, np.sqrt(sums[1, i]) - (form[7] * error + form[8] * code + form[9]))
+        owed = np.sqrt(sums[2, i]) + form[10] * error + form[11] * code + form[12]
+        rest = form[1] * length * length + kept * kept - owed * owed - length * (form[2] * length + form[3])
+        whole = max(form[0] * top * top + max(0.0, rest), top * top)
+        score = top / np.sqrt(whole) if whole > 0 else np.float64(top > 0)
+        out[i] = score if score < 1 else 1.0  # of NaN too, where numbers outgrow float64
+
+
+@_kernel(types.void(_GALLERY, _ASKED, types.int64[::1], types.float32[:, ::1]))
+def ceilings(gallery, asked, rows, out):
+    """out[j, i]: what the score of rows[i] under query j surely does not exceed, never below 0.
+
+    `gallery`: codes (n, width), bounds (n, 4: scale, error norm, code norm, sum of codes), lengths (n,).
+    `asked`: for m queries of g groups of COLUMNS each: columns of 16 bits, 2¹⁵ above their values, the high bytes of a
+    group and then the low ones (m g, width / 4, LANES, 4); terms (m g, 5, COLUMNS: offset, step, and 1 where a column
+    is that of the query's direction, where its square is added, where it is subtracted); forms (m, 13), see `_bound`.
+    """
+    codes, bounds, lengths = gallery
+    columns, terms, forms = asked
+    chosen, dots = np.empty(2 * BLOCK, np.int64), np.empty((BLOCK, columns.shape[0] * LANES), np.int32)
+    about, sums, bound = np.empty((5, BLOCK)), np.empty((3, BLOCK)), np.empty(BLOCK)
+    groups = columns.shape[0] // forms.shape[0]
+    for at in range(0, rows.size, BLOCK):
+        count = _choose(rows, at, chosen)
+        _dot_block(codes, chosen, columns, dots)
+        _describe(bounds, lengths, chosen, about)
+        for j in range(forms.shape[0]):
+            _sum_up(dots, terms, (groups, j * groups), about, sums)
+            _bound(sums, about, forms[j], bound)
+            for i in range(count):
+                out[j, at + i] = np.float32(bound[i] * (1 + 1e-6) + 1e-9)

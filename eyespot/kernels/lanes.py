@@ -1,0 +1,109 @@
+"""Eight rows of codes times sixteen columns of bytes, a column to each lane: no sums across lanes, so few columns cost
+little. The instructions numba would not choose by itself.
+
+`adapted` is the only file that imports this one.
+"""
+
+# mypy: allow-untyped-calls
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from eyespot.kernels.tiles import WIDTH, fast
+
+ROWS, LANES = 8, 16
+
+_BYTE, _SHORT, _INT, _INDEX = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+_SUMS = ir.VectorType(_INT, LANES)
+_BYTES = ir.VectorType(_BYTE, 4 * LANES)
+
+
+def _vnni(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
+    kind = ir.FunctionType(_SUMS, [_SUMS] * 3)
+    add = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.vpdpbusd.512")
+    return builder.call(add, [total, columns, codes])
+
+
+def _portable(builder: Any, total: Any, columns: Any, codes: Any) -> Any:
+    """The same on any processor: 255 · 127 fits 16 bits; neighbours are added in 32, twice."""
+    wide = ir.VectorType(_SHORT, 4 * LANES)
+    products = builder.mul(
+        builder.zext(builder.bitcast(columns, _BYTES), wide), builder.sext(builder.bitcast(codes, _BYTES), wide)
+    )
+    sums = builder.sext(products, ir.VectorType(_INT, 4 * LANES))
+    for width in (2 * LANES, LANES):
+        nothing = ir.Constant(sums.type, ir.Undefined)
+        even, odd = (
+            ir.Constant(ir.VectorType(_INT, width), [2 * lane + start for lane in range(width)]) for start in (0, 1)
+        )
+        sums = builder.add(builder.shuffle_vector(sums, nothing, even), builder.shuffle_vector(sums, nothing, odd))
+    return builder.add(total, sums)
+
+
+def _everywhere(builder: Any, pointer: Any) -> Any:
+    """Four codes in every lane."""
+    four = builder.load(builder.bitcast(pointer, _INT.as_pointer()))
+    four.align = 1
+    nothing = ir.Constant(_SUMS, ir.Undefined)
+    first = builder.insert_element(nothing, four, ir.Constant(_INT, 0))
+    return builder.shuffle_vector(first, nothing, ir.Constant(_SUMS, [0] * LANES))
+
+
+def _ask(builder: Any, pointer: Any) -> None:
+    """Fetch a line as far as the second-level cache: the first has too few places to wait in."""
+    kind = ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), _INT, _INT, _INT])
+    prefetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(prefetch, [pointer, _INT(0), _INT(2), _INT(1)])
+
+
+def _sums(builder: Any, codes: list[Any], columns: Any, width: Any) -> list[Any]:
+    """The sums of the first ROWS codes; a line of the others is asked for whenever a line of these is used up."""
+    multiply: Callable[..., Any] = _vnni if fast() else _portable
+    now, later = codes[:ROWS], codes[ROWS:]
+    sums = [cgutils.alloca_once(builder, _SUMS) for _ in now]
+    for total in sums:
+        builder.store(ir.Constant(_SUMS, [0] * LANES), total)
+    with cgutils.for_range_slice(builder, _INDEX(0), width, _INDEX(WIDTH), _INDEX) as (line, _):
+        for code in later:
+            _ask(builder, builder.gep(code, [line]))
+        end = builder.add(line, _INDEX(WIDTH))
+        with cgutils.for_range_slice(builder, line, end, _INDEX(4), _INDEX) as (at, _):
+            place = builder.gep(columns, [builder.mul(at, _INDEX(LANES))])
+            column = builder.load(builder.bitcast(place, _SUMS.as_pointer()))
+            column.align = 1
+            for code, total in zip(now, sums, strict=True):
+                four = _everywhere(builder, builder.gep(code, [at]))
+                builder.store(multiply(builder, builder.load(total), column, four), total)
+    return sums
+
+
+def _emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    pairs = zip(signature.args[:4], args[:4], strict=True)
+    codes, chosen, columns, dots = (context.make_array(kind)(context, builder, value=array) for kind, array in pairs)
+    width, across = builder.extract_value(codes.shape, 1), builder.extract_value(dots.shape, 1)
+    lines = [builder.add(args[4], _INDEX(i)) for i in range(ROWS)]
+    later = [builder.add(line, builder.extract_value(dots.shape, 0)) for line in lines]
+    rows = [builder.load(builder.gep(chosen.data, [line])) for line in [*lines, *later]]
+    code = [builder.gep(codes.data, [builder.mul(row, width)]) for row in rows]
+    group = builder.gep(columns.data, [builder.mul(args[5], builder.mul(width, _INDEX(LANES)))])
+    for line, total in zip(lines, _sums(builder, code, group, width), strict=True):
+        start = builder.add(builder.mul(line, across), builder.mul(args[5], _INDEX(LANES)))
+        place = builder.bitcast(builder.gep(dots.data, [start]), _SUMS.as_pointer())
+        builder.store(builder.load(total), place).align = 4
+    return context.get_dummy_value()
+
+
+@intrinsic
+def lanes(typing: Any, codes: Any, chosen: Any, columns: Any, dots: Any, at: Any, group: Any) -> Any:  # noqa: PLR0913
+    """dots[at:at+8, 16 group:16 group+16] of codes[chosen[at:at+8]] and columns (groups, width / 4, 16, 4).
+
+    Behind the rows of all dots `chosen` names those whose turn comes then, as many again.
+    """
+    return types.void(codes, chosen, columns, dots, types.int64, types.int64), _emit

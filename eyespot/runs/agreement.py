@@ -1,0 +1,227 @@
+"""How far people, or judges, agree beyond chance: Cohen's and Fleiss's kappa, Krippendorff's alpha, with intervals.
+
+1 is full agreement, 0 what chance would give, below 0 is less than that. Cohen's kappa is for two raters; Fleiss's for
+any number, each item rated equally often; alpha for any number with gaps, and for grades as well as for categories.
+Values of all three are close where all three apply; none can be told (NaN) where all ratings are of one category.
+
+An abstention is a rating like any other, so that agreeing to abstain is agreeing; `Ratings.without` leaves it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.types import UsageError
+
+Reals = NDArray[np.float64]
+Rating = tuple[str, str, Any]  # item, rater, value; None is a gap
+Levels = Callable[[Reals, Reals], Reals]  # values (c,) and how often each was given (..., c) to distances (..., c, c)
+
+NAN = float("nan")
+_AT_ONCE = 1 << 22  # numbers
+_MIDDLE = 2.5, 97.5  # percentiles
+
+
+@dataclass(frozen=True, eq=False)
+class Ratings:
+    """Who gave what: `codes` (items, raters) are places in `values`, -1 for a gap; `values` are in their order."""
+
+    items: list[str]
+    raters: list[str]
+    values: list[Any]
+    codes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: Iterable[Rating]) -> Ratings:
+        """From (item, rater, value) in any order; `UsageError` if a rater gave an item two values."""
+        given = [row for row in rows if row[2] is not None]
+        items, raters = (list(dict.fromkeys(row[place] for row in given)) for place in (0, 1))
+        values = _in_order({row[2] for row in given})
+        codes = np.full((len(items), len(raters)), -1, np.int64)
+        of_item, of_rater, of_value = ({one: at for at, one in enumerate(each)} for each in (items, raters, values))
+        for item, rater, value in given:
+            place = of_item[item], of_rater[rater]
+            if codes[place] not in (-1, of_value[value]):
+                raise UsageError(f"{rater!r} gave {item!r} two values; keep one of the two")
+            codes[place] = of_value[value]
+        return cls(items, raters, values, codes)
+
+    def without(self, value: Any) -> Ratings:
+        """The same with gaps where this value stood, such as an abstention."""
+        kept = [one for one in self.values if one != value]
+        at = {one: place for place, one in enumerate(kept)}
+        places = np.array([*(at.get(one, -1) for one in self.values), -1], np.int64)  # the last for gaps
+        return Ratings(self.items, self.raters, kept, places[self.codes])
+
+    @property
+    def counts(self) -> Reals:
+        """How often each item was given each value, (items, values)."""
+        return np.asarray((self.codes[:, :, None] == np.arange(len(self.values))).sum(axis=1), np.float64)
+
+
+@dataclass(frozen=True)
+class Resampled:
+    """How the interval is made: items drawn with replacement so many times, from this seed on."""
+
+    samples: int = 2000
+    seed: int = 0
+
+
+USUAL = Resampled()
+
+
+class Agreement(NamedTuple):
+    """A coefficient and its 95% bootstrap interval over items; NaN where it cannot be told.
+
+    `observed` and `expected` are the share of agreeing pairs and what chance would give; for alpha of grades they are
+    one less the mean distances, in units of the expected one, so that expected is 0. `items` and `ratings` are those
+    that counted: an item with one rating says nothing of agreement.
+    """
+
+    value: float
+    low: float
+    high: float
+    observed: float
+    expected: float
+    items: int
+    ratings: int
+
+
+def cohen_kappa(ratings: Ratings, how: Resampled = USUAL) -> Agreement:
+    """Agreement of two raters on the items that both rated (Cohen 1960); `UsageError` for more or fewer raters."""
+    if len(ratings.raters) != 2:
+        raise UsageError(f"Cohen's kappa is for two raters, and there are {len(ratings.raters)}; take alpha for others")
+    both = ratings.codes[(ratings.codes >= 0).all(axis=1)]  # (items, 2)
+    values = np.arange(len(ratings.values))
+    table = (both[:, :1, None] == values[:, None]) & (both[:, 1:, None] == values)  # (items, values, values)
+    return _told(table.astype(np.float64), _kappa_of_two, how, both.size)
+
+
+def fleiss_kappa(ratings: Ratings, how: Resampled = USUAL) -> Agreement:
+    """Agreement of several raters, each item rated equally often, by whomever (Fleiss 1971).
+
+    `UsageError` if items were rated a different number of times, or once: then alpha is the one to take.
+    """
+    counts = ratings.counts
+    times = counts.sum(axis=1)
+    if len(times) and (times.min() != times.max() or times[0] < 2):
+        told = f"from {times.min():.0f} to {times.max():.0f} times"
+        raise UsageError(
+            f"Fleiss's kappa needs every item rated equally often, 2 times or more, not {told}; take alpha"
+        )
+    return _told(_pairs(counts) / times[:1, None, None], _kappa_of_many, how, int(times.sum()))
+
+
+def krippendorff_alpha(ratings: Ratings, level: str = "nominal", how: Resampled = USUAL) -> Agreement:
+    """Agreement of any raters with any gaps (Krippendorff 2011, Computing Krippendorff's Alpha-Reliability).
+
+    `level` is one of `LEVELS`: categories are the same or not (nominal); grades are as far apart as there are ratings
+    between them (ordinal), or by their squared difference (interval). `UsageError` for grades that are no numbers.
+    """
+    if level not in LEVELS:
+        raise UsageError(f"the level is one of {', '.join(LEVELS)}, not {level!r}")
+    counts = ratings.counts
+    counts = counts[counts.sum(axis=1) >= 2]
+    grades = np.arange(len(ratings.values), dtype=np.float64) if level == "nominal" else _numbers(ratings.values, level)
+    coincidences = _pairs(counts) / np.maximum(counts.sum(axis=1) - 1, 1)[:, None, None]
+    distances = LEVELS[level]
+    return _told(coincidences, lambda summed: _alpha(summed, grades, distances), how, int(counts.sum()))
+
+
+# -- coefficients of summed tables (..., values, values) --------------------------------------------------------
+
+
+def _kappa_of_two(table: Reals) -> Reals:
+    share = table / table.sum(axis=(-1, -2), keepdims=True)
+    chance = (share.sum(axis=-1) * share.sum(axis=-2)).sum(axis=-1)
+    return _beyond(np.trace(share, axis1=-2, axis2=-1), chance)
+
+
+def _kappa_of_many(table: Reals) -> Reals:
+    share = table / table.sum(axis=(-1, -2), keepdims=True)
+    chance = np.square(share.sum(axis=-1)).sum(axis=-1)
+    return _beyond(np.trace(share, axis1=-2, axis2=-1), chance)
+
+
+def _beyond(observed: Reals, chance: Reals) -> Reals:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = np.where(chance < 1 - 1e-12, (observed - chance) / (1 - chance), np.nan)
+    return np.stack([value, observed, chance], axis=-1)  # (..., 3)
+
+
+def _alpha(coincidences: Reals, grades: Reals, distances: Levels) -> Reals:
+    marginals = coincidences.sum(axis=-1)  # (..., values)
+    total = marginals.sum(axis=-1)
+    apart = distances(grades, marginals)
+    chance = marginals[..., :, None] * marginals[..., None, :] - marginals[..., None] * np.eye(len(grades))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        observed = (coincidences * apart).sum(axis=(-1, -2)) / total
+        expected = (chance * apart).sum(axis=(-1, -2)) / (total * (total - 1))
+        value = np.where(expected > 0, 1 - observed / expected, np.nan)
+    if distances is _nominal:
+        return np.stack([value, 1 - observed, 1 - expected], axis=-1)
+    return np.stack([value, value, np.zeros_like(value)], axis=-1)
+
+
+def _nominal(grades: Reals, _marginals: Reals) -> Reals:
+    return 1 - np.eye(len(grades))
+
+
+def _ordinal(_grades: Reals, marginals: Reals) -> Reals:
+    middle = np.cumsum(marginals, axis=-1) - marginals / 2  # of each value's own ratings, (..., values)
+    return np.square(middle[..., :, None] - middle[..., None, :])
+
+
+def _interval(grades: Reals, _marginals: Reals) -> Reals:
+    return np.square(grades[:, None] - grades)
+
+
+LEVELS: dict[str, Levels] = {"nominal": _nominal, "ordinal": _ordinal, "interval": _interval}
+
+
+# -- tables and intervals -----------------------------------------------------------------------------------------
+
+
+def _pairs(counts: Reals) -> Reals:
+    """How many ordered pairs of ratings of each item are of two values, (items, values, values)."""
+    return counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
+
+
+def _told(tables: Reals, coefficient: Callable[[Reals], Reals], how: Resampled, ratings: int) -> Agreement:
+    if not len(tables):
+        return Agreement(NAN, NAN, NAN, NAN, NAN, 0, 0)
+    value, observed, expected = coefficient(tables.sum(axis=0)).tolist()
+    drawn = np.concatenate([coefficient(some)[:, 0] for some in _resampled(tables, how)])
+    known = drawn[~np.isnan(drawn)]
+    low, high = np.percentile(known, _MIDDLE).tolist() if len(known) else [NAN, NAN]
+    return Agreement(value, low, high, observed, expected, len(tables), ratings)
+
+
+def _resampled(tables: Reals, how: Resampled) -> Iterable[Reals]:
+    """Sums of the tables of drawn items, (some samples, values, values)."""
+    rng = np.random.default_rng(how.seed)
+    flat = tables.reshape(len(tables), -1)
+    step = max(1, _AT_ONCE // max(flat.shape))
+    for start in range(0, how.samples, step):
+        size = min(step, how.samples - start)
+        chosen = rng.integers(0, len(tables), (size, len(tables)))
+        chosen += len(tables) * np.arange(size)[:, None]
+        times = np.bincount(chosen.ravel(), minlength=size * len(tables)).reshape(size, -1)  # how often each was drawn
+        yield (times @ flat).reshape(size, *tables.shape[1:])
+
+
+def _in_order(values: Iterable[Any]) -> list[Any]:
+    """Numbers by size, then all others by their text."""
+    return sorted(values, key=lambda one: (0, one, "") if isinstance(one, int | float) else (1, 0, str(one)))
+
+
+def _numbers(values: list[Any], level: str) -> Reals:
+    strange = next((one for one in values if not isinstance(one, int | float)), None)
+    if strange is not None:
+        raise UsageError(f"{strange!r} has no place among {level} grades; leave it out, or take the level nominal")
+    return np.array(values, np.float64)

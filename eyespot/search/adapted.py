@@ -1,0 +1,122 @@
+"""The stage that gives every query its own view of the space (QuARI): as a first stage, or to re-rank a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery.opened import View
+from eyespot.search.embedding import embed
+from eyespot.search.nearest import as_run
+from eyespot.types import AdaptedQuery, Adapter, Encoder, Found, Hit, Mask, Query, Run, Space, UsageError, Vectors
+
+
+class Scan(Protocol):
+    """Adapted queries to nearest rows, exactly."""
+
+    exact: bool
+
+    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> Found:
+        """The k best rows for each query among those the mask lets through."""
+        ...
+
+    def rescore(self, adapted: AdaptedQuery, rows: Sequence[int]) -> NDArray[np.floating[Any]]:
+        """The scores of these rows, (rows,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Adapted:
+    """The k best rows for each query in its own view; or, given a run, its first `depth` hits in the order there.
+
+    Raises `UsageError` if the adapter was made for another encoder than the gallery's.
+    """
+
+    view: View
+    encoder: Encoder
+    adapter: Adapter
+    k: int
+    mask: Mask
+    depth: int | None = None
+
+    def __post_init__(self) -> None:
+        refuse_other_space(self.adapter, self.view.space)
+
+    @cached_property
+    def scan(self) -> Scan:
+        """The exact scan over the mapped vectors."""
+        from eyespot.adapters.quari.scoring import AdaptedIndex
+
+        return AdaptedIndex(self.view.blocks)
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """A new run, or the given one re-ranked."""
+        adapted = self.adapter.adapt(embed(queries, self.encoder))
+        if run is not None:
+            return self._reranked(queries, adapted, run)
+        found = self.scan.search(adapted, self.k, self.mask)
+        made = as_run(queries, found, self.view)
+        made.header |= {"exact": self.scan.exact, "adapted": True}
+        return made
+
+    def _reranked(self, queries: Sequence[Query], adapted: Sequence[AdaptedQuery], run: Run) -> Run:
+        made = Run({q.id: self._ordered(run[q.id], view) for q, view in zip(queries, adapted, strict=True)})
+        made.facts, made.notes = run.facts, run.notes
+        made.header = run.header | {"adapted": True, "depth": self.depth}
+        return made
+
+    def _ordered(self, hits: Sequence[Hit], view: AdaptedQuery) -> list[Hit]:
+        """The first `depth` by their scores in the query's view, the rest behind them as they were."""
+        head, tail = hits[: self.depth], hits[len(hits[: self.depth]) :]
+        rows = self.view.rows_of([hit.image for hit in head])
+        scores = np.asarray(self.scan.rescore(view, rows), np.float64)  # (head,)
+        order = np.argsort(-scores, kind="stable").tolist()
+        scored = [Hit(head[at].image, float(scores[at])) for at in order]
+        lowest = scored[-1].score if scored else 0.0
+        return [*scored, *(Hit(hit.image, lowest - rank) for rank, hit in enumerate(tail, 1))]
+
+
+class IndexUnder:
+    """Exact search by plain queries, each of which gets its own view of the space first.
+
+    blocks: vectors (n_i, dim), numbered through all of them.
+    """
+
+    exact = True
+
+    def __init__(self, adapter: Adapter, blocks: Sequence[Vectors]) -> None:
+        from eyespot.adapters.quari.scoring import AdaptedIndex
+
+        self._adapter, self._scan = adapter, AdaptedIndex(blocks)
+
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
+        """The k best rows for each query (queries, dim) among those the mask lets through."""
+        return self._scan.search(self._adapter.adapt(queries), k, mask)
+
+
+def seen_by(view: AdaptedQuery, vectors: Vectors) -> Vectors:
+    """Where an adapted query sees images (n, dim): their f(x), of unit length."""
+    bent = view.identity * vectors + (vectors @ view.left) @ view.right.T  # (n, dim)
+    seen: Vectors = bent / np.maximum(np.linalg.norm(bent, axis=1, keepdims=True), 1e-12)
+    return seen
+
+
+def refuse_other_space(adapter: Adapter, space: Space) -> None:
+    """`UsageError` if the adapter was trained on vectors of another encoder, or of another length."""
+    if adapter.space is not None and _plain(adapter.space) != _plain(space.encoder):
+        raise UsageError(
+            f"the adapter was trained on {adapter.space}, this gallery's vectors are of {space.encoder}; search the "
+            "space it was made for with -e, or train one: eyespot train quari"
+        )
+    if adapter.dim != space.dim:
+        raise UsageError(f"the adapter takes {adapter.dim} components, the vectors of {space.encoder} have {space.dim}")
+
+
+def _plain(encoder: str) -> str:
+    """The model's own name: `hf:openai/clip-vit-base-patch16` and the bare hub id are the same."""
+    return encoder.removeprefix("hf:").removeprefix("open_clip:").removeprefix("hf-hub:").casefold()

@@ -1,0 +1,192 @@
+"""A few verdicts on one query's ranking, spread by plan: how probable each hit is relevant, and how many there are.
+
+stage = Judged(judge_named("person:ada"), Judgements(Path("photos/ledger.sqlite")), depth=1000)
+found = Calibrated(stage, verdicts=40)(query, run)
+found.count  # 55.2 expected, between 41 and 73, of the first 1,000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.judges._asking import Asked, known
+from eyespot.judges._budget import BudgetSpent
+from eyespot.ledger.judgements import query_digest
+from eyespot.search.calibration import Accuracy, Count, Curve, Cut, Sample, fit, next_ranks, plan
+from eyespot.search.judged import Judged, Looked, Planned, notes_of, points
+from eyespot.types import EyespotError, Query, Run, UsageError
+
+Ints = NDArray[np.int64]
+
+EXACT = Accuracy()
+FIRST = 16  # verdicts of the first round: two or more in each stratum of 10,000 hits
+UNSAID = "what they are like is taken from their neighbours"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What verdicts on some of the first hits say of them all.
+
+    `run` is the ranking as it was, `curve` of its first `curve.hits`, `looked` what the judge said.
+    """
+
+    run: Run
+    query: str
+    curve: Curve
+    looked: Looked
+
+    @property
+    def count(self) -> Count:
+        """How many of the first `curve.hits` are relevant."""
+        return self.curve.count()
+
+    def likely(self, precision: float) -> Cut:
+        """How far to show hits; `NothingFound` where not even the first ones are expected to be that good."""
+        return self.curve.likely(precision)
+
+    @property
+    def probability(self) -> dict[str, float]:
+        """How probable it is that a hit is relevant, by its image: of the first `curve.hits`."""
+        hits = self.run[self.query][: self.curve.hits]
+        return {hit.image: float(p) for hit, p in zip(hits, self.curve.probability, strict=True)}
+
+
+class _Seen(NamedTuple):
+    """The ranks that were tried, the curve of what was said so far, and by whom it was said."""
+
+    sample: Sample | None  # None: before the first round
+    curve: Curve | None  # None: there is no verdict yet
+    looked: Looked
+
+
+NOTHING = _Seen(None, None, Looked({}, Asked()))
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """Calibrates one ranking by so many verdicts on its first `stage.depth` hits, in rounds.
+
+    The first round is planned over the ranks, each further one goes to where the curve is uncertain. Everything
+    follows from the ranking and the verdicts, so what was asked before comes from the ledger, and more verdicts begin
+    with the same ones. Other verdicts of this judge count as well where it saw the picture at the rank that it has now;
+    at any other rank, picked by another search, it would not speak for its neighbours.
+    """
+
+    stage: Judged
+    verdicts: int = 40
+    accuracy: Accuracy = EXACT
+
+    def __post_init__(self) -> None:
+        if self.verdicts < 1:
+            raise UsageError("a calibration needs at least one verdict")
+
+    def __call__(self, query: Query, run: Run) -> Calibration:
+        """The calibration; where a budget ends it early it is of what was answered.
+
+        Raises `EyespotError` if there is no verdict at all, `BudgetSpent` where that is for want of a budget.
+        """
+        *_, seen = self._rounds(query, run)
+        seen = self._with_others(seen, query, run)
+        if seen.curve is None:
+            raise self._nothing_said(seen.looked)
+        return Calibration(self._told(run, seen.looked), query.id, seen.curve, seen.looked)
+
+    def plan(self, query: Query, run: Run) -> Planned:
+        """What asking would take at most: where the next verdicts go depends on those that are not there yet."""
+        wanted, pairs, seen = self._wanted(query, run), 0, NOTHING
+        for size in sizes(wanted):
+            planned = self.stage.plan_at(query, run, ranks := self._next(seen, size, query, run))
+            if planned.to_ask or not planned.pairs:
+                rest = wanted - pairs - len(ranks)
+                return Planned(pairs + planned.pairs + rest, planned.to_ask + rest, planned.pictureless)
+            pairs, seen = pairs + planned.pairs, self._round(seen, ranks, query, run)
+        return Planned(pairs, 0, seen.looked.pictureless)
+
+    # -- rounds ---------------------------------------------------------------------------------------------
+
+    def _rounds(self, query: Query, run: Run) -> Iterator[_Seen]:
+        seen = NOTHING
+        for size in sizes(self._wanted(query, run)):
+            seen = self._round(seen, self._next(seen, size, query, run), query, run)
+            yield seen
+            if seen.looked.stopped or seen.curve is None:
+                return
+
+    def _round(self, seen: _Seen, ranks: Ints, query: Query, run: Run) -> _Seen:
+        """What is known once these hits were looked at as well."""
+        looked = seen.looked.and_then(self.stage.look_at(query, run, ranks))
+        sample = self._planned(query, run) if seen.sample is None else seen.sample.joined(ranks)
+        return _Seen(sample, self._curve(sample, looked, query, run), looked)
+
+    def _next(self, seen: _Seen, size: int, query: Query, run: Run) -> Ints:
+        if seen.sample is None or seen.curve is None:
+            return self._planned(query, run).ranks
+        # what failed has no place in the curve, and would fail again
+        return np.setdiff1d(next_ranks(seen.curve, size), seen.sample.ranks)
+
+    def _planned(self, query: Query, run: Run) -> Sample:
+        return plan(self._hits(query, run), min(FIRST, self._wanted(query, run)), _seed(query))
+
+    def _curve(self, sample: Sample, looked: Looked, query: Query, run: Run) -> Curve | None:
+        hits = run[query.id][: sample.hits]
+        said = (looked.verdict(query.id, hits[rank - 1].image) for rank in sample.ranks)
+        verdicts = np.array([np.nan if one is None else min(1.0, points(one)) for one in said])  # (n,)
+        if np.isnan(verdicts).all():
+            return None
+        return fit([hit.score for hit in hits], sample, verdicts, self.accuracy, _seed(query))
+
+    def _hits(self, query: Query, run: Run) -> int:
+        return min(self.stage.depth, len(run[query.id]))
+
+    def _wanted(self, query: Query, run: Run) -> int:
+        return min(self.verdicts, self._hits(query, run))
+
+    # -- what else is known ---------------------------------------------------------------------------------
+
+    def _with_others(self, seen: _Seen, query: Query, run: Run) -> _Seen:
+        """With the verdicts that the ledger has besides."""
+        assert seen.sample is not None
+        others = np.setdiff1d(self._seen_before(query, run), seen.sample.ranks)
+        return self._round(seen, others, query, run) if len(others) else seen
+
+    def _seen_before(self, query: Query, run: Run) -> Ints:
+        """The ranks at which the judge saw the same pictures as now."""
+        ids = [run.facts.get(hit.image, {}).get("id", "") for hit in run[query.id][: self.stage.depth]]
+        said = known(self.stage.judge, self.stage.ledger, query_digest(query), ids)
+        return np.array([rank for rank, id in enumerate(ids, 1) if id in said and said[id].rank == rank], np.int64)
+
+    # -- what is told ---------------------------------------------------------------------------------------
+
+    def _told(self, run: Run, looked: Looked) -> Run:
+        """The same ranking, with who judged and what should be known of it."""
+        told = copy(run)
+        told.header = {**run.header, **self.stage.header(looked.asked)}
+        told.notes = [*run.notes, *notes_of(looked, UNSAID), *getattr(self.stage.judge, "notes", [])]
+        return told
+
+    def _nothing_said(self, looked: Looked) -> EyespotError:
+        name = self.stage.judge.name
+        if looked.stopped:
+            return BudgetSpent(f"{name}: {looked.asked}; {looked.stopped}")
+        why = looked.failures[0] if looked.failures else "none of them has a picture here"
+        return EyespotError(f"{name} has no verdict on any of the pictures chosen for it ({why}); see to that")
+
+
+def sizes(verdicts: int) -> Iterator[int]:
+    """How many verdicts each round takes: as many as all before it together, so that there are few rounds."""
+    done = 0
+    while done < verdicts:
+        size = min(max(FIRST, done), verdicts - done)
+        yield size
+        done += size
+
+
+def _seed(query: Query) -> int:
+    """The same for a question whatever its id, and another one for another question."""
+    return int(query_digest(query)[:8], 16)

@@ -1,0 +1,15 @@
+"""A score that means something: from verdicts on a few dozen hits of a ranking to what the whole of it holds.
+
+`plan` draws hits to judge, `fit` makes a `Curve` of their verdicts: how probable each hit is relevant, how many
+relevant pictures there are, and where to stop showing hits. `next_ranks` says where further verdicts tell most.
+Verdicts come from a person or from a judge that errs at a known `Accuracy`. `reliability` checks probabilities against
+labels.
+"""
+
+from eyespot.search.calibration.accuracy import Accuracy
+from eyespot.search.calibration.adaptive import next_ranks
+from eyespot.search.calibration.curve import Count, Curve, Cut, fit
+from eyespot.search.calibration.reliability import Reliability, reliability
+from eyespot.search.calibration.sampling import Sample, plan
+
+__all__ = ["Accuracy", "Count", "Curve", "Cut", "Reliability", "Sample", "fit", "next_ranks", "plan", "reliability"]

@@ -1,0 +1,240 @@
+"""Verdicts on some hits to what is known of all: probabilities, counts with intervals, a cut-off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.search.calibration import _chain
+from eyespot.search.calibration.accuracy import Accuracy
+from eyespot.search.calibration.sampling import Sample
+from eyespot.types import NothingFound, UsageError
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+DRAWS = 2000  # of what may be so; another seed moves a bound by a few of a thousand draws
+LEVEL = 0.95
+
+
+class Count(NamedTuple):
+    """How many hits are relevant: the expected number, a 95 % interval with 2.5 % on either side, and the median.
+
+    Of a long ranking with few verdicts the expected number is held up by the little that speaks for very many; the
+    median, as likely too low as too high, is the one to show.
+    """
+
+    expected: float
+    low: int
+    high: int
+    median: int
+
+
+class Cut(NamedTuple):
+    """Show the first `hits`, down to `score`: their expected precision, and its 95 % interval."""
+
+    hits: int
+    score: float
+    precision: float
+    low: float
+    high: float
+
+
+class Posterior(NamedTuple):
+    """Draws of what may be so: the share of each cell, its relevant hits without a verdict, and which judged hits are
+    relevant."""
+
+    share: Reals  # (cells, draws)
+    unjudged: Ints  # (cells, draws)
+    judged: NDArray[np.bool_]  # (n, draws)
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """What verdicts on some hits say of a ranking; `fit` makes one.
+
+    `scores` (hits,) best first, `verdicts` (n,) on the hits of `sample`, `posterior` what they leave possible.
+    """
+
+    scores: Reals
+    sample: Sample
+    verdicts: Reals
+    accuracy: Accuracy
+    seed: int
+    posterior: Posterior
+
+    @property
+    def hits(self) -> int:
+        """The length of the ranking."""
+        return len(self.scores)
+
+    @cached_property
+    def share(self) -> Reals:
+        """The share of relevant pictures around each rank, (hits,): what the rank alone says of a hit."""
+        return np.asarray(self.posterior.share.mean(axis=1)[_chain.cells(self.hits)])
+
+    @cached_property
+    def probability(self) -> Reals:
+        """How probable it is that each hit is relevant, (hits,): by its verdict where it has one, and by its rank."""
+        probability = self.share.copy()
+        probability[self.sample.ranks - 1] = self.posterior.judged.mean(axis=1)
+        return probability
+
+    def count(self, k: int | None = None) -> Count:
+        """How many of the first k hits are relevant, or of all."""
+        k = self.within(k)
+        counts = np.sort(self._counts(k))
+        low, high = _interval(counts)
+        return Count(float(self.probability[:k].sum()), low, high, int(counts[len(counts) // 2]))
+
+    def likely(self, precision: float) -> Cut:
+        """The longest beginning of the ranking whose expected precision (0 to 1) is so high.
+
+        Raises `NothingFound` where not even the first hits are expected to be that good.
+        """
+        if not 0 < precision <= 1:
+            raise UsageError(f"a precision of {precision} cannot be asked for; choose one above 0 and up to 1")
+        expected = np.cumsum(self.probability) / np.arange(1, self.hits + 1)  # (hits,)
+        enough = np.flatnonzero(expected >= precision)
+        if not len(enough):
+            raise NothingFound(f"no first hits are expected to reach a precision of {precision:g}; ask for a lower one")
+        k = int(enough[-1]) + 1
+        low, high = _interval(self._counts(k))
+        return Cut(k, float(self.scores[k - 1]), float(expected[k - 1]), low / k, high / k)
+
+    def unbiased(self, k: int | None = None) -> float:
+        """How many of the first k hits (or of all) are relevant, from the random sample alone.
+
+        Each verdict, corrected for the judge's errors, counts as often as hits it stands for (Horvitz and Thompson
+        1952). Right on average over samples whatever the ranking is like, but a single one may be far off, even
+        below 0. After `next_ranks` it is right only nearly. `UsageError` where a stratum has no verdict.
+        """
+        k = self.within(k)
+        if not self.sample.taken.all():
+            raise UsageError("some strata of the ranking have no verdict; judge more hits, or use the count")
+        counted = self.sample.ranks <= k
+        return float((self.accuracy.corrected(self.verdicts) / self.sample.inclusion)[counted].sum())
+
+    def joined(self, ranks: Any, verdicts: Any) -> Curve:
+        """The curve with verdicts on further ranks."""
+        sample = self.sample.joined(np.asarray(ranks, np.int64))
+        both = np.concatenate([self.verdicts, np.asarray(verdicts, np.float64)])
+        return fit(self.scores, sample, both, self.accuracy, self.seed)
+
+    def within(self, k: int | None) -> int:
+        """How many hits the first k are: all for None. `UsageError` for a k beyond the ranking or below 1."""
+        if k is not None and not 1 <= k <= self.hits:
+            raise UsageError(f"the first {k} hits cannot be counted; the ranking has {self.hits}")
+        return k or self.hits
+
+    def _counts(self, k: int) -> Ints:
+        """How many of the first k are relevant in each draw, (draws,)."""
+        judged = self.posterior.judged[self.sample.ranks <= k].sum(axis=0)
+        cell = int(_chain.cells(k)[-1])
+        whole = self.posterior.unjudged[:cell].sum(axis=0)
+        return np.asarray(judged + whole + self._begun(cell, k))
+
+    def _begun(self, cell: int, k: int) -> Ints:
+        """How many hits without a verdict are relevant in a cell up to rank k, (draws,)."""
+        free = np.ones(self.hits, dtype=bool)
+        free[self.sample.ranks - 1] = False
+        free &= _chain.cells(self.hits) == cell
+        relevant = self.posterior.unjudged[cell]
+        rng = np.random.default_rng([self.seed, k])
+        begun: Ints = rng.hypergeometric(relevant, int(free.sum()) - relevant, int(free[:k].sum()))
+        return begun
+
+
+def fit(scores: Any, sample: Sample, verdicts: Any, accuracy: Accuracy = Accuracy(), seed: int = 0) -> Curve:
+    """The curve of one query's ranking.
+
+    `scores` (hits,), best first; `verdicts` (n,) on the hits of `sample`: 0, 1, or the probability that the hit is
+    relevant, and NaN where the judge gave none. The same seed gives the same curve. Raises `UsageError` for scores
+    that do not descend, verdicts that do not fit the sample, and no verdict at all.
+    """
+    scores, verdicts = _checked_scores(scores), _checked_verdicts(verdicts, sample)
+    if len(scores) != sample.hits:
+        raise UsageError(f"the sample is of a ranking of {sample.hits} hits, not of these {len(scores)}")
+    answered = ~np.isnan(verdicts)
+    sample, verdicts = Sample(sample.edges, sample.ranks[answered]), verdicts[answered]
+    posterior = _posterior(sample, verdicts, accuracy, np.random.default_rng(seed))
+    return Curve(scores, sample, verdicts, accuracy, seed, posterior)
+
+
+def _checked_scores(given: Any) -> Reals:
+    scores: Reals = np.asarray(given, dtype=np.float64).reshape(-1)
+    if not len(scores) or not np.isfinite(scores).all() or (np.diff(scores) > 0).any():
+        raise UsageError("scores are finite numbers, best first, and at least one; sort the ranking before")
+    return scores
+
+
+def _checked_verdicts(given: Any, sample: Sample) -> Reals:
+    verdicts: Reals = np.asarray(given, dtype=np.float64).reshape(-1)
+    if len(verdicts) != len(sample.ranks):
+        raise UsageError(f"{len(verdicts)} verdicts do not fit {len(sample.ranks)} judged hits; NaN stands for none")
+    if np.isnan(verdicts).all():
+        raise UsageError("there is no verdict to calibrate by; judge some hits first")
+    if ((verdicts < 0) | (verdicts > 1)).any():
+        raise UsageError("a verdict is 0, 1, or a probability between them")
+    return verdicts
+
+
+# -- the posterior ------------------------------------------------------------------------------------------
+
+
+class _Model(NamedTuple):
+    """A slope with one possible accuracy of the judge: what the verdicts then say."""
+
+    steps: Reals  # (states, states)
+    said: Reals  # (n, 2), how likely each verdict is for a relevant and for an irrelevant picture
+    path: _chain.Path
+    evidence: float  # log of belief times probability of the verdicts
+
+
+def _posterior(sample: Sample, verdicts: Reals, accuracy: Accuracy, rng: np.random.Generator) -> Posterior:
+    models = list(_models(sample, accuracy.likelihoods(verdicts, rng)))
+    draws = _chain.apportioned([model.evidence for model in models], DRAWS, rng)
+    parts = [_drawn(sample, model, n, rng) for model, n in zip(models, draws.tolist(), strict=True) if n]
+    share, unjudged, judged = (np.concatenate(column, axis=1) for column in zip(*parts, strict=True))
+    return Posterior(share, unjudged, judged)
+
+
+def _models(sample: Sample, said: Reals) -> Iterator[_Model]:
+    grid = _chain.grid(sample.hits)
+    for possible in said:
+        logs = _by_cell(sample, possible, grid.share)
+        for slope, steps in zip(_chain.SLOPES, grid.steps, strict=True):
+            path = _chain.filtered(logs, steps)
+            yield _Model(steps, possible, path, path.evidence + float(np.log(slope.belief)))
+
+
+def _by_cell(sample: Sample, said: Reals, share: Reals) -> Reals:
+    """Logs of how likely the verdicts in each cell are at each share, (cells, states)."""
+    cells = _chain.cells(sample.hits)
+    each = np.log(np.outer(said[:, 0], share) + np.outer(said[:, 1], 1 - share))  # (n, states)
+    logs = np.zeros((int(cells[-1]) + 1, len(share)))
+    np.add.at(logs, cells[sample.ranks - 1], each)
+    return logs
+
+
+def _drawn(sample: Sample, model: _Model, draws: int, rng: np.random.Generator) -> Posterior:
+    cells = _chain.cells(sample.hits)
+    states = _chain.sampled(model.path, model.steps, rng.random((len(model.path.filtered), draws)))
+    share = _chain.grid(sample.hits).share[states]  # (cells, draws)
+    of_judged = cells[sample.ranks - 1]  # (n,)
+    free = np.bincount(cells, minlength=len(share)) - np.bincount(of_judged, minlength=len(share))
+    relevant = model.said[:, :1] * share[of_judged]  # (n, draws)
+    probability = relevant / (relevant + model.said[:, 1:] * (1 - share[of_judged]))
+    return Posterior(share, rng.binomial(free[:, None], share), rng.random(probability.shape) < probability)
+
+
+def _interval(counts: Ints) -> tuple[int, int]:
+    """Whole numbers with no more than 2.5 % of the draws beyond either."""
+    outside = int((1 - LEVEL) / 2 * len(counts))
+    ordered = np.sort(counts)
+    return int(ordered[outside]), int(ordered[-1 - outside])

@@ -1,0 +1,183 @@
+"""A gallery's pictures and what is said of them, in its labels or in files, as pairs of vectors to train on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.gallery import disk
+from eyespot.gallery.opened import View
+from eyespot.gallery.photos.labels import FILE_COLUMNS
+from eyespot.gallery.photos.pictures import BadPicture, open_picture
+from eyespot.gallery.photos.sources import read_again
+from eyespot.runs.files import refuse, required, rows_of
+from eyespot.search.matching import Matching, matched
+from eyespot.types import Encoder, NothingFound, UsageError, Vectors
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+AT_ONCE = 256  # texts
+CAPTION = "caption"
+TABLES = (".parquet", ".csv", ".tsv", ".jsonl")
+IN_FOLDERS = "captions.parquet"  # as `eyespot build pairs` calls it
+
+
+class Captioned(NamedTuple):
+    """Texts (n, dim), images (m, dim), the row of each text's image (n,), and the images' ids (m,)."""
+
+    texts: Vectors
+    images: Vectors
+    of: NDArray[np.int64]
+    ids: list[str]
+
+
+class Said(NamedTuple):
+    """Texts with the row of the view that each is about, all of pictures that are there; `notes` are for the user."""
+
+    rows: list[int]
+    texts: list[str]
+    notes: Sequence[str] = ()
+
+
+def pictures(view: View) -> tuple[Vectors, list[str]]:
+    """The vectors (m, dim) and ids (m,) of all pictures that are there; `NothingFound` if none is."""
+    if not view.live.any():
+        raise NothingFound(f"{view.gallery.path} has no picture with vectors of {view.space.encoder}")
+    ids = [str(name) for shard in view.shards for name in disk.read_items(shard, ["id"])["id"].to_pylist()]
+    images = np.concatenate([np.asarray(block, np.float32) for block in view.blocks])[view.live]
+    return images, [name for name, live in zip(ids, view.live.tolist(), strict=True) if live]
+
+
+def captioned(view: View, encoder: Encoder, said: Sequence[Said]) -> Captioned:
+    """Every picture that is there, and all that is said of some of them, embedded; `NothingFound` if nothing is."""
+    images, ids = pictures(view)
+    texts = [text for one in said for text in one.texts]
+    if not texts:
+        raise NothingFound(f"no caption is of a picture of {view.gallery.path}; index the pictures that they name")
+    parts = [encoder.encode_texts(texts[at : at + AT_ONCE]) for at in range(0, len(texts), AT_ONCE)]
+    numbers = np.cumsum(view.live) - 1  # (rows,), of each among those that are there
+    of = numbers[np.array([row for one in said for row in one.rows], np.int64)]
+    return Captioned(np.concatenate(parts), images, of.astype(np.int64), ids)
+
+
+def reading(view: View) -> Callable[[Sequence[int]], list[Image | None]]:
+    """What reads pictures by their rows, upright in RGB; None for one that no place still holds whole."""
+    threads = ThreadPoolExecutor()
+
+    def read(rows: Sequence[int]) -> list[Image | None]:
+        distinct = sorted(set(rows))
+        places = [facts["paths"] for facts in view.facts(distinct)]
+        found = dict(zip(distinct, threads.map(_opened, places), strict=True))
+        return [found[row] for row in rows]
+
+    return read
+
+
+def _opened(places: Sequence[str]) -> Image | None:
+    for place in places:
+        with suppress(OSError, BadPicture):
+            return open_picture(read_again(place)).image
+    return None
+
+
+def said_in(view: View, captions: str) -> Iterator[Said]:
+    """What a file says, or each captions.parquet below a folder, or a column of the gallery.
+
+    A file is what ends like a table or has a slash. Raises `UsageError` for what is not there, `NothingFound` for a
+    folder without such files and a column without a text.
+    """
+    place = Path(captions).expanduser()
+    if place.is_dir() and os.sep in captions:
+        files = sorted(place.rglob(IN_FOLDERS))
+        if not files:
+            raise NothingFound(f"{place} holds no {IN_FOLDERS}; name the file of captions")
+        yield from (of_file(view, file) for file in files)
+    elif os.sep in captions or place.suffix.lower() in TABLES:
+        yield of_file(view, place)
+    else:
+        yield of_column(view, captions)
+
+
+# -- files --------------------------------------------------------------------------------------------------
+
+
+def of_file(view: View, path: Path) -> Said:
+    """A table with a column `caption` and one that names the picture: `id`, the gallery's, else `file_name` or `path`.
+
+    A file's name is looked up as judged images are, by the way that finds most; one that several pictures are called by
+    says nothing of any. Raises `UsageError` if there is no such file, or a column is missing.
+    """
+    by, names, texts = _read(path)
+    matching = matched(view, names, "id" if by == "id" else None)
+    clear = _clear(matching)
+    pairs = [(clear[name], text) for name, text in zip(names, texts, strict=True) if name in clear]
+    told = _told(path, len(names), len(pairs), matching)
+    return Said([row for row, _ in pairs], [text for _, text in pairs], [told])
+
+
+def _read(path: Path) -> tuple[str, list[str], list[str]]:
+    """The column that names pictures, and the names and captions row by row; what is empty is passed over."""
+    by, names, texts = "id", [], []
+    for line, row in rows_of(path, ("id", *FILE_COLUMNS, CAPTION)):
+        if CAPTION not in row:
+            refuse(path, f"line {line}", f"has no column {CAPTION}")
+        if text := " ".join(str(row[CAPTION] or "").split()):
+            by = next((name for name in ("id", *FILE_COLUMNS) if name in row), "id")
+            names.append(required(path, line, row, by))
+            texts.append(text)
+    return by, names, texts
+
+
+def _clear(matching: Matching) -> dict[str, int]:
+    """The row of each name that means one picture."""
+    unclear = set(matching.ambiguous)
+    found = zip(matching.names, matching.rows.tolist(), strict=True)
+    return {name: row for name, row in found if row >= 0 and name not in unclear}
+
+
+def _told(path: Path, count: int, kept: int, matching: Matching) -> str:
+    lacking = matching.unmatched
+    told = f"{kept} of {count} captions of {path} are of a picture of the gallery, by {matching.way}"
+    if lacking:
+        told += f"; {len(lacking)} pictures are not there, {lacking[0]!r} for one"
+    if matching.ambiguous:
+        more = f" (and so for {len(matching.ambiguous) - 1} other names)" if len(matching.ambiguous) > 1 else ""
+        told += f"; several pictures have the name {matching.ambiguous[0]!r}, so none is meant{more}"
+    return told
+
+
+# -- columns ------------------------------------------------------------------------------------------------
+
+
+def of_column(view: View, column: str) -> Said:
+    """A column's texts, one or several a picture; `UsageError` without such a column, `NothingFound` without a text."""
+    found = [(row, text) for row, text in _texts(view, column) if text.strip()]
+    if not found:
+        raise NothingFound(f"no picture of {view.gallery.path} has a text in its column {column}")
+    rows, texts = zip(*found, strict=True)
+    return Said(list(rows), list(texts))
+
+
+def _texts(view: View, column: str) -> Iterator[tuple[int, str]]:
+    for row, cell in enumerate(_cells(view, column)):
+        if view.live[row] and cell is not None:
+            yield from ((row, str(text)) for text in (cell if isinstance(cell, list) else [cell]))
+
+
+def _cells(view: View, column: str) -> Iterator[object]:
+    named: set[str] = set()
+    tables = [disk.read_items(shard) for shard in view.shards]
+    for table in tables:
+        named |= set(table.column_names)
+    if column not in named:
+        raise UsageError(f"the gallery has no column {column}; it has: {', '.join(sorted(named))}")
+    for table in tables:
+        yield from table[column].to_pylist() if column in table.column_names else [None] * table.num_rows

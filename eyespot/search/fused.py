@@ -1,0 +1,180 @@
+"""Several rankings of the same queries to one: by their ranks (RRF), or by scores on one scale (CombSUM, CombMNZ).
+
+    Fusion("rrf")([first, second])
+    Fusion("combsum", "z", weights=(2, 1))([first, second])
+
+RRF is that of Cormack, Clarke and Büttcher (SIGIR 2009): an image gains weight / (k + rank) from every run that ranks
+it. CombSUM and CombMNZ are Fox and Shaw's (TREC-2): the sum of its scores, and that times the number of runs that rank
+it. A trap: scores are brought to one scale within each query, so that a run's lowest hit counts 0, as does an image
+that the run does not rank; `z` measures from there in standard deviations, which puts images in the same order as
+plain z-scores where every run ranks all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.metrics import Measure, evaluate, parse
+from eyespot.types import Hit, Qrels, Query, Run, UsageError
+
+Stage: TypeAlias = Callable[[Sequence[Query], Run | None], Run]
+WAYS, NORMS = ("rrf", "combsum", "combmnz"), ("min-max", "z")
+STEPS, TRIES = 20, 300  # weights are tried in steps of 1/20, or coarser ones that give at most so many tries
+
+
+class _Gain(NamedTuple):
+    """What one run does for one image: its rank there, and the points that it is given."""
+
+    rank: int
+    points: float
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """How rankings become one: `by` rrf, combsum or combmnz; `norm` min-max or z of scores; `k` of RRF.
+
+    `weights` has a number for each run, 1 unless said; a run of weight 0 is left out. Images with equal sums stand by
+    their best rank in any run, then by name, so that the order of the runs never matters.
+    """
+
+    by: str = "rrf"
+    norm: str = "min-max"
+    k: int = 60
+    weights: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _one_of("ways to fuse", self.by, WAYS)
+        _one_of("norms", self.norm, NORMS)
+        if self.k < 0:
+            raise UsageError(f"k of RRF is 0 or more, not {self.k}; 60 is usual")
+        if self.weights is not None and not _weigh(self.weights):
+            raise UsageError("weights are finite numbers of 0 or more, and one of them is above 0")
+
+    def __call__(self, runs: Sequence[Run]) -> Run:
+        """One run of all queries that any of these has; its header says how it was made and of what."""
+        weights = self._weights_of(runs)
+        counted = [(run, weight) for run, weight in zip(runs, weights, strict=True) if weight > 0]
+        queries = dict.fromkeys(query for run, _ in counted for query in run)
+        made = Run({query: self._fused([(run, w) for run, w in counted if query in run], query) for query in queries})
+        made.facts = {image: facts for run, _ in reversed(counted) for image, facts in run.facts.items()}
+        made.header = self._header(runs, weights)
+        made.notes = list(dict.fromkeys(sentence for run, _ in counted for sentence in run.notes))
+        return made
+
+    def _weights_of(self, runs: Sequence[Run]) -> tuple[float, ...]:
+        if not runs:
+            raise UsageError("there is nothing to fuse; give one run or more")
+        weights = self.weights or (1.0,) * len(runs)
+        if len(weights) != len(runs):
+            raise UsageError(f"{len(runs)} runs need as many weights, not {len(weights)}; give each run one")
+        return weights
+
+    def _header(self, runs: Sequence[Run], weights: Sequence[float]) -> dict[str, Any]:
+        scale = {"k": self.k} if self.by == "rrf" else {"norm": self.norm}
+        return {"fused": self.by, **scale, "weights": list(weights), "of": [run.header for run in runs]}
+
+    def _fused(self, runs: Sequence[tuple[Run, float]], query: str) -> list[Hit]:
+        gains: dict[str, list[_Gain]] = {}
+        for run, weight in runs:
+            hits = run[query]
+            for rank, (hit, points) in enumerate(zip(hits, self._points(hits).tolist(), strict=True), 1):
+                gains.setdefault(hit.image, []).append(_Gain(rank, weight * points))
+        best = {image: min(gain.rank for gain in its) for image, its in gains.items()}
+        fused = (Hit(image, self._sum(its)) for image, its in gains.items())
+        return sorted(fused, key=lambda hit: (-hit.score, best[hit.image], hit.image))
+
+    def _points(self, hits: Sequence[Hit]) -> NDArray[np.float64]:
+        """What each hit of one ranking is worth, (hits,)."""
+        if self.by == "rrf":
+            return 1 / (self.k + np.arange(1, len(hits) + 1, dtype=np.float64))
+        return scaled([hit.score for hit in hits], self.norm)
+
+    def _sum(self, gains: Sequence[_Gain]) -> float:
+        # fsum does not hang on the order of the runs.
+        total = math.fsum(gain.points for gain in gains)
+        return total * len(gains) if self.by == "combmnz" else total
+
+
+def scaled(scores: Sequence[float], norm: str = "min-max") -> NDArray[np.float64]:
+    """The scores of one ranking from 0 for the lowest, (hits,): up to 1 (`min-max`), or in standard deviations (`z`).
+
+    Where all are equal each counts 1: to be ranked is worth more than not to be.
+    """
+    given = np.asarray(scores, np.float64)  # (hits,)
+    above = given - given.min(initial=math.inf)
+    unit = above.max(initial=0.0) if norm == "min-max" else given.std() if len(given) else 0.0
+    # Of equal scores the deviation is a rounding error and no unit.
+    if not above.any() or unit <= 0:
+        return np.ones(len(given))
+    points: NDArray[np.float64] = above / unit
+    return points
+
+
+@dataclass(frozen=True)
+class Fused:
+    """A stage of stages: each of them answers the queries, and their runs become one."""
+
+    stages: Sequence[Stage]
+    fusion: Fusion
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """The fused run; the run that came before is handed to every stage."""
+        return self.fusion([stage(queries, run) for stage in self.stages])
+
+
+# -- weights ------------------------------------------------------------------------------------------------
+
+
+class Learned(NamedTuple):
+    """The weights under which the fused run scores best, that score, and the score of each run alone."""
+
+    fusion: Fusion
+    measure: str
+    value: float
+    alone: tuple[float, ...]
+
+
+def learned(fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure | str = "AP@50") -> Learned:
+    """Weights from judged queries: the best of a grid of weights that add up to 1.
+
+    Learn them on a validation split: on the queries that are reported they flatter. Of equal scores the most even
+    weights are taken, for those in the middle of a plateau are the safest.
+    """
+    how = parse(measure) if isinstance(measure, str) else measure
+    tried = {weights: _mean(replace(fusion, weights=weights)(runs), qrels, how) for weights in grid(len(runs))}
+    best = max(tried, key=lambda weights: (tried[weights], -sum(weight**2 for weight in weights)))
+    alone = tuple(tried[corner] for corner in _corners(len(runs)))
+    return Learned(replace(fusion, weights=best), str(how), tried[best], alone)
+
+
+def grid(runs: int) -> Iterator[tuple[float, ...]]:
+    """Weights of so many runs that add up to 1: every run alone among them, at most about 300 in all."""
+    steps = next((s for s in range(STEPS, 1, -1) if math.comb(s + runs - 1, runs - 1) <= TRIES), 1)
+    for bars in combinations(range(steps + runs - 1), runs - 1):
+        edges = (-1, *bars, steps + runs - 1)
+        yield tuple((after - before - 1) / steps for before, after in pairwise(edges))
+
+
+def _corners(runs: int) -> list[tuple[float, ...]]:
+    return [tuple(float(at == one) for at in range(runs)) for one in range(runs)]
+
+
+def _mean(run: Run, qrels: Qrels, measure: Measure) -> float:
+    (mean,) = evaluate(run, qrels, [measure]).means.values()
+    return float(mean)
+
+
+def _weigh(weights: Sequence[float]) -> bool:
+    return all(math.isfinite(weight) and weight >= 0 for weight in weights) and any(weight > 0 for weight in weights)
+
+
+def _one_of(what: str, given: str, known: Sequence[str]) -> None:
+    if given not in known:
+        raise UsageError(f"no {given!r} among the {what}; there are: {', '.join(known)}")

@@ -1,0 +1,314 @@
+"""The second stage: a judge looks at the first pictures of every ranking, and what it said once is never asked again.
+
+stage = Judged(judge_named("encoder:starter"), Judgements(Path(".eyespot/ledger.sqlite")), depth=100)
+run = stage(queries, run)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from eyespot import rooms
+from eyespot.gallery.photos.pictures import open_picture
+from eyespot.gallery.photos.sources import read_again
+from eyespot.judges._asking import Asked, ask, known, unknown
+from eyespot.judges._budget import BudgetSpent
+from eyespot.ledger.judgements import Judgements
+from eyespot.metrics import Measure, evaluate, parse
+from eyespot.search.embedding import embed, embed_picture
+from eyespot.search.fused import STEPS, scaled
+from eyespot.search.rescored import Rescored
+from eyespot.types import Encoder, Hit, Judge, Judgement, Pair, Qrels, Query, Run, Space, UsageError, Vectors, Verdict
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Key: TypeAlias = tuple[str, str]  # digest of the query, id of the picture
+STEP = 1e-7  # between equals: what sorts by score, in float32 too, keeps the order of the first stage
+
+
+class Planned(NamedTuple):
+    """What re-ranking would take: pairs that can be judged, how many the ledger lacks, and hits without a picture."""
+
+    pairs: int
+    to_ask: int
+    pictureless: int
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What a judge said of the first hits: by query id and the run's own name of the image.
+
+    `stopped` is why not everything was asked, where a budget was spent or a person had enough; `pictureless` counts
+    hits of which no picture is known.
+    """
+
+    judgements: Mapping[str, Mapping[str, Judgement]]
+    asked: Asked
+    stopped: str = ""
+    pictureless: int = 0
+
+    def verdict(self, query: str, image: str) -> Verdict | None:
+        """What was said of a hit, or None."""
+        judgement = self.judgements.get(query, {}).get(image)
+        return None if judgement is None else judgement.verdict
+
+    @property
+    def failures(self) -> list[str]:
+        """Why there are hits without a verdict, each reason once."""
+        every = (judgement for its in self.judgements.values() for judgement in its.values())
+        return list(dict.fromkeys(judgement.failure for judgement in every if judgement.verdict is None))
+
+    def and_then(self, more: Looked) -> Looked:
+        """What was said in both of two rounds."""
+        said = {
+            query: {**self.judgements.get(query, {}), **more.judgements.get(query, {})}
+            for query in dict.fromkeys([*self.judgements, *more.judgements])
+        }
+        pictureless = self.pictureless + more.pictureless
+        return Looked(said, self.asked.and_then(more.asked), self.stopped or more.stopped, pictureless)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A second stage: the first `depth` of every ranking by the judge's probability, the rest behind as they were.
+
+    Equals stand as the first stage had them. What has no verdict (no picture, no answer) keeps its order below what
+    has. `blend` is how much the judge counts: below 1 a hit scores blend · probability + (1 - blend) · its first score,
+    from 0 for the lowest of the first `depth` to 1 for the best. The run's facts say which picture an image is: `id`
+    and `path`.
+    """
+
+    judge: Judge
+    ledger: Judgements
+    depth: int = 100
+    blend: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.blend <= 1:
+            raise UsageError(f"the judge counts between 0 (not at all) and 1 (alone), not {self.blend:g}")
+
+    def __call__(self, queries: Sequence[Query], run: Run) -> Run:
+        """The re-ranked run; its header says who judged, asked how, and what that took."""
+        return self.reranked(run, self.look(queries, run))
+
+    def plan(self, queries: Sequence[Query], run: Run) -> Planned:
+        """What asking would take, without asking."""
+        return self._planned(_Named(_first(queries, run, self.depth), run.facts))
+
+    def plan_at(self, query: Query, run: Run, ranks: Iterable[int]) -> Planned:
+        """The same for the hits at these ranks, from 1, of one query."""
+        return self._planned(_Named(_at(query, run, ranks), run.facts))
+
+    def _planned(self, named: _Named) -> Planned:
+        to_ask = unknown(self.judge, named.pairs, self.ledger)
+        return Planned(len(named.pairs), len(to_ask), named.pictureless)
+
+    def look(self, queries: Sequence[Query], run: Run) -> Looked:
+        """The judge's word on the first hits of these queries; a budget that is spent ends it early.
+
+        Each answer is in the ledger before the next one is waited for.
+        """
+        return self._look(_Named(_first(queries, run, self.depth), run.facts))
+
+    def look_at(self, query: Query, run: Run, ranks: Iterable[int]) -> Looked:
+        """The same on the hits at these ranks, from 1, of one query."""
+        return self._look(_Named(_at(query, run, ranks), run.facts))
+
+    def _look(self, named: _Named) -> Looked:
+        asking = ask(self.judge, named.pairs, self.ledger, named.ranks)
+        found: dict[Key, Judgement] = {}
+        stopped = ""
+        try:
+            for judgement in asking:
+                found[judgement.query, judgement.image] = judgement
+        except BudgetSpent as spent:
+            stopped = str(spent)
+            found |= self._known(named.pairs, asking.digests)  # answers were under way
+        digests = {query.id: digest for query, digest in asking.digests.items()}
+        return Looked(named.by_name(found, digests), asking.asked, stopped, named.pictureless)
+
+    def _known(self, pairs: Iterable[Pair], digests: Mapping[Query, str]) -> dict[Key, Judgement]:
+        images: dict[str, set[str]] = {}
+        for pair in pairs:
+            images.setdefault(digests[pair.query], set()).add(pair.image)
+        found = {query: known(self.judge, self.ledger, query, its) for query, its in images.items()}
+        return {(query, image): judgement for query, its in found.items() for image, judgement in its.items()}
+
+    def reranked(self, run: Run, looked: Looked) -> Run:
+        """The run in the order of what was said."""
+        made, _ = Rescored(self.scores(run, looked), self.depth)(run)
+        made.header |= self.header(looked.asked)
+        made.notes = [*run.notes, *notes_of(looked), *getattr(self.judge, "notes", [])]
+        return made
+
+    def scores(self, run: Run, looked: Looked) -> Run:
+        """The judged hits alone, each ranking strictly falling: equals follow the first stage."""
+        return Run({query: self._scores(query, hits[: self.depth], looked) for query, hits in run.items()})
+
+    def _scores(self, query: str, head: Sequence[Hit], looked: Looked) -> list[Hit]:
+        first = scaled([hit.score for hit in head]).tolist() if self.blend < 1 else [0.0] * len(head)
+        said = ((hit.image, looked.verdict(query, hit.image), its) for hit, its in zip(head, first, strict=True))
+        blended = (
+            Hit(image, self.blend * points(verdict) + (1 - self.blend) * its)
+            for image, verdict, its in said
+            if verdict is not None
+        )
+        return list(_falling(sorted(blended, key=lambda hit: -hit.score)))
+
+    def header(self, asked: Asked) -> dict[str, Any]:
+        counts = {"from_ledger": asked.known, "asked": asked.asked, "refused": asked.refused, "failed": asked.failed}
+        weight = {"blend": self.blend} if self.blend < 1 else {}
+        by = {"judge": self.judge.name, "prompt": self.judge.prompt, "depth": self.depth}
+        return {**by, **weight, "verdicts": {**counts, **asked.spent._asdict()}}
+
+
+def points(verdict: Verdict) -> float:
+    """What a verdict is worth: its probability, or its grade where it has none."""
+    return verdict.probability if verdict.probability is not None else float(verdict.grade or 0)
+
+
+def notes_of(looked: Looked, unsaid: str = "they go behind the judged") -> list[str]:
+    """What should be known before the order is trusted; `unsaid` is what becomes of hits without a verdict."""
+    lacking = f"{looked.pictureless} hits have no picture here and were not judged; {unsaid}"
+    failed = f"{looked.asked.failed} pictures have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
+    told = ((looked.pictureless, lacking), (looked.asked.failed, failed), (looked.stopped, looked.stopped))
+    return [sentence for count, sentence in told if count]
+
+
+def _falling(hits: Iterable[Hit]) -> Iterator[Hit]:
+    lowest = float("inf")
+    for hit in hits:
+        lowest = min(hit.score, lowest - STEP)
+        yield Hit(hit.image, lowest)
+
+
+# -- who is who -------------------------------------------------------------------------------------------------
+
+
+Heads: TypeAlias = Mapping[Query, Mapping[int, Hit]]  # by rank, from 1
+
+
+def _first(queries: Sequence[Query], run: Run, depth: int) -> Heads:
+    return {query: dict(enumerate(run[query.id][:depth], 1)) for query in queries if query.id in run}
+
+
+def _at(query: Query, run: Run, ranks: Iterable[int]) -> Heads:
+    hits = run[query.id]
+    return {query: {int(rank): hits[rank - 1] for rank in ranks}}
+
+
+class _Named:
+    """Hits of a run as pairs, and the way back from a judgement to the names that the run gives them."""
+
+    def __init__(self, heads: Heads, facts: Mapping[str, Mapping[str, Any]]) -> None:
+        self._heads, self._facts = heads, facts
+        every = [hit.image for hits in heads.values() for hit in hits.values()]
+        self.pictureless = sum(self._picture(image) is None for image in every)
+
+    def _picture(self, image: str) -> tuple[str, Path] | None:
+        """The id and the place of a picture."""
+        facts = self._facts.get(image, {})
+        return (facts["id"], Path(facts["path"])) if facts.get("path") else None
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """What can be judged, by query and rank."""
+        found = ((query, self._picture(hit.image)) for query, hits in self._heads.items() for hit in hits.values())
+        return [Pair(query, *picture) for query, picture in found if picture is not None]
+
+    @property
+    def ranks(self) -> dict[tuple[str, str], int]:
+        """Where a picture was seen, by query id and its own id."""
+        found: dict[tuple[str, str], int] = {}
+        for query, hits in self._heads.items():
+            for rank, hit in hits.items():
+                if (picture := self._picture(hit.image)) is not None:
+                    found.setdefault((query.id, picture[0]), rank)
+        return found
+
+    def by_name(self, found: Mapping[Key, Judgement], digests: Mapping[str, str]) -> dict[str, dict[str, Judgement]]:
+        """Judgements by query id and image name; one picture may have several names, and one question several ids."""
+        return {
+            query.id: {
+                hit.image: found[key]
+                for hit in hits.values()
+                if (picture := self._picture(hit.image)) is not None
+                and (key := (digests.get(query.id, ""), picture[0])) in found
+            }
+            for query, hits in self._heads.items()
+        }
+
+
+# -- weights ----------------------------------------------------------------------------------------------------
+
+
+def learned_blend(stage: Judged, run: Run, looked: Looked, qrels: Qrels, measure: Measure | str = "AP@50") -> float:
+    """How much the judge should count, by queries with judgements: the best of 0, 0.05, …, 1; of equals the largest.
+
+    Learn it on a validation split: on the queries that are reported it flatters.
+    """
+    how = parse(measure) if isinstance(measure, str) else measure
+
+    def mean(blend: float) -> float:
+        reranked, _ = Rescored(replace(stage, blend=blend).scores(run, looked), stage.depth)(run)
+        (value,) = evaluate(reranked, qrels, [how]).means.values()
+        return float(value)
+
+    return max((step / STEPS for step in range(STEPS + 1)), key=lambda blend: (mean(blend), blend))
+
+
+# -- judges by name ---------------------------------------------------------------------------------------------
+
+
+def is_judge(spec: str) -> bool:
+    """Whether this names a judge, as `encoder:starter` does, and not a file."""
+    return not Path(spec).exists() and spec.partition(":")[0] in rooms.names("judges")
+
+
+def judge_named(spec: str, **options: Any) -> Judge:
+    """A judge by its name; `budget`, `wording`, `prices` are its own where they are None.
+
+    Pictures are read as the gallery reads them, and `encoder:NAME` gets its model here. Raises `UsageError` for a name
+    that nobody has, and what the judge says of options.
+    """
+    name, _, rest = spec.partition(":")
+    given = {option: value for option, value in options.items() if value is not None}
+    handed = {"embedding": SecondModel(rest or "starter")} if name == "encoder" else {"read": picture_of}
+    judge: Judge = rooms.load("judges", f"{name}:{rest}", **handed, **given)
+    return judge
+
+
+def picture_of(path: Path) -> Image:
+    """A picture of a gallery, upright, in RGB, also inside a tar; OSError or `BadPicture` if it cannot be read."""
+    return open_picture(read_again(str(path))).image
+
+
+@dataclass(frozen=True)
+class SecondModel:
+    """An encoder as the judge `encoder:NAME` needs it: what it judges with are the pictures themselves."""
+
+    name: str
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        encoder: Encoder = rooms.load("encoders", self.name)
+        return encoder
+
+    @property
+    def space(self) -> Space:
+        """The space of its vectors."""
+        return self._encoder.space
+
+    def query(self, query: Query) -> Vectors:
+        """The vector of a query, (dim,)."""
+        vector: Vectors = embed([query], self._encoder)[0]
+        return vector
+
+    def picture(self, path: Path) -> Vectors:
+        """The vector of a picture, (dim,); `UsageError` if it cannot be read."""
+        return embed_picture(path, self._encoder)

@@ -1,0 +1,54 @@
+"""Spatial verification: how many matched keypoints of two pictures one homography explains.
+
+Philbin et al., Object retrieval with large vocabularies and fast spatial matching (CVPR 2007), with RANSAC by OpenCV.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eyespot.search.local._pairs import mutual_matches
+from eyespot.types import LocalFeatures, UsageError
+
+ALWAYS = 4  # pairs of points that some homography fits whatever they are: no evidence
+
+
+def load(ratio: str = "0.8") -> Spatial:
+    """The check; `spatial:0.95` sets the ratio, `spatial:1` leaves that test out; `UsageError` for what is no share."""
+    import cv2  # noqa: F401 - a missing package is told here, by name, and not at the first pair
+
+    try:
+        share = float(ratio)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise UsageError(f"the ratio of spatial is {ratio!r}; give a share, as in spatial:0.8")
+    return Spatial(share)
+
+
+@dataclass(frozen=True)
+class Spatial:
+    """The inliers of the best homography over mutual nearest neighbours, if more than the four that always fit.
+
+    ratio: a match counts only if it is nearer than this share of the distance to the second nearest; 1: always.
+    pixels: how far from its place a keypoint may lie, at the size the image was described at.
+    """
+
+    ratio: float = 0.8
+    pixels: float = 5.0
+    seed: int = 0
+
+    def score(self, query: LocalFeatures, image: LocalFeatures) -> float:
+        """A whole number, 5 or more; 0 where no homography fits more than four matches."""
+        import cv2
+
+        mine, theirs = mutual_matches(query, image, self.ratio)
+        if len(mine) <= ALWAYS:
+            return 0.0
+        cv2.setRNGSeed(self.seed)
+        here, there = (np.ascontiguousarray(f.keypoints[at, :2]) for f, at in ((query, mine), (image, theirs)))
+        _, inliers = cv2.findHomography(here, there, cv2.RANSAC, self.pixels)
+        count = 0 if inliers is None else int(inliers.sum())
+        return float(count) if count > ALWAYS else 0.0

@@ -1,0 +1,214 @@
+"""Fine-tuning a backbone: the loss by hand, what learns and what stays, and that the result loads as any model."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tiny_models
+from PIL import Image
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+open_clip = pytest.importorskip("open_clip")
+
+from eyespot import rooms  # noqa: E402
+from eyespot.adapters._finetune import Material, Recipe, finetune, info_nce, unfreeze  # noqa: E402
+from eyespot.encoders import _saving  # noqa: E402
+from eyespot.types import EyespotError, UsageError  # noqa: E402
+
+NAMES = ["heron", "owl", "osprey", "a very red fox", "wren", "two otters", "newt", "moth"]
+SHORT = Recipe(epochs=3, batch=4, rate=1e-3, checkpoint_every=2)  # 6 steps
+Make = Callable[[], Any]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The names of two tiny models with random weights."""
+    folder = tmp_path_factory.mktemp("models")
+    weights = tiny_models.tiny_clip_weights(folder / "open_clip")
+    return {"hf": f"hf:{tiny_models.hf_clip(folder / 'hf')}", "open_clip": f"open_clip:tiny-clip/{weights}"}
+
+
+@pytest.fixture(params=["hf", "open_clip"])
+def encoder(request: pytest.FixtureRequest, models: dict[str, str]) -> Any:
+    return rooms.load("encoders", models[request.param])
+
+
+@pytest.fixture
+def hf(models: dict[str, str]) -> Any:
+    return rooms.load("encoders", models["hf"])
+
+
+def picture(number: int) -> Image.Image:
+    noise = np.random.default_rng(number).integers(0, 256, (4, 4, 3), np.uint8)
+    return Image.fromarray(noise).resize((32, 32))
+
+
+def pictures(rows: Sequence[int]) -> list[Image.Image | None]:
+    return [picture(row) for row in rows]
+
+
+def world() -> Material:
+    return Material(NAMES, np.arange(len(NAMES)), pictures)
+
+
+def weights(encoder: Any) -> dict[str, Any]:
+    return {name: value.clone() for name, value in encoder.towers.model.state_dict().items()}
+
+
+def changed(before: dict[str, Any], encoder: Any) -> set[str]:
+    return {name for name, value in weights(encoder).items() if not torch.equal(value, before[name])}
+
+
+# -- the loss -----------------------------------------------------------------------------------------------
+
+
+def test_the_loss_of_orthogonal_pairs_by_hand() -> None:
+    loss = info_nce(2 * torch.eye(3), 5 * torch.eye(3), torch.arange(3), torch.tensor(2.0))
+
+    assert math.isclose(float(loss), math.log(1 + 2 * math.exp(-2)), rel_tol=1e-6)
+
+
+def test_another_caption_of_the_same_picture_is_no_negative() -> None:
+    rows = torch.eye(3)[[0, 0, 1]]
+
+    loss = info_nce(rows, rows, torch.tensor([7, 7, 8]), torch.tensor(2.0))
+
+    # two rows with one negative each, one row with two
+    assert math.isclose(
+        float(loss), (2 * math.log(1 + math.exp(-2)) + math.log(1 + 2 * math.exp(-2))) / 3, rel_tol=1e-6
+    )
+
+
+# -- training -----------------------------------------------------------------------------------------------
+
+
+def test_it_learns_which_picture_each_text_means(encoder: Any, tmp_path: Path) -> None:
+    found = finetune(encoder.towers, world(), replace(SHORT, epochs=40, batch=8, rate=3e-3), tmp_path / "out")
+
+    images = encoder.encode_pixels(np.stack([encoder.read(picture(at)) for at in range(len(NAMES))]))
+    best = (encoder.encode_texts(NAMES) @ images.T).argmax(axis=1)
+    assert best.tolist() == list(range(len(NAMES)))
+    assert (found.step, found.unread) == (40, 0) and found.loss < 0.5
+
+
+def test_only_the_last_blocks_and_what_follows_them_learn(encoder: Any, tmp_path: Path) -> None:
+    before = weights(encoder)
+
+    finetune(encoder.towers, world(), replace(SHORT, blocks=1), tmp_path / "out")
+
+    touched = changed(before, encoder)
+    assert not [name for name in touched if "embed" in name or "layers.0." in name or "blocks.0." in name]
+    assert [name for name in touched if ".1." in name] and [name for name in touched if "proj" in name]
+
+
+def test_without_blocks_only_what_follows_them_learns(hf: Any) -> None:
+    learning = unfreeze(hf.towers.model, 0)
+
+    assert {name.partition(".")[0] for name in learning if "." in name} == {
+        *("text_model", "vision_model", "visual_projection", "text_projection"),
+    }
+    assert not [name for name in learning if "layers" in name or "embeddings" in name or "pre_layrnorm" in name]
+
+
+def test_an_interrupted_training_ends_in_the_same_weights(hf: Any, models: dict[str, str], tmp_path: Path) -> None:
+    def interrupted(point: Any, _total: int) -> None:
+        if point.step == 3:
+            raise KeyboardInterrupt
+
+    cut, again = (rooms.load("encoders", models["hf"]) for _ in range(2))
+    whole = finetune(hf.towers, world(), SHORT, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        finetune(cut.towers, world(), SHORT, tmp_path / "cut", interrupted)
+    resumed = finetune(again.towers, world(), SHORT, tmp_path / "cut")
+
+    assert resumed == whole and changed(weights(hf), again) == set()
+    assert (tmp_path / "cut" / "log.csv").read_bytes() == (tmp_path / "whole" / "log.csv").read_bytes()
+
+
+def test_a_picture_that_cannot_be_read_is_left_out_and_counted(hf: Any, tmp_path: Path) -> None:
+    def some(rows: Sequence[int]) -> list[Image.Image | None]:
+        return [None if row == 3 else picture(row) for row in rows]
+
+    found = finetune(hf.towers, world()._replace(pictures=some), SHORT, tmp_path / "out")
+
+    assert (found.step, found.unread) == (6, 3)  # once an epoch
+
+
+def test_if_hardly_any_picture_can_be_read_it_ends(hf: Any, tmp_path: Path) -> None:
+    gone = world()._replace(pictures=lambda rows: [None] * len(rows))
+
+    with pytest.raises(EyespotError, match="4 of 4 pictures of a batch cannot be read"):
+        finetune(hf.towers, gone, SHORT, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "told"),
+    [
+        (replace(SHORT, batch=9), "8 pairs fill no batch of 9"),
+        (replace(SHORT, blocks=3), "vision_model.encoder.layers 2; train 3"),
+        (replace(SHORT, rate=2e-3), "holds a training with rate 0.001, not 0.002"),
+    ],
+)
+def test_what_cannot_be_trained_is_told(recipe: Recipe, told: str, hf: Any, tmp_path: Path) -> None:
+    if recipe.rate != SHORT.rate:
+        finetune(hf.towers, world(), SHORT, tmp_path / "out")
+
+    with pytest.raises(UsageError, match=told):
+        finetune(hf.towers, world(), recipe, tmp_path / "out")
+
+
+@pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 1}, {"rate": 0.0}, {"blocks": -1}, {"weight_decay": -1.0}])
+def test_a_recipe_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=r"of a fine-tuning|above 0"):
+        Recipe(**wrong)
+
+
+# -- what is saved ------------------------------------------------------------------------------------------
+
+
+def test_what_is_saved_loads_by_its_name_and_gives_the_same_vectors(encoder: Any, tmp_path: Path) -> None:
+    _saving.refuse_if_lost(encoder)
+    finetune(encoder.towers, world(), SHORT, tmp_path / "out")
+    (tmp_path / "model").mkdir()
+
+    again = rooms.load("encoders", _saving.save(encoder, tmp_path / "model"))
+
+    pixels = np.stack([again.read(picture(at)) for at in range(3)])
+    assert np.abs(again.encode_texts(NAMES) - encoder.encode_texts(NAMES)).max() < 1e-6
+    assert np.abs(again.encode_pixels(pixels) - encoder.encode_pixels(pixels)).max() < 1e-6
+    assert again.space.weights != encoder.space.weights
+
+
+def test_a_model_that_would_load_as_another_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "other-clip.json"
+    file.write_text(json.dumps(tiny_models.clip_config()))
+    open_clip.add_model_config(file)
+    tiny_models.open_clip_weights(tmp_path / "weights.pt", "other-clip")
+    encoder = rooms.load("encoders", f"open_clip:other-clip/{tmp_path / 'weights.pt'}")
+
+    file.write_text(json.dumps(tiny_models.clip_config() | {"quick_gelu": False}))
+    open_clip.add_model_config(file)
+
+    with pytest.raises(UsageError, match="settings that a file of weights does not keep"):
+        _saving.refuse_if_lost(encoder)
+
+
+def test_an_encoder_without_weights_to_train_is_refused() -> None:
+    with pytest.raises(UsageError, match="starter cannot be trained"):
+        _saving.trainable(rooms.load("encoders", "starter"))

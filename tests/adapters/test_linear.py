@@ -1,0 +1,79 @@
+"""Static task adaptation: what the map does, what is learned, and what is kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eyespot.adapters.linear import FILE, Linear, Recipe, load, save, train
+from eyespot.types import NothingFound, UsageError
+
+SMALL = Recipe(width=8, epochs=20, batch=16, rate=1e-2)
+
+
+def world() -> tuple[Any, Any]:
+    """Classes differ in the first two of eight components, the rest is louder and says nothing."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(8), 16)
+    angles = classes * (2 * np.pi / 8)
+    telling = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return np.concatenate([telling, 1.5 * rng.normal(size=(128, 6))], axis=1).astype(np.float32), classes
+
+
+def hits(vectors: Any, classes: Any) -> float:
+    """How often the nearest other vector is of one's own class."""
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    near = np.where(np.eye(len(unit), dtype=bool), -2, unit @ unit.T).argmax(axis=1)
+    return float(np.mean(classes[near] == classes))
+
+
+def test_the_map_is_affine_and_its_images_are_of_unit_length() -> None:
+    adapter = Linear(np.array([[2, 0], [0, 0]], np.float32), np.array([0, 1], np.float32))
+
+    found = adapter.apply(np.array([[3, 0], [0, 5]], np.float32))
+
+    assert found == pytest.approx(np.array([[2 / 5**0.5, 1 / 5**0.5], [0, 1]]))
+
+
+def test_it_learns_what_tells_classes_apart() -> None:
+    pytest.importorskip("torch")
+    vectors, classes = world()
+
+    adapter = train(vectors, classes, SMALL)
+
+    assert hits(vectors, classes) < 0.4 < 0.7 < hits(adapter.apply(vectors), classes)
+
+
+def test_a_seed_means_the_same_adapter_and_it_comes_back_from_disk(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    vectors, classes = world()
+    one, other = (train(vectors, classes, replace(SMALL, epochs=1)) for _ in range(2))
+
+    save(tmp_path, replace(one, space="starter"))
+    back = load(tmp_path)
+
+    assert np.array_equal(one.weight, other.weight)
+    assert np.array_equal(back.weight, one.weight) and np.array_equal(back.bias, one.bias) and back.space == "starter"
+
+
+def test_vectors_of_another_length_are_refused() -> None:
+    with pytest.raises(UsageError, match="2 components, these have 3"):
+        Linear(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)).apply(np.ones((1, 3), np.float32))
+
+
+def test_one_class_is_no_task() -> None:
+    pytest.importorskip("torch")
+    with pytest.raises(NothingFound, match="two classes"):
+        train(np.ones((3, 2), np.float32), np.zeros(3), SMALL)
+
+
+@pytest.mark.parametrize("content", [None, b"junk"])
+def test_a_folder_of_something_else_is_told(content: bytes | None, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(content) if content else None
+
+    with pytest.raises(UsageError, match="no linear adapter"):
+        load(tmp_path)

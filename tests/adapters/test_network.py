@@ -1,0 +1,132 @@
+"""The hypernetwork that is trained, against the numpy one that serves, the authors' outputs and torch's own layers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from eyespot.adapters.quari import Config, Hypernetwork, files  # noqa: E402
+from eyespot.adapters.quari.network import Network, Views  # noqa: E402
+
+CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
+SMALL = Config(12, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2, dropout=0.0)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def queries_of(dim: int, count: int = 3) -> Any:
+    drawn = np.random.default_rng(1).normal(size=(count, dim))
+    return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
+
+
+def made(config: Config, token_drop: float = 0.0) -> Network:
+    torch.manual_seed(3)
+    return Network(config, token_drop)
+
+
+def dense(views: Views) -> Any:
+    """The maps of rows, (n, dim, dim)."""
+    return views.identity * torch.eye(views.left.shape[1]) + views.left @ views.right.mT
+
+
+@pytest.mark.parametrize("folder", ["anchored", "nofro"])
+def test_the_authors_own_outputs(folder: str) -> None:
+    if not (CONFORMANCE / folder).exists():
+        pytest.skip(f"needs {CONFORMANCE / folder}")
+    config, weights = files.read(CONFORMANCE / folder)
+    arrays = np.load(CONFORMANCE / folder / "io.npz", allow_pickle=False)
+    network = Network(config).eval()
+    network.take(weights)
+
+    with torch.no_grad():
+        views = network(torch.from_numpy(arrays["queries"]))
+
+    assert np.abs(views.queries.numpy() - arrays["refined_query"]).max() < 1e-5
+    assert np.linalg.norm(dense(views).numpy() - arrays["W_image"]) / np.linalg.norm(arrays["W_image"]) < 1e-5
+
+
+@pytest.mark.parametrize("changes", [{}, {"use_fro_norm": False}, {"preset": "paper"}])
+def test_what_is_trained_is_what_serves(changes: dict[str, Any]) -> None:
+    config, queries = replace(SMALL, **changes), queries_of(12)
+    network = made(config).eval()
+
+    with torch.no_grad():
+        trained = network(torch.from_numpy(queries))
+    served = Hypernetwork(config, network.weights()).adapt(queries)
+
+    for at, view in enumerate(served):
+        assert np.abs(trained.queries[at].numpy() - view.query).max() < 1e-5
+        matrix = view.identity * np.eye(12) + view.left @ view.right.T
+        assert np.linalg.norm(dense(trained)[at].numpy() - matrix) / np.linalg.norm(matrix) < 1e-5
+
+
+@pytest.mark.parametrize("preset", ["released", "paper"])
+def test_the_state_dict_has_the_names_and_shapes_of_the_released_weights(preset: str) -> None:
+    config = replace(SMALL, preset=preset)
+
+    assert {name: value.shape for name, value in made(config).weights().items()} == files.shapes(config)
+
+
+def test_a_layer_is_torch_s_own_pre_norm_layer() -> None:
+    layer = made(SMALL).transformer.layers[0]
+    torchs = torch.nn.TransformerEncoderLayer(16, 4, 64, 0.0, "gelu", batch_first=True, norm_first=True)
+    torchs.load_state_dict(layer.state_dict())
+    tokens = torch.randn(2, 7, 16)
+
+    assert torch.allclose(layer(tokens, None), torchs(tokens), atol=1e-5)
+
+
+def test_u_tokens_are_v_tokens_so_half_the_sequence_serves() -> None:
+    queries = torch.from_numpy(queries_of(12))
+    telling = made(SMALL, token_drop=1e-12).train()  # computes both, and drops none
+    not_telling = made(SMALL).train()
+
+    both, half = telling.tokens(queries), not_telling.tokens(queries)
+
+    assert telling.telling and not not_telling.telling
+    assert torch.allclose(both[1], both[2], atol=1e-6)
+    for one, other in zip(both, half, strict=True):
+        assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_tokens_are_dropped_while_training_only() -> None:
+    network, queries = made(SMALL, token_drop=0.5), torch.from_numpy(queries_of(12))
+
+    trained = [network.train()(queries).left for _ in range(2)]
+    served = [network.eval()(queries).left for _ in range(2)]
+
+    assert not torch.equal(*trained) and torch.equal(*served)
+
+
+def test_recomputed_activations_give_the_same_gradients_with_dropout() -> None:
+    gradients = []
+    for frugal in (False, True):
+        network = made(replace(SMALL, dropout=0.3), token_drop=0.2).train()
+        network.save_memory() if frugal else None
+        torch.manual_seed(5)
+        views = network(torch.from_numpy(queries_of(12)))
+        (views.queries.sum() + views.left.square().sum() + views.right[:, 0].sum()).backward()
+        gradients.append([parameter.grad for parameter in network.parameters()])
+
+    assert all(torch.allclose(one, other, atol=1e-7) for one, other in zip(*gradients, strict=True))
+
+
+def test_a_map_of_the_released_form_stays_near_the_identity() -> None:
+    with torch.no_grad():
+        maps = dense(made(SMALL).eval()(torch.from_numpy(queries_of(12))))
+
+    width = torch.linalg.svdvals(maps - torch.eye(12)).max()
+
+    assert 0 < float(width) <= 0.8 + 1e-6

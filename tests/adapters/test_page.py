@@ -1,0 +1,27 @@
+"""The page on QuARI runs as it stands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs import ROOT, blocks, tools
+
+PAGE = ROOT / "docs" / "quari.md"
+
+
+def test_its_lines_and_its_code_run(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("sklearn")  # the map needs the extra [plots]
+    env, script = tools(tmp_path), "set -e\n" + "\n".join(blocks(PAGE, "sh"))
+
+    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    assert shell.returncode == 0, shell.stderr
+    assert "adapted to the query" in (tmp_path / "adapted" / "figures" / "map-mill.svg").read_text()
+    (code,) = blocks(PAGE, "python")
+    ours = code + "\nimport sys; kept = np.load('found.npz'); sys.exit(int((kept['ids'] != found.rows).any()))"
+    assert subprocess.run([sys.executable, "-c", ours], cwd=tmp_path, env=env).returncode == 0

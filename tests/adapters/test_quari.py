@@ -1,0 +1,168 @@
+"""The hypernetwork in numpy against the authors' own outputs, and its checkpoints on disk."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from eyespot.adapters.quari import Config, Hypernetwork, load
+from eyespot.adapters.quari.files import export, read, save
+from eyespot.adapters.quari.forward import gelu
+from eyespot.types import AdaptedQuery, UsageError
+from tests.adapters.worlds import weights_of
+
+CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
+SMALL = Config(12, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2)
+
+
+def dense(view: AdaptedQuery) -> Any:
+    """The map of rows, (dim, dim), in float64."""
+    left, right = view.left.astype(np.float64), view.right.astype(np.float64)
+    return view.identity * np.eye(len(left)) + left @ right.T
+
+
+def scores(view: AdaptedQuery, gallery: Any) -> Any:
+    mapped = gallery.astype(np.float64) @ dense(view)
+    return mapped @ view.query / np.linalg.norm(mapped, axis=1)
+
+
+@pytest.fixture(params=["anchored", "nofro"])
+def official(request: pytest.FixtureRequest) -> Path:
+    folder = CONFORMANCE / request.param
+    if not folder.exists():
+        pytest.skip(f"needs {folder}")
+    pytest.importorskip("torch")
+    return folder
+
+
+def test_the_authors_own_outputs(official: Path) -> None:
+    arrays = np.load(official / "io.npz", allow_pickle=False)
+
+    views = load(official).adapt(arrays["queries"])
+
+    for view, query, matrix, wanted in zip(
+        views, arrays["refined_query"], arrays["W_image"], arrays["scores"], strict=True
+    ):
+        assert np.abs(view.query - query).max() < 1e-5
+        assert np.linalg.norm(dense(view) - matrix) / np.linalg.norm(matrix) < 1e-5
+        assert np.abs(scores(view, arrays["gallery"]) - wanted).max() < 1e-5
+
+
+def test_a_released_checkpoint_through_our_format_and_back(official: Path, tmp_path: Path) -> None:
+    config, weights = read(official)
+    save(tmp_path / "ours", config, weights)
+    export(tmp_path / "theirs", *read(tmp_path / "ours"))
+    again, back = read(tmp_path / "theirs")
+
+    assert again == config and yaml.safe_load((tmp_path / "theirs" / "config.yml").read_text()) == yaml.safe_load(
+        (official / "config.yml").read_text()
+    )
+    assert weights.keys() == back.keys()
+    assert all(weights[name].tobytes() == back[name].tobytes() for name in weights)
+
+
+@pytest.mark.parametrize("preset", ["released", "paper"])
+def test_u_tokens_are_v_tokens_so_half_the_sequence_serves(preset: str) -> None:
+    from dataclasses import replace
+
+    config = replace(SMALL, preset=preset)
+    weights = weights_of(config)
+    queries = np.random.default_rng(1).normal(size=(2, 12))
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+
+    condition, tokens = Hypernetwork(config, weights, np.float64).tokens(queries)
+    full_condition, u_tokens, v_tokens = whole_sequence(config, weights, queries)
+
+    assert np.array_equal(u_tokens, v_tokens)
+    assert np.abs(tokens - u_tokens).max() < 1e-12 and np.abs(condition - full_condition).max() < 1e-12
+
+
+def whole_sequence(config: Config, weights: dict[str, Any], queries: Any) -> tuple[Any, Any, Any]:
+    """All 1 + 2r tokens, each counting once."""
+    network = Hypernetwork(config, weights, np.float64)
+    network._counts = np.ones(1 + 2 * config.low_rank_dim)  # type: ignore[misc]
+    condition, rank = network._encoded(queries), config.low_rank_dim
+    tokens = np.zeros((len(queries), 2 * rank, config.hidden_dim))
+    places = network.weights["pos_emb"][:rank] * network.weights["pos_scale"]
+    for step in range(config.num_steps):
+        asked = (condition + network._step(step))[:, None]
+        out = network._transformed(np.concatenate([asked, tokens + np.tile(places, (2, 1))], axis=1))
+        condition, tokens = condition + out[:, 0], tokens + out[:, 1:]
+    return condition, tokens[:, :rank], tokens[:, rank:]
+
+
+def test_gelu_is_the_exact_one() -> None:
+    values = np.array([-3.0, -0.5, 0.0, 0.5, 3.0])
+
+    assert gelu(values) == pytest.approx([-0.00404969, -0.15426877, 0, 0.34573123, 2.99595031], abs=1e-8)
+
+
+def test_the_paper_s_form_has_no_identity_and_keeps_nothing_of_the_query() -> None:
+    from dataclasses import replace
+
+    config = replace(SMALL, preset="paper")
+    (view,) = Hypernetwork(config, weights_of(config)).adapt(np.eye(12, dtype=np.float32)[:1])
+
+    assert view.identity == 0 and view.left.shape == view.right.shape == (12, 3)
+    assert np.linalg.norm(view.query) == pytest.approx(1, abs=1e-6)
+
+
+def test_vectors_of_another_encoder_are_refused() -> None:
+    network = Hypernetwork(SMALL, weights_of(SMALL))
+
+    with pytest.raises(UsageError, match="12 components, these have 13"):
+        network.adapt(np.ones((1, 13), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"hparams": {"embedding_dim": 12, "nhead": 5}}, "multiple of nhead"),
+        ({"hparams": {"embedding_dim": 0}}, "embedding_dim"),
+        ({"hparams": {"embedding_dim": 12, "speed": 3}}, "unknown hparam 'speed'"),
+        ({"hparams": {}}, "no embedding_dim"),
+        ({}, "no hparams"),
+        ({"hparams": {"embedding_dim": 12, "dropout": "a lot"}}, "dropout"),
+    ],
+)
+def test_a_wrong_config_is_told_in_a_sentence(change: dict[str, Any], told: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yml").write_text(yaml.safe_dump(change))
+
+    with pytest.raises(UsageError, match=told):
+        load(tmp_path)
+
+
+def test_weights_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    weights = weights_of(SMALL)
+    save(tmp_path / "lacking", SMALL, {name: w for name, w in weights.items() if name != "pos_emb"})
+    save(tmp_path / "other", SMALL, weights | {"pos_emb": np.zeros((2, 2), np.float32)})
+    save(tmp_path / "strange", SMALL, weights | {"more": np.zeros(1, np.float32)})
+    save(tmp_path / "nan", SMALL, weights | {"pos_scale": np.array([np.nan], np.float32)})
+    save(tmp_path / "torn", SMALL, weights)
+    place = tmp_path / "torn" / "weights.safetensors"
+    place.write_bytes(place.read_bytes()[:-7])
+
+    reasons = {}
+    for name in ("lacking", "other", "strange", "nan", "torn", "absent"):
+        with pytest.raises(UsageError) as caught:
+            load(tmp_path / name)
+        reasons[name] = str(caught.value)
+
+    assert "lack pos_emb" in reasons["lacking"] and "has the shape (2, 2)" in reasons["other"]
+    assert "hold more" in reasons["strange"] and "no finite numbers" in reasons["nan"]
+    assert "cannot be read" in reasons["torn"] and "config.yml" in reasons["absent"]
+
+
+def test_a_pickle_with_more_than_weights_is_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    save(tmp_path, SMALL, weights_of(SMALL))
+    (tmp_path / "weights.safetensors").unlink()
+    torch.save({"run": time.sleep}, tmp_path / "weights.pt")
+
+    with pytest.raises(UsageError, match="more than weights"):
+        load(tmp_path)

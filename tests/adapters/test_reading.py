@@ -1,0 +1,170 @@
+"""Pairs of vectors in every layout: the same pairs whichever way they were left, and what is wrong is told."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eyespot.adapters.quari.training import Pairs
+from eyespot.adapters.quari.training.reading import read_images, read_pairs
+from eyespot.types import EyespotError, NothingFound, UsageError
+
+IMAGES = np.eye(3, 4, dtype=np.float32)
+OF = np.array([0, 0, 1, 2])
+TEXTS = (IMAGES[OF] + 0.25).astype(np.float32)
+
+
+def arrays(folder: Path) -> Path:
+    np.save(folder / "texts.npy", TEXTS)
+    np.save(folder / "images.npy", IMAGES)
+    np.save(folder / "of.npy", OF)
+    return folder
+
+
+def archive(folder: Path) -> Path:
+    np.savez(folder / "pairs.npz", texts=TEXTS, images=IMAGES, of=OF)
+    return folder / "pairs.npz"
+
+
+def tensors(folder: Path) -> Path:
+    torch = pytest.importorskip("torch")
+    for name, array in (("texts", TEXTS), ("images", IMAGES), ("of", OF)):
+        torch.save(torch.from_numpy(array).to(torch.float16 if name != "of" else torch.int32), folder / f"{name}.pt")
+    return folder
+
+
+def mapping(folder: Path) -> Path:
+    torch = pytest.importorskip("torch")
+    parts = {"texts": TEXTS, "images": IMAGES, "of": OF}
+    torch.save({name: torch.from_numpy(array) for name, array in parts.items()}, folder / "pairs.pt")
+    return folder / "pairs.pt"
+
+
+def clip_retrieval(folder: Path) -> Path:
+    for kind, rows in (("text_emb", TEXTS), ("img_emb", IMAGES[OF])):
+        (folder / kind).mkdir()
+        for part, some in ((2, rows[:3]), (10, rows[3:])):
+            np.save(folder / kind / f"{kind}_{part}.npy", some.astype(np.float16))
+    return folder
+
+
+def parquet(folder: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"text_embedding": list(TEXTS), "image_embedding": list(IMAGES[OF]), "image_id": OF}
+    table = pa.table(columns)
+    pq.write_table(table.slice(0, 2), folder / "part-0.parquet")
+    pq.write_table(table.slice(2), folder / "part-1.parquet")
+    return folder
+
+
+def added(tar: tarfile.TarFile, name: str, array: Any) -> None:
+    data = io.BytesIO()
+    np.save(data, array)
+    member = tarfile.TarInfo(name)
+    member.size = data.tell()
+    tar.addfile(member, io.BytesIO(data.getvalue()))
+
+
+def webdataset(folder: Path) -> Path:
+    with tarfile.open(folder / "000.tar", "w") as tar:
+        for at in range(3):
+            added(tar, f"sample-{at}.text.npy", TEXTS[at + 1] if at else TEXTS[:2])
+            added(tar, f"sample-{at}.image.npy", IMAGES[at])
+            tar.addfile(tarfile.TarInfo(f"sample-{at}.txt"))
+    return folder
+
+
+@pytest.mark.parametrize("layout", [arrays, archive, tensors, mapping, clip_retrieval, parquet, webdataset])
+def test_the_same_pairs_in_every_layout(layout: Callable[[Path], Path], tmp_path: Path) -> None:
+    found = read_pairs(layout(tmp_path))
+
+    pairs = found.pairs
+    assert not found.notes
+    assert np.allclose(pairs.texts, TEXTS, atol=1e-3) and np.allclose(pairs.images[pairs.of], IMAGES[OF])
+    same = pairs.image[pairs.of]  # two captions of one image are known as such
+    assert (same[:, None] == same).tolist() == (OF[:, None] == OF).tolist()
+
+
+def test_ids_of_images_are_taken_along(tmp_path: Path) -> None:
+    (arrays(tmp_path) / "ids.txt").write_text("a\nb\na\n")
+
+    assert read_pairs(tmp_path).pairs.image.tolist() == [0, 1, 0]
+
+
+def test_images_alone_or_of_pairs(tmp_path: Path) -> None:
+    alone, ids = read_images(arrays(tmp_path) / "images.npy")
+    of_pairs, _ = read_images(tmp_path)
+
+    assert np.array_equal(alone, IMAGES) and np.array_equal(of_pairs, IMAGES) and ids is None
+
+
+def test_samples_and_rows_without_a_vector_are_left_out_and_told(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with tarfile.open(webdataset(tmp_path) / "000.tar", "a") as tar:
+        added(tar, "sample-3.text.npy", TEXTS[0])
+    columns = {"text_embedding": [*TEXTS, None], "image_embedding": [*IMAGES[OF], TEXTS[0]]}
+    pq.write_table(pa.table(columns), tmp_path / "pairs.parquet")
+
+    tar_found, table_found = read_pairs(tmp_path / "000.tar"), read_pairs(tmp_path / "pairs.parquet")
+
+    assert (len(tar_found.pairs), len(table_found.pairs)) == (4, 4)
+    assert tar_found.notes[0].endswith("1 samples lack a vector") and table_found.notes[0].endswith(
+        "1 rows lack a vector"
+    )
+
+
+def broken(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).write_bytes(content) and None
+
+
+def saved(name: str, **parts: Any) -> Callable[[Path], None]:
+    return lambda folder: np.savez(folder / name, **parts)
+
+
+def pickled(folder: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({"texts": Pairs}, folder / "pairs.pt")
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda folder: None, "holds no pairs"),
+        (broken("a.npz", b"junk"), "cannot be read"),
+        (broken("a.parquet", b"junk"), "cannot be read"),
+        (broken("a.tar", b"junk" * 200), "cannot be read"),
+        (broken("a.pt", b"junk"), "damaged"),
+        (pickled, "more than tensors"),
+        (saved("a.npz", texts=TEXTS), "has no images"),
+        (saved("a.npz", texts=TEXTS, images=IMAGES), "name in `of`"),
+        (saved("a.npz", texts=TEXTS, images=IMAGES, of=OF + 1), "run from 0 to 2"),
+        (saved("a.npz", texts=TEXTS, images=IMAGES[:, :2], of=OF), "of one length"),
+        (saved("a.npz", texts=TEXTS.astype(int), images=IMAGES, of=OF), "float vectors"),
+        (saved("a.npz", texts=np.array([object()]), images=IMAGES), "cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(make: Callable[[Path], None], told: str, tmp_path: Path) -> None:
+    make(tmp_path)
+
+    with pytest.raises(EyespotError, match=told) as caught:
+        read_pairs(tmp_path)
+
+    assert isinstance(caught.value, UsageError) and "\n" not in str(caught.value)
+
+
+def test_a_tar_without_vectors_says_what_it_should_hold(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("a.txt"))
+
+    with pytest.raises(NothingFound, match="KEY"):
+        read_pairs(tmp_path)

@@ -1,0 +1,458 @@
+"""The exact scan under adapted queries against the dense matrix in float64, and the bounds it rests on."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.adapters.quari import Config, load
+from eyespot.adapters.quari._ceilings import Coded, Plain
+from eyespot.adapters.quari._directions import About, Outside, ways
+from eyespot.adapters.quari._formula import Formula
+from eyespot.adapters.quari.candidates import Candidates
+from eyespot.adapters.quari.files import save, shapes
+from eyespot.adapters.quari.scoring import AdaptedIndex, dense, factored_scores
+from eyespot.indexes.exact import Exact
+from eyespot.kernels.codes import Codes, quantise
+from eyespot.kernels.rows import Rows
+from eyespot.types import AdaptedQuery, Found, UsageError
+
+CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
+CODED = {"small": 0, "patience": 0}
+MAPS = ["gaussian", "orthonormal", "principal", "anchored", "near the identity", "annihilating", "huge", "tiny", "none"]
+GALLERIES = ["clustered", "duplicates", "zero rows", "any length", "half precision"]
+
+
+class World(NamedTuple):
+    vectors: Any  # (n, dim)
+    view: AdaptedQuery
+
+
+def clustered(rng: np.random.Generator, rows: int, dim: int) -> Any:
+    """Unit vectors with a common part and directions of falling weight, as embeddings have them."""
+    centres = rng.standard_normal((max(1, rows // 20), dim)) / np.sqrt(1 + np.arange(dim))
+    vectors = centres[rng.integers(0, len(centres), rows)] + 0.05 * rng.standard_normal((rows, dim)) + 0.2
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def gallery(kind: str, rng: np.random.Generator, rows: int, dim: int) -> Any:
+    vectors = clustered(rng, rows, dim)
+    if kind == "duplicates":
+        vectors = vectors[rng.integers(0, max(1, rows // 9), rows)]
+    if kind == "zero rows":
+        vectors[rng.integers(0, rows, rows // 3)] = 0
+    if kind == "any length":
+        vectors *= np.exp(rng.uniform(-9, 9, (rows, 1))).astype(np.float32)
+    return vectors.astype(np.float16) if kind == "half precision" else vectors
+
+
+def bent(kind: str, rng: np.random.Generator, vectors: Any, rank: int) -> AdaptedQuery:
+    """A view of the space of some kind."""
+    dim = vectors.shape[1]
+    query = vectors[0].astype(np.float64) + 0.3 * rng.standard_normal(dim)
+    left, right = rng.standard_normal((2, dim, rank))
+    identity = float(kind in ("anchored", "near the identity", "annihilating"))
+    if kind == "orthonormal":
+        left, right = np.linalg.qr(left)[0], np.linalg.qr(right)[0]
+    if kind == "principal":
+        left = right = np.linalg.svd(vectors[:50].astype(np.float64), full_matrices=False)[2][:rank].T
+    if kind in ("anchored", "near the identity"):
+        left, right = 0.8 * left / np.linalg.norm(left), right / np.linalg.norm(right)
+    if kind == "near the identity":
+        left *= 1e-3
+    if kind == "annihilating":  # the identity less a projection that holds the first rows: their f(x) is 0
+        left = np.linalg.svd(vectors[: min(rank, 3)].astype(np.float64), full_matrices=False)[2].T
+        right = -left
+    sizes = {"huge": 1e15, "tiny": 1e-15}
+    left, right = left * sizes.get(kind, 1), right * sizes.get(kind, 1)
+    if kind == "none":
+        left, right, identity = left[:, :0], right[:, :0], 1.0
+    return view(query, left, right, identity)
+
+
+def view(query: Any, left: Any, right: Any, identity: float) -> AdaptedQuery:
+    query = np.asarray(query, np.float64)
+    return AdaptedQuery(
+        (query / np.linalg.norm(query)).astype(np.float32),
+        np.asarray(left, np.float32),
+        np.asarray(right, np.float32),
+        identity,
+    )
+
+
+def by_the_matrix(adapted: AdaptedQuery, vectors: Any) -> Any:
+    """cos(query, f(x)) by the dense matrix in float64; 0 where f(x) is nothing but rounding."""
+    rows, query = vectors.astype(np.float64), adapted.query.astype(np.float64)
+    left, right = adapted.left.astype(np.float64), adapted.right.astype(np.float64)
+    mapped = rows @ (adapted.identity * np.eye(len(query)) + left @ right.T)
+    lengths = np.linalg.norm(mapped, axis=1)
+    size = adapted.identity + np.linalg.norm(left) * np.linalg.norm(right)
+    told = lengths > 1e-9 * size * np.linalg.norm(rows, axis=1)
+    return np.where(told, mapped @ query / np.where(told, lengths, 1) / np.linalg.norm(query), 0.0)
+
+
+def assert_best(found: Found, j: int, true: Any, k: int, allowed: Any = None) -> None:
+    """The k best of the true scores, best first, each row once; what differs by rounding alone may change places."""
+    rows = found.rows[j]
+    where = np.arange(len(true)) if allowed is None else np.flatnonzero(allowed)
+    best = -np.sort(-true[where])[:k]
+    assert len(rows) == len(set(rows.tolist())) == min(k, len(where)) and set(rows.tolist()) <= set(where.tolist())
+    assert np.abs(true[rows] - best).max(initial=0) < 1e-9
+    assert np.abs(found.scores[j] - true[rows]).max(initial=0) < 1e-6
+
+
+def world(data: st.DataObject, rows: int, widest: int = 40) -> World:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**31), "seed"))
+    dim, rank = data.draw(st.integers(1, widest), "dim"), data.draw(st.integers(1, 9), "rank")
+    vectors = gallery(data.draw(st.sampled_from(GALLERIES), "gallery"), rng, rows, dim)
+    return World(vectors, bent(data.draw(st.sampled_from(MAPS), "map"), rng, vectors, rank))
+
+
+SOUND = view([1, 0], np.eye(2), np.eye(2), 1.0)
+
+
+# -- the answers ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_any_small_world_is_ranked_as_by_the_matrix(data: st.DataObject) -> None:
+    rows = data.draw(st.sampled_from([1, 2, 17, 300]), "rows")
+    vectors, adapted = world(data, rows)
+    k = data.draw(st.integers(1, rows + 5), "k")
+    cut = data.draw(st.integers(0, rows), "cut")
+
+    found = AdaptedIndex([vectors[:cut], vectors[cut:]]).search([adapted], k)
+
+    assert_best(found, 0, by_the_matrix(adapted, vectors), k)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_pruning_changes_no_answer(data: st.DataObject) -> None:
+    vectors, adapted = world(data, 1500, widest=70)
+    k = data.draw(st.sampled_from([1, 10, 100]), "k")
+    options = data.draw(st.sampled_from([CODED, {}]), "passes")
+    allowed = np.random.default_rng(0).random(1500) < data.draw(st.sampled_from([0.5, 1.0, 2.0]), "share")
+
+    found = AdaptedIndex([vectors[:700], vectors[700:]], **options).search([adapted], k, allowed)
+
+    assert_best(found, 0, by_the_matrix(adapted, vectors), k, allowed)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "orthonormal", "principal", "anchored"])
+@pytest.mark.parametrize(("options", "k"), [(CODED, 50), (CODED, 1000), ({}, 50)], ids=["coded", "many", "plain"])
+def test_twenty_thousand_rows(kind: str, options: dict[str, Any], k: int) -> None:
+    rng = np.random.default_rng(3)
+    vectors = clustered(rng, 20_000, 96)
+    views = [bent(kind, rng, vectors, 24) for _ in range(2)]
+    index = AdaptedIndex([vectors[:8000], vectors[8000:]], **options)
+
+    found = index.search(views, k)
+
+    for j, adapted in enumerate(views):
+        assert_best(found, j, factored_scores(adapted, vectors), k)
+
+
+def test_a_million_more_than_there_are_gives_all() -> None:
+    rng = np.random.default_rng(4)
+    vectors = clustered(rng, 5000, 32)
+    adapted = bent("anchored", rng, vectors, 8)
+
+    found = AdaptedIndex(vectors, **CODED).search([adapted, adapted], 1_000_000)
+
+    assert found.rows.shape == (2, 5000)
+    assert_best(found, 1, by_the_matrix(adapted, vectors), 5000)
+
+
+def test_ties_go_to_the_lower_row() -> None:
+    rng = np.random.default_rng(5)
+    distinct = clustered(rng, 40, 20)
+    vectors = np.tile(distinct, (50, 1))
+    adapted = bent("gaussian", rng, vectors, 6)
+    best = int(by_the_matrix(adapted, distinct).argmax())
+
+    for options in (CODED, {}):
+        found = AdaptedIndex([vectors[:777], vectors[777:]], **options).search([adapted], 30)
+        assert found.rows[0].tolist() == [best + 40 * copy for copy in range(30)]
+
+
+def test_what_is_mapped_to_nothing_scores_zero() -> None:
+    one = np.eye(3, dtype=np.float32)[:, :1]  # f keeps the first component and nothing else
+    adapted = view([1, 0, 0], one, one, 0.0)
+    vectors = np.array([[-2, 1, 0], [0, 3, 4], [5, 0, 1], [0, 0, 0], [1, 1, 1]], np.float32)
+
+    found = AdaptedIndex([vectors]).search([adapted], 5)
+
+    assert found.rows.tolist() == [[2, 4, 1, 3, 0]]
+    assert found.scores.tolist() == [[1, 1, 0, 0, -1]]
+
+
+def test_a_score_by_hand() -> None:
+    adapted = view([1, 0], [[0], [1]], [[1], [0]], 1.0)  # (a, b) becomes (a + b, b)
+    vectors = np.array([[3, 1], [0, 2], [2, -1]], np.float32)
+
+    scores = AdaptedIndex([vectors]).rescore(adapted, [2, 0, 1, 1])
+
+    half = math.sqrt(0.5)
+    assert scores.tolist() == pytest.approx([half, 4 / math.sqrt(17), half, half], abs=1e-12)
+
+
+def test_the_references_agree() -> None:
+    rng = np.random.default_rng(6)
+    vectors = clustered(rng, 200, 30)
+    adapted = bent("anchored", rng, vectors, 5)
+
+    mapped = vectors.astype(np.float64) @ dense(adapted)
+
+    assert np.abs(mapped @ adapted.query / np.linalg.norm(mapped, axis=1) - factored_scores(adapted, vectors)).max() < (
+        1e-7  # the query's length in float32
+    )
+
+
+def test_scores_below_zero_are_ranked_too() -> None:
+    rng = np.random.default_rng(7)
+    vectors = np.abs(clustered(rng, 3000, 16))
+    one = np.eye(16)[:, :2]
+    adapted = view(-np.ones(16), one, one, 0.0)
+
+    found = AdaptedIndex(vectors, **CODED).search([adapted], 20)
+
+    assert found.scores.max() < 0
+    assert_best(found, 0, by_the_matrix(adapted, vectors), 20)
+
+
+def test_numbers_that_leave_float32() -> None:
+    rng = np.random.default_rng(8)
+    vectors = clustered(rng, 2000, 16) * np.float32(1e30)
+    adapted = bent("huge", rng, vectors, 4)
+
+    for options in (CODED, {}):
+        assert_best(AdaptedIndex(vectors, **options).search([adapted], 9), 0, by_the_matrix(adapted, vectors), 9)
+
+
+def test_mapped_half_precision_files(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    whole = clustered(rng, 2000, 24).astype(np.float16)
+    for part, rows in enumerate((whole[:1200], whole[1200:])):
+        np.save(tmp_path / f"{part}.npy", rows)
+    adapted = bent("gaussian", rng, whole, 6)
+
+    index = AdaptedIndex([np.load(tmp_path / f"{part}.npy", mmap_mode="r") for part in (0, 1)], **CODED)
+
+    assert_best(index.search([adapted], 10), 0, by_the_matrix(adapted, whole), 10)
+
+
+@pytest.mark.parametrize("form", ["anchored", "nofro"])
+def test_the_authors_own_scores(form: str) -> None:
+    if not (CONFORMANCE / form).exists():
+        pytest.skip(f"needs {CONFORMANCE / form}")
+    pytest.importorskip("torch")
+    arrays = np.load(CONFORMANCE / form / "io.npz", allow_pickle=False)
+    views, vectors = load(CONFORMANCE / form).adapt(arrays["queries"]), arrays["gallery"].astype(np.float32)
+
+    found = AdaptedIndex([vectors]).search(views, len(vectors))
+
+    scores = np.take_along_axis(arrays["scores"], found.rows, axis=1)
+    assert np.abs(found.scores - scores).max() < 1e-5
+
+
+# -- candidates of another index ------------------------------------------------------------------------------------
+
+
+def test_candidates_find_what_their_pool_holds() -> None:
+    rng = np.random.default_rng(14)
+    vectors = clustered(rng, 3000, 32)
+    views = [bent("anchored", rng, vectors, 8) for _ in range(4)]
+    scan, index = AdaptedIndex(vectors), Exact(vectors)
+
+    recalls = [Candidates(index, scan, pool).recall(views, 20) for pool in (20, 200, 3000)]
+
+    assert 0 < recalls[0] <= recalls[1] <= recalls[2] == 1
+    found, true = Candidates(index, scan, 3000).search(views, 20), scan.search(views, 20)
+    assert np.array_equal(found.rows, true.rows) and np.array_equal(found.scores, true.scores)
+
+
+def test_a_pool_smaller_than_the_answer_is_refused() -> None:
+    vectors = np.ones((4, 2), np.float32)
+
+    with pytest.raises(UsageError, match="make the pool larger"):
+        Candidates(Exact(vectors), AdaptedIndex(vectors), 2).search([SOUND], 3)
+
+
+# -- the bounds ---------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_no_score_is_above_its_ceiling(data: st.DataObject) -> None:
+    vectors, adapted = world(data, 300, widest=70)
+    rows, formula = Rows([vectors]), Formula.of(adapted, vectors.shape[1])
+    index = AdaptedIndex([vectors], **CODED)
+    index.prepare()
+    true = by_the_matrix(adapted, vectors)
+
+    for first in (Coded(index.codes, index._lengths, 1), Plain(rows, index._lengths)):
+        for way in (ways(formula, index._sample), Outside.of(formula, formula.direction, index._sample)):
+            for count in (0, 3, 15):
+                assert (first.ceilings([way.first(count)], None)[0] >= true).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_float32_and_its_error_hold_the_score(data: st.DataObject) -> None:
+    vectors, adapted = world(data, 300, widest=70)
+    index = AdaptedIndex([vectors])
+
+    near = Formula.of(adapted, vectors.shape[1]).near(vectors.astype(np.float32), index._lengths.astype(np.float64))
+
+    true = by_the_matrix(adapted, vectors)
+    assert (near.low <= true).all() and (near.high >= true).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_directions_bound_the_length_from_below(data: st.DataObject) -> None:
+    vectors, adapted = world(data, 100)
+    formula = Formula.of(adapted, vectors.shape[1])
+    exact, sample = vectors.astype(np.float64), vectors.astype(np.float32)
+    mapped = formula.identity * exact + (exact @ formula.left) @ formula.right.T
+    squares, lengths = np.square(mapped).sum(axis=1), np.square(exact).sum(axis=1)
+
+    for way in (About, Outside):
+        for count in (0, 1, 4, 40):
+            one = way.of(formula, formula.direction, sample).first(count)
+            parts = [np.square(exact @ columns.T).sum(axis=1) for columns in (one.kept, one.owed)]
+            own = one.own * np.square(exact @ one.direction)
+            assert (squares >= own + one.floor * lengths + parts[0] - parts[1] - one.slack * lengths).all()
+
+
+def test_few_directions_rule_most_rows_out() -> None:
+    rng = np.random.default_rng(10)
+    vectors = clustered(rng, 10_000, 96)
+    for kind in ("gaussian", "principal", "anchored"):
+        adapted = bent(kind, rng, vectors, 24)
+        formula = Formula.of(adapted, 96)
+        index = AdaptedIndex(vectors, **CODED)
+        index.prepare()
+        ceilings = Coded(index.codes, index._lengths, 1).ceilings([ways(formula, index._sample).first(15)], None)[0]
+        assert (ceilings >= np.sort(formula.scores(vectors))[-20]).mean() < 0.1
+
+
+# -- what is refused, and what it costs -----------------------------------------------------------------------------
+
+
+def test_nothing_to_search() -> None:
+    adapted = view([1, 0], np.eye(2), np.eye(2), 1.0)
+
+    assert AdaptedIndex([]).search([adapted], 3).rows.shape == (1, 0)
+    assert AdaptedIndex([np.ones((0, 2), np.float32)]).search([adapted], 3).rows.shape == (1, 0)
+    assert AdaptedIndex([np.ones((4, 2), np.float32)]).search([], 3).rows.shape == (0, 3)
+    assert AdaptedIndex([np.ones((4, 2), np.float32)]).search([adapted], 3, np.zeros(4, bool)).rows.shape == (1, 0)
+    assert AdaptedIndex([np.ones((4, 2), np.float32)]).rescore(adapted, []).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("asked", "k", "mask", "told"),
+    [
+        (SOUND, 0, None, "at least one row"),
+        (SOUND, 1, np.ones(3, bool), "boolean for each of the 4 rows"),
+        (SOUND, 1, np.ones(4), "boolean for each of the 4 rows"),
+        (SOUND._replace(query=np.ones(3, np.float32)), 1, None, "does not fit these vectors"),
+        (SOUND._replace(left=np.ones((2, 5), np.float32)), 1, None, "does not fit these vectors"),
+        (SOUND._replace(right=np.full((2, 2), np.nan, np.float32)), 1, None, "NaN or infinity; adapt it again"),
+        (SOUND._replace(identity=math.inf), 1, None, "NaN or infinity; adapt it again"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_a_sentence(asked: AdaptedQuery, k: int, mask: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        AdaptedIndex([np.ones((4, 2), np.float32)]).search([asked], k, mask)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_vectors_that_hold_nan_or_infinity_are_refused(bad: float) -> None:
+    index = AdaptedIndex([np.full((4, 2), bad, np.float32)])
+
+    for act in (index.prepare, lambda: index.search([SOUND], 1)):
+        with pytest.raises(UsageError, match="embed these pictures again"):
+            act()
+
+
+@pytest.mark.parametrize("rows", [[4], [-1]])
+def test_rows_that_are_not_there(rows: list[int]) -> None:
+    with pytest.raises(UsageError, match="from 0 to 3"):
+        AdaptedIndex([np.ones((4, 2), np.float32)]).rescore(SOUND, rows)
+
+
+def test_codes_can_be_brought_along() -> None:
+    rng = np.random.default_rng(11)
+    vectors, others = clustered(rng, 2, 64), clustered(rng, 2, 64)
+    codes: list[Codes] = [quantise(vectors)]
+
+    index = AdaptedIndex([vectors], codes, small=0)
+    index.prepare()
+
+    assert index.codes[0] is codes[0]
+    with pytest.raises(UsageError, match="not of these vectors"):
+        AdaptedIndex([others], codes)
+
+
+def test_codes_and_lengths_are_a_quarter_of_the_vectors() -> None:
+    vectors = clustered(np.random.default_rng(12), 1000, 768)
+    index = AdaptedIndex([vectors], **CODED)
+    index.prepare()
+
+    assert sum(codes.nbytes for codes in index.codes) + index._lengths.nbytes < 0.27 * vectors.nbytes
+
+
+def test_adapt_on_the_command_line(tmp_path: Path) -> None:
+    from eyespot.cli import adapt
+
+    rng = np.random.default_rng(13)
+    config = Config(12, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2)
+    (tmp_path / "model").mkdir()
+    save(tmp_path / "model", config, {n: rng.normal(0, 0.2, s).astype(np.float32) for n, s in shapes(config).items()})
+    vectors, queries = clustered(rng, 100, 12), clustered(rng, 3, 12)
+    for name, array in (("gallery", vectors), ("queries", queries)):
+        np.save(tmp_path / f"{name}.npy", array)
+
+    out = tmp_path / "found.npz"
+    adapt.run(str(tmp_path / "model"), tmp_path / "queries.npy", tmp_path / "gallery.npy", 7, out)
+
+    found = np.load(out, allow_pickle=False)
+    for j, adapted in enumerate(load(tmp_path / "model").adapt(queries)):
+        assert_best(Found(found["ids"], found["scores"]), j, by_the_matrix(adapted, vectors), 7)
+        assert np.array_equal(found["refined_query"][j], adapted.query)
+
+
+@pytest.mark.slow
+def test_the_processor_independent_kernel_gives_the_same_answer(tmp_path: Path) -> None:
+    """Compiled for a processor without AVX-512, in another process."""
+    vectors = clustered(np.random.default_rng(15), 999, 70)
+    adapted = bent("gaussian", np.random.default_rng(16), vectors, 12)
+    np.savez(tmp_path / "world.npz", vectors=vectors, query=adapted.query, left=adapted.left, right=adapted.right)
+    asked = """
+import sys, numpy as np
+from eyespot.adapters.quari.scoring import AdaptedIndex
+from eyespot.kernels.tiles import fast
+from eyespot.types import AdaptedQuery
+world = np.load(sys.argv[1])
+index = AdaptedIndex(world["vectors"], patience=0, small=0)
+found = index.search([AdaptedQuery(world["query"], world["left"], world["right"], 0.0)], 9)
+print(fast(), len(index.codes), *found.rows[0])
+"""
+    generic = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    line = [sys.executable, "-c", asked, str(tmp_path / "world.npz")]
+    done = subprocess.run(line, capture_output=True, text=True, check=True, env={**os.environ, **generic})
+
+    best = AdaptedIndex(vectors).search([adapted], 9).rows[0]
+    assert done.stdout.split() == ["False", "1", *map(str, best.tolist())]

@@ -1,0 +1,394 @@
+"""Training QuARI: the loss against its dense formula, batches, schedules, and trainings that are cut and resumed."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hypothesis import given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+from eyespot.adapters.quari import Config, load  # noqa: E402
+from eyespot.adapters.quari.mining import SemiPositives  # noqa: E402
+from eyespot.adapters.quari.network import Views  # noqa: E402
+from eyespot.adapters.quari.training import (  # noqa: E402  # noqa: E402
+    ABLATIONS,
+    PRESETS,
+    Material,
+    Pairs,
+    Settings,
+    ablated,
+    loss,
+    memory,
+)
+from eyespot.adapters.quari.training.data import Batches  # noqa: E402
+from eyespot.adapters.quari.training.loop import train  # noqa: E402
+from eyespot.adapters.quari.training.noise import noisy  # noqa: E402
+from eyespot.adapters.quari.training.schedules import Point, cosine, one_cycle  # noqa: E402
+from eyespot.types import EyespotError, NothingFound, UsageError  # noqa: E402
+
+SMALL = Config(16, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=2, num_layers=1, dropout=0.0)
+SHORT = Settings(batch=8, epochs=3, accumulate=2, validate_every=4, checkpoint_every=3, device="cpu", rate=3e-3)
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Any:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def unit(rows: Any) -> Any:
+    return (rows / np.linalg.norm(rows, axis=-1, keepdims=True)).astype(np.float32)
+
+
+def world(count: int = 96, seed: int = 0) -> Pairs:
+    """Two captions an image, each its image's vector with its own noise."""
+    rng = np.random.default_rng(seed)
+    images = unit(rng.normal(size=(count // 2, 16)))
+    of = np.repeat(np.arange(count // 2), 2)
+    return Pairs(unit(images[of] + 0.2 * rng.normal(size=(count, 16))), images, of)
+
+
+def material(semi: SemiPositives | None = None) -> Material:
+    return Material(world(), world(24, seed=1), semi)
+
+
+def views_of(count: int, dim: int, identity: float, seed: int = 0) -> Views:
+    rng = torch.Generator().manual_seed(seed)
+    queries = torch.nn.functional.normalize(torch.randn(count, dim, generator=rng, dtype=torch.float64), dim=1)
+    left, right = (torch.randn(count, dim, 3, generator=rng, dtype=torch.float64) for _ in range(2))
+    return Views(queries, left, right, identity)
+
+
+# -- the loss -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("identity", [1.0, 0.0])
+def test_cosines_in_factors_are_those_of_dense_maps(identity: float) -> None:
+    views = views_of(5, 16, identity)
+    images = torch.randn(7, 16, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    maps = identity * torch.eye(16, dtype=torch.float64) + views.left @ views.right.mT
+    mapped = torch.nn.functional.normalize(images @ maps, dim=-1)  # (5, 7, 16)
+
+    shared = loss.cosines(views, images)
+    own = loss.cosines(views, images.expand(5, 7, 16))
+
+    wanted = (mapped @ views.queries[..., None])[..., 0]
+    assert torch.allclose(shared, wanted, atol=1e-12) and torch.allclose(own, wanted, atol=1e-12)
+
+
+def test_pieces_change_neither_cosines_nor_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, found = torch.randn(7, 16, generator=torch.Generator().manual_seed(1), dtype=torch.float64), []
+    for piece in (1 << 24, 1):
+        monkeypatch.setattr(loss, "PIECE", piece)  # a limit, not our code
+        views = views_of(5, 16, 1.0)
+        views.left.requires_grad_()
+        cosines = loss.cosines(views, images)
+        cosines.square().sum().backward()
+        found.append((cosines.detach(), views.left.grad))
+
+    assert all(torch.allclose(one, other, atol=1e-12) for one, other in zip(*found, strict=True))
+
+
+def test_the_loss_of_one_batch_by_hand() -> None:
+    """Orthogonal images under identity maps: every logit is 0, 1/τ or the semi-positive's."""
+    flat = torch.zeros(2, 4, 1)
+    views = Views(torch.eye(4)[:2], flat, flat, 1.0)
+    semi = torch.tensor([[[0.6, 0.0, 0.8, 0.0]], [[1.0, 0.0, 0.0, 0.0]]])
+    targets = loss.Targets(torch.eye(4)[:2], semi, torch.tensor([[0.5], [0.0]]), torch.zeros(2, 2, dtype=torch.bool))
+
+    found = loss.symmetric(views, targets, 1.0)
+
+    first = math.log(math.e + 1 + math.exp(0.6))  # own image 1, the other 0, semi-positive 0.6
+    second = math.log(math.e + 1)  # no semi-positive
+    to_image = ((first - 1) + 0.5 * (first - 0.6) + (second - 1)) / 2
+    assert float(found) == pytest.approx((to_image + (second - 1)) / 2, rel=1e-6)
+
+
+def test_another_caption_s_copy_of_the_image_is_no_negative() -> None:
+    flat = torch.zeros(2, 4, 1)
+    views, images = Views(torch.eye(4)[[0, 0]], flat, flat, 1.0), torch.eye(4)[[0, 0]]
+    nothing = torch.zeros(2, 0, 4), torch.zeros(2, 0)
+    hidden = torch.tensor([[False, True], [True, False]])
+
+    assert float(loss.symmetric(views, loss.Targets(images, *nothing, hidden), 0.07)) == 0
+    assert float(loss.symmetric(views, loss.Targets(images, *nothing, ~(hidden | ~hidden)), 0.07)) > 0.5
+
+
+def test_image_to_query_never_leaves_the_map_of_its_query() -> None:
+    """Only query 1's map changes: query 0's term towards images stays as it was, the terms of all images move."""
+    images, nothing = torch.eye(4)[:2], (torch.zeros(2, 0, 4), torch.zeros(2, 0))
+    targets = loss.Targets(images, *nothing, torch.zeros(2, 2, dtype=torch.bool))
+    flat, bent = torch.zeros(2, 4, 1), torch.zeros(2, 4, 1)
+    bent[1, :2, 0] = torch.tensor([1.0, -0.5])
+
+    plain, turned = (loss.cosines(Views(torch.eye(4)[:2], flat + part, part, 1.0), images) for part in (flat, bent))
+
+    assert torch.equal(plain[0], turned[0]) and not torch.equal(plain[1], turned[1])
+    assert torch.isfinite(loss.symmetric(Views(torch.eye(4)[:2], bent, bent, 1.0), targets, 0.07))
+
+
+# -- noise, schedules, recipes ------------------------------------------------------------------------------
+
+
+def test_noise_has_one_strength_a_query_and_is_not_made_unit_again() -> None:
+    queries = torch.nn.functional.normalize(torch.ones(4000, 64), dim=1)
+
+    added = noisy(queries, 2.0, torch.Generator().manual_seed(0)) - queries
+
+    shares = added.std(dim=1) / 2  # u of each query, up to the spread of 64 draws
+    assert float(shares.mean()) == pytest.approx(0.5, abs=0.02) and float(shares.max()) <= 1.4
+    assert float(shares.std()) == pytest.approx(1 / math.sqrt(12), abs=0.02)
+    assert noisy(queries, 0.0, torch.Generator()) is queries
+
+
+def test_one_cycle_runs_through_its_published_rates() -> None:
+    rates = [5e-4 * one_cycle(Point(step, 1000, 100)) for step in range(1000)]
+
+    assert (rates[0], rates[10], rates[999]) == pytest.approx((2e-5, 5e-4, 1e-6), rel=1e-9)
+    assert rates[:11] == sorted(rates[:11]) and rates[10:] == sorted(rates[10:], reverse=True)
+
+
+def test_the_cosine_cycles_between_its_published_rates() -> None:
+    rates = [1e-5 * cosine(Point(step, 1000, 100)) for step in (0, 50, 100, 200)]
+
+    assert rates == pytest.approx([1e-5, 5.1e-6, 2e-7, 1e-5], rel=1e-9)
+
+
+def test_the_presets_say_what_the_papers_say() -> None:
+    released, paper = PRESETS["released"], PRESETS["paper"]
+
+    assert (released.clip, released.accumulate, released.token_drop, released.patience) == (1.0, 2, 0.05, 5)
+    assert (paper.batch, paper.temperature, paper.weight_decay, paper.schedule) == (320, 0.07, 1e-2, "cosine")
+
+
+def test_each_ablation_takes_one_component_away() -> None:
+    one_step, no_semi, no_noise = (ablated(SMALL, SHORT, name) for name in ABLATIONS)
+
+    assert one_step == (replace(SMALL, num_steps=1), SHORT)
+    assert no_semi == (SMALL, replace(SHORT, semi_positives=0)) and no_noise == (SMALL, replace(SHORT, noise=0.0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"batch": 1}, "batch"),
+        ({"temperature": 0.0}, "above 0"),
+        ({"token_drop": 1.0}, "below 1"),
+        ({"noise": math.nan}, "noise"),
+        ({"schedule": "steps"}, "one-cycle, cosine"),
+        ({"precision": "int8"}, "bfloat16"),
+    ],
+)
+def test_a_wrong_recipe_is_told_in_a_sentence(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        replace(SHORT, **wrong)
+
+
+def test_memory_at_full_size_is_under_six_gigabytes_and_grows_with_the_batch() -> None:
+    full = Config(1024, dropout=0.0)
+
+    found = memory.needed(full, Settings())
+
+    assert memory.recomputes(full, Settings()) and found.total < 6e9
+    assert memory.needed(full, Settings(activations="kept")).total > 5 * found.total
+    assert memory.needed(full, Settings(batch=640)).total > 1.5 * found.total
+
+
+# -- pairs and batches --------------------------------------------------------------------------------------
+
+
+@given(st.integers(2, 40), st.integers(2, 9), st.integers(0, 5))
+@settings(max_examples=25, deadline=None)
+def test_an_epoch_has_every_pair_at_most_once(count: int, size: int, seed: int) -> None:
+    images, size = unit(np.random.default_rng(seed).normal(size=(count, 4))), min(size, count)
+    pairs = Pairs(unit(np.ones((count, 4))), images, np.arange(count))
+    batches = Batches(Material(pairs), size, 0, seed)
+
+    first = np.concatenate([batches.rows(number) for number in range(batches.per_epoch)])
+
+    assert len(np.unique(first)) == len(first) == count - count % size
+
+
+def test_a_semi_positive_in_the_batch_is_no_negative_and_a_lacking_one_has_no_weight() -> None:
+    pairs = Pairs(np.eye(4, dtype=np.float32), np.eye(4, dtype=np.float32), np.arange(4))
+    semi = SemiPositives(np.array([[1], [-1], [3], [2]]), np.array([[0.3], [0], [0.2], [0.2]], np.float32))
+    batches = Batches(Material(pairs, None, semi), 4, 2, seed=0)
+
+    _, targets = batches.batch(0)
+
+    order = batches.rows(0).tolist()
+    hidden = {(order[i], order[j]) for i, j in targets.hidden.nonzero().tolist()}
+    assert hidden == {(0, 1), (2, 3), (3, 2)}
+    assert targets.weights[order.index(1)].tolist() == [0.0] and targets.semi.shape == (4, 1, 4)
+
+
+def test_captions_of_one_image_are_hidden_from_each_other_by_id_and_by_content() -> None:
+    images = unit(np.array([[1, 0], [1, 0], [0, 1]]))
+    texts = unit(np.ones((3, 2)))
+    for ids, same in ((None, {(0, 1), (1, 0)}), (["a", "b", "a"], {(0, 2), (2, 0)})):
+        batches = Batches(Material(Pairs(texts, images, np.arange(3), ids)), 3, 0, seed=0)
+        _, targets = batches.batch(0)
+        order = batches.rows(0).tolist()
+        assert {(order[i], order[j]) for i, j in targets.hidden.nonzero().tolist()} == same
+
+
+def test_held_out_pairs_share_no_image_with_those_trained() -> None:
+    pairs = world()
+
+    trained, held = pairs.split(0.25, 1000, seed=2)
+
+    assert not set(trained.of) & set(held.of) and len(trained) + len(held) == 96 and len(set(held.of)) == 12
+
+
+def test_pairs_without_direction_are_left_out() -> None:
+    texts = np.array([[1, 0], [0, 0], [np.nan, 1], [0, 1]], np.float32)
+    pairs = Pairs(texts, np.array([[1, 0], [0, 0]], np.float32), np.array([0, 0, 0, 1]))
+
+    assert len(pairs.with_direction()) == 1
+    with pytest.raises(NothingFound):
+        pairs.only(np.array([1, 2])).with_direction()
+
+
+# -- trainings ----------------------------------------------------------------------------------------------
+
+
+class Cut(Exception):
+    """What stands for a kill: nothing is tidied up after it."""
+
+
+def cut_after(step: int) -> Any:
+    def tell(point: Any, _total: int) -> None:
+        if point.step == step:
+            raise Cut
+
+    return tell
+
+
+def test_a_training_learns(tmp_path: Path) -> None:
+    done = train(material(), SMALL, replace(SHORT, epochs=12, noise=0.2, patience=0), tmp_path)
+
+    rows = list(csv.DictReader((tmp_path / "log.csv").read_text().splitlines()))
+    early, late = (np.mean([float(row["loss"]) for row in part]) for part in (rows[:5], rows[-5:]))
+    assert late < early and len(rows) == done.step == done.total == 72
+    assert done.best is not None and done.best == max(float(row["RR"]) for row in rows if row["RR"])
+
+
+@pytest.mark.parametrize("step", [1, 4, 11])
+def test_a_cut_training_ends_in_the_same_bits(step: int, tmp_path: Path) -> None:
+    config, recipe = replace(SMALL, dropout=0.1), replace(SHORT, token_drop=0.1)
+    semi = SemiPositives(np.roll(np.arange(48), 1)[:, None], np.full((48, 1), 0.4, np.float32))
+    whole = train(material(semi), config, recipe, tmp_path / "whole")
+
+    with pytest.raises(Cut):
+        train(material(semi), config, recipe, tmp_path / "cut", cut_after(step))
+    resumed = train(material(semi), config, recipe, tmp_path / "cut")
+
+    assert replace(resumed, model=whole.model) == whole
+    for name in ("log.csv", "model/weights.safetensors", "model/config.yml"):
+        assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "cut" / name).read_bytes()
+
+
+def test_what_was_trained_loads_as_an_adapter(tmp_path: Path) -> None:
+    pairs = world()
+    done = train(Material(pairs), SMALL, replace(SHORT, epochs=1), tmp_path)
+
+    (view,) = load(done.model).adapt(pairs.texts[:1])
+
+    assert view.left.shape == (16, 3) and done.best is None
+
+
+def test_a_finished_training_is_told_again_and_not_trained(tmp_path: Path) -> None:
+    first = train(material(), SMALL, SHORT, tmp_path)
+    again = train(material(), SMALL, SHORT, tmp_path, cut_after(1))
+
+    assert first == again
+
+
+def test_without_a_better_validation_the_training_stops(tmp_path: Path) -> None:
+    recipe = replace(SHORT, epochs=50, rate=1e-12, validate_every=1, patience=3)
+
+    done = train(material(), SMALL, recipe, tmp_path)
+
+    assert not done.patient and done.step == done.best_step + 3 < done.total
+
+
+@pytest.mark.parametrize("other", ["recipe", "pairs", "shape", "semi-positives"])
+def test_a_folder_of_another_training_is_refused(other: str, tmp_path: Path) -> None:
+    train(material(), SMALL, SHORT, tmp_path)
+    semi = SemiPositives(np.zeros((48, 1), np.int64), np.zeros((48, 1), np.float32))
+    changed = {
+        "recipe": (material(), SMALL, replace(SHORT, noise=0.5)),
+        "pairs": (Material(world(seed=5), world(24, seed=1)), SMALL, SHORT),
+        "shape": (material(), replace(SMALL, num_steps=1), SHORT),
+        "semi-positives": (material(semi), SMALL, SHORT),
+    }[other]
+
+    with pytest.raises(UsageError, match="name a new folder"):
+        train(*changed, tmp_path)
+
+
+def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
+    train(material(), SMALL, SHORT, tmp_path)
+    (tmp_path / "checkpoint.pt").write_bytes(b"no checkpoint")
+
+    with pytest.raises(UsageError, match="remove it to train from the start"):
+        train(material(), SMALL, SHORT, tmp_path)
+
+
+def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
+    with pytest.raises(EyespotError, match="lower --rate"):
+        train(material(), replace(SMALL, use_fro_norm=False), replace(SHORT, rate=1e30, clip=0.0), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ((Material(world()), replace(SMALL, embedding_dim=20), SHORT), "16 components"),
+        ((Material(world(4)), SMALL, SHORT), "fill no batch"),
+        ((material(SemiPositives(np.zeros((3, 1), int), np.zeros((3, 1)))), SMALL, SHORT), "mine them again"),
+        ((Material(world()), SMALL, replace(SHORT, device="tpu")), "there are: cpu"),
+    ],
+)
+def test_what_cannot_be_trained_is_told_in_a_sentence(wrong: Any, told: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=told):
+        train(*wrong, tmp_path / "out")
+
+
+def test_the_caller_s_random_numbers_are_theirs(tmp_path: Path) -> None:
+    torch.manual_seed(9)
+    wanted = torch.rand(3)
+    torch.manual_seed(9)
+
+    train(material(), SMALL, replace(SHORT, epochs=1), tmp_path)
+
+    assert torch.equal(torch.rand(3), wanted)
+
+
+def test_half_precision_learns_nearly_the_same(tmp_path: Path) -> None:
+    recipe = replace(SHORT, epochs=2, noise=0.2)
+    half, full = (
+        train(material(), SMALL, replace(recipe, precision=name), tmp_path / name) for name in ("bfloat16", "float32")
+    )
+
+    assert half.loss != full.loss and half.loss == pytest.approx(full.loss, rel=0.05)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an accelerator of CUDA")
+@pytest.mark.parametrize("precision", ["bfloat16", "float16", "float32"])
+def test_an_accelerator_learns_the_same(precision: str, tmp_path: Path) -> None:
+    recipe = replace(SHORT, epochs=12, noise=0.2)
+    there = train(material(), SMALL, replace(recipe, device="cuda", precision=precision), tmp_path / "there")
+    here = train(material(), SMALL, recipe, tmp_path / "here")
+
+    assert there.loss == pytest.approx(here.loss, rel=0.1)

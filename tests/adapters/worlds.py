@@ -1,0 +1,23 @@
+"""Small QuARI checkpoints with weights drawn by a seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eyespot.adapters.quari import Config
+from eyespot.adapters.quari.files import save, shapes
+
+
+def weights_of(config: Config, seed: int = 0) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {name: rng.normal(0, 0.2, shape).astype(np.float32) for name, shape in shapes(config).items()}
+
+
+def checkpoint(folder: Path, dim: int, encoder: str | None = None) -> Path:
+    """A checkpoint for vectors of so many components, said to be made for an encoder."""
+    config = Config(dim, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2, feature_extractor=encoder)
+    save(folder, config, weights_of(config))
+    return folder

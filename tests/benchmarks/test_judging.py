@@ -1,0 +1,170 @@
+"""A judge as the second stage of a benchmark: which pictures it is shown, and what becomes of its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from eyespot import rooms
+from eyespot.benchmarks import Jury, Searcher, scored
+from eyespot.gallery.indexing import index
+from eyespot.judges._budget import BudgetSpent
+from eyespot.ledger.judgements import Judgements
+from eyespot.search.collection import Collection
+from eyespot.search.judged import Judged
+from eyespot.types import Answer, EyespotError, NothingFound, Pair, Query, Run, Verdict
+from tests.benchmarks import worlds
+from tests.benchmarks.worlds import tasks_of
+from tests.gallery.conftest import draw
+
+
+@dataclass
+class ByName:
+    """A judge that goes by the file's name, and keeps what it was shown."""
+
+    says: Callable[[str], float | None]
+    name: str = "names:test"
+    prompt: str = "0123456789abcdef"
+    shown: list[Pair] = field(default_factory=list)
+
+    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+        for pair in pairs:
+            self.shown.append(pair)
+            probability = self.says(pair.path.stem)
+            yield Answer(pair, None, "no idea") if probability is None else Answer(pair, Verdict(probability))
+
+
+def gallery(home: Path, *names: str) -> Collection:
+    for seed, name in enumerate(names):
+        draw(home / "photos" / f"{name}.jpg", seed)
+    index(home / "g", [str(home / "photos")], [rooms.load("encoders", "starter")])
+    return Collection(home / "g")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Judgements]:
+    with Judgements(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def jury(judge: ByName, ledger: Judgements, collection: Collection, data: Path, depth: int = 4) -> Jury:
+    return Jury(Judged(judge, ledger, depth), Searcher(collection, data, allow_missing=True, looked_at=depth))
+
+
+def test_candidates_of_a_re_ranking_set_are_judged(tmp_path: Path, ledger: Judgements) -> None:
+    """Of each query the second candidate is relevant, and of Q the last as well: 801, 811 and 813."""
+    task = tasks_of("inquire-rerank", worlds.inquire_rerank(tmp_path / "data"))["t2i"]
+    photos = gallery(tmp_path, *(str(10 * ord(query) + at) for query in "PQ" for at in range(4)))
+    judge = ByName(lambda name: float(name in ("801", "811", "813")))
+    sitting = jury(judge, ledger, photos, tmp_path / "data")
+    run = sitting.searcher(task)
+
+    result = sitting.result(task, run, sitting.look(task, run))
+
+    assert len(judge.shown) == 8 and set(result.scores.means.values()) == {1.0}
+    assert result.run.header["judge"] == "names:test" and "names:test: 0 verdicts from the ledger" in result.notes[-1]
+
+
+def test_another_systems_run_is_judged_by_the_same_pictures(tmp_path: Path, ledger: Judgements) -> None:
+    task = tasks_of("inquire-rerank", worlds.inquire_rerank(tmp_path / "data"))["t2i"]
+    photos = gallery(tmp_path, *(str(10 * ord(query) + at) for query in "PQ" for at in range(4)))
+    sitting = jury(ByName(lambda name: float(name[-1] == "1")), ledger, photos, tmp_path / "data")
+    run = sitting.searcher(task)
+    sitting.look(task, run)
+
+    looked = sitting.look(task, task.judged.candidates)
+
+    assert looked.asked.known == 8 and looked.asked.asked == 0
+
+
+def test_pictures_that_only_their_path_names_are_shown_too(tmp_path: Path, ledger: Judgements) -> None:
+    """CIRCO asks with a picture and words; 555 is judged for no query."""
+    task = tasks_of("circo", worlds.circo(tmp_path / "data"))["it2i"]
+    photos = gallery(tmp_path, *(f"{number:012}" for number in (100, 101, 200, 201, 300, 555)))
+    judge = ByName(lambda name: float(int(name) == 555))
+    sitting = jury(judge, ledger, photos, tmp_path / "data", 6)
+    run = sitting.searcher(task)
+
+    result = sitting.result(task, run, sitting.look(task, run))
+
+    assert all(hits[0].image == "555" for hits in result.run.values())
+    (words, picture) = [term for term in judge.shown[0].query.terms][::-1]
+    assert words.text == "is black" and picture.image is not None and picture.image.stem.endswith("100")
+
+
+def test_captions_are_no_pictures(tmp_path: Path, ledger: Judgements) -> None:
+    tasks = tasks_of("recos", worlds.recos(tmp_path / "data"), "v0")
+    sitting = jury(ByName(lambda _: 1.0), ledger, gallery(tmp_path, "a"), tmp_path / "data")
+    run = sitting.searcher(tasks["t2i"])
+
+    assert sitting.plan(tasks["t2i"], run).pairs == 1
+    with pytest.raises(NothingFound, match="ranks captions"):
+        sitting.plan(tasks["i2t"], sitting.searcher(tasks["i2t"]))
+
+
+def test_what_failed_is_told_with_its_reason_once(tmp_path: Path, ledger: Judgements) -> None:
+    task = tasks_of("own", worlds.own(tmp_path / "data"))["own"]
+    sitting = jury(ByName(lambda n: None if n == "d" else 0.5), ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
+    run = sitting.searcher(task)
+
+    notes = sitting.result(task, run, sitting.look(task, run)).notes
+
+    assert "3 pictures have no verdict (no idea); they go behind the judged" in notes
+    assert not any("no score in the second stage" in sentence for sentence in notes)
+
+
+def test_a_judge_without_one_verdict_is_no_number(tmp_path: Path, ledger: Judgements) -> None:
+    task = tasks_of("own", worlds.own(tmp_path / "data"))["own"]
+    sitting = jury(ByName(lambda _: None), ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
+
+    with pytest.raises(EyespotError, match=r"names:test has no verdict on any picture of own \(no idea\)"):
+        sitting.look(task, sitting.searcher(task))
+
+
+def test_a_stopped_judge_is_no_number_either(tmp_path: Path, ledger: Judgements) -> None:
+    def enough(_: str) -> float:
+        if len(judge.shown) > 3:
+            raise BudgetSpent("the budget of 3 calls is spent; raise it")
+        return 1.0
+
+    judge = ByName(enough)
+    task = tasks_of("own", worlds.own(tmp_path / "data"))["own"]
+    sitting = jury(judge, ledger, gallery(tmp_path, *"abcd"), tmp_path / "data")
+
+    with pytest.raises(BudgetSpent, match="0 verdicts from the ledger, 3 asked; the budget of 3 calls is spent"):
+        sitting.look(task, sitting.searcher(task))
+
+
+def test_the_weight_is_learned_by_the_first_measure(tmp_path: Path, ledger: Judgements) -> None:
+    """A judge that knows the answers counts alone."""
+    task = tasks_of("inquire-rerank", worlds.inquire_rerank(tmp_path / "data"))["t2i"]
+    photos = gallery(tmp_path, *(str(10 * ord(query) + at) for query in "PQ" for at in range(4)))
+    sitting = jury(ByName(lambda name: float(name in ("801", "811", "813"))), ledger, photos, tmp_path / "data")
+    run = sitting.searcher(task)
+
+    assert sitting.learned(task, run).stage.blend == 1.0
+    assert scored(task, run).scores.mean("AP") < 1
+
+
+def test_queries_whose_pictures_are_not_here_are_not_asked(tmp_path: Path, ledger: Judgements) -> None:
+    task = tasks_of("circo", worlds.circo(tmp_path / "data"))["it2i"]
+    photos = gallery(tmp_path, f"{100:012}", f"{300:012}")
+
+    asked = Searcher(photos, tmp_path / "data", allow_missing=True).asked(task)
+
+    assert [query.id for query in asked] == ["0"] and asked[0] == Query.composed(
+        asked[0].terms[0].image, "is black", "0"
+    )
+
+
+def test_queries_that_were_not_asked_are_told(tmp_path: Path, ledger: Judgements) -> None:
+    task = tasks_of("circo", worlds.circo(tmp_path / "data"))["it2i"]
+    sitting = jury(ByName(lambda _: 0.5), ledger, gallery(tmp_path, f"{100:012}", f"{300:012}"), tmp_path / "data")
+    run = Run.from_orders({"0": ["300"], "1": ["300"]})
+
+    notes = sitting.result(task, run, sitting.look(task, run)).notes
+
+    assert "1 queries ask with a picture that is not here; their hits were not judged" in notes

@@ -1,0 +1,191 @@
+"""Tables of one's own and Camtrap DP packages go the same way."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eyespot.build.inat.curating import Curated, curate
+from eyespot.build.inat.settings import Pictures, Settings
+from eyespot.types import UsageError
+from tests.build.inat.worlds import pictures, silent
+
+OWN = {
+    "occurrenceID": "a",
+    "decimalLatitude": "50.0",
+    "decimalLongitude": "8.0",
+    "eventDate": "2019-05-01T23:30:00+02:00",
+    "scientificName": "Parus major Linnaeus, 1758",
+    "kingdom": "Animalia",
+    "license": "http://creativecommons.org/licenses/by/4.0/legalcode",
+    "rightsHolder": "Ann",
+    "file_name": "a.jpg",
+}
+
+
+def table(path: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def images(out: Path) -> dict[str, dict[str, Any]]:
+    told = json.loads((out / "train.json").read_text())
+    return {one["observation"]: one for one in told["images"]}
+
+
+def reasons(done: Curated) -> dict[str, int]:
+    return {reason: count for one in done.steps for reason, count in one["dropped"].items()}
+
+
+def test_darwin_core_with_photos_at_hand(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "a.jpg").write_bytes(pictures()[0].read_bytes())
+    place = table(tmp_path / "own.csv", [OWN])
+    how = Settings(pictures=Pictures(tmp_path / "photos", ("decode",)))
+    assert curate(place, tmp_path / "out", how, silent).pictures == 1
+    (one,) = images(tmp_path / "out").values()
+    assert (one["date"], one["rights_holder"], one["latitude"]) == ("2019-05-01", "Ann", 50.0)
+    (category,) = json.loads((tmp_path / "out" / "train.json").read_text())["categories"]
+    assert (category["name"], category["kingdom"]) == ("Parus major", "Animalia")
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".tsv"])
+def test_the_same_as_parquet_and_with_tabs(tmp_path: Path, ending: str) -> None:
+    place = tmp_path / f"own{ending}"
+    if ending == ".parquet":
+        pq.write_table(pa.Table.from_pylist([OWN | {"decimalLatitude": 50.0}]), place)
+    else:
+        place.write_text("\n".join(["\t".join(OWN), "\t".join(OWN.values())]) + "\n")
+    assert curate(place, tmp_path / "out", Settings(), silent).pictures == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("Parus major", None),
+        ("Parus major major", None),
+        ("Parus", "no species: a higher taxon"),
+        ("Parus sp.", "no species: a higher taxon"),
+        ("Paridae", "no species: a higher taxon"),
+    ],
+)
+def test_species_are_told_from_what_is_above_them(tmp_path: Path, name: str, why: str | None) -> None:
+    place = table(
+        tmp_path / "own.csv", [OWN | {"occurrenceID": "z"}, OWN | {"scientificName": name, "file_name": "b.jpg"}]
+    )
+    done = curate(place, tmp_path / "out", Settings(), silent)
+    assert reasons(done) == ({why: 1} if why else {})
+
+
+def test_midnight_is_that_of_the_place(tmp_path: Path) -> None:
+    days = {
+        "west": ("2019-05-02T06:30:00Z", "-120.0"),
+        "east": ("2019-05-01T22:00:00Z", "151.0"),
+        "offset": ("2019-05-01T23:59:00-07:00", "-120.0"),
+        "parts": ("2019-05-01/2019-05-02", "0.0"),
+    }
+    rows = [
+        OWN | {"occurrenceID": id, "eventDate": day, "decimalLongitude": longitude, "file_name": f"{id}.jpg"}
+        for id, (day, longitude) in days.items()
+    ]
+    done = curate(table(tmp_path / "own.csv", rows), tmp_path / "out", Settings(), silent)
+    told = {id: one["date"] for id, one in images(tmp_path / "out").items()}
+    assert told == {"west": "2019-05-01", "east": "2019-05-02", "offset": "2019-05-01"}
+    assert reasons(done) == {"a date of more than one day": 1}
+
+
+def test_several_photos_in_one_field_and_addresses(tmp_path: Path) -> None:
+    media = "https://example.org/p/1.jpg?size=large | https://example.org/p/2.jpg"
+    row = {name: value for name, value in OWN.items() if name != "file_name"} | {"associatedMedia": media}
+    curate(table(tmp_path / "own.csv", [row]), tmp_path / "out", Settings(), silent)
+    lines = (tmp_path / "out" / "download.csv").read_text().splitlines()
+    assert lines == ["url,file", "https://example.org/p/1.jpg?size=large,1.jpg"]
+
+
+def test_dates_in_three_columns(tmp_path: Path) -> None:
+    row = {name: value for name, value in OWN.items() if name != "eventDate"} | {
+        "year": "2020",
+        "month": "3",
+        "day": "9",
+    }
+    curate(table(tmp_path / "own.csv", [row]), tmp_path / "out", Settings(), silent)
+    assert images(tmp_path / "out")["a"]["date"] == "2020-03-09"
+
+
+@pytest.mark.parametrize(
+    ("drop", "says"),
+    [("eventDate", "no column eventDate"), ("file_name", "no column that names the photos"), ("license", None)],
+)
+def test_a_table_that_lacks_a_column_says_which(tmp_path: Path, drop: str, says: str | None) -> None:
+    rows = [OWN, OWN | {"occurrenceID": "b", "file_name": "b.jpg"}]
+    place = table(tmp_path / "own.csv", [{name: value for name, value in row.items() if name != drop} for row in rows])
+    with pytest.raises(Exception, match=says or r"no observation is left after photos and licences: no licence \(2\)"):
+        curate(place, tmp_path / "out", Settings(), silent)
+
+
+def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.docx").write_bytes(b"x")
+    for place, says in ((tmp_path / "nothing", "there is no"), (tmp_path / "notes.docx", "no table that can be read")):
+        with pytest.raises(UsageError, match=says):
+            curate(place, tmp_path / "out", Settings(), silent)
+
+
+# -- Camtrap DP -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A camera with four events: a deer on two pictures, a person, nothing, and a deer on a private picture."""
+    place = tmp_path / "package"
+    place.mkdir()
+    told = {
+        "title": "Deer of the valley",
+        "licenses": [{"scope": "data", "name": "CC0-1.0"}, {"scope": "media", "name": "CC-BY-4.0"}],
+        "contributors": [{"title": "Bo", "role": "contact"}, {"title": "The park", "role": "rightsHolder"}],
+    }
+    (place / "datapackage.json").write_text(json.dumps(told))
+    trap = {"deploymentID": "d1", "latitude": 46.0, "longitude": -110.0, "coordinateUncertainty": 20}
+    table(place / "deployments.csv", [trap | {"deploymentStart": "2023-01-01T00:00:00Z"}])
+    media = [
+        ("m2", "2023-06-02T05:00:10Z", "true"),
+        ("m1", "2023-06-02T05:00:00Z", "true"),
+        ("m3", "2023-06-03T12:00:00Z", "true"),
+        ("m4", "2023-06-04T12:00:00Z", "false"),
+    ]
+    names = ("mediaID", "timestamp", "filePublic")
+    rest = {"deploymentID": "d1", "fileMediatype": "image/jpeg"}
+    rows = [dict(zip(names, one, strict=True)) | rest | {"filePath": f"media/{one[0]}.jpg"} for one in media]
+    table(place / "media.csv", rows)
+    kinds = [
+        ("event", None, "2023-06-02T05:00:00Z", "2023-06-02T05:01:00Z", "animal", "Cervus elaphus"),
+        ("person", "m3", "2023-06-03T12:00:00Z", "", "human", "Homo sapiens"),
+        ("blank", "m3", "2023-06-03T12:00:00Z", "", "blank", ""),
+        ("private", "m4", "2023-06-04T12:00:00Z", "", "animal", "Cervus elaphus"),
+    ]
+    columns = ("observationID", "mediaID", "eventStart", "eventEnd", "observationType", "scientificName")
+    table(place / "observations.csv", [dict(zip(columns, one, strict=True)) | {"deploymentID": "d1"} for one in kinds])
+    return place
+
+
+def test_a_camera_trap_goes_the_same_way(package: Path, tmp_path: Path) -> None:
+    done = curate(package, tmp_path / "out", Settings(), silent)
+    assert reasons(done) == {"no animal: blank": 1, "no animal: human": 1, "a file that is not public": 1}
+    (one,) = images(tmp_path / "out").values()
+    assert (one["date"], one["latitude"], one["rights_holder"]) == ("2023-06-01", 46.0, "The park")
+    assert one["file_name"].endswith("/m1.jpg")  # the earlier of the event's two pictures
+
+
+def test_a_package_without_media_says_so(package: Path, tmp_path: Path) -> None:
+    (package / "media.csv").unlink()
+    with pytest.raises(UsageError, match=r"has no media\.csv"):
+        curate(package, tmp_path / "out", Settings(), silent)

@@ -1,0 +1,209 @@
+"""RMIR sets made of real photos, offline: what is asked, found, voted on, kept, and written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from eyespot.benchmarks import rmir as benchmark
+from eyespot.build._steps import drops, plan, read_recipe, run
+from eyespot.build.rmir import confident
+from eyespot.build.rmir.finished import Finished
+from eyespot.build.rmir.making import Making
+from eyespot.runs import beir, rmir
+from eyespot.types import UsageError
+from tests.build.rmir.worlds import DEMONSTRATION, files, made, ran, recipe
+
+ORDER = ["seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split"]
+
+
+def named(made: Finished, id: str) -> str:
+    """The name of a photo's file, which tells what it shows."""
+    return Path(made.seeds[id]["path"]).stem.partition("__")[2]
+
+
+def test_every_step_accounts_for_its_records(demonstrated: Finished) -> None:
+    assert [one.step.name for one in demonstrated.done] == ORDER
+    for one in demonstrated.done:
+        assert one.counts.came + one.counts.added == one.counts.kept + sum(one.counts.dropped.values())
+        assert len(list(drops(one.folder))) == sum(one.counts.dropped.values())
+
+
+def test_the_rules_find_what_they_ask_for(demonstrated: Finished) -> None:
+    targets = {
+        query["question"]: {named(demonstrated, id) for id in query["targets"]} for query in demonstrated.queries
+    }
+
+    assert targets["Which other hand tool would pull out again what this has driven in and bent?"] <= {
+        "plier1",
+        "plier3",
+    }
+    assert targets["What takes away again what somebody has written with this by mistake?"] == {"erasers"}
+
+
+def test_a_question_that_breaks_a_rule_is_left_out_with_the_rule(demonstrated: Finished) -> None:
+    lost = {(named(demonstrated, one.record["image"]), one.reason) for one in drops(demonstrated.of("checked").folder)}
+
+    assert ("windmill1", "fails dependence") in lost
+
+
+def test_no_candidate_is_the_input_and_the_lists_are_as_long_as_asked(demonstrated: Finished) -> None:
+    for one in demonstrated.records("candidates"):
+        assert one["candidate"] != one["image"]
+        assert all(rank <= {"starter": 6, "descriptions": 2}[space] for space, rank in one["ranks"].items())
+
+
+def test_the_pool_is_the_union_of_the_targets_and_nothing_in_doubt(demonstrated: Finished) -> None:
+    targets = {target for query in demonstrated.queries for target in query["targets"]}
+
+    assert set(demonstrated.pool) == targets
+    assert not targets & demonstrated.doubted
+
+
+def test_the_pool_of_all_seeds_is_what_nobody_doubts(copied: Path, gallery: Path) -> None:
+    models = DEMONSTRATION.replace('"demonstration:first"', '"demonstration:first", slips = 0.03')
+
+    whole = ran(recipe(copied, gallery, models, split='pool = "seeds"'), copied)
+
+    assert whole.doubted and set(whole.pool) == set(whole.seeds) - whole.doubted
+
+
+def test_a_doubted_photo_leaves_all_queries(copied: Path, gallery: Path) -> None:
+    models = DEMONSTRATION.replace('"demonstration:first"', '"demonstration:first", slips = 0.03')
+
+    found = ran(recipe(copied, gallery, models), copied)
+
+    left = {one.record["candidate"] for one in drops(found.of("confident").folder) if one.reason == confident.DOUBTED}
+    assert left and not left & {one["candidate"] for one in found.records("confident")}
+
+
+def test_a_silent_judge_fails_the_triplet_and_its_photo_leaves(copied: Path, gallery: Path) -> None:
+    models = DEMONSTRATION.replace('"demonstration:first"', '"demonstration:first", silent = 0.1')
+
+    found = ran(recipe(copied, gallery, models), copied)
+
+    failed = {one.record["candidate"] for one in drops(found.of("judged").folder)}
+    assert failed and found.of("judged").counts.failed == sum(found.of("judged").counts.dropped.values())
+    assert not failed & {one["candidate"] for one in found.records("confident")}
+
+
+def test_of_each_cluster_as_many_photos_are_seeds_as_asked(tmp_path: Path, gallery: Path) -> None:
+    pipe = Making(read_recipe(recipe(tmp_path, gallery, seeds="clusters = 5\neach = 1")), tmp_path).pipeline()
+
+    (seeds,) = run(pipe.steps[:1], pipe.work)
+
+    assert seeds.counts.kept == 5 and seeds.counts.dropped == {"not drawn from its cluster": 14}
+    told = json.loads((seeds.folder / "clusters.json").read_text())
+    assert told["clusters"] == 5 and told["inertia"] > 0
+
+
+def test_a_trial_asks_about_few_photos_of_the_whole_seed_set(tmp_path: Path, gallery: Path) -> None:
+    pipe = Making(read_recipe(recipe(tmp_path, gallery)), tmp_path, limit=4).pipeline()
+
+    seeds, inputs = run(pipe.steps[:2], pipe.work)
+
+    assert (seeds.counts.kept, inputs.counts.kept) == (19, 4)
+
+
+def test_another_threshold_runs_the_split_alone(copied: Path, gallery: Path) -> None:
+    making = Making(read_recipe(recipe(copied, gallery, split="threshold = 0.9")), copied)
+    pipe = making.pipeline()
+
+    planned = plan(pipe.steps, pipe.work, making.running())
+
+    assert [one.name for one in planned if not one.finished] == ["split"]
+
+
+def test_the_same_recipe_makes_the_same_files(tmp_path: Path, gallery: Path, demonstrated: Finished) -> None:
+    made(recipe(tmp_path, gallery), tmp_path)
+
+    assert files(tmp_path) == files(demonstrated.pipe.work.parent)
+
+
+# -- what is written --------------------------------------------------------------------------------------------
+
+
+def test_the_benchmark_reads_the_set(demonstrated: Finished) -> None:
+    read = rmir.read(demonstrated.pipe.work.parent / "set")
+
+    assert set(read.queries) == {query["id"] for query in demonstrated.queries}
+    assert set(read.images) == set(demonstrated.pool)
+    assert {id: read.qrels.relevant(id) for id in read.queries} == {
+        query["id"]: set(query["targets"]) for query in demonstrated.queries
+    }
+    assert "test" in benchmark.load().splits
+
+
+def test_mtebs_tables_hold_the_same_judgements(demonstrated: Finished) -> None:
+    read = beir.read(demonstrated.pipe.work.parent / "set" / "mteb", "test")
+
+    wanted = {query["id"]: set(query["targets"]) for query in demonstrated.in_split("test")}
+    assert {id: read.qrels.relevant(id) for id in read.queries} == wanted
+
+
+def test_datasets_loads_every_table(demonstrated: Finished, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    place = str(demonstrated.pipe.work.parent / "set")
+
+    rows = {name: datasets.load_dataset(place, name, cache_dir=str(tmp_path)) for name in ("queries", "mteb-corpus")}
+
+    assert len(rows["queries"]["whole"]) == len(demonstrated.queries)
+    assert rows["mteb-corpus"]["test"]["id"] == demonstrated.pool
+
+
+def test_every_vote_is_told(demonstrated: Finished) -> None:
+    lines = (demonstrated.pipe.work.parent / "set" / "judgements.jsonl").read_text().splitlines()
+
+    assert len(lines) == 3 * len(demonstrated.records("judged"))
+
+
+def test_no_path_of_this_machine_is_in_the_set(demonstrated: Finished) -> None:
+    out = demonstrated.pipe.work.parent / "set"
+
+    assert [
+        path for path in out.rglob("*.jsonl") if str(demonstrated.pipe.world.gallery.parent) in path.read_text()
+    ] == []
+
+
+def test_the_card_says_that_it_is_a_demonstration(demonstrated: Finished) -> None:
+    card = (demonstrated.pipe.work.parent / "set" / "README.md").read_text()
+
+    assert "This is a demonstration" in card and "How far the panel agrees" in card and "Shortcuts" in card
+
+
+# -- what is wrong with a recipe ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('step = "queries"', 'step = "query"', "has the steps seeds"),
+        ('step = "queries"', 'step = "queries"\nname = "mine"', "keeps its name"),
+        ('step = "split"', 'step = "split"\nthreshhold = 1', "knows no 'threshhold'"),
+        ("votes = { second = 2 }", "votes = { third = 2 }", "is no judge"),
+        ('models = ["first", "second"]\nvotes = { second = 2 }', "", "nobody judges"),
+        ('model = "teacher"', "", "asks one model"),
+    ],
+)
+def test_a_wrong_recipe_is_told_in_a_sentence(tmp_path: Path, gallery: Path, old: str, new: str, said: str) -> None:
+    place = recipe(tmp_path, gallery)
+    place.write_text(place.read_text().replace(old, new))
+
+    with pytest.raises(UsageError, match=said):
+        _ = Making(read_recipe(place), tmp_path).pipeline().steps
+
+
+def test_a_key_in_a_recipe_is_refused(tmp_path: Path, gallery: Path) -> None:
+    models = DEMONSTRATION.replace('"demonstration:first"', '"openai:m", key = "secret"')
+
+    with pytest.raises(UsageError, match="holds no keys"):
+        Making(read_recipe(recipe(tmp_path, gallery, models)), tmp_path).check()
+
+
+def test_a_model_that_nobody_knows_is_refused(tmp_path: Path, gallery: Path) -> None:
+    models = DEMONSTRATION.replace('"demonstration:first"', '"nobody:m"')
+
+    with pytest.raises(UsageError, match="is no model that answers questions"):
+        Making(read_recipe(recipe(tmp_path, gallery, models)), tmp_path).check()

@@ -1,0 +1,64 @@
+"""A pipeline that is killed (SIGKILL, no warning) at random moments ends in the same files as one left alone."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.build.made_up import files
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKERS = 4
+
+
+def start(work: Path, count: int, log: Path, calls: int) -> subprocess.Popen[bytes]:
+    line = [sys.executable, "-m", "tests.build.made_up", str(work), str(count), str(log), str(calls)]
+    return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def left_alone(work: Path, count: int, log: Path, calls: int) -> None:
+    process = start(work, count, log, calls)
+    _, complaints = process.communicate(timeout=250)
+    assert process.returncode == 0, complaints.decode()
+
+
+def kill_often(work: Path, count: int, log: Path, calls: int, times: int) -> int:
+    """Kill at moments spread over the calls that are to come; how many kills hit a live run."""
+    moment, hits = random.Random(times), 0
+    for turn in range(times):
+        process = start(work, count, log, calls)
+        until = (turn + moment.random()) * count / 2 / times
+        while process.poll() is None and lines(log) < until:
+            time.sleep(0.002)
+        time.sleep(moment.random() * 0.05)
+        hits += process.poll() is None
+        process.kill()
+        process.communicate()
+    return hits
+
+
+def lines(log: Path) -> int:
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+@pytest.mark.parametrize(
+    ("count", "times"), [(240, 5), pytest.param(2400, 30, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+)
+def test_a_killed_pipeline_started_again_ends_in_the_same_files(tmp_path: Path, count: int, times: int) -> None:
+    """At most the calls in flight at a kill are made again, and the budget holds over all runs."""
+    calls = count // 2 + times * WORKERS
+    left_alone(tmp_path / "calm", count, tmp_path / "calm.log", calls)
+    hits = kill_often(tmp_path / "killed", count, tmp_path / "killed.log", calls, times)
+    left_alone(tmp_path / "killed", count, tmp_path / "killed.log", calls)
+
+    assert hits >= 0.8 * times
+    assert files(tmp_path / "killed") == files(tmp_path / "calm")
+    asked = Counter((tmp_path / "killed.log").read_text().splitlines())
+    assert len(asked) == count // 2 and sum(asked.values()) <= count // 2 + hits * WORKERS
+    assert not list((tmp_path / "killed" / "steps").glob(".*"))

@@ -1,0 +1,70 @@
+"""`eyespot describe` and the options of `eyespot search` that need what it makes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eyespot import sample
+from tests.cli.conftest import run_eyespot
+from tests.test_docs import ROOT, blocks, tools
+
+pytest.importorskip("cv2")
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ten French monuments of the sample photos."""
+    folder = tmp_path_factory.mktemp("described")
+    (folder / "photos").mkdir()
+    for place in sorted(sample.photos().glob("explore_monuments__france*.jpg")):
+        (folder / "photos" / place.name).write_bytes(place.read_bytes())
+    made = run_eyespot("index", folder / "photos", "-g", folder / "gallery")
+    assert made.returncode == 0, made.stderr
+    return folder / "gallery"
+
+
+def test_the_page_runs_as_it_stands(gallery: Path, tmp_path: Path) -> None:
+    page = ROOT / "docs" / "rerank_baselines.md"
+    (script,), (code, _) = blocks(page, "sh"), blocks(page, "python")
+    (tmp_path / ".eyespot").symlink_to(gallery)
+    env = tools(tmp_path)
+
+    shell = subprocess.run(["sh", "-ec", script], cwd=tmp_path, env=env, capture_output=True, text=True)
+    python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    assert (shell.returncode, shell.stderr) == (0, "")
+    assert [line.split()[0] for line in shell.stdout.splitlines()] == ["1", "2", "3", "4", "5"] * 3
+    assert all("pontduGard" in line for line in shell.stdout.splitlines()[::5])
+    assert python.stdout.startswith("5 0."), python.stderr
+
+
+def test_what_could_not_be_described_is_listed_and_ends_with_3(gallery: Path) -> None:
+    photo = gallery.parent / "photos" / "explore_monuments__france_montStMichel.jpg"
+    kept = photo.read_bytes()
+    photo.unlink()
+
+    ran = run_eyespot("describe", "-g", gallery, "--count", 20)
+    photo.write_bytes(kept)
+    again = run_eyespot("describe", "-g", gallery, "--count", 20, "--retry-failed")
+
+    assert (ran.returncode, ran.stdout) == (3, f"{photo}\tno such file or directory\n")
+    assert "--retry-failed" in ran.stderr
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["search", "a castle", "--rerank-local", "chamfer@dinov2"], "eyespot describe --with dinov2"),
+        (["describe", "--with", "orb"], "no 'orb' in descriptors; there are: dinov2, sift"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(gallery: Path, words: list[str], sentence: str) -> None:
+    ran = run_eyespot(*words, "-g", gallery)
+
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert sentence in ran.stderr and "Traceback" not in ran.stderr

@@ -1,0 +1,289 @@
+"""`eyespot train`, `eyespot mine` and `eyespot build pairs`: to the end, killed on the way, and from a gallery.
+
+In one process, since torch takes seconds to load; what is killed or goes without torch is a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import tiny_models
+
+torch = pytest.importorskip("torch")
+
+from click.testing import Result  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402
+
+from eyespot import sample  # noqa: E402
+from eyespot.cli import app  # noqa: E402
+from eyespot.gallery.opened import Gallery  # noqa: E402
+from eyespot.types import UsageError  # noqa: E402
+from tests.gallery.conftest import draw  # noqa: E402
+
+SMALL = [
+    *("--rank", "2", "--hidden", "8", "--steps", "2", "--layers", "1", "--heads", "2"),
+    *("--batch", "16", "--validate-every", "10", "--device", "cpu"),
+]
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = np.random.default_rng(0)
+    images = rng.normal(size=(128, 8)).astype(np.float32)
+    folder = tmp_path_factory.mktemp("pairs")
+    np.save(folder / "images.npy", images)
+    np.save(folder / "texts.npy", (images + 0.3 * rng.normal(size=images.shape)).astype(np.float32))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twenty-four sample photos, each with a caption in its labels."""
+    folder = tmp_path_factory.mktemp("captioned")
+    photos = sorted(path for path in Path(sample.photos()).rglob("*.jpg"))[:24]
+    rows = [f'{path},"{path.parent.name} {path.stem}"' for path in photos]
+    (folder / "list.csv").write_text("path,caption\n" + "\n".join(rows) + "\n")
+    done("index", folder / "list.csv", "-g", folder / "gallery")
+    return folder / "gallery"
+
+
+def eyespot(*words: object) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def done(*words: object) -> Result:
+    ran = eyespot(*words)
+    assert ran.exit_code == 0, ran.output or ran.exception
+    return ran
+
+
+def trained(pairs: Path, out: Path, *more: object) -> Result:
+    return done("train", "quari", pairs, "--out", out, *SMALL, *more)
+
+
+def test_a_training_ends_in_a_checkpoint_that_serves(pairs: Path, tmp_path: Path) -> None:
+    ran = trained(pairs, tmp_path / "out", "--epochs", 2, "--json", "-e", "my encoder")
+    line = ["adapt", tmp_path / "out" / "model", "--queries", pairs / "texts.npy", "--gallery", pairs / "images.npy"]
+    done(*line, "-k", 5, "--out", tmp_path / "found.npz")
+
+    told = json.loads(ran.stdout)
+    assert (told["step"], told["steps"], told["model"]) == (6, 6, str(tmp_path / "out" / "model"))
+    assert "122 pairs, 6 held out, 6 steps of 2 × 16" in ran.stderr
+    assert np.load(tmp_path / "found.npz")["ids"].shape == (128, 5)
+    assert "my encoder" in (tmp_path / "out" / "model" / "config.yml").read_text()
+
+
+def test_a_killed_training_ends_in_the_same_weights(pairs: Path, tmp_path: Path) -> None:
+    how = ["--epochs", "20", "--checkpoint-every", "10", "--dropout", "0.1", "--patience", "0"]
+    line = [sys.executable, "-m", "eyespot.cli", "train", "quari", str(pairs), "--out", str(tmp_path / "cut"), *SMALL]
+    started = subprocess.Popen([*line, *how], env=os.environ | ONE_THREAD, stderr=subprocess.DEVNULL)
+    while not (tmp_path / "cut" / "checkpoint.pt").exists():
+        assert started.poll() is None
+        time.sleep(0.01)
+    started.send_signal(signal.SIGKILL)
+    started.wait()
+
+    resumed = trained(pairs, tmp_path / "cut", *how, "--json")
+    whole = trained(pairs, tmp_path / "whole", *how, "--json")
+
+    assert started.returncode == -signal.SIGKILL
+    assert json.loads(resumed.stdout) | {"model": ""} == json.loads(whole.stdout) | {"model": ""}
+    for name in ("log.csv", "model/weights.safetensors"):
+        assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_a_dry_run_counts_and_writes_nothing(pairs: Path, tmp_path: Path) -> None:
+    ran = trained(pairs, tmp_path / "out", "--dry-run", "--json", "--without", "one-step", "--held-out-share", 0)
+
+    told = json.loads(ran.stdout)
+    assert (told["pairs"], told["held_out"], told["steps"]) == (128, 0, 40) and told["bytes"] > 0
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["nowhere"], "there is nothing at nowhere"),
+        (["PAIRS", "--without", "everything"], "there are: one-step, no-semi-positives, no-noise"),
+        (["PAIRS", "--captions", "text"], "speaks of the pictures of a gallery"),
+        (["PAIRS", "--preset", "best"], "released and paper"),
+        (["PAIRS", "--batch", "500"], "make the batch smaller"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(words: list[str], told: str, pairs: Path, tmp_path: Path) -> None:
+    line = [str(pairs) if word == "PAIRS" else word for word in words]
+
+    ran = eyespot("train", "quari", *line, "--out", tmp_path / "out")
+
+    assert isinstance(ran.exception, UsageError) and told in str(ran.exception)
+    assert not (tmp_path / "out").exists()
+
+
+def test_semi_positives_mined_beforehand_are_taken(pairs: Path, tmp_path: Path) -> None:
+    mined = done("mine", "semipositives", pairs / "images.npy", "--out", tmp_path / "semi.npz", "--json")
+    trained(pairs, tmp_path / "out", "--epochs", 1, "--semi-positives", tmp_path / "semi.npz")
+
+    assert json.loads(mined.stdout) == {"out": str(tmp_path / "semi.npz"), "images": 128, "keep": 2, "without": 0}
+    assert not (tmp_path / "out" / "semi-positives.npz").exists()
+
+
+def test_a_gallery_with_captions_is_trained_on(gallery: Path, tmp_path: Path) -> None:
+    small = ["--batch", 8, "--epochs", 1, "--captions", "caption"]
+    ran = trained(gallery, tmp_path / "out", *small)
+    found = done("search", "a heron", "-g", gallery, "--adapt", tmp_path / "out" / "model", "--paths", "-k", 3)
+
+    assert "23 pairs, 1 held out" in ran.stderr
+    assert len(found.stdout.splitlines()) == 3
+
+
+def test_captions_of_files_join_a_gallery_and_what_is_not_there_is_told(gallery: Path, tmp_path: Path) -> None:
+    photos = sorted(path.name for path in Path(sample.photos()).rglob("*.jpg"))
+    table = {"file_name": photos[:30], "caption": [f"photo {name}" for name in photos[:30]]}
+    pq.write_table(pa.table(table), tmp_path / "captions.parquet")
+
+    ran = trained(
+        gallery, tmp_path / "out", "--captions", tmp_path / "captions.parquet", "--captions", "caption", "--dry-run"
+    )
+
+    assert "of 30 captions of" in ran.stderr and "pictures are not there" in ran.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_gallery_asks_where_its_texts_are(gallery: Path, tmp_path: Path) -> None:
+    ran = eyespot("train", "linear", gallery, "--out", tmp_path / "out")
+
+    assert isinstance(ran.exception, UsageError) and "--captions FILE or --captions COLUMN" in str(ran.exception)
+
+
+def test_a_backbone_is_trained_and_indexes_the_same_gallery(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    model = tiny_models.hf_clip(tmp_path / "clip")
+    rows = [f'{draw(tmp_path / f"{at}.png", at)},"caption {at}"' for at in range(8)]
+    (tmp_path / "list.csv").write_text("path,caption\n" + "\n".join(rows) + "\n")
+    gallery = ("-g", tmp_path / "gallery")
+    done("index", tmp_path / "list.csv", *gallery, "-e", f"hf:{model}")
+    small = ("--out", tmp_path / "out", "--captions", "caption", "--batch", 4, "--epochs", 1)
+
+    first = done("train", "backbone", gallery[1], *small, "--blocks", 1)
+    again = done("train", "backbone", gallery[1], *small, "--blocks", 1, "--json")
+    done("index", *gallery, "-e", first.stdout.strip())
+
+    told = json.loads(again.stdout)
+    assert "8 pairs, 2 steps of 4" in first.stderr
+    assert (told["step"], told["unread"], told["model"]) == (2, 0, first.stdout.strip())
+    assert Gallery(gallery[1]).encoders == [f"hf:{model}", told["model"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["GALLERY", "--captions", "caption"], "starter cannot be trained"),
+        (["PAIRS", "--captions", "caption"], "is no gallery; index the pictures first"),
+        (["GALLERY"], "--captions FILE or --captions COLUMN"),
+    ],
+)
+def test_what_no_backbone_can_be_trained_on_is_told(words: list[str], told: str, pairs: Path, gallery: Path) -> None:
+    line = [{"GALLERY": gallery, "PAIRS": pairs}.get(word, word) for word in words]
+
+    ran = eyespot("train", "backbone", *line, "--out", pairs / "out")
+
+    assert isinstance(ran.exception, UsageError) and told in str(ran.exception)
+
+
+def test_coco_is_made_into_pairs_indexed_and_trained_on(tmp_path: Path) -> None:
+    photos = sorted(path for path in Path(sample.photos()).rglob("*.jpg"))[:6]
+    images = [{"id": at, "file_name": str(path.relative_to(sample.photos()))} for at, path in enumerate(photos)]
+    said = [{"id": at, "image_id": at % 6, "caption": f"photo {at % 6}, once more {at}"} for at in range(12)]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": images, "annotations": said}))
+
+    made = done(
+        *("build", "pairs", "coco", tmp_path / "captions.json"),
+        "--images",
+        sample.photos(),
+        "--out",
+        tmp_path / "coco",
+        "--json",
+    )
+    done("index", tmp_path / "coco" / "captions" / "pictures.parquet", "-g", tmp_path / "gallery")
+    ran = trained(
+        tmp_path / "gallery",
+        tmp_path / "out",
+        "--captions",
+        f"{tmp_path}/coco/",
+        "--batch",
+        4,
+        "--held-out-share",
+        0,
+        "--dry-run",
+    )
+
+    told = json.loads(made.stdout)
+    assert (told["files"], told["pictures"], told["captions"], told["failures"]) == (1, 6, 12, [])
+    assert "12 of 12 captions" in ran.stderr and "12 pairs, 0 held out" in ran.stderr
+
+
+def test_files_that_make_no_pairs_are_told_and_the_code_is_3(tmp_path: Path) -> None:
+    (tmp_path / "good.json").write_text(
+        json.dumps({"images": [{"id": 1, "file_name": "1.jpg"}], "annotations": [{"image_id": 1, "caption": "a"}]})
+    )
+    (tmp_path / "bad.json").write_text("[")
+
+    ran = eyespot(
+        "build",
+        "pairs",
+        "coco",
+        tmp_path / "good.json",
+        tmp_path / "bad.json",
+        "--images",
+        tmp_path,
+        "--out",
+        tmp_path / "out",
+    )
+
+    assert ran.exit_code == 3 and "bad.json: is no COCO JSON" in ran.stderr
+    assert ran.stdout.splitlines()[0] == "1 files (0 before)  1 rows of pictures.parquet  1 rows of captions.parquet"
+
+
+def test_a_linear_adapter_of_the_same_pairs(pairs: Path, tmp_path: Path) -> None:
+    from eyespot.adapters.linear import load
+
+    line = ["train", "linear", pairs, "--out", tmp_path / "out", "--width", 4, "--epochs", 1, "-e", "mine", "--json"]
+    ran = done(*line)
+
+    adapter = load(tmp_path / "out")
+    assert json.loads(ran.stdout) == {"out": str(tmp_path / "out"), "vectors": 256, "classes": 128, "width": 4}
+    assert adapter.apply(np.load(pairs / "texts.npy")).shape == (128, 4) and adapter.space == "mine"
+
+
+def test_without_torch_mining_works_and_training_says_what_to_install(pairs: Path, tmp_path: Path) -> None:
+    code = "import sys; sys.modules['torch'] = None; from eyespot.cli import main; main()"
+
+    def ran(*words: object) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True)
+
+    mined = ran("mine", "semipositives", pairs, "--out", tmp_path / "semi.npz")
+    trained = ran("train", "quari", pairs, "--out", tmp_path / "out", *SMALL)
+
+    assert mined.returncode == 0, mined.stderr
+    assert trained.returncode == 1 and "pip install 'eyespot[torch]'" in trained.stderr.splitlines()[-1]
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,78 @@
+"""SIFT on drawn pictures: strongest first, in pixels, the same every time, and nothing where nothing stands out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from eyespot import rooms, sample
+from eyespot.descriptors.sift import SIDE
+from eyespot.search.local._pairs import unit
+from tests.test_rooms import BLOCKED
+
+pytest.importorskip("cv2")
+
+
+@pytest.fixture(scope="module")
+def photo() -> Image.Image:
+    return Image.open(sample.photos() / "explore_monuments__france_pontduGard.jpg").convert("RGB")
+
+
+def disc(size: tuple[int, int], centre: tuple[int, int], radius: int) -> Image.Image:
+    picture = Image.new("RGB", size, "white")
+    x, y = centre
+    ImageDraw.Draw(picture).ellipse((x - radius, y - radius, x + radius, y + radius), "black")
+    return picture
+
+
+def test_a_disc_is_one_place_of_its_size() -> None:
+    features = rooms.load("descriptors", "sift").describe(disc((200, 160), (120, 70), 20), 1)
+
+    ((x, y, diameter, _),) = features.keypoints
+    assert (x, y) == (pytest.approx(120, abs=1.5), pytest.approx(70, abs=1.5))
+    assert 20 < diameter < 60
+
+
+def test_places_of_a_large_picture_are_those_at_the_size_it_was_described_at() -> None:
+    picture = disc((2 * SIDE, SIDE), (SIDE, SIDE // 4), 80)
+
+    (strongest, *_) = rooms.load("descriptors", "sift").describe(picture, 1).keypoints
+
+    assert strongest[:2] == pytest.approx([SIDE / 2, SIDE / 8], abs=2)
+
+
+def test_fewer_are_the_first_of_more(photo: Image.Image) -> None:
+    sift = rooms.load("descriptors", "sift")
+
+    few, many = sift.describe(photo, 40), sift.describe(photo, 400)
+
+    assert (len(few.descriptors), len(many.descriptors)) == (40, 400)
+    np.testing.assert_array_equal(few.descriptors, many.descriptors[:40])
+    np.testing.assert_array_equal(few.keypoints, many.keypoints[:40])
+
+
+def test_descriptors_are_bytes_of_nearly_unit_length(photo: Image.Image) -> None:
+    descriptors = rooms.load("descriptors", "sift").describe(photo, 100).descriptors
+
+    assert (descriptors.dtype, descriptors.shape) == (np.uint8, (100, 128))
+    assert np.linalg.norm(descriptors / 512, axis=1) == pytest.approx(1, abs=0.01)
+    assert np.linalg.norm(unit(descriptors), axis=1) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 300), (4000, 1), (64, 64)])
+def test_nothing_stands_out_in_a_blank_picture(size: tuple[int, int]) -> None:
+    features = rooms.load("descriptors", "sift").describe(Image.new("RGB", size, "grey"), 10)
+
+    assert (features.descriptors.shape, features.keypoints.shape) == ((0, 128), (0, 4))
+
+
+def test_a_missing_opencv_is_told_as_the_extra_to_install(child_env: dict[str, str]) -> None:
+    code = BLOCKED.format(missing="cv2", spec="sift").replace('"encoders"', '"descriptors"')
+
+    told = subprocess.run([sys.executable, "-c", code], env=child_env, capture_output=True, text=True).stdout
+
+    assert told == "sift needs the extra [local]: pip install 'eyespot[local]'\n"

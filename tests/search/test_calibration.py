@@ -1,0 +1,306 @@
+"""Calibration: intervals that hold what they promise, estimates that are right on average, a posterior done by hand."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.runs import read_qrels, read_run
+from eyespot.search.calibration import Accuracy, Curve, Sample, _chain, fit, next_ranks, plan, reliability
+from eyespot.types import NothingFound, UsageError
+
+LABELLED = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "inquire_rerank_hard"
+ERRING = Accuracy(0.9, 0.85)
+
+
+def falling(hits: int) -> np.ndarray:
+    return -np.arange(hits, dtype=float)
+
+
+def calibrated(labels: np.ndarray, verdicts: int, seed: int = 0, judge: Accuracy = Accuracy()) -> Curve:
+    """The curve of a ranking with these labels, from a judge who errs as often as it says."""
+    rng = np.random.default_rng([seed, 1])
+    sample = plan(len(labels), verdicts, seed)
+    yes = np.where(labels[sample.ranks - 1] == 1, judge.sensitivity, 1 - judge.specificity)
+    return fit(falling(len(labels)), sample, rng.random(len(yes)) < yes, judge, seed)
+
+
+def labelled() -> list[np.ndarray]:
+    if not LABELLED.exists():
+        pytest.skip(f"needs {LABELLED}")
+    run, qrels = read_run(LABELLED / "run_given_order.txt"), read_qrels(LABELLED / "qrels.txt")
+    return np.split((run.graded(qrels) > 0).astype(int), run.offsets[1:-1])
+
+
+def coverage(queries: list[np.ndarray], seeds: int, judge: Accuracy) -> float:
+    held = []
+    for seed in range(seeds):
+        for at, labels in enumerate(queries):
+            count = calibrated(labels, 30, 1000 * seed + at, judge).count()
+            held.append(count.low <= labels.sum() <= count.high)
+    return float(np.mean(held))
+
+
+# -- the sample -------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=50, deadline=None)
+@given(hits=st.integers(1, 3000), verdicts=st.integers(1, 80), seed=st.integers(0, 9))
+def test_a_plan_has_as_many_hits_as_asked_from_every_stratum(hits: int, verdicts: int, seed: int) -> None:
+    sample = plan(hits, verdicts, seed)
+
+    assert len(set(sample.ranks.tolist())) == len(sample.ranks) == min(hits, verdicts)
+    assert sample.taken.min() >= 1 and sample.hits == hits
+
+
+def test_every_hit_is_drawn_as_often_as_its_inclusion_probability_says() -> None:
+    drawn = np.zeros(10)
+    for seed in range(1500):
+        drawn[plan(10, 4, seed).ranks - 1] += 1
+
+    sample = plan(10, 4)
+    assert sample.edges.tolist() == [1, 4, 11] and sample.taken.tolist() == [2, 2]
+    assert drawn / 1500 == pytest.approx([2 / 3] * 3 + [2 / 7] * 7, abs=0.045)
+
+
+def test_the_unbiased_count_is_right_on_average_over_all_samples() -> None:
+    labels = np.array([0, 1, 0, 1, 1])
+    samples = [[a, *b] for a in (1, 2) for b in combinations((3, 4, 5), 2)]
+
+    estimates = [
+        fit(falling(5), Sample(np.array([1, 3, 6]), np.array(ranks)), labels[np.array(ranks) - 1]).unbiased()
+        for ranks in samples
+    ]
+
+    assert np.mean(estimates) == pytest.approx(3)
+
+
+def test_a_corrected_verdict_of_an_erring_judge_is_right_on_average() -> None:
+    yes, no = Accuracy(0.9, 0.8).corrected(np.array([1.0, 0.0]))
+
+    assert (0.9 * yes + 0.1 * no, 0.2 * yes + 0.8 * no) == pytest.approx((1, 0))
+
+
+# -- the curve --------------------------------------------------------------------------------------------------
+
+
+def test_the_posterior_is_that_of_all_paths_summed_up() -> None:
+    curve = fit(falling(2), Sample.of(2, [1]), [1])
+
+    share = _chain.grid(2).share
+    weights, paths = [], list(product(range(len(share)), repeat=3))  # ranks 1 and 2 are the cells 0 and 2
+    a, b, c = np.array(paths).T
+    for slope, steps in zip(_chain.SLOPES, _chain.grid(2).steps, strict=True):
+        weights.append(slope.belief * share[a] * steps[a, b] * steps[b, c])
+    weight = np.sum(weights, axis=0) / np.sum(weights)
+    assert curve.share == pytest.approx([weight @ share[a], weight @ share[c]], abs=0.02)
+    assert curve.probability[0] == 1
+
+
+@pytest.mark.parametrize("hits", [1, 2, 500, 10**6])
+def test_steps_from_every_state_add_up_to_one(hits: int) -> None:
+    assert all(steps.sum(axis=1) == pytest.approx(1) and steps.min() >= 0 for steps in _chain.grid(hits).steps)
+
+
+def test_where_every_hit_is_judged_nothing_is_left_to_guess() -> None:
+    labels = np.array([1, 0, 1, 1, 0, 0, 0])
+    curve = calibrated(labels, 7)
+
+    assert curve.probability.tolist() == labels.tolist()
+    assert curve.count(3) == (2, 2, 2, 2)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_counts_lie_in_their_intervals_and_grow_with_the_ranking(data: st.DataObject) -> None:
+    hits = data.draw(st.integers(1, 300))
+    sample = plan(hits, data.draw(st.integers(1, 20)), data.draw(st.integers(0, 5)))
+    verdicts = data.draw(st.lists(st.floats(0, 1), min_size=len(sample.ranks), max_size=len(sample.ranks)))
+    judge = data.draw(st.sampled_from([Accuracy(), ERRING, Accuracy(0.9, 0.85, 20, 20)]))
+
+    curve = fit(falling(hits), sample, verdicts, judge)
+
+    counts = [curve.count(k) for k in {1, (hits + 1) // 2, hits}]
+    assert all(0 <= count.low <= count.median <= count.high for count in counts)
+    assert all(count.low - 1 <= count.expected <= count.high + 1 for count in counts)
+    assert curve.count().high <= hits and curve.count().expected == pytest.approx(curve.probability.sum())
+
+
+def test_the_same_seed_gives_the_same_curve() -> None:
+    labels = (np.arange(500) < 20).astype(int)
+    one = calibrated(labels, 20, judge=Accuracy(0.9, 0.9, 30, 30))
+    other = calibrated(labels, 20, judge=Accuracy(0.9, 0.9, 30, 30))
+
+    assert (one.count(), one.probability.tolist()) == (other.count(), other.probability.tolist())
+
+
+def test_a_hit_without_an_answer_is_as_if_never_asked() -> None:
+    asked = fit(falling(50), Sample.of(50, [1, 9, 40]), [1, np.nan, 0])
+    never = fit(falling(50), Sample.of(50, [1, 40]), [1, 0])
+
+    assert asked.count(20) == never.count(20)
+
+
+def test_a_verdict_of_one_half_says_nothing() -> None:
+    with_it = fit(falling(50), Sample.of(50, [1, 9, 40]), [1, 0.5, 0])
+    without = fit(falling(50), Sample.of(50, [1, 40]), [1, 0])
+
+    assert with_it.share == pytest.approx(without.share, abs=0.03)
+
+
+def test_thousands_of_verdicts_are_not_too_many() -> None:
+    ranks = np.arange(17_783, 20_001)  # one cell: its verdicts together have a probability of 2^-2218
+
+    assert fit(falling(20_000), Sample.of(20_000, ranks), ranks % 2).share[-1] == pytest.approx(0.5, abs=0.05)
+
+
+def test_the_errors_of_a_judge_are_not_counted_as_pictures() -> None:
+    barren = np.zeros(100, int)
+    judged = calibrated(barren, 60, seed=3, judge=ERRING)
+    at_their_word = fit(falling(100), judged.sample, judged.verdicts)
+
+    assert judged.verdicts.sum() >= 5 and at_their_word.count().low >= 5
+    assert judged.count().low == 0
+
+
+def test_an_accuracy_measured_on_few_pictures_says_less() -> None:
+    labels = (np.arange(400) % 4 == 0).astype(int)
+    widths = []
+    for judge in (Accuracy(0.9, 0.9), Accuracy(0.9, 0.9, 10, 10)):
+        count = calibrated(labels, 400, judge=judge).count()
+        widths.append(count.high - count.low)
+
+    assert widths[1] > 1.2 * widths[0]
+
+
+# -- what to show, and what to judge next -----------------------------------------------------------------------
+
+
+def test_the_cut_is_the_last_rank_with_the_precision_asked_for() -> None:
+    curve = calibrated((np.arange(1000) < 40).astype(int), 60)
+    cut = curve.likely(0.6)
+
+    precision = np.cumsum(curve.probability) / np.arange(1, 1001)
+    assert precision[cut.hits - 1] >= 0.6 > precision[cut.hits :].max()
+    assert cut.low <= 40 / cut.hits <= cut.high and cut.score == 1 - cut.hits
+
+
+def test_where_nothing_is_relevant_nothing_is_likely() -> None:
+    with pytest.raises(NothingFound, match="ask for a lower one"):
+        calibrated(np.zeros(100, int), 50).likely(0.9)
+
+
+def test_next_ranks_are_new_and_as_many_as_there_are() -> None:
+    curve = calibrated((np.arange(40) < 5).astype(int), 10)
+
+    ranks = next_ranks(curve, 100)
+
+    assert sorted([*curve.sample.ranks, *ranks]) == list(range(1, 41))
+
+
+def test_for_the_first_hits_further_verdicts_stay_near_them() -> None:
+    curve = calibrated((np.arange(10_000) < 50).astype(int), 40)
+
+    assert next_ranks(curve, 5, k=100).max() <= 100 < next_ranks(curve, 5).max()
+
+
+def test_verdicts_where_the_curve_is_uncertain_narrow_the_count() -> None:
+    labels = (np.arange(10_000) < 50).astype(int)
+    curve = calibrated(labels, 30)
+    ranks = next_ranks(curve, 60)
+    narrowed = curve.joined(ranks, labels[ranks - 1]).count()
+
+    assert narrowed.high - narrowed.low < 0.6 * (curve.count().high - curve.count().low)
+    assert narrowed.low <= 50 <= narrowed.high
+
+
+# -- honesty ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("judge", [Accuracy(), ERRING], ids=["right", "erring"])
+def test_intervals_on_labelled_queries_hold_the_truth(judge: Accuracy) -> None:
+    assert 0.92 <= coverage(labelled(), 1, judge) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("judge", [Accuracy(), ERRING], ids=["right", "erring"])
+def test_their_coverage_is_within_three_points_of_nominal(judge: Accuracy) -> None:
+    assert 0.92 <= coverage(labelled(), 100, judge) <= 0.98
+
+
+def test_intervals_on_long_rankings_hold_the_truth() -> None:
+    rng, rank = np.random.default_rng(0), np.arange(1, 10_001)
+    shares = [np.minimum(0.9, 10 / rank), np.where(rank <= 300, 0.8, 0), np.full(10_000, 0.01)]
+
+    assert coverage([(rng.random(10_000) < share).astype(int) for share in shares], 6, Accuracy()) >= 0.9
+
+
+def test_relevant_pictures_far_down_are_not_ruled_out() -> None:
+    labels = np.zeros(10_000, int)
+    labels[:20] = labels[4000:10_000:200] = 1  # 30 more, where few of the 30 verdicts go
+
+    assert coverage([labels], 12, Accuracy()) >= 0.9
+
+
+# -- reliability ------------------------------------------------------------------------------------------------
+
+
+def test_a_reliability_diagram_by_hand() -> None:
+    table = reliability([0.1, 0.15, 0.8, 1.0], [0, 1, 1, 1], bins=2)
+
+    assert (table.low.tolist(), table.hits.tolist()) == ([0, 0.5], [2, 2])
+    assert (table.predicted.tolist(), table.observed.tolist()) == ([0.125, 0.9], [0.5, 1])
+    assert table.error == pytest.approx((0.375 + 0.1) / 2)
+
+
+def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
+    rng = np.random.default_rng(1)
+    predicted, labels = [], []
+    for seed in range(30):
+        truth = (rng.random(300) < np.minimum(0.9, 15 / np.arange(1, 301))).astype(int)
+        curve = calibrated(truth, 30, seed)
+        hidden = np.setdiff1d(np.arange(300), curve.sample.ranks - 1)
+        predicted.append(curve.probability[hidden])
+        labels.append(truth[hidden])
+
+    assert reliability(np.concatenate(predicted), np.concatenate(labels)).error < 0.06
+
+
+# -- what cannot be ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attempt", "said"),
+    [
+        (lambda: plan(0, 5), "at least one hit"),
+        (lambda: plan(5, 0), "one verdict"),
+        (lambda: Sample.of(5, [6]), "between 1 and 5"),
+        (lambda: Sample.of(5, [2, 2]), "judged twice"),
+        (lambda: fit([1, 2], Sample.of(2, [1]), [1]), "best first"),
+        (lambda: fit([1, np.nan], Sample.of(2, [1]), [1]), "finite"),
+        (lambda: fit([2, 1, 0], Sample.of(2, [1]), [1]), "2 hits, not of these 3"),
+        (lambda: fit([2, 1], Sample.of(2, [1]), [1, 0]), "2 verdicts do not fit 1"),
+        (lambda: fit([2, 1], Sample.of(2, [1]), [1.5]), "a probability"),
+        (lambda: fit([2, 1], Sample.of(2, [1]), [np.nan]), "no verdict"),
+        (lambda: fit([2, 1], Sample.of(2, [1]), [1]).count(3), "the ranking has 2"),
+        (lambda: fit([2, 1], Sample.of(2, [1]), [1]).count(0), "the ranking has 2"),
+        (lambda: fit([2, 1], Sample.of(2, [1]), [1]).likely(0), "above 0"),
+        (lambda: fit([2, 1], Sample(np.array([1, 2, 3]), np.array([1])), [1]).unbiased(), "judge more"),
+        (lambda: next_ranks(fit([2, 1], Sample.of(2, [1]), [1]), -1), "0 or more"),
+        (lambda: Accuracy(0.5, 0.5), "better than chance"),
+        (lambda: Accuracy(1.2, 0.9), "between 0 and 1"),
+        (lambda: Accuracy(0.9, 0.9, relevant=5), "both counts"),
+        (lambda: Accuracy(0.9, 0.9, 0, 5), "at least one"),
+        (lambda: reliability([0.5], []), "one label for each"),
+        (lambda: reliability([1.5], [1]), "between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(attempt, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        attempt()

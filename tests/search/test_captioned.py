@@ -1,0 +1,141 @@
+"""What is said of a gallery's pictures, in files and columns: joined by id or name; what is not there is told."""
+
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import eyespot
+from eyespot import rooms
+from eyespot.build.captions import captioned as sentences
+from eyespot.build.captions import write
+from eyespot.build.templates import Templates
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.opened import View
+from eyespot.search.captioned import Said, captioned, said_in
+from eyespot.types import NothingFound, UsageError
+from tests.gallery.conftest import draw
+
+NAMES = ["heron", "osprey", "owl", "", "gone"]
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five photos in two folders and shards of two; one has no name, one is gone, two are called alike."""
+    folder = tmp_path_factory.mktemp("captioned")
+    files = ["0.jpg", "1.jpg", "2.jpg", "deep/1.jpg", "4.jpg"]
+    for at, file in enumerate(files):
+        draw(folder / "photos" / file, at)
+    rows = "".join(f"{file},{name}\n" for file, name in zip(files, NAMES, strict=True))
+    (folder / "photos" / "metadata.csv").write_text("file_name,common_name\n" + rows)
+    encoders = [rooms.load("encoders", "starter")]
+    index(folder / "gallery", [str(folder / "photos")], encoders, Options(shard_rows=2))
+    (folder / "photos" / "4.jpg").unlink()
+    index(folder / "gallery", [], encoders, Options(shard_rows=2, forget=True))
+    return folder / "gallery"
+
+
+@pytest.fixture(scope="module")
+def view(gallery: Path) -> View:
+    return eyespot.open(gallery).view
+
+
+def table(path: Path, *rows: tuple[str, ...]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def one(view: View, captions: object) -> Said:
+    (said,) = said_in(view, str(captions))
+    return said
+
+
+def paths(view: View, said: Said) -> list[str]:
+    """The last part of the path of each picture that something is said of."""
+    return [os.path.basename(facts["path"]) for facts in view.facts(said.rows)]
+
+
+@pytest.mark.parametrize("name", ["captions.parquet", "captions.csv"])
+def test_captions_as_they_are_built_join_by_id(gallery: Path, view: View, tmp_path: Path, name: str) -> None:
+    templates = Templates.own(["common_name"], {}, ["{a common_name}"])
+    write(sentences(gallery, templates), tmp_path / name, templates)
+
+    said = one(view, tmp_path / name)
+
+    assert dict(zip(paths(view, said), said.texts, strict=True)) == {
+        "0.jpg": "a heron",
+        "1.jpg": "an osprey",
+        "2.jpg": "an owl",
+    }
+    assert said.notes == [f"3 of 3 captions of {tmp_path / name} are of a picture of the gallery, by id"]
+
+
+def test_what_is_not_there_is_counted(view: View, tmp_path: Path) -> None:
+    rows = [("file_name", "caption"), ("2.jpg", "an owl"), ("2.jpg", "it sits"), ("x.jpg", "?"), ("4.jpg", "gone")]
+
+    said = one(view, table(tmp_path / "c.csv", *rows))
+
+    assert (said.texts, set(paths(view, said))) == (["an owl", "it sits"], {"2.jpg"})
+    assert "2 of 4 captions" in said.notes[0] and "2 pictures are not there, 'x.jpg' for one" in said.notes[0]
+
+
+def test_a_name_of_several_pictures_says_nothing_of_any(view: View, tmp_path: Path) -> None:
+    said = one(view, table(tmp_path / "c.csv", ("file_name", "caption"), ("0", "a heron"), ("1", "which?")))
+
+    assert said.texts == ["a heron"] and "several pictures have the name '1'" in said.notes[0]
+
+
+def test_each_file_of_a_folder_joins_in_its_own_way(view: View, tmp_path: Path) -> None:
+    for part, column, name in (("a", "id", view.facts([0])[0]["id"]), ("b", "file_name", "deep/1.jpg")):
+        (tmp_path / part).mkdir()
+        pq.write_table(pa.table({column: [name], "caption": [part]}), tmp_path / part / "captions.parquet")
+
+    said = list(said_in(view, f"{tmp_path}/"))
+
+    assert [paths(view, part) for part in said] == [["0.jpg"], ["1.jpg"]]
+
+
+def test_texts_and_images_are_rows_of_the_pictures_that_are_there(gallery: Path, view: View, tmp_path: Path) -> None:
+    encoder = rooms.load("encoders", "starter")
+    said = [one(view, "common_name"), one(view, table(tmp_path / "c.csv", ("path", "caption"), ("2.jpg", "an owl")))]
+
+    found = captioned(view, encoder, said)
+
+    assert len(found.images) == len(found.ids) == 4 and len(found.texts) == len(found.of) == 4
+    assert [found.ids[row] for row in found.of] == [view.facts([row])[0]["id"] for part in said for row in part.rows]
+    assert np.allclose(found.texts[-1:], encoder.encode_texts(["an owl"]), atol=1e-5)
+
+
+def test_captions_of_other_pictures_only_are_no_pairs(view: View, tmp_path: Path) -> None:
+    said = one(view, table(tmp_path / "c.csv", ("file_name", "caption"), ("x.jpg", "?")))
+
+    with pytest.raises(NothingFound, match="no caption is of a picture of"):
+        captioned(view, rooms.load("encoders", "starter"), [said])
+
+
+@pytest.mark.parametrize(
+    ("captions", "error", "told"),
+    [
+        ("nowhere.csv", UsageError, "there is no file"),
+        ("no/where", UsageError, "there is no file"),
+        ("colour", UsageError, "the gallery has no column colour; it has: .*common_name"),
+        ("without.csv", UsageError, "line 2: has no column caption"),
+        ("unnamed.csv", UsageError, "line 2: has no column id"),
+        ("empty/", NothingFound, "holds no captions.parquet"),
+    ],
+)
+def test_what_is_wrong_is_told(view: View, tmp_path: Path, captions: str, error: type[Exception], told: str) -> None:
+    (tmp_path / "empty").mkdir()
+    table(tmp_path / "without.csv", ("id", "text"), ("1", "x"))
+    table(tmp_path / "unnamed.csv", ("key", "caption"), ("1", "x"))
+
+    with pytest.raises(error, match=told):
+        list(said_in(view, captions if captions == "colour" else f"{tmp_path}/{captions}"))

@@ -1,0 +1,187 @@
+"""Rankings to one: by hand, and the laws that hold for any."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.search.fused import Fused, Fusion, grid, learned, scaled
+from eyespot.types import Qrels, Query, Run, UsageError
+
+A = Run.from_rankings({"q": [("x", 0.9), ("y", 0.5), ("z", 0.1)]})
+B = Run.from_rankings({"q": [("z", 30.0), ("y", 20.0), ("w", 10.0)]})
+
+
+def order(run: Run, query: str = "q") -> str:
+    return "".join(hit.image for hit in run[query])
+
+
+def scores(run: Run) -> dict[str, float]:
+    return {hit.image: hit.score for hit in run["q"]}
+
+
+@st.composite
+def rankings(draw: st.DrawFn) -> Run:
+    """Up to six of eight images under two queries, with whole numbers as scores: ties occur."""
+    made = {}
+    for query in draw(st.lists(st.sampled_from("pq"), min_size=1, unique=True)):
+        images = draw(st.lists(st.sampled_from("abcdefgh"), max_size=6, unique=True))
+        points = sorted((draw(st.integers(-5, 5)) for _ in images), reverse=True)
+        made[query] = list(zip(images, map(float, points), strict=True))
+    return Run.from_rankings(made)
+
+
+RUNS = st.lists(rankings(), min_size=1, max_size=4)
+LAW = settings(max_examples=50, deadline=None)
+FUSIONS = st.builds(Fusion, st.sampled_from(["rrf", "combsum", "combmnz"]), st.sampled_from(["min-max", "z"]))
+
+
+# -- by hand ----------------------------------------------------------------------------------------------------
+
+
+def test_rrf_adds_up_inverse_ranks() -> None:
+    fused = scores(Fusion("rrf", k=60)([A, B]))
+
+    assert fused == pytest.approx({"z": 1 / 63 + 1 / 61, "y": 2 / 62, "x": 1 / 61, "w": 1 / 63})
+
+
+def test_combsum_adds_up_min_max_scores() -> None:
+    assert scores(Fusion("combsum")([A, B])) == pytest.approx({"x": 1, "y": 0.5 + 0.5, "z": 0 + 1, "w": 0})
+
+
+def test_combmnz_counts_the_runs_as_well() -> None:
+    assert scores(Fusion("combmnz")([A, B])) == pytest.approx({"x": 1, "y": 2, "z": 2, "w": 0})
+
+
+def test_weights_count() -> None:
+    assert scores(Fusion("combsum", weights=(3, 1))([A, B])) == pytest.approx({"x": 3, "y": 2, "z": 1, "w": 0})
+
+
+def test_equals_stand_by_their_best_rank_then_by_name() -> None:
+    """x and z have 1 point each and were first once; y has 1 point and was second."""
+    assert order(Fusion("combsum")([A, B])) == "xzyw"
+
+
+def test_z_scores_count_from_the_lowest_in_standard_deviations() -> None:
+    assert scaled([3.0, 2.0, 1.0], "z").tolist() == pytest.approx([2 / (2 / 3) ** 0.5, 1 / (2 / 3) ** 0.5, 0])
+
+
+@pytest.mark.parametrize("norm", ["min-max", "z"])
+def test_equal_scores_count_one_each(norm: str) -> None:
+    assert scaled([0.1, 0.1, 0.1], norm).tolist() == [1, 1, 1]
+
+
+def test_the_header_says_how_and_of_what() -> None:
+    A.header["encoder"] = "starter"
+
+    assert Fusion("rrf")([A, B]).header == {
+        **{"fused": "rrf", "k": 60, "weights": [1.0, 1.0]},
+        "of": [{"encoder": "starter"}, {}],
+    }
+
+
+def test_a_query_of_one_run_is_ranked_by_that_run() -> None:
+    other = Run.from_rankings({"p": [("b", 2.0), ("a", 1.0)]})
+
+    assert order(Fusion("combsum")([A, other]), "p") == "ba"
+
+
+def test_stages_are_asked_alike_and_fused() -> None:
+    asked = []
+
+    def stage(queries: list[Query], run: Run | None) -> Run:
+        asked.append((queries[0].id, run))
+        return A if len(asked) == 1 else B
+
+    assert order(Fused([stage, stage], Fusion("combsum"))([Query.words("a heron")], B)) == "xzyw"
+    assert asked == [("q", B), ("q", B)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"by": "sum"}, "no 'sum' among the ways to fuse; there are: rrf, combsum, combmnz"),
+        ({"norm": "max"}, "no 'max' among the norms; there are: min-max, z"),
+        ({"k": -1}, "0 or more"),
+        ({"weights": (0, 0)}, "one of them is above 0"),
+        ({"weights": (1, float("nan"))}, "finite"),
+        ({"weights": (1, -1)}, "0 or more"),
+    ],
+)
+def test_what_is_wrong_is_one_sentence(wrong: dict, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Fusion(**wrong)
+
+
+def test_each_run_needs_its_weight() -> None:
+    with pytest.raises(UsageError, match="2 runs need as many weights, not 3"):
+        Fusion(weights=(1, 2, 3))([A, B])
+
+
+# -- laws -------------------------------------------------------------------------------------------------------
+
+
+@LAW
+@given(
+    FUSIONS, st.lists(rankings(), min_size=1, max_size=4).flatmap(lambda r: st.tuples(st.just(r), st.permutations(r)))
+)
+def test_the_order_of_the_runs_does_not_matter(fusion: Fusion, both: tuple[list[Run], list[Run]]) -> None:
+    given, turned = both
+
+    assert dict(fusion(given)) == dict(fusion(turned))
+
+
+@LAW
+@given(rankings(), st.sampled_from(["min-max", "z"]))
+def test_combmnz_of_one_run_is_combsum(run: Run, norm: str) -> None:
+    assert dict(Fusion("combmnz", norm)([run])) == dict(Fusion("combsum", norm)([run]))
+
+
+@LAW
+@given(FUSIONS, rankings(), rankings())
+def test_weights_of_one_and_zero_give_the_first_order(fusion: Fusion, first: Run, second: Run) -> None:
+    fused = Fusion(fusion.by, fusion.norm, weights=(1, 0))([first, second])
+
+    assert {query: order(fused, query) for query in fused} == {query: order(first, query) for query in first}
+
+
+@LAW
+@given(FUSIONS, rankings())
+def test_a_run_with_itself_keeps_its_order(fusion: Fusion, run: Run) -> None:
+    assert {q: order(fusion([run, run]), q) for q in run} == {q: order(run, q) for q in run}
+
+
+@LAW
+@given(st.sampled_from(["combsum", "combmnz"]), rankings(), rankings(), st.sampled_from([0.25, 2.0, 8.0]))
+def test_the_scale_of_scores_does_not_matter(by: str, first: Run, second: Run, times: float) -> None:
+    longer = {query: [(hit.image, hit.score * times + 2) for hit in hits] for query, hits in first.items()}
+    plain, stretched = (Fusion(by)([run, second]) for run in (first, Run.from_rankings(longer)))
+
+    assert {q: dict(hits) for q, hits in plain.items()} == {
+        q: pytest.approx(dict(hits)) for q, hits in stretched.items()
+    }
+
+
+# -- weights ----------------------------------------------------------------------------------------------------
+
+
+def test_learned_weights_take_the_run_that_is_right() -> None:
+    found = learned(Fusion("combsum"), [A, B], Qrels({"q": {"x": 1}}), "RR")
+
+    assert found.value == 1 and found.alone == (1, pytest.approx(0))
+    assert order(found.fusion([A, B]))[0] == "x"
+
+
+def test_learned_weights_are_the_most_even_of_the_best() -> None:
+    """Of equal weights the sums of x and z tie; x stands first by name."""
+    assert learned(Fusion("combsum"), [A, B], Qrels({"q": {"x": 1}}), "RR").fusion.weights == (0.5, 0.5)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3, 5, 9])
+def test_the_grid_has_every_run_alone_and_adds_up_to_one(runs: int) -> None:
+    tried = list(grid(runs))
+
+    assert len(tried) == len(set(tried)) <= 300
+    assert all(sum(weights) == pytest.approx(1) for weights in tried)
+    assert sum(max(weights) == 1 for weights in tried) == runs

@@ -1,0 +1,288 @@
+"""The second stage: what a judge says decides the order of the first hits, and is asked for once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eyespot.benchmarks import Task
+from eyespot.benchmarks._rescoring import two_stages
+from eyespot.judges._budget import Budget
+from eyespot.ledger.judgements import Judgements
+from eyespot.metrics import evaluate, preset
+from eyespot.runs import inquire, read_qrels, read_run
+from eyespot.runs.judged import Judged as Collection
+from eyespot.search.judged import Judged, learned_blend
+from eyespot.search.rescored import Rescored
+from eyespot.types import Answer, Judgement, Pair, Qrels, Query, Run, UsageError, Verdict
+from tests.metrics.conftest import conformance
+
+HERON = Query.words("a heron", "q")
+
+
+@dataclass
+class Labels:
+    """A judge that looks the answer up: {words: {image: probability}}; what it does not know has no answer."""
+
+    said: Mapping[str, Mapping[str, float]]
+    budget: Budget = field(default_factory=Budget)
+    name: str = "labels:test"
+    prompt: str = "0123456789abcdef"
+    asked: list[Pair] = field(default_factory=list)
+
+    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+        for pair in pairs:
+            self.budget.take()
+            self.asked.append(pair)
+            probability = self.said[str(pair.query.terms[0].text)].get(pair.image)
+            if probability is None:
+                yield Answer(pair, None, f"{pair.path.name} cannot be read")
+            else:
+                yield Answer(pair, Verdict(probability))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Judgements]:
+    with Judgements(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def ranked(**rankings: str) -> Run:
+    """Images of one letter, best first, each with a picture of its name."""
+    run = Run.from_orders({query: list(images) for query, images in rankings.items()})
+    run.facts = {image: {"id": image, "path": f"{image}.jpg"} for image in run.images.tolist()}
+    return run
+
+
+def order(run: Run, query: str = "q") -> str:
+    return "".join(hit.image for hit in run[query])
+
+
+# -- order ------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_hits_stand_by_probability_and_the_rest_behind(ledger: Judgements) -> None:
+    judge = Labels({"a heron": {"a": 0.1, "b": 0.2, "c": 0.9, "d": 1.0}})
+
+    assert order(Judged(judge, ledger, 3)([HERON], ranked(q="abcd"))) == "cbad"
+
+
+def test_equals_stand_as_the_first_stage_had_them_and_no_two_scores_are_equal(ledger: Judgements) -> None:
+    judge = Labels({"a heron": {"a": 0.0, "b": 1.0, "c": 0.0, "d": 1.0}})
+
+    run = Judged(judge, ledger, 4)([HERON], ranked(q="abcd"))
+
+    assert order(run) == "bdac"
+    assert [hit.score for hit in run["q"]] == [1.0, pytest.approx(1, abs=1e-6), 0.0, pytest.approx(0, abs=1e-6)]
+    assert len({hit.score for hit in run["q"]}) == 4
+
+
+def test_what_has_no_verdict_keeps_its_order_below_the_judged(ledger: Judgements) -> None:
+    judge = Labels({"a heron": {"c": 0.5, "d": 0.1}})
+
+    run = Judged(judge, ledger, 4)([HERON], ranked(q="abcde"))
+
+    assert order(run) == "cdabe"
+    assert run.notes == [
+        "2 pictures have no verdict (a.jpg cannot be read; b.jpg cannot be read); they go behind the judged"
+    ]
+
+
+def test_hits_without_a_picture_are_counted_and_not_asked_for(ledger: Judgements) -> None:
+    judge, run = Labels({"a heron": {"a": 0.1, "b": 0.2}}), ranked(q="abc")
+    run.facts = {"a": run.facts["a"], "b": {"id": "b", "path": None}}
+
+    made = Judged(judge, ledger, 2)([HERON], run)
+
+    assert [pair.image for pair in judge.asked] == ["a"] and order(made) == "abc"
+    assert "1 hits have no picture here" in made.notes[0]
+
+
+def test_the_header_says_who_judged_asked_how_and_what_it_took(ledger: Judgements) -> None:
+    judge = Labels({"a heron": {"a": 0.1}})
+
+    header = Judged(judge, ledger, 2)([HERON], ranked(q="ab")).header
+
+    counts = {"from_ledger": 0, "asked": 2, "refused": 0, "failed": 1}
+    assert header == {
+        **{"reranked": 2, "judge": "labels:test", "prompt": "0123456789abcdef", "depth": 2},
+        "verdicts": {**counts, "calls": 0, "tokens_in": 0, "tokens_out": 0, "money": 0.0},
+    }
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    verdicts=st.lists(st.one_of(st.none(), st.sampled_from([0.0, 1e-9, 0.5, 1.0])), max_size=8),
+    depth=st.integers(1, 9),
+)
+def test_re_ranking_moves_nothing_across_the_depth(
+    verdicts: list[float | None], depth: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    images = "abcdefgh"[: len(verdicts)]
+    said = {image: its for image, its in zip(images, verdicts, strict=True) if its is not None}
+    with Judgements(tmp_path_factory.mktemp("l") / "ledger.sqlite") as ledger:
+        run = Judged(Labels({"a heron": said}), ledger, depth)([HERON], ranked(q=images))
+
+    scores = [hit.score for hit in run["q"]]
+    assert sorted(order(run)[:depth]) == sorted(images[:depth]) and order(run)[depth:] == images[depth:]
+    assert scores == sorted(set(scores), reverse=True)
+
+
+# -- once -------------------------------------------------------------------------------------------------------
+
+
+def test_what_was_said_once_is_not_asked_again(ledger: Judgements) -> None:
+    judge = Labels({"a heron": {"a": 0.1, "b": 0.9}})
+    stage = Judged(judge, ledger, 2)
+    first = stage([HERON], ranked(q="ab"))
+
+    again = stage([Query.words("a heron", "other id")], ranked(**{"other id": "ba"}))
+
+    assert len(judge.asked) == 2 and order(again, "other id") == order(first) == "ba"
+    assert again.header["verdicts"]["from_ledger"] == 2 and again.header["verdicts"]["asked"] == 0
+
+
+def test_two_queries_of_the_same_words_are_asked_once(ledger: Judgements) -> None:
+    judge = Labels({"a heron": {"a": 0.1, "b": 0.9}})
+
+    run = Judged(judge, ledger, 2)([HERON, replace(HERON, id="p")], ranked(q="ab", p="ab"))
+
+    assert len(judge.asked) == 2 and order(run, "q") == order(run, "p") == "ba"
+
+
+def test_one_picture_of_two_names_is_judged_once_for_both(ledger: Judgements) -> None:
+    judge, run = Labels({"a heron": {"a": 0.1, "z": 0.9}}), ranked(q="abc")
+    run.facts = {"a": run.facts["a"], "b": {"id": "z", "path": "z.jpg"}, "c": {"id": "z", "path": "z.jpg"}}
+
+    assert order(Judged(judge, ledger, 3)([HERON], run)) == "bca" and len(judge.asked) == 2
+
+
+def test_a_plan_says_what_would_be_asked_and_asks_nothing(ledger: Judgements) -> None:
+    judge, run = Labels({"a heron": {"a": 0.1, "b": 0.9}}), ranked(q="abc")
+    stage = Judged(judge, ledger, 2)
+    stage([HERON], run)
+    del run.facts["c"]
+
+    plan = replace(stage, depth=3).plan([HERON], run)
+
+    assert (plan.pairs, plan.to_ask, plan.pictureless) == (2, 0, 1) and len(judge.asked) == 2
+
+
+def test_a_spent_budget_ends_it_and_what_was_answered_counts(ledger: Judgements) -> None:
+    judge = Labels({"a heron": {"a": 0.1, "b": 0.9, "c": 0.5}}, Budget(calls=2))
+    stage = Judged(judge, ledger, 3)
+
+    looked = stage.look([HERON], ranked(q="abc"))
+
+    assert order(stage.reranked(ranked(q="abc"), looked)) == "bac"
+    assert "the budget of 2 calls is spent" in looked.stopped
+    assert replace(stage, judge=Labels(judge.said)).plan([HERON], ranked(q="abc")).to_ask == 1
+
+
+# -- with the first stage ---------------------------------------------------------------------------------------
+
+
+def test_a_blend_adds_the_first_score_from_zero_to_one(ledger: Judgements) -> None:
+    """Scores 4, 3, 0 of the first stage become 1, 3/4 and 0; half of that and half of the probability."""
+    judge = Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 0.9}})
+    run = Run.from_rankings({"q": [("a", 4.0), ("b", 3.0), ("c", 0.0)]})
+    run.facts = ranked(q="abc").facts
+
+    made = Judged(judge, ledger, 3, blend=0.5)([HERON], run)
+
+    assert dict(made["q"]) == pytest.approx({"b": 0.625, "a": 0.5, "c": 0.45}) and order(made) == "bac"
+    assert made.header["blend"] == 0.5
+
+
+def test_a_blend_of_nothing_is_the_first_stage(ledger: Judgements) -> None:
+    judge = Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 0.9}})
+
+    assert order(Judged(judge, ledger, 3, blend=0.0)([HERON], ranked(q="abc"))) == "abc"
+
+
+@pytest.mark.parametrize(("relevant", "least", "most"), [("c", 0.55, 1.0), ("a", 0.0, 0.5)])
+def test_the_blend_that_is_learned_follows_whoever_is_right(
+    ledger: Judgements, relevant: str, least: float, most: float
+) -> None:
+    stage, run = Judged(Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 1.0}}), ledger, 3), ranked(q="abc")
+
+    assert least <= learned_blend(stage, run, stage.look([HERON], run), Qrels({"q": {relevant: 1}}), "RR") <= most
+
+
+def test_a_judge_counts_between_nothing_and_all(ledger: Judgements) -> None:
+    with pytest.raises(UsageError, match="between 0"):
+        Judged(Labels({}), ledger, blend=1.5)
+
+
+# -- the bound ----------------------------------------------------------------------------------------------------
+
+
+class Hard(NamedTuple):
+    """59 queries of INQUIRE with 100 labelled candidates each, and a judge that knows the labels."""
+
+    task: Task
+    queries: list[Query]
+    run: Run
+    judge: Labels
+
+
+@pytest.fixture(scope="module")
+def hard() -> Hard:
+    folder = conformance("inquire_rerank_hard")
+    facts, qrels = inquire.read_queries(folder / "queries.csv"), read_qrels(folder / "qrels.txt")
+    run, queries = read_run(folder / "run_given_order.txt"), [Query.words(its["text"], q) for q, its in facts.items()]
+    run.facts = {image: {"id": image, "path": image} for image in run.images.tolist()}
+    said = {facts[query]["text"]: {image: float(grade) for image, grade in qrels[query].items()} for query in qrels}
+    return Hard(Task.of("t2i", Collection(facts, qrels), preset("inquire")), queries, run, Labels(said))
+
+
+@pytest.fixture(scope="module")
+def judged_before(hard: Hard, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judgements]:
+    """What the judge says of all 5,900 pairs, in one commit."""
+    with Judgements(tmp_path_factory.mktemp("hard") / "ledger.sqlite") as ledger:
+        digests = ledger.enter(hard.queries)
+        ledger.record(
+            Judgement(digest, image, hard.judge.name, hard.judge.prompt, Verdict(probability))
+            for query, digest in digests.items()
+            for image, probability in hard.judge.said[str(query.terms[0].text)].items()
+        )
+        yield ledger
+
+
+@pytest.mark.parametrize("depth", [1, 5, 10, 20, 50, 100])
+def test_a_perfect_judge_reaches_the_best_possible_at_every_depth(
+    hard: Hard, judged_before: Judgements, depth: int
+) -> None:
+    """The bound is that of `eyespot eval`: query by query, in every measure."""
+    stage = Judged(hard.judge, judged_before, depth)
+    looked = stage.look(hard.queries, hard.run)
+
+    stages, *_ = two_stages(hard.task, hard.run, Rescored(stage.scores(hard.run, looked), depth))
+
+    best, reranked = stages[1], stages[2]
+    assert best.name == f"best possible of the first {depth}" and looked.asked.known == 59 * depth
+    for label, values in best.scores.values.items():
+        assert reranked.scores.values[label].tolist() == pytest.approx(values.tolist(), abs=1e-12)
+
+
+def test_a_perfect_judge_of_every_candidate_makes_no_mistake(hard: Hard, judged_before: Judgements) -> None:
+    """At 100 of 100 the first hit of every query is relevant."""
+    run = Judged(hard.judge, judged_before, 100)(hard.queries, hard.run)
+
+    assert evaluate(run, hard.task.judged.qrels, ["RR"]).means == {"RR": 1.0}
+
+
+@pytest.mark.slow
+def test_the_perfect_judge_is_asked_every_pair_once(hard: Hard, ledger: Judgements) -> None:
+    stage = Judged(hard.judge, ledger, 100)
+    hard.judge.asked.clear()
+
+    first, again = stage(hard.queries, hard.run), stage(hard.queries, hard.run)
+
+    assert len(hard.judge.asked) == 5900 and dict(first) == dict(again)

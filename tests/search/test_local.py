@@ -1,0 +1,320 @@
+"""Re-ranking by local features: numbers by hand, and a turned photo found again among fifty others."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from PIL import Image
+
+import eyespot
+from eyespot import rooms, sample
+from eyespot.gallery.describing import Describing, describe
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.local import Described
+from eyespot.search.collection import Collection
+from eyespot.search.local._pairs import mutual_matches
+from eyespot.search.local.chamfer import Chamfer
+from eyespot.search.local.spatial import Spatial
+from eyespot.search.staged import Stages
+from eyespot.search.verified import Verified
+from eyespot.types import EyespotError, LocalFeatures, Query, Run, UsageError
+from tests.gallery.conftest import draw
+
+pytest.importorskip("cv2")
+ASKED = "explore_monuments__france_pontduGard.jpg"
+
+
+def features(descriptors: object, keypoints: object = None) -> LocalFeatures:
+    rows = np.array(descriptors, np.float16)
+    return LocalFeatures(rows, np.zeros((len(rows), 2), np.float32) if keypoints is None else np.array(keypoints))
+
+
+# -- Chamfer ------------------------------------------------------------------------------------------------
+
+
+def test_chamfer_is_the_mean_of_the_best_cosines() -> None:
+    query = features([[3, 0], [0, 1]])  # east, north
+    image = features([[0, 2], [1, 1]])  # north, north-east
+
+    assert Chamfer().score(query, image) == pytest.approx((np.sqrt(0.5) + 1) / 2, abs=1e-6)
+    assert Chamfer().score(features([[1, 0]]), features([[-1, 0]])) == -1
+
+
+def test_chamfer_asks_nothing_of_what_the_image_shows_besides() -> None:
+    part, whole = features([[1, 0]]), features([[1, 0], [0, 1]])
+
+    assert Chamfer().score(part, whole) == 1
+    assert Chamfer().score(whole, part) == 0.5
+
+
+@given(arrays.arrays(np.uint8, st.tuples(st.integers(1, 9), st.just(5)), elements=st.integers(1, 255)))
+def test_chamfer_of_a_picture_with_itself_is_one(descriptors: np.ndarray) -> None:
+    own = LocalFeatures(descriptors, np.zeros((len(descriptors), 2), np.float32))
+
+    assert Chamfer().score(own, own) == pytest.approx(1, abs=1e-5)
+
+
+# -- spatial verification -----------------------------------------------------------------------------------
+
+
+def points(count: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(0, 500, (count, 2)).astype(np.float32)
+
+
+def turned(places: np.ndarray) -> np.ndarray:
+    """Turned by 90 degrees, halved and moved."""
+    return (places[:, ::-1] * [0.5, -0.5] + [10, 300]).astype(np.float32)
+
+
+def test_the_score_counts_the_points_that_moved_together() -> None:
+    """Twelve descriptors, each its own direction; three of their places are elsewhere in the image."""
+    places = points(12)
+    moved = turned(places)
+    moved[[1, 5, 7]] += [[90, 70], [-80, 120], [60, -140]]
+
+    assert Spatial().score(features(np.eye(12), places), features(np.eye(12), moved)) == 9
+
+
+@pytest.mark.parametrize(("matches", "score"), [(3, 0), (4, 0), (5, 5)])
+def test_four_matches_say_nothing_for_some_homography_fits_any_four(matches: int, score: int) -> None:
+    places = points(matches)
+
+    assert Spatial().score(features(np.eye(matches), places), features(np.eye(matches), turned(places))) == score
+
+
+def test_places_that_span_no_plane_say_nothing() -> None:
+    line = np.repeat(np.arange(8, dtype=np.float32)[:, None], 2, axis=1)
+
+    assert Spatial().score(features(np.eye(8), line), features(np.eye(8), points(8))) == 0
+
+
+def test_a_match_must_be_mutual_and_stand_out() -> None:
+    """Two descriptors of the query want the first of the image; the third's two candidates are nearly equal."""
+    query = features([[1, 0, 0], [0.9, 0.1, 0], [0, 0, 1]])
+    image = features([[1, 0, 0], [0, 0.02, 1], [0, -0.02, 1]])
+
+    assert [rows.tolist() for rows in mutual_matches(query, image, 0.8)] == [[0], [0]]
+    assert [rows.tolist() for rows in mutual_matches(query, image, 1)] == [[0, 2], [0, 1]]
+
+
+def test_the_ratio_is_part_of_the_name() -> None:
+    assert rooms.load("search.local", "spatial:0.95") == Spatial(0.95)
+
+
+@pytest.mark.parametrize(
+    ("room", "spec", "way"),
+    [
+        ("search.local", "spatial:2", "as in spatial:0.8"),
+        ("search.local", "chamfer:3", "write chamfer and not chamfer:3"),
+        ("descriptors", "sift:3", "write sift and not sift:3"),
+    ],
+)
+def test_settings_that_there_are_not_are_refused(room: str, spec: str, way: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(way)):
+        rooms.load(room, spec)
+
+
+# -- the stage, on photos -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    """Fifty-one of the sample photos described by SIFT, and a blank one in which nothing stands out."""
+    folder = tmp_path_factory.mktemp("described")
+    (folder / "photos").mkdir()
+    others = [place for place in sorted(sample.photos().glob("*.jpg")) if place.name != ASKED][::4][:50]
+    for place in [*others, sample.photos() / ASKED]:
+        (folder / "photos" / place.name).write_bytes(place.read_bytes())
+    Image.new("RGB", (80, 60), "grey").save(folder / "photos" / "blank.png")
+    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=20))
+    describe(folder / "gallery", rooms.load("descriptors", "sift"), Describing())
+    return eyespot.open(folder / "gallery")
+
+
+@pytest.fixture
+def another_view(tmp_path: Path) -> Path:
+    return another_view_of(tmp_path)
+
+
+def another_view_of(folder: Path) -> Path:
+    """The bridge turned, cut and made smaller."""
+    picture = Image.open(sample.photos() / ASKED).convert("RGB")
+    picture = picture.rotate(35, Image.Resampling.BICUBIC, expand=True)
+    width, height = picture.size
+    picture = picture.crop((width // 5, height // 5, width * 4 // 5, height * 4 // 5))
+    picture.resize((picture.width * 3 // 4, picture.height * 3 // 4)).save(folder / "view.jpg")
+    return folder / "view.jpg"
+
+
+def name_of(run: Run, rank: int = 0) -> str:
+    return Path(run.facts[run["q"][rank].image]["path"]).name
+
+
+def backwards(run: Run) -> Run:
+    """The same hits, worst first."""
+    made = Run.from_orders({query: [hit.image for hit in run[query]][::-1] for query in run})
+    made.facts = run.facts
+    return made
+
+
+def test_spatial_verification_finds_a_turned_and_cut_photo_from_the_end_of_the_run(
+    collection: Collection, another_view: Path
+) -> None:
+    last = backwards(collection.search(image=sample.photos() / ASKED, k=100))
+
+    run = Verified.by_name(collection.view, "spatial")([Query.picture(another_view)], last)
+
+    assert name_of(last, -1) == ASKED == name_of(run)
+    assert run["q"][0].score > 2 * run["q"][1].score
+    assert sorted(run.image) == sorted(last.image)
+
+
+@pytest.mark.parametrize("method", ["chamfer", "spatial"])
+def test_a_photo_finds_itself_and_the_blank_one_stays_behind(collection: Collection, method: str) -> None:
+    last = backwards(collection.search(image=sample.photos() / ASKED, k=100))
+
+    run = Verified.by_name(collection.view, method)([Query.picture(sample.photos() / ASKED)], last)
+
+    assert (name_of(run), name_of(run, -1)) == (ASKED, "blank.png")
+    assert run.notes == ["pictures without local descriptors, left behind the others: 1"]
+    assert (np.diff(run.score) <= 0).all()
+
+
+def test_what_lies_beyond_the_depth_keeps_its_place(collection: Collection, another_view: Path) -> None:
+    first = backwards(collection.search(image=sample.photos() / ASKED, k=100))
+
+    run = Verified.by_name(collection.view, "spatial", depth=10)([Query.picture(another_view)], first)
+
+    assert set(run.image[:10]) == set(first.image[:10])
+    assert run.image[10:].tolist() == first.image[10:].tolist()
+
+
+def test_equal_scores_keep_the_order_they_had(collection: Collection, another_view: Path) -> None:
+    first = collection.search(image=another_view, k=100)
+
+    run = Verified.by_name(collection.view, "spatial")([Query.picture(another_view)], first)
+
+    rank = {image: at for at, image in enumerate(first.image)}
+    hits = run["q"]
+    assert all(a.score > b.score or rank[a.image] < rank[b.image] for a, b in pairwise(hits))
+
+
+def test_a_stage_without_a_run_or_a_picture_says_what_it_needs(collection: Collection) -> None:
+    stage = Verified.by_name(collection.view, "chamfer")
+
+    with pytest.raises(UsageError, match="put a first stage"):
+        stage([Query.words("a bridge")])
+    with pytest.raises(UsageError, match="--image FILE"):
+        stage([Query.words("a bridge")], collection.search("a bridge"))
+
+
+def test_a_query_that_the_run_lacks_is_refused(collection: Collection, another_view: Path) -> None:
+    stage = Verified.by_name(collection.view, "chamfer")
+
+    with pytest.raises(UsageError, match="no query 'q'"):
+        stage([Query.picture(another_view)], Run({}))
+
+
+def test_a_query_picture_in_which_nothing_stands_out_keeps_its_ranking(collection: Collection, tmp_path: Path) -> None:
+    Image.new("RGB", (60, 60), "grey").save(tmp_path / "grey.png")
+    first = collection.search(image=another_view_of(tmp_path), k=5)
+    both = Run({"grey": first["q"], "bridge": first["q"][::-1]})
+    queries = [Query.picture(tmp_path / "grey.png", "grey"), Query.picture(tmp_path / "view.jpg", "bridge")]
+
+    run = Verified.by_name(collection.view, "spatial")(queries, both)
+
+    assert run["grey"] == first["q"]
+    assert Path(first.facts[run["bridge"][0].image]["path"]).name == ASKED
+    assert run.notes == [f"nothing stands out in {tmp_path / 'grey.png'} to compare by; its ranking is as it was"]
+
+
+def test_an_older_set_of_another_setting_does_not_stand_in_the_way(collection: Collection, tmp_path: Path) -> None:
+    """The older one has more features of each picture, and would come first."""
+    copied = Path(shutil.copytree(collection.gallery.path, tmp_path / "gallery"))
+    sift = rooms.load("descriptors", "sift")
+    describe(copied, replace(sift, settings={**sift.settings, "form": "older"}), Describing(count=200))
+
+    stage = Verified.by_name(eyespot.open(copied).view, "spatial")
+
+    assert (stage.described.note.count, stage.described.note.settings["form"]) == (100, "root")
+
+
+def test_a_ranker_that_gives_no_number_is_told(collection: Collection, another_view: Path) -> None:
+    class Lost:
+        def score(self, query: LocalFeatures, image: LocalFeatures) -> float:
+            return float("nan")
+
+    stage = Verified(Described.of(collection.view), Lost(), rooms.load("descriptors", "sift"), "lost")
+
+    with pytest.raises(EyespotError, match=r"lost scores the picture [0-9a-f]+ nan"):
+        stage([Query.picture(another_view)], collection.search(image=another_view))
+
+
+def test_a_gallery_described_otherwise_is_told_to_describe_again(collection: Collection) -> None:
+    sift = rooms.load("descriptors", "sift")
+    described = Described.of(collection.view)
+
+    with pytest.raises(EyespotError, match="eyespot describe --with sift -g"):
+        Verified(described, Chamfer(), replace(sift, settings={"side": 512}))
+
+
+def test_stages_in_a_row_give_the_k_best(collection: Collection, another_view: Path) -> None:
+    asked = collection.query("a bridge", another_view)
+
+    run = collection.answered(asked, Stages(expand=2, local="spatial").of(collection, 3, collection.allowed()))
+
+    assert (name_of(run), len(run["q"])) == (ASKED, 3)
+    assert {"expanded": 2, "rerank_local": "spatial"}.items() <= run.header.items()
+    assert "words counted in the first stage" in " ".join(run.notes)
+
+
+def test_an_expansion_by_none_is_the_plain_search(collection: Collection) -> None:
+    asked, allowed = collection.query("a castle"), collection.allowed()
+
+    run = collection.answered(asked, Stages(expand=0).of(collection, 20, allowed))
+
+    assert run["q"] == collection.search("a castle", k=20)["q"]
+
+
+def test_a_filter_holds_through_all_stages(collection: Collection, another_view: Path) -> None:
+    allowed = collection.allowed("path NOT LIKE '%pontduGard%'")
+
+    run = collection.answered(
+        collection.query(None, another_view), Stages(expand=1, local="chamfer").of(collection, 100, allowed)
+    )
+
+    assert len(run["q"]) == 51 and ASKED not in [name_of(run, rank) for rank in range(51)]
+
+
+def test_a_gallery_that_was_not_described_tells_the_way(tmp_path: Path) -> None:
+    draw(tmp_path / "photos" / "a.jpg", 1)
+    index(tmp_path / "gallery", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options())
+
+    with pytest.raises(UsageError, match=r"eyespot describe --with sift -g"):
+        Verified.by_name(eyespot.open(tmp_path / "gallery").view, "chamfer")
+
+
+def test_other_packages_add_a_way_to_compare(tmp_path: Path, child_env: dict[str, str]) -> None:
+    """An entry point in `eyespot.search.local`, as a learned re-ranker would have it."""
+    (tmp_path / "guest_ranker.py").write_text("def load(weights): return 'a network of ' + weights\n")
+    info = tmp_path / "guest-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: guest\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[eyespot.search.local]\names = guest_ranker\n")
+    env = {**child_env, "PYTHONPATH": f"{tmp_path}:{child_env['PYTHONPATH']}"}
+    code = "from eyespot import rooms; print(rooms.names('search.local'), rooms.load('search.local', 'ames:w.pt'))"
+
+    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True).stdout
+
+    assert told == "['ames', 'chamfer', 'spatial'] a network of w.pt\n"

@@ -1,0 +1,136 @@
+"""Wordings of a query: what a model's reply is taken for, that it is asked once, and how they are searched."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.search.fused import Fusion
+from eyespot.search.wordings import Expanded, Glossary, Model, Remembered, each, in_one, phrases, read_glossary
+from eyespot.types import Query, Run, Term, UsageError
+
+AXANTHISM = Glossary({"axanthism": ["a blue frog", "a frog without yellow"]})
+
+
+def test_lines_are_wordings_without_their_bullets() -> None:
+    reply = 'Here are some phrases:\n1. a blue frog\n- "a frog without yellow"\n\n* A blue frog\nAxanthism\n• 2 frogs\n'
+
+    assert phrases(reply, "axanthism") == ["A blue frog", "a frog without yellow", "2 frogs"]
+
+
+def test_a_sermon_is_no_wording() -> None:
+    assert phrases("I cannot help with that. " * 20 + "\na blue frog") == ["a blue frog"]
+
+
+def test_a_model_is_asked_with_the_words_and_gives_so_many() -> None:
+    asked = []
+    model = Model(lambda prompt: asked.append(prompt) or "a\nb\nc", count=2)
+
+    assert model("axanthism in\na frog") == ["a", "b"]
+    assert "axanthism in a frog" in asked[0] and "2 other ways" in asked[0]
+
+
+def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
+    replies = iter(["a blue frog", "an eft"])
+    remembered = Remembered("chat:x", Model(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+
+    first, again, other = remembered("axanthism"), remembered("axanthism"), remembered("eft")
+
+    assert first == again == ["a blue frog"] and other == ["an eft"]
+
+
+def test_another_model_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
+    replies = iter(["one", "two", "three"])
+    remembered = Remembered("chat:x", Model(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+    remembered("axanthism")
+
+    assert replace(remembered, name="chat:y")("axanthism") == ["two"]
+    assert replace(remembered, model=replace(remembered.model, count=9))("axanthism") == ["three"]
+
+
+def test_nothing_told_is_remembered_too(tmp_path: Path) -> None:
+    replies = iter([""])
+    remembered = Remembered("chat:x", Model(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+
+    assert remembered("a frog") == remembered("a frog") == []
+
+
+def test_a_term_of_a_glossary_is_replaced_where_it_stands_alone() -> None:
+    assert AXANTHISM("Axanthism by a pond") == ["a blue frog by a pond", "a frog without yellow by a pond"]
+    assert AXANTHISM("axanthisms") == []
+
+
+def test_the_longest_term_counts_and_backslashes_are_words() -> None:
+    glossary = Glossary({"molt": ["shedding"], "eclipse molt": [r"a \1 duck"]})
+
+    assert glossary("eclipse molt") == [r"a \1 duck"]
+
+
+@pytest.mark.parametrize("wrong", ["[]", '{"a": "b"}', '{"a": []}', '{"a": [1]}', '{"": ["b"]}', '{"a": [" "]}'])
+def test_what_is_no_glossary_is_one_sentence(tmp_path: Path, wrong: str) -> None:
+    path = tmp_path / "terms.json"
+    path.write_text(wrong)
+
+    with pytest.raises(UsageError, match=r"terms.json: is no table of terms; write .*axanthism"):
+        read_glossary(path)
+
+
+def test_a_glossary_is_read_from_json(tmp_path: Path) -> None:
+    path = tmp_path / "terms.json"
+    path.write_text(json.dumps({"axanthism": ["a blue frog"]}))
+
+    assert read_glossary(path)("axanthism") == ["a blue frog"]
+
+
+def test_in_one_query_wordings_share_the_weight() -> None:
+    query = Query("q", (Term(3.0, text="axanthism"), Term(-1.0, image=Path("pool.jpg")), Term(1.0, text="a pond")))
+
+    assert in_one(query, AXANTHISM).terms == (
+        *(Term(1.0, text=text) for text in ("axanthism", "a blue frog", "a frog without yellow")),
+        Term(-1.0, image=Path("pool.jpg")),
+        Term(1.0, text="a pond"),
+    )
+
+
+def test_each_wording_is_a_query_of_the_same_id() -> None:
+    query = Query("q", (Term(2.0, text="axanthism"), Term(1.0, text="a pond")))
+
+    texts = [[term.text for term in one.terms] for one in each(query, AXANTHISM)]
+
+    assert texts == [["axanthism", "a pond"], ["a blue frog", "a pond"], ["a frog without yellow", "a pond"]]
+
+
+def test_a_query_of_pictures_is_asked_once() -> None:
+    query = Query.picture("pool.jpg")
+
+    assert each(query, AXANTHISM) == [query] and in_one(query, AXANTHISM) == query
+
+
+def test_the_runs_of_all_wordings_are_fused() -> None:
+    """x is second in the first of three rankings and first in the other two; the plain query is asked once."""
+    answers = {"axanthism": "yx", "a blue frog": "xz", "a frog without yellow": "xy", "a pond": "p"}
+    asked = []
+
+    def stage(queries: Sequence[Query], _run: Run | None) -> Run:
+        asked.extend(str(query.terms[0].text) for query in queries)
+        return Run.from_orders({query.id: answers[str(query.terms[0].text)] for query in queries})
+
+    queries = [Query.words("axanthism", "q"), Query.words("a pond", "p")]
+    fused = Expanded(stage, AXANTHISM, Fusion("rrf", k=60))(queries)
+
+    assert fused["q"][0] == ("x", pytest.approx(1 / 62 + 2 / 61))
+    assert sorted(asked) == sorted(answers) and [hit.image for hit in fused["p"]] == ["p"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.sampled_from(["axanthism", "a pond"]), min_size=1, max_size=4), st.floats(0.1, 9))
+def test_sharing_keeps_the_whole_weight(texts: list[str], weight: float) -> None:
+    query = Query("q", tuple(Term(weight, text=text) for text in texts))
+
+    assert sum(t.weight for t in in_one(query, AXANTHISM).terms) == pytest.approx(weight * len(texts))
