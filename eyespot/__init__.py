@@ -12,12 +12,13 @@ __all__ = ["__version__", "open"]
 __version__ = "0.1.0"
 
 
-def open(gallery: Path | str, encoder: str | None = None) -> Collection:
+def open(gallery: Path | str, encoder: str | None = None, index: str = "exact") -> Collection:
     """A gallery ready to be searched, in the space of one of its encoders (the default one for None).
 
-    Raises `UsageError` if there is no gallery, or it has no vectors of that encoder.
+    `index`: "exact", or the name of an approximate one that `eyespot tune` made ("faiss"). Raises `UsageError` if
+    there is no gallery, or it has no vectors of that encoder.
     """
     # Imported on use, so that `import eyespot` costs nothing.
     from eyespot.search.collection import Collection
 
-    return Collection(gallery, encoder)
+    return Collection(gallery, encoder, index)

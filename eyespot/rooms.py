@@ -23,6 +23,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     "ray": "ray",
     **dict.fromkeys(("mteb", "datasets"), "mteb"),
     "harper": "recos",
+    "h5py": "hdf5",
     "sentence_transformers": "rerank",
 }
 

@@ -136,16 +136,26 @@ class Encoder(Protocol):
 
 
 class Found(NamedTuple):
-    """Nearest rows per query: `rows` and `scores` are (queries, k), best first, k ≤ what was asked."""
+    """Nearest rows per query: `rows` and `scores` are (queries, k), best first, k ≤ what was asked.
+
+    `recall` is None where these surely are the nearest; else the share of the nearest that such answers held when the
+    index was measured, NaN if it never was. An approximate index answers exactly where that is no more work.
+    """
 
     rows: NDArray[np.int64]
     scores: NDArray[np.float32]
+    recall: float | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether these surely are the nearest."""
+        return self.recall is None
 
 
 class Index(Protocol):
     """Vectors to nearest rows by inner product."""
 
-    exact: bool
+    exact: bool  # whether every answer is; of a single one `Found.exact` says it
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
         """The k best rows for each query among those the mask lets through; fewer only if fewer exist."""

@@ -23,6 +23,7 @@ from eyespot.runs.matrix import ranked_matrix
 from eyespot.search.adapted import IndexUnder, refuse_other_space, seen_by
 from eyespot.search.collection import Collection
 from eyespot.search.matching import UNMATCHED, Matching, matched, renamed
+from eyespot.search.nearest import tell_recall
 from eyespot.types import Adapter, Coded, Found, Hit, Index, Mask, NothingFound, Query, Run, UsageError, Vectors
 
 DEPTH, LEAST = 1000, 100
@@ -84,8 +85,10 @@ class Searcher:
 
     @cached_property
     def index(self) -> Index:
-        """Exact search over all of the gallery's vectors."""
-        return self.collection.index if self.adapter is None else IndexUnder(self.adapter, self.view.blocks)
+        """Search over all of the gallery's vectors, exact unless the collection was opened with another index."""
+        if self.adapter is None:
+            return self.collection.index
+        return IndexUnder.through(self.adapter, self.collection.scan)
 
     @cached_property
     def _asking(self) -> Asking:
@@ -218,7 +221,8 @@ class Searcher:
         def rank(names: list[str], queries: Vectors) -> Run:
             found = self.index.search(queries, min(int(mask.sum()), self._depth(task)), mask)
             run = self._named(task, matching, names, found)
-            run.header |= {"exact": self.index.exact, "pool": int(mask.sum())}
+            tell_recall(run, found)
+            run.header |= {"pool": int(mask.sum())}
             return run
 
         return rank

@@ -25,11 +25,13 @@ from eyespot.cli import (
     judges,
     metrics,
     mine,
+    plan,
     search,
     serve,
     stats,
     train,
     transfer,
+    tune,
 )
 from eyespot.cli.settings import from_toml
 from eyespot.cli.telling import note
@@ -54,8 +56,9 @@ def options(
         os.environ["EYESPOT_DEBUG"] = "1"
 
 
-for verb in (demo, index, failures, search, serve, metrics, eval, compare, fuse, stats, adapt, describe, doctor):
+for verb in (demo, index, failures, search, serve, metrics, eval, compare, fuse, stats, adapt, describe, tune, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
+app.command("plan")(plan.run)
 app.add_typer(transfer.importing, name="import")
 transfer.exporting.command("judgements")(judges.export)
 app.add_typer(transfer.exporting, name="export")

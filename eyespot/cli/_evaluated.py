@@ -104,7 +104,9 @@ def _searcher(given: dict[str, Any]) -> Any:
     data = Path(given["data"]).expanduser()
     names = (given["match"], given["allow_missing"])
     adapter = rooms.load("adapters", f"quari:{given['adapt']}") if given["adapt"] else None
-    found = Searcher(Collection(place, given["encoder"]), data, *names, max(LEAST, depth))
+    collection = Collection(place, given["encoder"], given["index"] or "exact")
+    collection.means = given.get("means")
+    found = Searcher(collection, data, *names, max(LEAST, depth))
     return replace(found, looked_at=depth, reword=_reword(given, place), adapter=adapter)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._judging import calls_option, money_option
+from eyespot.cli._ray import clustering_on, ray_option, workers_option
 from eyespot.cli.settings import json_option
 from eyespot.cli.telling import as_json, line, note, summarise
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 
 def rmir(
+    context: typer.Context,
     recipe: Path = typer.Argument(help="The recipe, a TOML file; docs/rmir.md has one to begin with."),
     out: Path = typer.Option(..., "--out", help="A folder: the same one goes on where an earlier run ended."),
     gallery: Path | None = typer.Option(None, "-g", "--gallery", help="The photos.", show_default="the recipe's"),
@@ -26,6 +28,8 @@ def rmir(
     audit: int = typer.Option(100, "--audit", min=0, help="Judgements of each verdict for a person to check."),
     pictures: bool = typer.Option(False, "--pictures", help="Put the photos into the set: only if you may."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed in earlier runs."),
+    ray: str | None = ray_option(),
+    workers: int = workers_option(),
     json: bool = json_option(),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be asked, and what that would cost."),
 ) -> None:
@@ -39,7 +43,8 @@ def rmir(
     from eyespot.build.rmir.telling import notes, summary
     from eyespot.cli._building import carry_out, tell_done, tell_planned
 
-    making = Making(read_recipe(recipe), out, gallery, limit)
+    clustering = context.with_resource(clustering_on(ray, workers))
+    making = Making(read_recipe(recipe), out, gallery, limit, clustering)
     pipe, how = making.pipeline(), making.running(_limits(making, calls, money), retry_failed)
     if dry_run:
         tell_planned(foretold(pipe, how), json)

@@ -32,7 +32,8 @@ from eyespot.cli._judging import (
     prices_option,
     wording_option,
 )
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli._ray import means_on, ray_option, refuse_approximate, workers_option
+from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
 from eyespot.cli.telling import as_json, escaped, line, note
 from eyespot.types import NothingFound, UsageError
 
@@ -42,12 +43,13 @@ if TYPE_CHECKING:
     from eyespot.types import Run
 
 LIST = "list"
+NOT_ARGUMENTS = ("again", "json", "check", "ray", "workers")  # the numbers do not hang on where they are made
 PLACES = ("data", "gallery", "ledger", "prices")
 NAMES_OR_FILES = ("rerank", "wording", "expand")
 OPTIONS = (
-    *("benchmark", "data", "run", "run_format", "gallery", "encoder", "rerank", "split", "ids", "match", "sample"),
+    *("benchmark", "data", "run", "run_format", "gallery", "encoder", "index", "rerank", "split", "ids", "match"),
     *("pool", "system", "beside", "map", "adapt", "expand", "blend", "blend_from", "budget_calls", "budget_money"),
-    *("wording", "prices", "ledger", "judge"),
+    *("wording", "prices", "ledger", "judge", "sample"),
 )
 
 
@@ -62,6 +64,9 @@ def run(
     run_format: str = typer.Option(None, help="The format of the rankings."),
     gallery: Path = gallery_option("Search this gallery, end to end."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    index: str = index_option(),
+    ray: str = ray_option(),
+    workers: int = workers_option(),
     adapt: str = typer.Option(
         None, metavar="CKPT", help="Search with a QuARI checkpoint: its folder, or hub:OWNER/NAME."
     ),
@@ -100,11 +105,13 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Score a benchmark from rankings, from a similarity matrix, or end to end over a gallery."""
-    given = {name: value for name, value in context.params.items() if name not in ("again", "json", "check")}
+    given = {name: value for name, value in context.params.items() if name not in NOT_ARGUMENTS}
     dry_run = given.pop("dry_run")
     earlier: dict[str, str] = {}
     if again is not None:
         given, earlier = _again(again, out)
+    refuse_approximate(ray, given["index"] or "exact")
+    given["means"] = context.with_resource(means_on(ray, workers))
     if given["benchmark"] == LIST:
         _list(json)
     elif check:
@@ -231,7 +238,8 @@ def _arguments(given: dict[str, Any], searched: dict[str, str]) -> dict[str, Any
         named["gallery"] = _absolute(Path(searched["gallery"]))
     named |= {name: _absolute(Path(given[name])) for name in NAMES_OR_FILES if is_file(given[name])}
     runs = [_absolute_run(one) for one in given["run"] or ()]
-    return {name: _plain(value) for name, value in {**given, **named, "run": runs}.items()}
+    told = {**given, **named, "run": runs}
+    return {name: _plain(value) for name, value in told.items() if name != "means"}
 
 
 def _absolute(path: Path) -> Path:

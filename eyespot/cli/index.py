@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._ray import hands_on, ray_option
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.cli.telling import as_json, line, note, progress_bar, summarise
 from eyespot.types import EyespotError, UsageError
@@ -24,15 +25,23 @@ SOME_FAILED = 3
 
 def run(
     photos: list[str] = typer.Argument(
-        None, help="Folders, .tar, .csv or .parquet lists, pictures; none: those known."
+        None, help="Folders, .tar, .csv, .json or .parquet lists, pictures; none: those known."
     ),
     gallery: Path = gallery_option("Where the gallery lies or shall lie."),
     encoder: str = typer.Option(
         None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Add or update this space only."
     ),
     workers: int = typer.Option(
-        0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one a core."
+        0,
+        "--workers",
+        envvar="EYESPOT_WORKERS",
+        min=0,
+        max=256,
+        help="Reading threads, or workers on Ray; 0: all cores.",
     ),
+    ray: str = ray_option(),
+    half: bool = typer.Option(False, "--half", help="Keep vectors in float16, half the size; the space stays so."),
+    codes: bool = typer.Option(False, "--codes", help="Keep int8 codes too: fast exact search in little memory."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
     forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only count what lies there and what of it is new."),
@@ -47,21 +56,22 @@ def run(
         _tell_survey(place, roots, json)
         return
     encoders = _encoders(place, encoder, bool(photos))
-    with progress_bar() as progress:
-        options = Options(workers or os.cpu_count() or 1, retry_failed, forget, progress=progress)
+    with progress_bar() as progress, hands_on(ray, workers) as hands:
+        threads = workers or os.cpu_count() or 1
+        options = Options(threads, retry_failed, forget, half=half, codes=codes, progress=progress, hands=hands)
         summary = index(place, photos or [], encoders, options)
     _report(place, summary, json)
 
 
 def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
     """The roots to look through, checked before anything is made; a known one may be away, an unknown one not."""
-    from eyespot.gallery.photos.sources import root_of
+    from eyespot.gallery.photos.sources import roots_of
     from eyespot.gallery.reading import known_roots
 
     known = known_roots(gallery)
     if not photos and not (gallery / "gallery.toml").exists() and not known:
         raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
-    roots = [root_of(path) for path in photos]
+    roots = [root for path in photos for root in roots_of(path)]
     for root in roots:
         if not os.path.exists(root.path) and root.path not in [one.path for one in known]:
             raise UsageError(f"there is nothing at {root.path}; check the path")

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._ray import means_on, ray_option, refuse_approximate, workers_option
 from eyespot.cli.settings import json_option
 from eyespot.cli.telling import as_json, note, progress_bar, summarise
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.adapters.quari.mining import Search
+    from eyespot.search.adapted import Means
 
 app = typer.Typer(no_args_is_help=True, help="Find out what a training needs to know of its data.")
 INDEXES = ("exact", "ivf")
@@ -33,6 +35,8 @@ def semipositives(
     temperature: float = typer.Option(0.07, help="Of the softmax over similarities."),
     index: str = typer.Option("exact", help="exact, or ivf: approximate and faster over millions; needs [faiss]."),
     encoder: str = typer.Option(None, "-e", "--encoder", help="Of a gallery: whose vectors."),
+    ray: str = ray_option(),
+    workers: int = workers_option(),
     json: bool = json_option(),
 ) -> None:
     """Mine each image's nearest others; interrupt it and run the same line again."""
@@ -42,8 +46,9 @@ def semipositives(
 
     how = Mining(neighbours, keep, temperature)
     images, ids = images_of(vectors, encoder)
-    with progress_bar() as progress:
-        found = mine_into(out, images, ids, searching(index, how), progress)
+    refuse_approximate(ray, index)
+    with progress_bar() as progress, means_on(ray, workers) as means:
+        found = mine_into(out, images, ids, searching(index, how, means), progress)
     alone = int(np.all(found.rows < 0, axis=1).sum())
     if json:
         as_json({"out": str(out), "images": len(found.rows), "keep": keep, "without": alone})
@@ -52,13 +57,15 @@ def semipositives(
     summarise(f"semi-positives of {len(found.rows)} images in {out}")
 
 
-def searching(index: str, how: Any) -> Search:
-    """How neighbours are searched."""
+def searching(index: str, how: Any, means: Means | None = None) -> Search:
+    """How neighbours are searched; exactly by `means`, if there are any, in place of this process."""
     from eyespot import rooms
     from eyespot.adapters.quari.mining import Inverted, Search
 
     if index not in INDEXES:
         raise UsageError(f"no index {index!r} for mining; there are: {', '.join(INDEXES)}")
+    if means is not None:
+        return Search(index, lambda vectors: means.index([vectors]), how)
     if index == "exact":
         return Search(index, lambda vectors: rooms.load("indexes", "exact", vectors), how)
     with rooms.needs("mining by cells"):

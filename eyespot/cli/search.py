@@ -34,7 +34,8 @@ from eyespot.cli._looking import (
     calibrating,
     likely_option,
 )
-from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli._ray import means_on, ray_option, refuse_approximate, workers_option
+from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
 from eyespot.cli.telling import as_json, escaped, line, note, raw
 from eyespot.types import NothingFound, UsageError
 
@@ -44,9 +45,13 @@ if TYPE_CHECKING:
 
 
 def run(
+    context: typer.Context,
     query: str = typer.Argument(None, help='Words, pictures, weights: "2:heron + ./pool.jpg - people".'),
     gallery: Path = gallery_option("The gallery to search."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
+    index: str = index_option(),
+    ray: str = ray_option(),
+    workers: int = workers_option(),
     k: int = typer.Option(None, "-k", min=1, help="How many pictures.", show_default=str(FEW)),
     adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint: the query's own view of the space."),
     neighbours: int = typer.Option(
@@ -97,7 +102,9 @@ def run(
     about |= {"prices": prices, "ledger": ledger, "dry-run": dry_run}
     second = second_stage(rerank, about)
     started = time.perf_counter()
-    collection = eyespot.open(gallery_here(gallery), encoder)
+    refuse_approximate(ray, index)
+    collection = eyespot.open(gallery_here(gallery), encoder, index)
+    collection.means = context.with_resource(means_on(ray, workers))
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
     asked = collection.query(query, image)
     worded = _worded(asked, expand, ledger_of(ledger, collection.gallery.path))
@@ -195,7 +202,9 @@ def _told(shown: Shown, html: Path | None) -> list[dict[str, Any]]:
 
 
 def _asked(shown: Shown) -> dict[str, Any]:
-    return {**{name: shown.run.header[name] for name in ("query", "exact")}, **shown.told}
+    header = shown.run.header
+    told: dict[str, Any] = {name: header[name] for name in ("query", "exact", "recall") if name in header}
+    return {**told, **shown.told}
 
 
 def _items(shown: Shown) -> list[dict[str, Any]]:

@@ -25,6 +25,12 @@ def gallery_option(help: str) -> Any:
     return typer.Option(None, "-g", "--gallery", envvar="EYESPOT_GALLERY", help=help, show_default="nearest .eyespot")
 
 
+def index_option() -> Any:
+    """The option `--index` of verbs that search a gallery: exact unless an approximate one is asked for."""
+    told = "exact, or an index that eyespot tune made: approximate, and faster over millions."
+    return typer.Option("exact", "--index", envvar="EYESPOT_INDEX", help=told)
+
+
 def json_option() -> Any:
     """The option `--json`, alike on every verb that prints."""
     return typer.Option(False, "--json", help="Print JSON on stdout.")

@@ -12,7 +12,7 @@ from eyespot.cli.telling import as_json, note, progress_bar, summarise
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.formats.registered import Source
+    from eyespot.gallery.formats.registered import Source, Way
 
 importing = typer.Typer(no_args_is_help=True, help="Make a gallery of vectors that others computed.")
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in a format that others read.")
@@ -38,7 +38,7 @@ def import_clip_retrieval(
     """Search the output folder of clip-retrieval inference, where it lies."""
     from eyespot.gallery.formats import clip_retrieval
 
-    _import(clip_retrieval.source([folder]), gallery_here(gallery), _checked(encoder), copy, json)
+    _import(clip_retrieval.source([folder]), gallery_here(gallery), _checked(encoder), _way(copy), json)
 
 
 @importing.command("npy")
@@ -52,7 +52,22 @@ def import_npy(
     """Search an array of vectors and its table, where they lie."""
     from eyespot.gallery.formats import npy
 
-    _import(npy.source(places), gallery_here(gallery), _checked(encoder), copy, json)
+    _import(npy.source(places), gallery_here(gallery), _checked(encoder), _way(copy), json)
+
+
+@importing.command("hdf5")
+def import_hdf5(
+    places: list[Path] = typer.Argument(..., help="HDF5 files with features and index, or folders of them."),
+    gallery: Path = gallery_option(_INTO),
+    encoder: str = _MADE_BY,
+    copy: bool = _COPY,
+    json: bool = json_option(),
+) -> None:
+    """Search HDF5 files of vectors as ILIAS has them, where they lie if that can be."""
+    from eyespot.gallery.formats import hdf5
+
+    way = _way(copy) if copy else hdf5.WhereItCan()
+    _import(hdf5.source(places), gallery_here(gallery), _checked(encoder), way, json)
 
 
 @exporting.command("clip-retrieval")
@@ -101,11 +116,17 @@ def _checked(encoder: str | None) -> str:
     return encoder
 
 
-def _import(source: Source, gallery: Path, encoder: str, copy: bool, json: bool) -> None:
-    from eyespot.gallery.formats.registered import Copied, InPlace, take_in
+def _way(copy: bool) -> Way:
+    from eyespot.gallery.formats.registered import Copied, InPlace
+
+    return Copied() if copy else InPlace()
+
+
+def _import(source: Source, gallery: Path, encoder: str, way: Way, json: bool) -> None:
+    from eyespot.gallery.formats.registered import take_in
 
     with progress_bar() as progress:
-        done = take_in(gallery, source, encoder, Copied() if copy else InPlace(), progress)
+        done = take_in(gallery, source, encoder, way, progress)
     for sentence in done.notes:
         note(sentence)
     if json:

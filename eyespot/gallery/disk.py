@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.sources import Root
+from eyespot.kernels.codes import delete_codes
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ class SpaceNote:
 def write_vectors(shard: Path, vectors: Vectors, note: SpaceNote) -> None:
     """One space's vectors of a shard, (rows, dim); the note goes last, so vectors with a note are whole."""
     stem = stem_of(note.space)
+    delete_codes(shard / stem)
     with replacing(shard / f"{stem}.npy") as file:
         np.save(file, vectors, allow_pickle=False)
     write_note(shard, note)
@@ -313,6 +315,13 @@ def map_vectors(shard: Path, stem: str) -> Vectors:
     return _map_own(shard / f"{stem}.npy", note.space.dim if note else None)
 
 
+def is_half(gallery: Path, stem: str) -> bool:
+    """Whether the first vectors that a space has here, imports aside, are float16."""
+    own = (place for shard in shard_paths(gallery) if (place := shard / f"{stem}.npy").exists())
+    first = next(own, None)
+    return first is not None and bool(_map_own(first, None).dtype == np.float16)
+
+
 def _map_own(place: Path, dim: int | None) -> Vectors:
     way_out = f"delete {place.stem}.toml beside it and run eyespot index, which embeds these pictures again"
     with whole(place, way_out):
@@ -323,8 +332,10 @@ def _map_own(place: Path, dim: int | None) -> Vectors:
 
 
 def _map_source(shard: Path, dim: int, source: Path) -> Vectors:
-    vectors, rows = map_array(source), count_items(shard)
-    if vectors.shape != (rows, dim) or vectors.dtype not in (np.float32, np.float16):
+    rows = count_items(shard)
+    vectors: Vectors = map_array(source)
+    same = isinstance(vectors, np.ndarray) and vectors.shape == (rows, dim)
+    if not same or vectors.dtype not in (np.float32, np.float16):
         raise EyespotError(
             f"{source} has changed since it was imported (now {vectors.dtype} of shape {vectors.shape}, then "
             f"{rows} rows of {dim}); put the old file back or import it into a new gallery"
@@ -332,8 +343,15 @@ def _map_source(shard: Path, dim: int, source: Path) -> Vectors:
     return vectors
 
 
-def map_array(path: Path) -> NDArray[Any]:
-    """Somebody's `.npy` file, memory-mapped, (rows, dim), of any kind of float; `EyespotError` if it is not that."""
+def map_array(path: Path) -> Any:
+    """Somebody's `.npy` file, memory-mapped, (rows, dim), of any kind of float; `EyespotError` if it is not that.
+
+    Of an HDF5 file the features: mapped too, or a dataset to read in pieces.
+    """
+    if path.suffix.lower() in (".hdf5", ".h5"):
+        from eyespot.gallery.hdf5 import features
+
+        return features(path)
     try:
         array = np.lib.format.open_memmap(path, mode="r")
     except FileNotFoundError:

@@ -8,42 +8,41 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from eyespot import ledger
-from eyespot.gallery import disk
+from eyespot.gallery import coding, disk
 from eyespot.gallery.fingerprints import fingerprints
-from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
-from eyespot.gallery.photos.sources import Root, is_there, read_bytes, root_of
+from eyespot.gallery.hands import Hands, Later, Read, Threads
+from eyespot.gallery.opened import Gallery, View
+from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.gallery.record import Failure, Kept, Ledger, Outcome, Planned
 from eyespot.gallery.recovery import recover
 from eyespot.types import Encoder, EyespotError, Mask, Pixels, Vectors
 
-A = TypeVar("A")
-B = TypeVar("B")
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is asked about
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to index; the defaults are what most people want."""
+    """How to index; the defaults are what most people want. `hands`: who reads and embeds in place of threads here."""
 
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     retry_failed: bool = False
     forget: bool = False
     shard_rows: int | None = None  # None: by the size of the job
+    half: bool = False  # vectors in float16; a space that has some goes on so
+    codes: bool = False  # int8 codes beside the vectors; a space that has some gets the rest anyway
     progress: Progress = lambda _what, _done, _total: None
+    hands: Callable[[Mapping[str, Encoder]], Hands] | None = None
 
 
 @dataclass
@@ -57,18 +56,6 @@ class Summary:
     notes: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Read:
-    """One picture as a reading thread hands it over; `pixels` is empty for one that is known or bad."""
-
-    planned: Planned
-    id: str | None = None
-    failed: str | None = None
-    out_of_reach: bool = False
-    measured: dict[str, Any] = field(default_factory=dict)
-    pixels: dict[str, Pixels] = field(default_factory=dict)
-
-
 def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], options: Options | None = None) -> Summary:
     """Bring the gallery up to date with the photos under `paths` (all its roots if none are named).
 
@@ -80,7 +67,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
             open_things.enter_context(disk.locked(gallery))
             job = _Job(gallery, encoders, options or Options())
             open_things.callback(job.ledger.close)
-            return job.run([root_of(path) for path in paths])
+            return job.run([root for path in paths for root in roots_of(path)])
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(_no_room(gallery, error)) from error
 
@@ -118,6 +105,7 @@ class _Job:
         self._refresh_facts()
         self._fill_spaces()
         self._write_header()
+        self._code_spaces()
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         return self.summary
@@ -180,15 +168,18 @@ class _Job:
         total, done = self.ledger.planned(), 0
         shards = self.ledger.planned_shards()
         planned = (planned for shard in shards for planned in self.ledger.plan_of(shard))
-        with _Readers(self.gallery, self.encoders, self.options.workers) as readers:
-            reads = readers.read_all(planned, self.ledger.roots())
+        with self._hands(self.gallery, self.encoders) as hands:
+            reads = hands.read_all(planned, self.ledger.roots())
             for shard, group in _by_shard(reads):
-                building = _Building(self.encoders)
+                building = _Building(self.encoders, hands)
                 for read in group:
                     building.add(read, self.ledger.is_known)
                     done += 1
                     self.options.progress("embedding", done, total)
                 self._commit(shard, building)
+
+    def _hands(self, known: Path | None, encoders: Mapping[str, Encoder]) -> Hands:
+        return self.options.hands(encoders) if self.options.hands else Threads(known, encoders, self.options.workers)
 
     def _leave_out_absent(self) -> None:
         """A planned picture whose root is away would only fail; the next look plans it again."""
@@ -222,7 +213,10 @@ class _Job:
         if stem not in self.fingerprints:
             self.fingerprints[stem] = fingerprints(self.encoders[stem])
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])
-        disk.write_vectors(folder, vectors, note)
+        disk.write_vectors(folder, vectors.astype(np.float16 if self._is_half(stem) else np.float32), note)
+
+    def _is_half(self, stem: str) -> bool:
+        return self.options.half or disk.is_half(self.gallery, stem)
 
     # -- facts and spaces of what is there already ----------------------------------------------------------
 
@@ -252,18 +246,31 @@ class _Job:
         if disk.read_note(folder, stem):
             vectors = np.array(disk.map_vectors(folder, stem))
         planned = [planned for row in lacking for planned in self._planned_again(shard, kept[row])]
-        row_of, batches = {kept[row].id: row for row in lacking}, _Batches(encoder)
+        row_of = {kept[row].id: row for row in lacking}
         rows: list[int] = []
-        with _Readers(None, {stem: encoder}, self.options.workers) as readers:
-            for read in readers.read_all(planned, self.ledger.roots()):
+        with self._hands(None, {stem: encoder}) as hands:
+            batches = _Batches(stem, encoder, hands)
+            for read in hands.read_all(planned, self.ledger.roots()):
                 self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(rows), 0)
                 if (row := row_of.pop(read.id or "", None)) is not None:
                     rows.append(row)
                     batches.add(read.pixels[stem])
-        if rows or not disk.read_note(folder, stem):
             vectors[rows] = batches.vectors()
+        if rows or not disk.read_note(folder, stem):
             self._write_vectors(folder, stem, vectors)
         self.summary.embedded += len(rows)
+
+    def _code_spaces(self) -> None:
+        gallery = Gallery(self.gallery)
+        for view in (gallery.view(stem) for stem in gallery.header.spaces):
+            if self.options.codes or coding.is_coded(view):
+                self._code(view)
+
+    def _code(self, view: View) -> None:
+        try:
+            coding.write_missing(view, self.options.progress)
+        except EyespotError as error:  # the source of imported vectors is away, say
+            self.summary.notes.append(f"{view.space.encoder} has no codes for now: {error}")
 
     def _planned_again(self, shard: int, kept: Kept) -> list[Planned]:
         return [
@@ -272,88 +279,17 @@ class _Job:
         ]
 
 
-class _Readers:
-    """Threads that read, hash and decode pictures ahead of the encoder, in order and in bounded memory."""
-
-    def __init__(self, gallery: Path | None, encoders: Mapping[str, Encoder], workers: int) -> None:
-        self.encoders = encoders
-        self.window = 2 * max((encoder.batch for encoder in encoders.values()), default=1) + 2 * workers
-        self.pool = ThreadPoolExecutor(workers, thread_name_prefix="eyespot-read")
-        self.known = None if gallery is None else _Known(gallery / "ledger.sqlite")
-
-    def __enter__(self) -> _Readers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.pool.shutdown(cancel_futures=True)
-        if self.known:
-            self.known.close()
-
-    def read_all(self, planned: Iterable[Planned], roots: Mapping[int, Root]) -> Iterator[_Read]:
-        """Every planned picture, read, in the order of the plan."""
-        return _ahead(self.pool, lambda one: self._read(one, roots[one.root]), planned, self.window)
-
-    def _read(self, planned: Planned, root: Root) -> _Read:
-        try:
-            data = read_bytes(root, planned.seen)
-            id = id_of(data)
-            if self.known and self.known(id):
-                return _Read(planned, id)
-            return self._decode(planned, id, data)
-        except BadPicture as bad:
-            return _Read(planned, failed=bad.reason)
-        except OSError as error:
-            return _Read(planned, failed=(error.strerror or str(error)).lower(), out_of_reach=True)
-        except MemoryError:
-            return _Read(planned, failed="too large for this machine's memory", out_of_reach=True)
-
-    def _decode(self, planned: Planned, id: str, data: bytes) -> _Read:
-        sides = [encoder.min_side for encoder in self.encoders.values()]
-        side = None if None in sides else max((side for side in sides if side), default=None)
-        picture = open_picture(data, side)
-        pixels = {stem: encoder.read(picture.image) for stem, encoder in self.encoders.items()}
-        facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
-        if "taken" in facts:
-            facts["taken"] = facts["taken"].isoformat()
-        return _Read(planned, id, measured=facts, pixels=pixels)
-
-
-class _Known:
-    """Whether a picture of these bytes has a row already, asked from many threads."""
-
-    def __init__(self, path: Path) -> None:
-        self.sql, self.turn = ledger.connect(path), threading.Lock()
-
-    def __call__(self, id: str) -> bool:
-        with self.turn:
-            return self.sql.execute("SELECT 1 FROM items WHERE id = ?", (id,)).fetchone() is not None
-
-    def close(self) -> None:
-        self.sql.close()
-
-
-def _ahead(pool: ThreadPoolExecutor, work: Callable[[A], B], items: Iterable[A], window: int) -> Iterator[B]:
-    """`map` over a pool that never runs more than `window` items ahead of its reader."""
-    waiting: deque[Future[B]] = deque()
-    for item in items:
-        waiting.append(pool.submit(work, item))
-        if len(waiting) >= window:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
-
-
-def _by_shard(reads: Iterator[_Read]) -> Iterator[tuple[int, Iterator[_Read]]]:
+def _by_shard(reads: Iterator[Read]) -> Iterator[tuple[int, Iterator[Read]]]:
     return groupby(reads, key=lambda read: read.planned.shard)
 
 
 class _Batches:
     """Pixels of one encoder, embedded a full batch at a time."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self.encoder = encoder
+    def __init__(self, stem: str, encoder: Encoder, hands: Hands) -> None:
+        self.stem, self.encoder, self.hands = stem, encoder, hands
         self.waiting: list[Pixels] = []
-        self.done: list[Vectors] = []
+        self.asked: list[Later] = []
 
     def add(self, pixels: Pixels) -> None:
         self.waiting.append(pixels)
@@ -364,22 +300,22 @@ class _Batches:
         """All of them, (n, dim)."""
         if self.waiting:
             self._embed()
-        return np.concatenate([np.zeros((0, self.encoder.space.dim), np.float32), *self.done])
+        return np.concatenate([np.zeros((0, self.encoder.space.dim), np.float32), *(made() for made in self.asked)])
 
     def _embed(self) -> None:
-        self.done.append(self.encoder.encode_pixels(np.stack(self.waiting)))
-        self.waiting.clear()
+        self.asked.append(self.hands.embed(self.stem, self.waiting))
+        self.waiting = []
 
 
 class _Building:
     """A shard in the making: outcomes of all its pictures, and rows for those that are good and new."""
 
-    def __init__(self, encoders: Mapping[str, Encoder]) -> None:
+    def __init__(self, encoders: Mapping[str, Encoder], hands: Hands) -> None:
         self.outcomes: list[Outcome] = []
         self.measured: dict[str, dict[str, Any]] = {}
-        self.batches = {stem: _Batches(encoder) for stem, encoder in encoders.items()}
+        self.batches = {stem: _Batches(stem, encoder, hands) for stem, encoder in encoders.items()}
 
-    def add(self, read: _Read, is_known: Callable[[str], bool]) -> None:
+    def add(self, read: Read, is_known: Callable[[str], bool]) -> None:
         self.outcomes.append(Outcome(read.planned, read.id, read.failed, read.out_of_reach))
         # Asked again here: a shard that was committed since the picture was read ahead may hold the same bytes.
         if read.id is None or not read.measured or read.id in self.measured or is_known(read.id):

@@ -13,6 +13,7 @@ import numpy as np
 
 from eyespot.gallery import disk
 from eyespot.gallery.photos.sources import Root, full_path
+from eyespot.kernels.codes import Codes, current_codes
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
 
@@ -93,6 +94,13 @@ class View:
     def blocks(self) -> list[Vectors]:
         """The vectors, one memory-mapped block (rows, dim) for each shard."""
         return [disk.map_vectors(shard, self.stem) for shard in self.shards]
+
+    @cached_property
+    def codes(self) -> list[Codes] | None:
+        """int8 codes of each block, mapped from beside it; None if a shard has none that are up to date."""
+        pairs = zip(self.shards, self.blocks, strict=True)
+        found = [codes for shard, block in pairs if (codes := current_codes(shard / self.stem, block)) is not None]
+        return found if found and len(found) == len(self.shards) else None
 
     @cached_property
     def starts(self) -> Any:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels.codes import Block, chunks, floats
-from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, joined, lengths
+from eyespot.kernels.codes import Block, chunks, floats, lengths
+from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, joined
 from eyespot.types import Mask
 
-_CHUNK = 1 << 23  # numbers looked at together
+_CHUNK = 1 << 22  # numbers looked at together
 _LARGE = 1e30  # products below this cannot overflow float32
 
 

@@ -6,7 +6,6 @@ double precision. So the answer is that of a double-precision search over all ro
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from threading import Lock
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.indexes._asked import allowed, positive, queries_for
 from eyespot.indexes._coded import Coded
 from eyespot.indexes._plain import Plain
 from eyespot.kernels.codes import WIDEST, Block, Codes, quantise
@@ -24,7 +24,8 @@ __all__ = ["Codes", "Exact", "load", "quantise"]
 
 _AT_ONCE = 1000  # rows times queries; so few are scored in double precision straight away
 _FEW_LEFT = 4096  # rows; so few are sooner read themselves than looked for among the codes
-_SMALL = 1 << 26  # numbers; a gallery up to this size is scanned in numpy sooner than kernels are loaded
+SMALL = 1 << 26  # numbers; a gallery up to this size is scanned in numpy sooner than kernels are loaded
+_LARGE = 1 << 31  # numbers; codes of a larger gallery are used where they lie on disk and never made in memory
 _BATCH = 16  # queries of a batch cost about as much as one scan
 
 
@@ -42,7 +43,8 @@ class Exact:
     threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
     patience: how many scans' worth of searching may pass before codes are made in memory: 0 makes them with the
         first search, math.inf never. One scan is less work than making codes, three are more.
-    small: galleries of fewer numbers (rows x dim) never use codes.
+    small: galleries of fewer numbers (rows x dim) never use codes. Above 2³¹ numbers only those given are used, so
+        that memory does not grow with the gallery.
     """
 
     exact = True
@@ -54,7 +56,7 @@ class Exact:
         *,
         threads: int | None = None,
         patience: float = 3,
-        small: int = _SMALL,
+        small: int = SMALL,
     ) -> None:
         self._rows = Rows([blocks] if isinstance(blocks, np.ndarray) else blocks)
         self._plain, self._inner = Plain(self._rows), add_products
@@ -75,7 +77,7 @@ class Exact:
     def prepare(self) -> None:
         """Make the codes now, if this gallery can use any."""
         with self._making:
-            if self._codable and self._coded is None:
+            if self._codable and self._coded is None and len(self._rows) * self._rows.dim <= _LARGE:
                 self._use([quantise(block, self._threads) for block in self._rows.blocks])
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
@@ -84,15 +86,18 @@ class Exact:
         mask: (rows,), True where a row may be found. k' = min(k, rows let through) rows come back, never fewer.
         UsageError if k < 1, or a query is not finite or of another length.
         """
-        asked = _queries(queries, self._rows)
-        allowed = _allowed(mask, len(self._rows))
-        k = min(_positive(k), len(self._rows) if allowed is None else int(np.count_nonzero(allowed)))
-        shortlists = self._shortlists(asked, k, allowed) if k else []
+        rows, scores = self.ranked(queries, k, mask)
+        with np.errstate(over="ignore"):
+            return Found(rows, scores.astype(np.float32))
+
+    def ranked(self, queries: Vectors, k: int, mask: Mask | None = None) -> tuple[Ids, Reals]:
+        """What `search` finds, with the scores that rows are ranked by, in double precision; (m, k') both."""
+        asked, mask = queries_for(self._rows, queries), allowed(mask, len(self._rows))
+        k = min(positive(k), len(self._rows) if mask is None else int(np.count_nonzero(mask)))
+        shortlists = self._shortlists(asked, k, mask) if k and len(asked) else []
         answers = [self._best(query, found, k) for query, found in zip(asked, shortlists, strict=False)]
         rows = np.array([rows for rows, _ in answers], np.int64).reshape(len(asked), k)
-        with np.errstate(over="ignore"):
-            scores = np.array([scores for _, scores in answers]).reshape(len(asked), k).astype(np.float32)
-        return Found(rows, scores)
+        return rows, np.array([scores for _, scores in answers], np.float64).reshape(len(asked), k)
 
     def _shortlists(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
@@ -136,26 +141,3 @@ def _fitting(codes: Sequence[Codes], blocks: Sequence[Block]) -> Sequence[Codes]
     if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=False)):
         raise UsageError("the codes are not of these vectors; delete them to have them made again")
     return codes
-
-
-def _positive(k: int) -> int:
-    if operator.index(k) < 1:
-        raise UsageError(f"k is {k}; ask for at least one row")
-    return operator.index(k)
-
-
-def _queries(queries: Vectors, rows: Rows) -> NDArray[np.float32]:
-    asked = np.ascontiguousarray(queries, np.float32)
-    if asked.ndim != 2 or (rows.blocks and asked.shape[1] != rows.dim):
-        raise UsageError(f"queries of shape {asked.shape} do not fit these vectors; give (queries, {rows.dim})")
-    if not np.isfinite(asked).all():
-        raise UsageError("a query holds NaN or infinity; encode it again")
-    return asked
-
-
-def _allowed(mask: Mask | None, rows: int) -> Mask | None:
-    if mask is None:
-        return None
-    if mask.dtype != np.bool_ or mask.shape != (rows,):
-        raise UsageError(f"the mask is {mask.dtype} of shape {mask.shape}; give a boolean for each of the {rows} rows")
-    return np.ascontiguousarray(mask)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,11 @@ from eyespot.types import EyespotError, UsageError
 
 Block = NDArray[Any]  # (rows, dim) of float32 or float16, often memory-mapped
 Span = tuple[int, int]
+Reals = NDArray[np.float64]
 T = TypeVar("T")
 
 WIDEST = 65_536  # dimensions; beyond this 255 · 127 · dim does not fit the 32 bits the products are summed in
-_PARTS = ("codes", "bounds", "centre", "match")
+_PARTS = ("codes", "bounds", "lengths", "centre", "match")  # the last one says that the others are whole
 _CHUNK = 1 << 22  # numbers converted at once
 _WIDTH = 64  # codes are padded to whole vector registers
 
@@ -60,13 +62,14 @@ def floats(block: Block, rows: Any) -> NDArray[np.float32]:
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """One block of vectors in int8, 1 + 16/dim bytes a number (dim counted up to a multiple of 64).
+    """One block of vectors in int8, 1 + 20/dim bytes a number (dim counted up to a multiple of 64).
 
     Per row four float32 bounds: scale, |rest| (never too small), |scale · codes| (never too small), sum of codes.
     """
 
     codes: NDArray[np.int8]  # (rows, width), zero beyond dim
     bounds: NDArray[np.float32]  # (rows, 4)
+    lengths: NDArray[np.float32]  # (rows,), of the vectors, never too short
     centre: NDArray[np.float32]  # (dim,)
     match: NDArray[np.uint8]  # (16,), names the vectors these codes were made from
     written: int = 0  # when the files were last changed, in ns; 0: never on disk
@@ -76,15 +79,11 @@ class Codes:
         return sum(int(getattr(self, part).nbytes) for part in _PARTS)
 
     def save(self, prefix: Path | str) -> None:
-        """Four plain .npy files, PREFIX.codes.npy and so on; each appears whole or not at all."""
+        """Five plain .npy files, PREFIX.codes.npy and so on; each appears whole or not at all."""
+        _file(prefix, "match").unlink(missing_ok=True)
         for part in _PARTS:
-            path = _file(prefix, part)
-            partial = path.with_name(path.name + ".part")
-            with partial.open("wb") as out:
+            with _whole(_file(prefix, part)) as out:
                 np.save(out, getattr(self, part), allow_pickle=False)
-                out.flush()
-                os.fsync(out.fileno())
-            partial.replace(path)
 
     @classmethod
     def load(cls, prefix: Path | str) -> Codes:
@@ -105,7 +104,11 @@ class Codes:
         """
         if not (self._well_formed(block) and np.array_equal(self.match, _digest(block))):
             return False
-        return not self.written or _changed(block) <= self.written or self.proven(block)
+        return not self.older_than(block) or self.proven(block)
+
+    def older_than(self, block: Block) -> bool:
+        """Whether the file of the vectors was changed after these codes were written."""
+        return bool(self.written) and _changed(block) > self.written
 
     def proven(self, block: Block) -> bool:
         """Whether every row of the block lies within its bounds: all that an exact search relies on."""
@@ -113,19 +116,21 @@ class Codes:
 
     def _well_formed(self, block: Block) -> bool:
         rows, dim = block.shape
-        shapes = (self.codes.shape, self.bounds.shape, self.centre.shape) == ((rows, padded(dim)), (rows, 4), (dim,))
-        kinds = self.codes.dtype.str + self.bounds.dtype.str + self.centre.dtype.str
-        return shapes and kinds == "|i1<f4<f4"
+        parts = (self.codes, self.bounds, self.lengths, self.centre)
+        shapes = [part.shape for part in parts] == [(rows, padded(dim)), (rows, 4), (rows,), (dim,)]
+        return shapes and "".join(part.dtype.str for part in parts) == "|i1<f4<f4<f4"
 
     def _holds(self, block: Block, span: Span) -> bool:
         part, bounds = slice(*span), self.bounds[slice(*span)].astype(np.float64)
         codes = self.codes[part].astype(np.float64)
         coded = bounds[:, :1] * codes[:, : block.shape[1]]  # (n, dim)
-        rest = block[part].astype(np.float64) - self.centre - coded
+        vectors = block[part].astype(np.float64)
+        rest = vectors - self.centre - coded
         near = np.linalg.norm(rest, axis=1) <= bounds[:, 1] * (1 + 1e-9)
         long = np.linalg.norm(coded, axis=1) <= bounds[:, 2] * (1 + 1e-9)
+        whole = np.linalg.norm(vectors, axis=1) <= self.lengths[part].astype(np.float64) * (1 + 1e-9)
         summed = (codes.sum(axis=1) == bounds[:, 3]) & ~codes[:, block.shape[1] :].any(axis=1)
-        return bool((near & long & summed).all())
+        return bool((near & long & whole & summed).all())
 
 
 def padded(dim: int) -> int:
@@ -137,20 +142,136 @@ def quantise(block: Block, threads: int | None = None) -> Codes:
 
     UsageError if a vector holds NaN or infinity.
     """
-    from eyespot.kernels.scans import code_rows
-
     rows, dim = block.shape
-    codes, bounds = _aligned(rows, padded(dim)), np.empty((rows, 4), np.float32)
+    made = _Piece(_aligned(rows, padded(dim)), np.empty((rows, 4), np.float32), np.empty(rows, np.float32))
     centre = _centre(block)
 
     def code(span: Span) -> None:
         part = slice(*span)
-        code_rows(floats(block, part), centre, codes[part], bounds[part])
+        _code(floats(block, part), centre, made.rows(part))
 
     spread(code, chunks(block), threads or default_threads())
-    if np.isnan(bounds).any():
+    return Codes(*made, centre, _digest(block))
+
+
+def write_codes(block: Block, prefix: Path | str, threads: int | None = None) -> None:
+    """The files that `quantise(block).save(prefix)` would leave, in memory that does not grow with the block.
+
+    UsageError if a vector holds NaN or infinity; then, or killed half way, there are no codes.
+    """
+    _file(prefix, "match").unlink(missing_ok=True)
+    centre, width = _centre(block), padded(block.shape[1])
+    with ExitStack() as files:
+        outs = [files.enter_context(_whole(_file(prefix, part))) for part in _Piece._fields]
+        heads = [_begin(out, like, len(block)) for out, like in zip(outs, _Piece.empty(0, width).arrays, strict=True)]
+
+        def code(span: Span) -> None:
+            piece = _Piece.empty(span[1] - span[0], width)
+            _code(floats(block, slice(*span)), centre, piece)
+            for out, head, rows in zip(outs, heads, piece.arrays, strict=True):
+                _put(out, rows, head + span[0] * (rows.nbytes // len(rows)))
+
+        spread(code, chunks(block), threads or default_threads())
+    for part, array in (("centre", centre), ("match", _digest(block))):
+        with _whole(_file(prefix, part)) as out:
+            np.save(out, array, allow_pickle=False)
+
+
+def has_codes(prefix: Path | str) -> bool:
+    """Whether codes lie there, and whole."""
+    return _file(prefix, "match").exists()
+
+
+def current_codes(prefix: Path | str, block: Block) -> Codes | None:
+    """The codes that lie there, mapped; None if there are none, or they are of other or older vectors."""
+    try:
+        codes = Codes.load(prefix) if has_codes(prefix) else None
+    except EyespotError:
+        return None
+    return codes if codes and not codes.older_than(block) and codes.fit(block) else None
+
+
+def delete_codes(prefix: Path | str) -> None:
+    """Remove what `save` or `write_codes` wrote, if anything."""
+    for part in reversed(_PARTS):
+        _file(prefix, part).unlink(missing_ok=True)
+
+
+def lengths(vectors: NDArray[np.float32]) -> Reals:
+    """Lengths (n,), too long by at most 2 dim 2⁻²² of themselves; double precision only where float32 overflows.
+
+    UsageError if a vector holds NaN or infinity.
+    """
+    with np.errstate(over="ignore"):
+        squares = np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)
+    if not np.isfinite(squares).all():
+        squares = np.square(vectors.astype(np.float64)).sum(axis=1)
+    if np.isnan(squares).any() or np.isinf(squares).any():
         raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
-    return Codes(codes, bounds, centre, _digest(block))
+    long: Reals = np.sqrt(squares * (1 + vectors.shape[1] * 2.0**-22) + vectors.shape[1] * 2.0**-120)
+    return long
+
+
+def short_lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The same in float32, and still never too short."""
+    return np.asarray(lengths(vectors) * (1 + 2.0**-23) + 2.0**-140, np.float32)
+
+
+class _Piece(NamedTuple):
+    """Codes, bounds and lengths of some rows."""
+
+    codes: NDArray[np.int8]
+    bounds: NDArray[np.float32]
+    lengths: NDArray[np.float32]
+
+    @classmethod
+    def empty(cls, rows: int, width: int) -> _Piece:
+        return cls(np.zeros((rows, width), np.int8), np.empty((rows, 4), np.float32), np.empty(rows, np.float32))
+
+    @property
+    def arrays(self) -> list[NDArray[Any]]:
+        return [self.codes, self.bounds, self.lengths]
+
+    def rows(self, part: slice) -> _Piece:
+        return _Piece(self.codes[part], self.bounds[part], self.lengths[part])
+
+
+def _code(vectors: NDArray[np.float32], centre: NDArray[np.float32], out: _Piece) -> None:
+    from eyespot.kernels.scans import code_rows
+
+    out.lengths[:] = short_lengths(vectors)  # refuses NaN and infinity
+    code_rows(vectors, centre, out.codes, out.bounds)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes its place when it is whole and on the disk, and leaves nothing if it does not come to that."""
+    partial = path.with_name(path.name + ".part")
+    try:
+        with partial.open("wb") as out:
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        partial.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            partial.unlink()
+
+
+def _begin(out: IO[bytes], like: NDArray[Any], rows: int) -> int:
+    """The head of a .npy file of so many rows like these; where the rows start."""
+    head = {"descr": np.lib.format.dtype_to_descr(like.dtype), "fortran_order": False, "shape": (rows, *like.shape[1:])}
+    np.lib.format.write_array_header_1_0(out, head)
+    out.flush()
+    return out.tell()
+
+
+def _put(out: IO[bytes], rows: NDArray[Any], at: int) -> None:
+    """Rows at their place in the file, whatever other threads write elsewhere in it."""
+    left = memoryview(rows.data).cast("B")
+    while left:
+        done = os.pwrite(out.fileno(), left, at)
+        left, at = left[done:], at + done
 
 
 def _file(prefix: Path | str, part: str) -> Path:

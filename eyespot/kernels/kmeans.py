@@ -24,7 +24,6 @@ Ids = NDArray[np.int64]
 Centroids = tuple[Floats, Floats]  # (k, dim), and half their squared lengths (k,)
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
-_AT_ONCE = 1 << 24  # numbers of a memory-mapped block held in memory at a time
 _TILE = 1024, 4096  # rows and centroids multiplied at once
 _FAR = 16  # a mean so many times longer than the spread (both squared) would drown differences of float32
 _SEEDINGS = ("sampled", "++")
@@ -45,6 +44,7 @@ class KMeans:
     candidates: how many centroids a row is compared with in most passes, the last among them, so that a label is the
         nearest of these; 0 for all centroids (Lloyd's own algorithm).
     threads: OMP_NUM_THREADS or all processors if None. BLAS, which multiplies matrices, has its own setting.
+    at_once: numbers of a memory-mapped block held in memory at a time.
     """
 
     clusters: int
@@ -55,6 +55,7 @@ class KMeans:
     sample: int | None = None
     candidates: int = 16
     threads: int | None = None
+    at_once: int = 1 << 24
 
     def __post_init__(self) -> None:
         if self.clusters < 1 or self.iterations < 0 or self.candidates < 0:
@@ -81,17 +82,22 @@ class Clusters(NamedTuple):
     reseeded: int
 
 
-def cluster(vectors: Block, how: KMeans, progress: Progress | None = None) -> Clusters:
+def cluster(vectors: Block, how: KMeans, progress: Progress | None = None, sweep: Sweep | None = None) -> Clusters:
     """Clusters of the rows of `vectors` (rows, dim), float32 or float16, often memory-mapped.
 
     Besides the vectors it takes 16 bytes for each number of the centroids, 4 for each row and candidate, 32 for each
     row, and some 200 MB. The same settings give the same bits on the same processor and number of BLAS threads.
-    `UsageError` if there are fewer rows than clusters, or a number that is not finite.
+    `UsageError` if there are fewer rows than clusters, or a number that is not finite. `sweep`: who makes the passes,
+    in place of this process.
     """
     if vectors.ndim != 2 or len(vectors) < how.clusters:
         raise UsageError(f"{how.clusters} clusters cannot be made of vectors of shape {vectors.shape}; ask for fewer")
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found by its distance
-        return _clustered(vectors, how, progress or (lambda _what, _done, _total: None))
+        return _clustered(vectors, how, _Means(progress or silent, sweep or sweep_here))
+
+
+def silent(_what: str, _done: int, _total: int) -> None:
+    """Tells nobody how far we are."""
 
 
 def drawn(rows: int, count: int, seed: int = 0) -> Ids:
@@ -116,25 +122,25 @@ def _lots(rows: int, seed: int) -> NDArray[np.uint64]:
     return lots ^ (lots >> np.uint64(31))
 
 
-def _clustered(vectors: Block, how: KMeans, tell: Progress) -> Clusters:
+def _clustered(vectors: Block, how: KMeans, means: _Means) -> Clusters:
     if how.sample is None or how.sample >= len(vectors):
-        return _learned(_Rows.of(vectors, how), how, tell)
+        return _learned(Rows.of(vectors, how), how, means)
     chosen = drawn(len(vectors), how.sample, how.seed)
-    learned = _learned(_Rows.of(vectors[chosen], how), how, tell)
-    return _everywhere(_Rows.of(vectors, how), learned, how, tell)
+    learned = _learned(Rows.of(vectors[chosen], how), how, means)
+    return _everywhere(Rows.of(vectors, how), learned, how, means)
 
 
 # -- Lloyd's algorithm ----------------------------------------------------------------------------------------
 
 
-class _Rows(NamedTuple):
+class Rows(NamedTuple):
     """The rows of a block as float32, a piece at a time, less `centre` if they lie too far from the origin."""
 
     block: Block
     centre: Floats | None  # (dim,)
 
     @classmethod
-    def of(cls, block: Block, how: KMeans) -> _Rows:
+    def of(cls, block: Block, how: KMeans) -> Rows:
         some = block[drawn(len(block), 1000, 1)].astype(np.float64)
         mean = some.mean(axis=0)
         far = not how.unit and mean @ mean > _FAR * np.square(some - mean).sum(axis=1).mean()
@@ -146,7 +152,7 @@ class _Rows(NamedTuple):
 
 
 @dataclass
-class _State:
+class State:
     """Where the algorithm stands: centroids as its rows see them, and what the last pass told of the rows."""
 
     centroids: Floats  # (k, dim)
@@ -160,7 +166,7 @@ class _State:
     reseeded: int = 0
 
     @classmethod
-    def at(cls, centroids: Floats, rows: int) -> _State:
+    def at(cls, centroids: Floats, rows: int) -> State:
         labels, distances = np.full(rows, -1, np.int32), np.zeros(rows, np.float32)
         return cls(centroids, labels, distances, np.zeros(centroids.shape), np.zeros(len(centroids), np.int64))
 
@@ -169,10 +175,10 @@ class _State:
         return float(self.distances.sum(dtype=np.float64))
 
 
-def _learned(rows: _Rows, how: KMeans, tell: Progress) -> Clusters:
-    state = _State.at(_unit(_seeds(rows, how), how), len(rows.block))
+def _learned(rows: Rows, how: KMeans, means: _Means) -> Clusters:
+    state = State.at(_unit(_seeds(rows, how), how), len(rows.block))
     for done in range(how.iterations + 1):
-        changed = _sweep(rows, state, _Pass(how, done, tell))
+        changed = means.sweep(rows, state, Pass(how, done, means.tell))
         if done == how.iterations or not changed:
             break
         state.history.append(state.inertia)
@@ -181,15 +187,15 @@ def _learned(rows: _Rows, how: KMeans, tell: Progress) -> Clusters:
     return _result(rows, state)
 
 
-def _everywhere(rows: _Rows, learned: Clusters, how: KMeans, tell: Progress) -> Clusters:
+def _everywhere(rows: Rows, learned: Clusters, how: KMeans, means: _Means) -> Clusters:
     """All rows under centroids that were learned from some."""
     centroids = learned.centroids if rows.centre is None else learned.centroids - rows.centre
-    state = _State.at(centroids, len(rows.block))
-    _sweep(rows, state, _Pass(replace(how, iterations=0), 0, tell))
+    state = State.at(centroids, len(rows.block))
+    means.sweep(rows, state, Pass(replace(how, iterations=0), 0, means.tell))
     return _result(rows, state)._replace(history=learned.history, reseeded=learned.reseeded)
 
 
-def _result(rows: _Rows, state: _State) -> Clusters:
+def _result(rows: Rows, state: State) -> Clusters:
     centroids = state.centroids if rows.centre is None else state.centroids + rows.centre
     return Clusters(centroids, state.labels, state.distances, state.inertia, state.history, state.reseeded)
 
@@ -197,7 +203,7 @@ def _result(rows: _Rows, state: _State) -> Clusters:
 # -- one pass -------------------------------------------------------------------------------------------------
 
 
-class _Pass(NamedTuple):
+class Pass(NamedTuple):
     """One pass among several: who looks at all centroids, who notes candidates, how far we are."""
 
     how: KMeans
@@ -214,7 +220,7 @@ class _Pass(NamedTuple):
     def kept(self, clusters: int) -> int:
         """How many candidates to note for each row: none where the next pass looks at all centroids."""
         last = self.number == self.how.iterations
-        return 0 if last or _Pass(self.how, self.number + 1, self.tell).looks_at_all(clusters) else self.how.candidates
+        return 0 if last or Pass(self.how, self.number + 1, self.tell).looks_at_all(clusters) else self.how.candidates
 
     def done(self, row: int, rows: int) -> None:
         self.tell("clustering", self.number * rows + row, (self.how.iterations + 1) * rows)
@@ -224,21 +230,33 @@ class _Pass(NamedTuple):
         return number == 0 or (number.bit_count() == 1 and number.bit_length() % 2 == 1)
 
 
-def _sweep(rows: _Rows, state: _State, now: _Pass) -> int:
+Sweep = Callable[[Rows, State, Pass], int]
+
+
+class _Means(NamedTuple):
+    """By what clusters are found: who is told how far we are, and who makes the passes."""
+
+    tell: Progress
+    sweep: Sweep
+
+
+def sweep_here(rows: Rows, state: State, now: Pass) -> int:
     """Every row to its nearest centroid, in one reading of the block; how many changed theirs."""
     changed, before = 0, state.labels.copy()
     assign = _assigning(state, now)
     state.sums[:], state.counts[:] = 0, 0
-    for start, stop in chunks(rows.block, _AT_ONCE):
+    for start, stop in chunks(rows.block, now.how.at_once):
         vectors, part = rows.floats(slice(start, stop)), slice(start, stop)
         assign(vectors, part)
-        _account(vectors, part, state, now.threads)
+        _measure(vectors, part, state, now.threads)
+        sums, labels = (state.sums, state.counts), state.labels[part]
+        add_rows(vectors, labels, sums, now.threads)
         changed += int(np.count_nonzero(state.labels[part] != before[part]))
         now.done(stop, len(rows.block))
     return changed
 
 
-def _assigning(state: _State, now: _Pass) -> Callable[[Floats, slice], None]:
+def _assigning(state: State, now: Pass) -> Callable[[Floats, slice], None]:
     """How the rows of a piece find their centroids: among all, or among their candidates and what is fresh."""
     clusters = len(state.centroids)
     centroids = state.centroids, np.square(state.centroids).sum(axis=1) / 2
@@ -249,7 +267,7 @@ def _assigning(state: _State, now: _Pass) -> Callable[[Floats, slice], None]:
     return lambda vectors, part: _nearest_of_all(vectors, part, (state, centroids), now.threads)
 
 
-def _nearest_of_all(vectors: Floats, part: slice, known: tuple[_State, Centroids], threads: int) -> None:
+def _nearest_of_all(vectors: Floats, part: slice, known: tuple[State, Centroids], threads: int) -> None:
     state, centroids = known
     kept = 1 if state.candidates is None else state.candidates.shape[1]
     for start in range(0, len(vectors), _TILE[0]):
@@ -281,7 +299,7 @@ def _first_of_best(scores: Floats, ids: NDArray[np.int32]) -> NDArray[np.int32]:
     return first
 
 
-def _nearest_of_few(vectors: Floats, part: slice, known: tuple[_State, Centroids], threads: int) -> None:
+def _nearest_of_few(vectors: Floats, part: slice, known: tuple[State, Centroids], threads: int) -> None:
     from eyespot.kernels.assigning import move_to_nearest
 
     state, (points, halves) = known
@@ -295,15 +313,33 @@ def _nearest_of_few(vectors: Floats, part: slice, known: tuple[_State, Centroids
         labels[nearer] = state.fresh[ids[nearer, 0]]
 
 
-def _account(vectors: Floats, part: slice, state: _State, threads: int) -> None:
-    """Add the rows of a piece to their clusters, and note how far they are from them."""
-    from eyespot.kernels.assigning import add_up, measure
+def assign_rows(rows: Rows, span: Span, state: State, now: Pass) -> None:
+    """The rows of a span to their nearest centroids, piece by piece as `sweep_here` does it, but for the sums.
+
+    `state` knows of these rows only: labels (and candidates, if this pass uses them) come and go in it.
+    """
+    assign = _assigning(state, now)
+    for start, stop in chunks(rows.block, now.how.at_once):
+        if span[0] <= start < span[1]:
+            vectors, part = rows.floats(slice(start, stop)), slice(start - span[0], stop - span[0])
+            assign(vectors, part)
+            _measure(vectors, part, state, now.threads)
+
+
+def _measure(vectors: Floats, part: slice, state: State, threads: int) -> None:
+    """Note how far the rows of a piece are from their centroids."""
+    from eyespot.kernels.assigning import measure
 
     points, labels, distances = state.centroids, state.labels[part], state.distances[part]
     spread(lambda piece: measure(vectors, labels, points, distances, piece), _pieces(len(labels), threads), threads)
     if not np.isfinite(distances).all():
         raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
-    sums = state.sums, state.counts
+
+
+def add_rows(vectors: Floats, labels: Labels, sums: tuple[NDArray[np.float64], Ids], threads: int) -> None:
+    """Add rows (n, dim) to the sums (k, dim) and counts (k,) of their clusters, each sum in the order of the rows."""
+    from eyespot.kernels.assigning import add_up
+
     spread(lambda share: add_up(vectors, labels, sums, (share, threads)), range(threads), threads)
 
 
@@ -312,7 +348,7 @@ def _pieces(rows: int, threads: int) -> list[Span]:
     return [(start, min(start + step, rows)) for start in range(0, rows, step)]
 
 
-def _move(state: _State, how: KMeans) -> None:
+def _move(state: State, how: KMeans) -> None:
     """Every centroid to the mean of its rows; one without rows stays where it is."""
     full = state.counts > 0
     state.sums /= np.maximum(state.counts, 1)[:, None]  # in place: the largest array of all is not copied
@@ -327,7 +363,7 @@ def _unit(centroids: Floats, how: KMeans) -> Floats:
     return np.asarray(centroids / np.where(lengths > 0, lengths, 1), np.float32)
 
 
-def _reseed(rows: _Rows, state: _State) -> None:
+def _reseed(rows: Rows, state: State) -> None:
     """Give each empty cluster the row that is farthest from its centroid, of a cluster that keeps another."""
     empty = np.flatnonzero(state.counts == 0)
     state.fresh = empty[:0]
@@ -342,7 +378,7 @@ def _reseed(rows: _Rows, state: _State) -> None:
     state.reseeded += len(state.fresh)
 
 
-def _hand_over(row: int, vector: Floats, label: int, state: _State) -> None:
+def _hand_over(row: int, vector: Floats, label: int, state: State) -> None:
     old = state.labels[row]
     state.sums[old] -= vector
     state.sums[label] += vector
@@ -354,7 +390,7 @@ def _hand_over(row: int, vector: Floats, label: int, state: _State) -> None:
 # -- first centroids ------------------------------------------------------------------------------------------
 
 
-def _seeds(rows: _Rows, how: KMeans) -> Floats:
+def _seeds(rows: Rows, how: KMeans) -> Floats:
     if how.seeding == "sampled":
         return rows.floats(drawn(len(rows.block), how.clusters, how.seed))
     tried = rows.floats(drawn(len(rows.block), _TRIED * how.clusters, how.seed))

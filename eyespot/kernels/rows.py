@@ -40,21 +40,6 @@ def joined(lists: Sequence[Shortlist]) -> Shortlist:
     return Shortlist(*(np.concatenate(column) for column in zip(*lists, strict=True)))
 
 
-def lengths(vectors: NDArray[np.float32]) -> Reals:
-    """Lengths (n,), too long by at most 2 dim 2⁻²² of themselves; double precision only where float32 overflows.
-
-    UsageError if a vector holds NaN or infinity.
-    """
-    with np.errstate(over="ignore"):
-        squares = np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)
-    if not np.isfinite(squares).all():
-        squares = np.square(vectors.astype(np.float64)).sum(axis=1)
-    if np.isnan(squares).any() or np.isinf(squares).any():
-        raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
-    long: Reals = np.sqrt(squares * (1 + vectors.shape[1] * 2.0**-22) + vectors.shape[1] * 2.0**-120)
-    return long
-
-
 def add_products(vectors: NDArray[np.float32], rows: Ids, query: Reals, scores: Reals) -> None:
     """scores[i] = vectors[rows[i]] · query; every row is summed in the same order, so equal rows score equally."""
     scores[:] = (vectors[rows] * query).sum(axis=1)

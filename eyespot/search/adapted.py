@@ -11,9 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.opened import View
+from eyespot.kernels.codes import Codes
 from eyespot.search.embedding import embed
 from eyespot.search.nearest import as_run
-from eyespot.types import AdaptedQuery, Adapter, Encoder, Found, Hit, Mask, Query, Run, Space, UsageError, Vectors
+from eyespot.types import (
+    AdaptedQuery,
+    Adapter,
+    Encoder,
+    Found,
+    Hit,
+    Index,
+    Mask,
+    Query,
+    Run,
+    Space,
+    UsageError,
+    Vectors,
+)
 
 
 class Scan(Protocol):
@@ -30,10 +44,30 @@ class Scan(Protocol):
         ...
 
 
+class Means(Protocol):
+    """Who searches vectors (n_i, dim), numbered through all blocks, with the answers of a scan in this process."""
+
+    def index(self, blocks: Sequence[Vectors]) -> Index:
+        """Exact search by inner product."""
+        ...
+
+    def scan(self, blocks: Sequence[Vectors]) -> Scan:
+        """Exact search under adapted queries."""
+        ...
+
+
+def scan_of(view: View) -> Scan:
+    """The exact scan of this process over the mapped vectors."""
+    from eyespot.adapters.quari.scoring import AdaptedIndex
+
+    return AdaptedIndex(view.blocks, view.codes)
+
+
 @dataclass(frozen=True)
 class Adapted:
     """The k best rows for each query in its own view; or, given a run, its first `depth` hits in the order there.
 
+    `through`: who scans the vectors, this process if None.
     Raises `UsageError` if the adapter was made for another encoder than the gallery's.
     """
 
@@ -43,6 +77,7 @@ class Adapted:
     k: int
     mask: Mask
     depth: int | None = None
+    through: Scan | None = None
 
     def __post_init__(self) -> None:
         refuse_other_space(self.adapter, self.view.space)
@@ -50,9 +85,7 @@ class Adapted:
     @cached_property
     def scan(self) -> Scan:
         """The exact scan over the mapped vectors."""
-        from eyespot.adapters.quari.scoring import AdaptedIndex
-
-        return AdaptedIndex(self.view.blocks)
+        return scan_of(self.view) if self.through is None else self.through
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run, or the given one re-ranked."""
@@ -84,15 +117,23 @@ class Adapted:
 class IndexUnder:
     """Exact search by plain queries, each of which gets its own view of the space first.
 
-    blocks: vectors (n_i, dim), numbered through all of them.
+    blocks: vectors (n_i, dim), numbered through all of them; codes: what `quantise` made of each, if there are any.
     """
 
     exact = True
 
-    def __init__(self, adapter: Adapter, blocks: Sequence[Vectors]) -> None:
+    def __init__(self, adapter: Adapter, blocks: Sequence[Vectors], codes: Sequence[Codes] | None = None) -> None:
         from eyespot.adapters.quari.scoring import AdaptedIndex
 
-        self._adapter, self._scan = adapter, AdaptedIndex(blocks)
+        self._adapter = adapter
+        self._scan: Scan = AdaptedIndex(blocks, codes)
+
+    @classmethod
+    def through(cls, adapter: Adapter, scan: Scan) -> IndexUnder:
+        """The same by a scan that is there."""
+        made = cls(adapter, [])
+        made._scan = scan
+        return made
 
     def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
         """The k best rows for each query (queries, dim) among those the mask lets through."""

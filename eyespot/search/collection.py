@@ -10,7 +10,8 @@ from eyespot import rooms
 from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.opened import Gallery
-from eyespot.search import phrase
+from eyespot.search import kept, phrase
+from eyespot.search.adapted import Adapted, Means, Scan, scan_of
 from eyespot.search.nearest import Nearest
 from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Space, UsageError
 
@@ -20,8 +21,10 @@ IMPORTED = "imported"  # the revision of vectors that came with nothing but thei
 class Collection:
     """One space of a gallery, ready to be searched; the encoder and the vectors are loaded when first needed."""
 
-    def __init__(self, gallery: Path | str, encoder: str | None = None) -> None:
-        self.gallery = Gallery(gallery)
+    means: Means | None = None  # who searches exactly in place of this process; set it before the first search
+
+    def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = kept.EXACT) -> None:
+        self.gallery, self._searched_by = Gallery(gallery), index
         self.view = self.gallery.view(self.gallery.stem(encoder))
 
     @cached_property
@@ -37,9 +40,15 @@ class Collection:
 
     @cached_property
     def index(self) -> Index:
-        """Certified exact search over the mapped vectors."""
-        index: Index = rooms.load("indexes", "exact", self.view.blocks)
-        return index
+        """Certified exact search over the mapped vectors, or the approximate index that was asked for."""
+        if self.means is not None and self._searched_by == kept.EXACT:
+            return self.means.index(self.view.blocks)
+        return kept.open_index(self.view, self._searched_by)
+
+    @cached_property
+    def scan(self) -> Scan:
+        """Exact search under adapted queries."""
+        return scan_of(self.view) if self.means is None else self.means.scan(self.view.blocks)
 
     def query(self, query: str | Query | None = None, image: Path | str | None = None) -> Query:
         """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""
@@ -79,9 +88,7 @@ class Collection:
         """Plain search, or search under a QuARI checkpoint."""
         if adapt is None:
             return Nearest(self.view, self.encoder, self.index, k, mask)
-        from eyespot.search.adapted import Adapted
-
-        return Adapted(self.view, self.encoder, rooms.load("adapters", f"quari:{adapt}"), k, mask)
+        return Adapted(self.view, self.encoder, rooms.load("adapters", f"quari:{adapt}"), k, mask, through=self.scan)
 
     def allowed(self, where: str | Condition | None = None) -> Mask:
         """The rows that a search may find, (rows,); `NothingFound` if there is none."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from eyespot.gallery.opened import View
 from eyespot.search.embedding import embed
-from eyespot.search.nearest import as_run
+from eyespot.search.nearest import as_run, tell_recall
 from eyespot.types import Encoder, Index, Mask, Query, Run, UsageError, Vectors
 
 POWERS = {"similarity": 1.0, "uniform": 0.0}
@@ -47,26 +47,25 @@ class Expanded:
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run; `UsageError` if the given one lacks a query."""
         vectors = embed(queries, self.encoder)  # (queries, dim)
-        rows = self._nearest(vectors) if run is None else [self._first(query, run) for query in queries]
+        first = self.index.search(vectors, self.n, self.mask) if run is None and self.n else None
+        rows = self._first(queries, run) if first is None else first.rows.tolist()
         moved = [self._moved(vector, near) for vector, near in zip(vectors, rows, strict=True)]
         found = self.index.search(np.array(moved, np.float32).reshape(vectors.shape), self.k, self.mask)
         made = as_run(queries, found, self.view)
-        made.header |= {"exact": self.index.exact, "expanded": self.n, "weighting": self.weighting}
+        made.header |= {"expanded": self.n, "weighting": self.weighting}
         made.notes = [] if run is None else [*run.notes, *_lost(run)]
+        tell_recall(made, found, *([] if first is None else [first]))
         return made
 
-    def _nearest(self, vectors: Vectors) -> list[list[int]]:
-        if self.n == 0:
-            return [[] for _ in vectors]
-        near: list[list[int]] = self.index.search(vectors, self.n, self.mask).rows.tolist()
-        return near
-
-    def _first(self, query: Query, run: Run) -> list[int]:
-        if query.id not in run:
+    def _first(self, queries: Sequence[Query], run: Run | None) -> list[list[int]]:
+        """The rows of the first hits of each query; none without a run."""
+        if run is None:
+            return [[] for _ in queries]
+        if lacking := [query.id for query in queries if query.id not in run]:
             raise UsageError(
-                f"the run has no query {query.id!r}; give the one that a first stage made of these queries"
+                f"the run has no query {lacking[0]!r}; give the one that a first stage made of these queries"
             )
-        return self.view.rows_of([hit.image for hit in run[query.id][: self.n]])
+        return [self.view.rows_of([hit.image for hit in run[query.id][: self.n]]) for query in queries]
 
     def _moved(self, query: Vectors, rows: Sequence[int]) -> Vectors:
         if not rows:

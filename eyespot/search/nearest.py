@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isnan
 
 from eyespot.gallery.opened import View
 from eyespot.search.embedding import embed
 from eyespot.types import Encoder, Found, Hit, Index, Mask, Query, Run
+
+K = 50  # answers that the recall of an index speaks of
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,22 @@ class Nearest:
         """A new run; whatever came before is not asked, for this is a first stage."""
         found = self.index.search(embed(queries, self.encoder), self.k, self.mask)
         made = as_run(queries, found, self.view)
-        made.header["exact"] = self.index.exact
+        tell_recall(made, found)
         return made
+
+
+def tell_recall(run: Run, *found: Found) -> None:
+    """Say in a run's header whether what it was made of is exact; if not, a note tells what share it finds."""
+    recalls = [one.recall for one in found if one.recall is not None]
+    run.header["exact"] = not recalls
+    if recalls:
+        recall = run.header["recall"] = min(recalls)
+        told = "how much it finds was never measured" if isnan(recall) else _found(recall)
+        run.notes = [*run.notes, f"approximate: {told}"]
+
+
+def _found(recall: float) -> str:
+    return f"found {100 * recall:.1f} % of the true {K} when measured"
 
 
 def as_run(queries: Sequence[Query], found: Found, view: View) -> Run:

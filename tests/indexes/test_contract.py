@@ -1,7 +1,15 @@
 """What every index must do; a new file in the room is tested by existing."""
 
+from __future__ import annotations
+
 import pkgutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +19,22 @@ import eyespot.indexes
 from eyespot.types import Index, UsageError
 
 NAMES = sorted(m.name for m in pkgutil.iter_modules(eyespot.indexes.__path__) if not m.name.startswith("_"))
+NEEDS = {"lance": "lancedb"}
+# So small that the rough pass does its work on two thousand rows too.
+WAYS: dict[str, list[dict[str, Any]]] = {
+    "faiss": [{"kind": kind, "depth": 200} for kind in ("pq", "ivf", "hnsw")],
+    "lance": [{"depth": 200}],
+}
+ALL = [(name, way) for name in NAMES for way in WAYS.get(name, [{}])]
+Load = Callable[..., Index]
+
+
+def loading(name: str, way: dict[str, Any]) -> Load:
+    """What `load` of a member does with these options; skips where its package is not installed."""
+    if find_spec(NEEDS.get(name, "faiss")) is None:
+        pytest.skip(f"{NEEDS.get(name, 'faiss')} is not installed")
+    made: Load = import_module(f"eyespot.indexes.{name}").load
+    return lambda blocks, **options: made(blocks, **way, **options)
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +44,14 @@ def vectors() -> np.ndarray:
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
-@pytest.fixture(params=NAMES)
-def index(request: pytest.FixtureRequest, vectors: np.ndarray) -> Index:
-    opened: Index = import_module(f"eyespot.indexes.{request.param}").load(vectors)
-    return opened
+@pytest.fixture(scope="module", params=ALL, ids=lambda one: "-".join([one[0], one[1].get("kind", "")]).strip("-"))
+def load(request: pytest.FixtureRequest) -> Load:
+    return loading(*request.param)
+
+
+@pytest.fixture(scope="module")
+def index(load: Load, vectors: np.ndarray) -> Index:
+    return load(vectors)
 
 
 def best(vectors: np.ndarray, query: np.ndarray, k: int, mask: np.ndarray) -> list[int]:
@@ -31,8 +59,15 @@ def best(vectors: np.ndarray, query: np.ndarray, k: int, mask: np.ndarray) -> li
     return np.argsort(-scores, kind="stable")[:k].tolist()
 
 
+def some(count: int, of: int = 2000) -> np.ndarray:
+    """A mask of so many rows, the same for the same number."""
+    mask = np.zeros(of, np.bool_)
+    mask[np.random.default_rng(count).choice(of, count, replace=False)] = True
+    return mask
+
+
 def test_there_are_indexes() -> None:
-    assert "exact" in NAMES
+    assert {"exact", "faiss", "lance"} <= set(NAMES)
 
 
 def test_shapes_order_and_scores(index: Index, vectors: np.ndarray) -> None:
@@ -44,22 +79,34 @@ def test_shapes_order_and_scores(index: Index, vectors: np.ndarray) -> None:
     assert np.allclose(found.scores, np.einsum("md,mkd->mk", vectors[:7], vectors[found.rows]), atol=1e-5)
 
 
-def test_nearest_are_found(index: Index, vectors: np.ndarray) -> None:
-    everything = np.ones(len(vectors), np.bool_)
-    found = index.search(vectors[100:150], 10)
+@pytest.mark.parametrize("left", [2000, 1999, 1300])
+def test_nearest_are_found(index: Index, vectors: np.ndarray, left: int) -> None:
+    mask = some(left)
+    found = index.search(vectors[100:150], 10, mask)
     right = [
-        len(set(rows.tolist()) & set(best(vectors, q, 10, everything)))
+        len(set(rows.tolist()) & set(best(vectors, q, 10, mask)))
         for rows, q in zip(found.rows, vectors[100:150], strict=True)
     ]
     assert sum(right) >= (500 if index.exact else 450)
 
 
-@pytest.mark.parametrize("count", [0, 1, 3, 40, 1999])
+def test_an_answer_is_as_exact_as_its_index_or_more(index: Index, vectors: np.ndarray) -> None:
+    assert index.search(vectors[:2], 10).exact == index.exact
+    assert index.search(vectors[:2], 10, some(30)).exact
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 40, 1300, 1999])
 def test_a_mask_hides_rows_but_never_costs_answers(index: Index, vectors: np.ndarray, count: int) -> None:
-    mask = np.zeros(len(vectors), np.bool_)
-    mask[np.random.default_rng(count).choice(len(vectors), count, replace=False)] = True
+    mask = some(count)
     found = index.search(vectors[:3], 20, mask)
     assert found.rows.shape == (3, min(20, count)) and mask[found.rows].all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 20])  # of 2000: one row, 0.1 %, 1 %
+def test_under_a_narrow_filter_every_answer_is_the_right_one(index: Index, vectors: np.ndarray, count: int) -> None:
+    mask = some(count)
+    found = index.search(vectors[:5], 50, mask)
+    assert found.rows.tolist() == [best(vectors, query, count, mask) for query in vectors[:5]]
 
 
 def test_more_than_there_is(index: Index, vectors: np.ndarray) -> None:
@@ -67,7 +114,93 @@ def test_more_than_there_is(index: Index, vectors: np.ndarray) -> None:
     assert found.rows.shape == (2, 2000) and sorted(found.rows[0].tolist()) == list(range(2000))
 
 
+def test_copies_of_a_row_are_all_there(load: Load, vectors: np.ndarray) -> None:
+    twins = vectors.copy()
+    twins[300:900] = vectors[7]
+    found = load(twins).search(vectors[7:8], 30)
+    assert np.allclose(found.scores, 1, atol=1e-6) and len(set(found.rows[0].tolist())) == 30
+
+
+@pytest.mark.parametrize("blocks", [[], [np.empty((0, 32), np.float32)]])
+def test_nothing_to_find(load: Load, blocks: list[np.ndarray]) -> None:
+    assert load(blocks).search(np.ones((2, 32), np.float32), 5).rows.shape == (2, 0)
+
+
+def test_no_queries_no_answers(index: Index) -> None:
+    assert len(index.search(np.empty((0, 32), np.float32), 5).rows) == 0
+
+
 @pytest.mark.parametrize(("k", "dim", "value"), [(0, 32, 1), (-1, 32, 1), (5, 31, 1), (5, 32, np.nan), (5, 32, np.inf)])
 def test_wrong_requests_are_refused(index: Index, k: int, dim: int, value: Any) -> None:
     with pytest.raises(UsageError):
         index.search(np.full((1, dim), value, np.float32), k)
+
+
+@pytest.mark.parametrize("mask", [np.ones(1999, np.bool_), np.ones(2000, np.int64)])
+def test_masks_of_other_rows_are_refused(index: Index, vectors: np.ndarray, mask: np.ndarray) -> None:
+    with pytest.raises(UsageError, match="mask"):
+        index.search(vectors[:1], 5, mask)
+
+
+# -- those that are kept in a folder ----------------------------------------------------------------------------
+
+KEPT = [(name, way) for name, way in ALL if name in WAYS and way.get("kind") != "hnsw"]
+
+
+@pytest.fixture(params=KEPT, ids=lambda one: "-".join([one[0], one[1].get("kind", "")]).strip("-"))
+def keep(request: pytest.FixtureRequest) -> Load:
+    return loading(*request.param)
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_rows_that_came_later_are_found_and_gone_ones_are_not(
+    keep: Load, vectors: np.ndarray, tmp_path: Path, first: bool
+) -> None:
+    """Built of all but a hundred rows, whose block stands before or after the others since."""
+    later, known = vectors[:100], vectors[100:]
+    keep([known], folder=tmp_path / "index")
+    blocks, covered, start = ([later, known], (1,), 0) if first else ([known, later], (0,), 1900)
+    grown = keep(blocks, folder=tmp_path / "index", covered=covered)
+    everything = np.concatenate(blocks)
+
+    alive = np.ones(2000, np.bool_)
+    alive[start + 5] = False
+    found = grown.search(later[:20], 10, alive)
+
+    assert start + 5 not in found.rows and not found.exact
+    mine = [at for at in range(20) if at != 5]
+    assert found.rows[mine, 0].tolist() == [start + at for at in mine]
+    right = [len({*rows} & {*best(everything, q, 10, alive)}) for rows, q in zip(found.rows, later[:20], strict=True)]
+    assert sum(right) >= 180
+
+
+def test_opened_again_it_answers_as_it_did(keep: Load, vectors: np.ndarray, tmp_path: Path) -> None:
+    built = keep([vectors], folder=tmp_path / "index").search(vectors[:9], 20)
+    again = keep([vectors], folder=tmp_path / "index", recall=0.9).search(vectors[:9], 20)
+    assert again.rows.tolist() == built.rows.tolist() and again.recall == 0.9
+
+
+def test_an_index_of_other_rows_is_refused(keep: Load, vectors: np.ndarray, tmp_path: Path) -> None:
+    keep([vectors], folder=tmp_path / "index")
+    with pytest.raises(UsageError, match="rows and the vectors have"):
+        keep([vectors[:1500]], folder=tmp_path / "index")
+
+
+def test_settings_that_do_not_exist_are_named(keep: Load, vectors: np.ndarray) -> None:
+    with pytest.raises(UsageError, match="no setting 'lits'"):
+        keep([vectors], lits=3)
+
+
+@pytest.mark.parametrize("name", sorted(WAYS))
+def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarray, tmp_path: Path) -> None:
+    load, folder = loading(name, WAYS[name][0]), tmp_path / "index"
+    np.save(tmp_path / "v.npy", np.tile(vectors, (10, 1)))
+    told = f"import numpy as np; from eyespot.indexes.{name} import load; v = np.load({str(tmp_path / 'v.npy')!r})"
+    child = subprocess.Popen([sys.executable, "-c", f"{told}; load([v], folder={str(folder)!r})"])
+    while child.poll() is None and not (folder.is_dir() and any(folder.iterdir())):
+        time.sleep(0.001)
+    child.kill()
+    child.wait()
+
+    found = load([np.load(tmp_path / "v.npy")], folder=folder).search(vectors[:5], 10)
+    assert np.allclose(found.scores, 1, atol=1e-5)  # each has ten copies

@@ -8,7 +8,7 @@ much of it, and in float64 at last.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from eyespot.adapters.quari._ceilings import Ceilings, Coded, Plain
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
-from eyespot.kernels.codes import WIDEST, Block, Codes, default_threads, quantise
-from eyespot.kernels.rows import Ids, Reals, Rows, lengths
+from eyespot.kernels.codes import WIDEST, Block, Codes, default_threads, quantise, short_lengths
+from eyespot.kernels.rows import Ids, Reals, Rows
 from eyespot.types import AdaptedQuery, Found, Mask, UsageError
 
 _SAMPLE = 2048  # rows that stand for the gallery where directions are chosen
@@ -30,7 +30,8 @@ _TOGETHER = 4  # queries that share one reading of the codes
 _FEW_LEFT = 512  # rows; so few are sooner scored than looked at again
 _BLOCK = 4096  # rows scored at once
 _TIE = 1e-13  # scores that differ by less are equal: it is what float64 rounds off
-_SMALL = 1 << 23  # numbers; a gallery up to this size is scanned in numpy sooner than kernels are loaded
+SMALL = 1 << 23  # numbers; a gallery up to this size is scanned in numpy sooner than kernels are loaded
+_LARGE = 1 << 31  # numbers; codes of a larger gallery are used where they lie on disk and never made in memory
 
 
 class AdaptedIndex:
@@ -41,10 +42,13 @@ class AdaptedIndex:
     codes: what `quantise` made of each block; UsageError if they are of other vectors.
     threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
     patience: how many queries may pass before codes are made in memory: 0 makes them with the first, math.inf never.
-    small: galleries of fewer numbers (rows x dim) never use codes.
+    small: galleries of fewer numbers (rows x dim) never use codes; above 2³¹ numbers only those given are used.
+
+    A gallery is looked through `window` rows at a time, so that memory beside the lengths does not grow with it.
     """
 
     exact = True
+    window = 1 << 21
 
     def __init__(
         self,
@@ -53,7 +57,7 @@ class AdaptedIndex:
         *,
         threads: int | None = None,
         patience: float = 8,
-        small: int = _SMALL,
+        small: int = SMALL,
     ) -> None:
         self._rows = Rows([blocks] if isinstance(blocks, np.ndarray) else blocks)
         self._threads, self._given = threads or default_threads(), codes
@@ -79,10 +83,11 @@ class AdaptedIndex:
     def prepare(self) -> None:
         """Read all vectors now: their lengths, and codes if this gallery can use any."""
         with self._making:
+            if self._codable and not self._given and len(self._rows) * self._rows.dim <= _LARGE:
+                self._given = [quantise(block, self._threads) for block in self._rows.blocks]
             known = self._lengths
-            if self._codable and self._coded is None:
-                codes = self._given or [quantise(block, self._threads) for block in self._rows.blocks]
-                self._coded = Coded(codes, known, self._threads)
+            if self._codable and self._given and self._coded is None:
+                self._coded = Coded(self._given, known, self._threads)
 
     def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> Found:
         """The k best rows for each query, best first, and their scores; of equals the lower row.
@@ -90,16 +95,21 @@ class AdaptedIndex:
         mask: (rows,), True where a row may be found. k' = min(k, rows let through) rows come back, never fewer.
         UsageError if k < 1, or a query is not finite or of another length.
         """
+        rows, scores = self.ranked(adapted, k, mask)
+        return Found(rows, scores.astype(np.float32))
+
+    def ranked(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> tuple[Ids, Reals]:
+        """What `search` finds, with the scores that rows are ranked by, in double precision; (queries, k') both."""
         asked = [Formula.of(view, self._rows.dim) for view in adapted] if len(self._rows) else []
         allowed = _allowed(mask, len(self._rows))
-        count = len(self._rows) if allowed is None else len(allowed)
+        count = len(self._rows) if allowed is None else int(np.count_nonzero(allowed))
         k = min(_positive(k), count)
-        rows, scores = np.empty((len(adapted), k), np.int64), np.empty((len(adapted), k), np.float32)
+        rows, scores = np.empty((len(adapted), k), np.int64), np.empty((len(adapted), k))
         for start in range(0, len(asked) if k else 0, _TOGETHER):
             part = slice(start, start + _TOGETHER)
             for j, (best, found) in enumerate(self._search(asked[part], k, allowed), start):
                 rows[j], scores[j] = best, found
-        return Found(rows, scores)
+        return rows, scores
 
     def rescore(self, adapted: AdaptedQuery, rows: Sequence[int] | Ids) -> Reals:
         """The scores of these rows by the formula in float64, (rows,)."""
@@ -110,20 +120,35 @@ class AdaptedIndex:
             )
         return self._exactly(Formula.of(adapted, self._rows.dim), chosen) if chosen.size else np.empty(0)
 
-    def _search(self, asked: list[Formula], k: int, rows: Ids | None) -> list[tuple[Ids, Reals]]:
-        first = self._first_pass(len(asked))
-        count = len(self._rows) if rows is None else len(rows)
+    def _search(self, asked: list[Formula], k: int, mask: Mask | None) -> list[tuple[Ids, Reals]]:
+        first, tallies = self._first_pass(len(asked)), [_Tally(k) for _ in asked]
+        count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
         if count <= max(_FEW_LEFT, 4 * k):
-            everything = np.arange(count) if rows is None else rows
-            return [self._best(formula, _Tally(k), everything) for formula in asked]
+            everything = np.arange(count) if mask is None else np.flatnonzero(mask)
+            for formula, tally in zip(asked, tallies, strict=True):
+                self._settle(formula, tally, everything)
+            return [tally.best() for tally in tallies]
         known = [ways(formula, self._sample) for formula in asked]
-        ceilings = first.ceilings([way.first(_STAGES[0]) for way in known], rows)
-        found = zip(asked, known, ceilings, strict=True)
-        return [self._survivors(formula, way, _Left(rows, ceiling), k) for formula, way, ceiling in found]
+        for rows in self._windows(mask):
+            ceilings = first.ceilings([way.first(_STAGES[0]) for way in known], rows)
+            for formula, way, tally, ceiling in zip(asked, known, tallies, ceilings, strict=True):
+                self._look(formula, way, tally, _Left(rows, ceiling))
+        return [tally.best() for tally in tallies]
 
-    def _survivors(self, formula: Formula, way: Ways, left: _Left, k: int) -> tuple[Ids, Reals]:
-        """Score the likeliest rows, and whatever else could still beat the k-th best of them."""
-        tally = _Tally(k)
+    def _windows(self, mask: Mask | None) -> Iterator[Ids | None]:
+        """The rows let through, so many at a time; None for all there are."""
+        if mask is None and len(self._rows) <= self.window:
+            yield None
+            return
+        for start in range(0, len(self._rows), self.window):
+            stop = min(start + self.window, len(self._rows))
+            rows = np.arange(start, stop) if mask is None else start + np.flatnonzero(mask[start:stop])
+            if len(rows):
+                yield rows
+
+    def _look(self, formula: Formula, way: Ways, tally: _Tally, left: _Left) -> None:
+        """Score the likeliest rows, and whatever else could still beat the k-th best seen so far."""
+        left = left if np.isneginf(tally.floor) else left.reaching(tally.floor)
         left = self._tried(formula, tally, left)
         for stage, count in enumerate(_STAGES[1:]):
             if len(left.ceilings) <= _FEW_LEFT or tally.floor <= 0:
@@ -131,7 +156,7 @@ class AdaptedIndex:
             lower = (self._coded or self._plain).ceilings([way.first(count)], left.rows)[0]
             left = _Left(left.rows, np.minimum(left.ceilings, lower)).reaching(tally.floor)
             left = left if stage else self._tried(formula, tally, left)
-        return self._best(formula, tally, left.numbers())
+        self._settle(formula, tally, left.numbers())
 
     def _tried(self, formula: Formula, tally: _Tally, left: _Left) -> _Left:
         """What is left when the likeliest rows are scored and those below the floor are dropped."""
@@ -139,12 +164,12 @@ class AdaptedIndex:
         tally.add(left.numbers(likely), self._exactly(formula, left.numbers(likely)))
         return left.reaching(tally.floor, likely)
 
-    def _best(self, formula: Formula, tally: _Tally, rows: Ids) -> tuple[Ids, Reals]:
-        """The k best of the tally and these rows, of which many are first looked at in float32."""
+    def _settle(self, formula: Formula, tally: _Tally, rows: Ids) -> None:
+        """Score these rows, of which many are first looked at in float32."""
         if len(rows) > max(_FEW_LEFT, 2 * tally.k):
             rows = self._promising(formula, tally, rows)
         tally.add(rows, self._exactly(formula, rows))
-        return tally.best()
+        tally.trim()
 
     def _promising(self, formula: Formula, tally: _Tally, rows: Ids) -> Ids:
         """The rows that may be among the k best by their scores in float32."""
@@ -181,6 +206,8 @@ class AdaptedIndex:
 
     @cached_property
     def _lengths(self) -> NDArray[np.float32]:
+        if self._given:
+            return np.concatenate([part.lengths for part in self._given])
         return _all_lengths(self._rows)
 
     @cached_property
@@ -231,12 +258,24 @@ class _Tally:
         if len(self.scores) >= self.k:
             self.floor = float(np.partition(self.scores, -self.k)[-self.k]) - _TIE
 
+    def trim(self) -> None:
+        """Forget what fell below the floor."""
+        kept = self.scores >= self.floor
+        self.rows, self.scores = self.rows[kept], self.scores[kept]
+
     def best(self) -> tuple[Ids, Reals]:
         """The k best, best first; of scores that rounding alone tells apart, the lower row."""
         order = np.argsort(-self.scores, kind="stable")
         steps = -np.diff(self.scores[order], prepend=self.scores[order[:1]])
         order = order[np.lexsort((self.rows[order], np.cumsum(steps > _TIE)))][: self.k]
         return self.rows[order], self.scores[order]
+
+
+def best_of(rows: Ids, scores: Reals, k: int) -> tuple[Ids, Reals]:
+    """The k best of what several scans of parts of a gallery ranked, as one scan of it would have them."""
+    tally = _Tally(k)
+    tally.add(rows, scores)
+    return tally.best()
 
 
 def dense(adapted: AdaptedQuery) -> Reals:
@@ -262,7 +301,7 @@ def _all_lengths(rows: Rows) -> NDArray[np.float32]:
     found = np.empty(len(rows), np.float32)
     for start in range(0, len(rows), _BLOCK):
         part = np.arange(start, min(start + _BLOCK, len(rows)))
-        found[part] = lengths(rows.gather(part)) * (1 + 2.0**-23) + 2.0**-140
+        found[part] = short_lengths(rows.gather(part))
     return found
 
 
@@ -281,10 +320,10 @@ def _positive(k: int) -> int:
     return operator.index(k)
 
 
-def _allowed(mask: Mask | None, rows: int) -> Ids | None:
-    """The rows let through; None if that is all of them."""
+def _allowed(mask: Mask | None, rows: int) -> Mask | None:
+    """Which rows are let through; None if that is all of them."""
     if mask is None:
         return None
     if mask.dtype != np.bool_ or mask.shape != (rows,):
         raise UsageError(f"the mask is {mask.dtype} of shape {mask.shape}; give a boolean for each of the {rows} rows")
-    return None if mask.all() else np.flatnonzero(mask)
+    return None if mask.all() else mask

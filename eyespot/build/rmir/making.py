@@ -20,6 +20,8 @@ from eyespot.build.rmir import audit, files, telling
 from eyespot.build.rmir.demonstration import NAME, teacher
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.pipeline import Pipeline
+from eyespot.build.rmir.world import Clustering
+from eyespot.kernels.kmeans import cluster
 from eyespot.runs.files import write_whole
 from eyespot.types import UsageError
 
@@ -28,16 +30,20 @@ WORK, SET, AUDIT = "work", "set", "audit"
 
 @dataclass(frozen=True)
 class Making:
-    """A recipe and the folder in which the set is made; `gallery` goes before the recipe's, `limit` is for a trial."""
+    """A recipe and the folder in which the set is made; `gallery` goes before the recipe's, `limit` is for a trial.
+
+    `clustering` makes the clusters of which photos are drawn.
+    """
 
     recipe: Recipe
     out: Path
     gallery: Path | None = None
     limit: int | None = None
+    clustering: Clustering = cluster
 
     def pipeline(self) -> Pipeline:
         """Its steps."""
-        return Pipeline(self.recipe, self.out / WORK, self.gallery, self.limit)
+        return Pipeline(self.recipe, self.out / WORK, self.gallery, self.limit, self.clustering)
 
     def running(self, limits: Limits | None = None, retry_failed: bool = False) -> Running:
         """How they are run: by the recipe's models, within its budget or another."""

@@ -12,7 +12,8 @@ from eyespot.build._asking import expected
 from eyespot.build._steps import Declared, Each, Recipe, Step, Table, Whole
 from eyespot.build.rmir import candidates, confident, panel, questions, seeds, split
 from eyespot.build.rmir.forms import prompts
-from eyespot.build.rmir.world import World
+from eyespot.build.rmir.world import Clustering, World
+from eyespot.kernels.kmeans import cluster
 from eyespot.types import UsageError
 
 ORDER = ("seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split")
@@ -53,6 +54,7 @@ class Pipeline:
     work: Path
     gallery: Path | None = None
     limit: int | None = None
+    clustering: Clustering = cluster
 
     @cached_property
     def world(self) -> World:
@@ -60,7 +62,7 @@ class Pipeline:
         named = self._of["seeds"].inputs.get("gallery")
         if self.gallery is None and named is None:
             raise UsageError('no gallery is named; write inputs = { gallery = "FOLDER" } in the step seeds, or give -g')
-        return World(self.gallery or named or Path(), self.work)
+        return World(self.gallery or named or Path(), self.work, self.clustering)
 
     @cached_property
     def steps(self) -> list[Step]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from eyespot.build._steps import Context, Records
 from eyespot.build.rmir.world import World
 from eyespot.gallery.opened import View
-from eyespot.kernels.kmeans import KMeans, cluster, drawn_from_each
+from eyespot.kernels.kmeans import KMeans, drawn_from_each
 from eyespot.runs.files import write_whole
 from eyespot.types import NothingFound
 
@@ -56,7 +56,7 @@ def draw(world: World, settings: Settings, folder: Path, context: Context) -> in
     rows = np.flatnonzero(view.live)  # (photos,)
     if not len(rows):
         raise NothingFound(f"{world.gallery} has no photos yet; add some with: eyespot index PHOTOS -g {world.gallery}")
-    labels = _labels(view, rows, settings, folder, context)
+    labels = _labels(world, rows, settings, folder, context)
     taken = drawn_from_each(labels, settings.each, context.seed) if settings.clusters else np.arange(len(rows))
     chosen = np.zeros(len(labels), bool)
     chosen[taken] = True
@@ -79,7 +79,7 @@ def work(world: World, settings: Settings) -> Any:
 
 
 def _labels(
-    view: View, rows: NDArray[np.int64], settings: Settings, folder: Path, context: Context
+    world: World, rows: NDArray[np.int64], settings: Settings, folder: Path, context: Context
 ) -> NDArray[np.int32]:
     """The cluster of each photo, (photos,); what clustering came to is told in the step's folder."""
     if settings.clusters is None:
@@ -87,8 +87,8 @@ def _labels(
     how = KMeans(
         min(settings.clusters, len(rows)), settings.iterations, context.seed, unit=True, sample=settings.sample
     )
-    scratch = folder / "vectors.npy"
-    found = cluster(_gathered(view, rows, scratch), how, context.tell)
+    view, scratch = world.view(settings.space), folder / "vectors.npy"
+    found = world.clustering(_gathered(view, rows, scratch), how, context.tell)
     scratch.unlink(missing_ok=True)
     told = {"photos": len(rows), "clusters": how.clusters, "inertia": float(found.inertia), "space": view.space.encoder}
     write_whole(folder / TOLD, lambda file: file.write(json.dumps(told).encode()))

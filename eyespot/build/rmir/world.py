@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,20 +19,23 @@ from eyespot.build._steps.step import digest_of_json
 from eyespot.gallery.disk import read_items
 from eyespot.gallery.opened import View
 from eyespot.gallery.photos.pictures import BadPicture
+from eyespot.kernels.kmeans import Clusters, KMeans, Progress, cluster
 from eyespot.runs.files import write_whole
 from eyespot.search.collection import Collection
 from eyespot.search.judged import picture_of
 from eyespot.types import Encoder, Index, Vectors
 
+Clustering = Callable[[Any, KMeans, Progress], Clusters]
 AT_ONCE = 1024  # texts whose vectors are kept together: what a kill costs
 
 
 @dataclass
 class World:
-    """The photos that a set is made from. `work` is where vectors of texts are kept."""
+    """The photos that a set is made from. `work` is where vectors of texts are kept; `clustering` is k-means."""
 
     gallery: Path
     work: Path
+    clustering: Clustering = cluster
     _collections: dict[str | None, Collection] = field(default_factory=dict, repr=False)
     _encoders: dict[str, Encoder] = field(default_factory=dict, repr=False)
 

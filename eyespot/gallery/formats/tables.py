@@ -36,6 +36,10 @@ def facts_in(place: Path | None, rows: int) -> Facts:
     """The table at a path by its suffix; for None one of `rows` rows that says nothing."""
     if place is None:
         return NoFacts(rows)
+    if place.suffix.lower() in (".hdf5", ".h5"):
+        from eyespot.gallery.hdf5 import HdfFacts
+
+        return HdfFacts(place, rows)
     return CsvFacts(place) if place.suffix.lower() == ".csv" else ParquetFacts(place)
 
 

@@ -10,7 +10,7 @@ import json
 import math
 import stat
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,26 @@ class LabelError(NamedTuple):
 
 def label_rows(place: Path) -> Iterator[LabelRow | LabelError]:
     """Rows of a csv, tsv, jsonl or parquet file with a column naming the picture (`file_name`, …), or of COCO JSON."""
-    reader = {".json": _coco, ".jsonl": _jsonl, ".parquet": _parquet}.get(place.suffix.lower(), _csv)
+    yield from _read(place, {".json": _coco, ".jsonl": _jsonl, ".parquet": _parquet}.get(place.suffix.lower(), _csv))
+
+
+def keyed_rows(place: Path) -> Iterator[LabelRow | LabelError]:
+    """Rows of a parquet file that names no files but keys, as img2dataset's do: `file` is the key."""
+    return _read(place, _keyed)
+
+
+def names_keys(place: Path) -> bool:
+    """Whether a table is a parquet file with a column `key` and none that names the picture."""
+    from eyespot.gallery.photos.parquet import columns_of
+
+    try:
+        names = list(columns_of(place)) if place.suffix.lower() == ".parquet" else []
+    except (OSError, ValueError):
+        return False
+    return "key" in names and _file_column(names) is None
+
+
+def _read(place: Path, reader: Callable[[Path], Iterator[LabelRow | LabelError]]) -> Iterator[LabelRow | LabelError]:
     try:
         if not stat.S_ISREG(place.stat().st_mode):
             raise OSError("not a regular file")
@@ -163,6 +182,13 @@ def _parquet(place: Path) -> Iterator[LabelRow | LabelError]:
             yield LabelError(line, f"its {names[at]} lies inside the parquet file; save it as a file first")
         else:
             yield _row(row, names[at], line)
+
+
+def _keyed(place: Path) -> Iterator[LabelRow | LabelError]:
+    from eyespot.gallery.photos.parquet import columns_of, rows_of
+
+    for line, row in enumerate(rows_of(place, columns_of(place)), 1):
+        yield _row(row, "key", line)
 
 
 def _coco(place: Path) -> Iterator[LabelRow | LabelError]:

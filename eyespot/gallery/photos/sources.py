@@ -10,9 +10,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from eyespot.gallery.photos.beside import scan_with_table
 from eyespot.gallery.photos.found import (
     NOT_UTF8,
     Labels,
@@ -27,7 +29,7 @@ from eyespot.gallery.photos.found import (
 )
 from eyespot.gallery.photos.labels import LABELS_LOST, LabelError, label_rows
 from eyespot.gallery.photos.pictures import SUFFIXES
-from eyespot.gallery.photos.tars import read_member, scan_tar
+from eyespot.gallery.photos.tars import read_member
 from eyespot.types import UsageError
 
 __all__ = [
@@ -43,10 +45,12 @@ __all__ = [
     "read_again",
     "read_bytes",
     "root_of",
+    "roots_of",
     "scan",
 ]
 
 LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
+_SHARD = re.compile(r"[0-9]{5,}\.tar")  # as img2dataset and webdataset number them; 2019.tar is somebody's archive
 LIST_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".json")
 
 
@@ -55,6 +59,16 @@ class Root(NamedTuple):
 
     path: str  # absolute
     kind: str  # folder | tar | list | file
+
+
+def roots_of(path: str) -> list[Root]:
+    """The root that a path means, and the shards `00000.tar`, `00001.tar`, … of a folder that has some."""
+    root = root_of(path)
+    names: list[str] = []
+    with suppress(OSError):  # the walk says why
+        names = sorted(os.listdir(root.path)) if root.kind == "folder" else []
+    shards = [Root(os.path.join(root.path, name), "tar") for name in names if _SHARD.fullmatch(name)]
+    return [root, *shards]
 
 
 def root_of(path: str) -> Root:
@@ -130,7 +144,7 @@ def scan(root: Root) -> Iterator[Record]:
     if root.kind == "folder":
         yield from _scan_folder(root.path)
     elif root.kind == "tar":
-        yield from scan_tar(root.path)
+        yield from scan_with_table(root.path)
     elif root.kind == "list":
         yield from _scan_list(root)
     else:

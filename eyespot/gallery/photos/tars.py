@@ -71,7 +71,7 @@ def _members(place: str, mtime: int, size: int) -> dict[str, tuple[int, int]]:
 
 
 def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Samples) -> Iterator[Record]:
-    key, suffix = _split_key(member.name)
+    key, suffix = split_key(member.name)
     if suffix in SUFFIXES:
         found = _picture(member, os.stat(archive.name or "").st_mtime_ns)
         yield found
@@ -96,7 +96,8 @@ def _picture(member: tarfile.TarInfo, written: int) -> Seen | Unreadable:
     return Seen(member.name, member.size, clamped(written), member.offset_data)
 
 
-def _split_key(name: str) -> tuple[str, str]:
+def split_key(name: str) -> tuple[str, str]:
+    """A member's key (with its folder) and its suffix, as webdataset has them."""
     folder, _, base = name.rpartition("/")
     key, _, suffix = base.partition(".")
     return f"{folder}/{key}", "." + suffix.lower().rpartition(".")[2]

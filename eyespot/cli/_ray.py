@@ -1,0 +1,83 @@
+"""`--ray ADDRESS`: a verb's heavy part done by workers on a Ray cluster, started here for the verb if it is `local`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.cluster.starting import Cluster
+    from eyespot.search.adapted import Means
+
+MOST = 4096
+
+
+def ray_option() -> Any:
+    """The option `--ray`, alike on every verb that can work on a cluster."""
+    told = "Work on a Ray cluster: local, auto, HOST:PORT or ray://HOST:PORT."
+    return typer.Option(None, "--ray", metavar="ADDRESS", envvar="EYESPOT_RAY", help=told)
+
+
+def workers_option() -> Any:
+    """The option `--workers` of verbs that have workers on a cluster only."""
+    told = "Workers on the cluster; 0: one for each GPU, or processor."
+    return typer.Option(0, "--workers", min=0, max=MOST, help=told)
+
+
+@contextmanager
+def hands_on(address: str | None, workers: int) -> Iterator[Any]:
+    """Who reads and embeds in place of threads here, as `Options.hands` takes it; None without an address."""
+    if address is None:
+        yield None
+        return
+    with _connected(address, workers) as cluster:
+        from eyespot.cluster.embedding import Crew
+
+        with Crew(cluster) as crew:
+            yield crew
+
+
+@contextmanager
+def means_on(address: str | None, workers: int) -> Iterator[Means | None]:
+    """Who searches vectors in place of this process; None without an address."""
+    if address is None:
+        yield None
+        return
+    with _connected(address, workers) as cluster:
+        from eyespot.cluster.holding import Holding
+
+        with Holding(cluster) as holding:
+            yield holding
+
+
+@contextmanager
+def clustering_on(address: str | None, workers: int) -> Iterator[Callable[..., Any]]:
+    """Who makes clusters: this process without an address."""
+    if address is None:
+        from eyespot.kernels.kmeans import cluster as here
+
+        yield here
+        return
+    with _connected(address, workers) as cluster:
+        from eyespot.cluster.centroids import Clustering
+
+        yield Clustering(cluster)
+
+
+def refuse_approximate(address: str | None, index: str) -> None:
+    """`UsageError` for an index that is not spread over workers."""
+    if address is not None and index != "exact":
+        raise UsageError(f"workers on Ray search exactly; leave out --index {index}, or --ray")
+
+
+@contextmanager
+def _connected(address: str, workers: int) -> Iterator[Cluster]:
+    from eyespot.cluster.starting import connected
+
+    with connected(address, workers) as cluster:
+        yield cluster

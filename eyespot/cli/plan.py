@@ -1,0 +1,150 @@
+"""`eyespot plan`: how many machines, how much memory, disk, time and money a collection of any size would take."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.settings import json_option
+from eyespot.cli.telling import as_json, line, note
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.search.plan.arithmetic import Building, Needs, Wanted
+    from eyespot.search.plan.slopes import Slopes
+
+_TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "": 1.0}
+_SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0}
+_MEASURED = (100_000, 200_000)  # rows; with vectors of 1152 numbers a minute on two cores, and half a gigabyte
+
+
+def run(
+    images: str = typer.Option(..., "--images", help="How many, as in 5000000, 5M or 1.5B."),
+    encoder: str = typer.Option(
+        "starter", "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Who makes the vectors, by eyespot's name."
+    ),
+    dim: int = typer.Option(None, "--dim", min=1, help="Numbers of a vector; default: the encoder's, if known."),
+    latency: str = typer.Option("1s", "--latency", help="A query's answer must come within, as in 200ms or 2s."),
+    machines_ram: float = typer.Option(64.0, "--machines-ram", min=1.0, help="GiB of memory of one machine."),
+    rate: float = typer.Option(None, "--rate", min=0.001, help="Images a machine embeds in a second, if you know."),
+    measure: bool = typer.Option(
+        False, "--measure", help="Measure this machine first, about a minute; kept in --slopes if given."
+    ),
+    slopes: Path = typer.Option(None, "--slopes", help="A table of what was measured, in TOML."),
+    json: bool = json_option(),
+) -> None:
+    """Say what a collection would take: machines, memory, disk, hours and money, out of measured slopes."""
+    from eyespot.search.plan.arithmetic import building, cheapest, needs
+
+    known = _slopes(slopes, encoder, dim, measure)
+    wanted = _wanted(known, encoder, (images, dim, latency), machines_ram, rate)
+    found = needs(wanted, known)
+    steps = list(building(wanted, known))
+    exact = cheapest(one for one in found if one.exact and one.way != "quari")
+    if json:
+        as_json(_told(wanted, known, found, steps) | {"choice": exact.way if exact else None})
+        return
+    for text in (*_head(wanted, encoder, known), *map(_row, found), "", *map(_step, steps)):
+        line(text)
+    _close(wanted, known, exact, encoder)
+
+
+def _slopes(given: Path | None, encoder: str, dim: int | None, measure: bool) -> Slopes:
+    from eyespot.runs.files import write_whole
+    from eyespot.search.plan.measuring import as_toml
+    from eyespot.search.plan.slopes import read_slopes
+
+    if not measure:
+        return read_slopes(given)
+    known = _measured(read_slopes(given if given and given.exists() else None), encoder, dim)
+    if given:
+        write_whole(given, lambda file: file.write(as_toml(known).encode()))
+    return known
+
+
+def _measured(known: Slopes, encoder: str, dim: int | None) -> Slopes:
+    from eyespot import rooms, sample
+    from eyespot.search.plan.measuring import measured, with_rate
+
+    loaded = rooms.load("encoders", encoder)
+    known = with_rate(known, loaded, sorted(sample.photos().glob("*.jpg")))
+    with tempfile.TemporaryDirectory(prefix="eyespot-plan-") as folder:
+        return measured(known, dim or loaded.space.dim, Path(folder), _MEASURED)
+
+
+def _wanted(known: Slopes, encoder: str, asked: tuple[str, int | None, str], ram: float, rate: float | None) -> Wanted:
+    from eyespot.search.plan.arithmetic import Wanted
+
+    images, dim, latency = asked
+    told = known.encoders.get(encoder)
+    if dim is None and told is None:
+        raise UsageError(
+            f"how long the vectors of {encoder} are is not known here; say it with --dim, or let it be measured with"
+            " --measure"
+        )
+    speed = rate or (told.images_per_second if told else None)
+    return Wanted(_count(images), dim or (told.dim if told else 0), _seconds(latency), ram, speed)
+
+
+def _count(text: str) -> int:
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmb]?)", text.strip().lower().replace(",", "").replace("_", ""))
+    count = round(float(found[1]) * _TIMES[found[2]]) if found else 0
+    if count < 1:
+        raise UsageError(f"--images {text} is no number of images; write it as in 5000000, 5M or 1.5B")
+    return count
+
+
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", text.strip().lower())
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if not seconds:
+        raise UsageError(f"--latency {text} is no time; write it as in 200ms or 2s")
+    return seconds
+
+
+# -- for people ---------------------------------------------------------------------------------------------
+
+
+def _head(wanted: Wanted, encoder: str, known: Slopes) -> list[str]:
+    asked = f"{wanted.images:,} images of {encoder}, {wanted.dim} numbers each; an answer within {wanted.latency:g} s"
+    machine = f"machines of {wanted.ram:g} GiB, else like the one measured: {known.machine}"
+    columns = f"{'way':<12} {'exact':<6} {'memory':>11} {'disk':>11} {'machines':>9} {'seconds':>9} {'$/hour':>9}"
+    return [asked, machine, "", columns]
+
+
+def _row(one: Needs) -> str:
+    machines = "never" if one.machines is None else f"{one.machines:,}"
+    seconds = "" if one.seconds is None else f"{one.seconds:.3f}"
+    price = "" if one.hour is None else f"{one.hour:,.2f}"
+    memory, disk = f"{one.memory:,.1f} GiB", f"{one.disk:,.1f} GiB"
+    exact = "yes" if one.exact else "no"
+    return f"{one.way:<12} {exact:<6} {memory:>11} {disk:>11} {machines:>9} {seconds:>9} {price:>9}"
+
+
+def _step(one: Building) -> str:
+    if one.hours is None or one.money is None:
+        return f"{one.step}: not known; say images per second with --rate, or --measure"
+    return f"{one.step}: {one.hours:,.1f} machine hours, ${one.money:,.2f}"
+
+
+def _close(wanted: Wanted, known: Slopes, exact: Needs | None, encoder: str) -> None:
+    if exact is None:
+        note(f"no exact way answers within {wanted.latency:g} s however many machines; allow more with --latency")
+    else:
+        note(f"exact answers take least with {exact.way}: {exact.machines} machines, {exact.seconds:.3f} s")
+    told = known.encoders.get(encoder)
+    if told and wanted.images_per_second == told.images_per_second:
+        note(f"{encoder} embeds {told.images_per_second:.1f} images a second on: {told.measured}")
+    note(f"money: {known.core_hour:g} $ an hour for a core and {known.gib_hour:g} for a GiB are assumed; edit a copy of"
+         " the table and give it with --slopes")  # fmt: skip
+
+
+def _told(wanted: Wanted, known: Slopes, found: list[Needs], steps: list[Building]) -> dict[str, Any]:
+    asked = {name: getattr(wanted, name) for name in ("images", "dim", "latency", "ram", "images_per_second")}
+    machine = {"machine": known.machine, "cores": known.cores}
+    rows = {"ways": [one._asdict() for one in found], "building": [one._asdict() for one in steps]}
+    return {"asked": asked, "measured_on": machine} | rows

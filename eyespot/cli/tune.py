@@ -1,0 +1,182 @@
+"""`eyespot tune`: build, measure and keep an approximate index, for galleries that exact search takes too long over."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.telling import as_json, line, note, progress_bar, summarise
+from eyespot.rooms import needs
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
+    from eyespot.search.tuning import Asked, Candidate, Try, Tuned
+
+
+def run(
+    gallery: Path = gallery_option("The gallery to tune for."),
+    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Tune this encoder's space."),
+    recall: float = typer.Option(0.99, help="The share of the true 50 nearest that must be found."),
+    kind: str = typer.Option("auto", help="auto, pq, ivf, hnsw (extra [faiss]) or lance (extra [lance])."),
+    queries: Path = typer.Option(
+        None, metavar="FILE", help="Queries to measure by: words (.txt, one a line) or vectors (.npy); 200 are good."
+    ),
+    plot: Path = typer.Option(
+        None, metavar="FILE.png", help="Draw recall against time, as .png and .svg; needs [plots]."
+    ),
+    html: Path = typer.Option(None, metavar="FILE", help="Write a page with the drawing and the table."),
+    json: bool = json_option(),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be built, and how large it is."),
+) -> None:
+    """Build approximate indexes, keep the fastest that finds enough; search it with --index."""
+    import eyespot
+    from eyespot.search.tuning import Tuning, candidates
+
+    _refuse_drawing(plot, html)
+    collection = eyespot.open(gallery_here(gallery), encoder)
+    view = collection.view
+    kinds = candidates(kind, int(view.starts[-1]), view.space.dim)
+    if dry_run:
+        _tell_plan(kinds, int(view.live.sum()), json)
+        return
+    with progress_bar("settings") as progress:
+        tuned = Tuning(view, recall, _asked(collection, queries), progress).run(kinds)
+    _draw(tuned, plot, html)
+    if json:
+        as_json(_as_json(tuned, recall))
+    else:
+        for text in _lines(tuned):
+            line(text)
+    _tell(tuned)
+
+
+def _refuse_drawing(plot: Path | None, html: Path | None) -> None:
+    """What could not be written is said before anything is built."""
+    for place in (place for place in (plot, html) if place is not None):
+        if not place.parent.is_dir():
+            raise UsageError(f"there is no folder {place.parent} to write {place.name} to; make it first")
+        with needs("a figure"):
+            import matplotlib  # noqa: F401
+    if plot is not None and plot.suffix not in (".png", ".svg"):
+        raise UsageError(f"--plot draws .png and .svg, not {plot.name!r}")
+
+
+def _asked(collection: Collection, place: Path | None) -> Asked:
+    """Queries from a file, or pictures of the gallery moved a little."""
+    from eyespot.search.tuning import Asked, pictures_moved
+
+    if place is None:
+        return pictures_moved(collection.view)
+    place = place.expanduser()
+    if place.suffix == ".npy":
+        return Asked(_vectors(place), place.name)
+    from eyespot.runs.files import text_of
+    from eyespot.search.embedding import embed
+    from eyespot.search.phrase import parse
+
+    texts = list(dict.fromkeys(text for text in text_of(place).splitlines() if text.strip()))
+    if not texts:
+        raise UsageError(f"{place} holds no query; write one a line")
+    return Asked(embed([parse(text) for text in texts], collection.encoder), place.name)
+
+
+def _vectors(place: Path) -> Any:
+    """An array of queries at unit length, (queries, dim)."""
+    import numpy as np
+
+    from eyespot.gallery.disk import map_array
+
+    if not place.is_file():
+        raise UsageError(f"there is no file {place}")
+    vectors = np.asarray(map_array(place), np.float32)
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+
+
+# -- what is told -------------------------------------------------------------------------------------------
+
+
+def _tell_plan(kinds: list[Candidate], rows: int, json: bool) -> None:
+    if json:
+        builds = [{"name": one.name, "index": one.index, **one.settings, "bytes": one.bytes} for one in kinds]
+        as_json({"rows": rows, "builds": builds})
+        return
+    for one in kinds:
+        line(f"{one.name:<32} about {one.bytes / 1e6:,.1f} MB on the disk")
+    summarise(f"{rows} pictures would be searched; nothing was built")
+
+
+def _as_json(tuned: Tuned, wanted: float) -> dict[str, Any]:
+    place, tried = tuned.beside
+    measured = {**asdict(tuned.measured), "ms": _ms(tuned.seconds), "exact_ms": _ms(tuned.exact_seconds)}
+    chosen = {"index": tuned.chosen.candidate.index, "settings": dict(tuned.chosen.settings)}
+    told = {**chosen, "wanted": wanted, "measured": measured, "path": str(place), "bytes": _bytes(place)}
+    return {**told, "tried": [_try(one) for one in tried]}
+
+
+def _try(one: Try) -> dict[str, Any]:
+    return {"name": one.candidate.name, **one.settings, "recall": one.recall, "ms": _ms(one.seconds)}
+
+
+def _ms(seconds: float) -> float:
+    return round(1000 * seconds, 3)
+
+
+def _bytes(place: Path) -> int:
+    return sum(part.stat().st_size for part in place.rglob("*") if part.is_file())
+
+
+def _lines(tuned: Tuned) -> list[str]:
+    rows = [f"{'index':<32} {'probes':>6} {'depth':>6} {'recall@50':>9} {'ms':>9}"]
+    for one in sorted(tuned.beside[1], key=lambda one: one.seconds):
+        mark = "  kept" if one is tuned.chosen else ""
+        numbers = f"{one.settings['probes']:>6} {one.settings['depth']:>6} {one.recall:>9.4f} {_ms(one.seconds):>9.3f}"
+        rows.append(f"{one.candidate.name:<32} {numbers}{mark}")
+    return [*rows, f"{'exact':<32} {'':>6} {'':>6} {1:>9.4f} {_ms(tuned.exact_seconds):>9.3f}"]
+
+
+def _tell(tuned: Tuned) -> None:
+    found, index = tuned.measured, tuned.chosen.candidate.index
+    note(f"measured on {found.queries} queries that chose nothing ({found.source}): {_share(found.recall)} found")
+    if tuned.seconds >= tuned.exact_seconds:
+        note("exact search is no slower here, and misses nothing")
+    summarise(f"search it with: eyespot search --index {index}")
+
+
+def _share(recall: float) -> str:
+    return f"{100 * recall:.1f} % of the true 50"
+
+
+# -- what is drawn ------------------------------------------------------------------------------------------
+
+
+def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
+    if plot is None and html is None:
+        return
+    from eyespot.reports.figures import Point, as_svg, save, time_accuracy
+
+    points = [Point(_brief(one), one.seconds, one.recall, group=one.candidate.name) for one in tuned.beside[1]]
+    points.append(Point("exact", tuned.exact_seconds, 1.0, group="exact"))
+    figure = time_accuracy(points, "share of the true 50 nearest", time="seconds of CPU time per query")
+    if plot is not None:
+        save(figure, plot.with_suffix(""))
+    if html is not None:
+        _write_page(html, as_svg(figure), tuned)
+
+
+def _brief(one: Try) -> str:
+    return f"{one.settings['probes']}/{one.settings['depth']}"
+
+
+def _write_page(place: Path, drawn: str, tuned: Tuned) -> None:
+    from eyespot.runs.files import write_whole
+    from eyespot.search.contact_sheet import page, safe
+
+    table = "\n".join(_lines(tuned))
+    body = f"<p>A point is probes/depth.</p>\n{drawn}\n<pre>{safe(table)}</pre>\n"
+    whole = page("Approximate indexes", body, f"kept: {tuned.chosen.name}")
+    write_whole(place, lambda file: file.write(whole.encode()))

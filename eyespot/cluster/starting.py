@@ -1,0 +1,123 @@
+"""Getting to a Ray cluster: one that runs already, or one on this machine for as long as a command takes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from eyespot.rooms import needs
+from eyespot.types import EyespotError, UsageError
+
+LOCAL = "local"
+_SETTINGS = {  # as Ray reads them when it is imported or begins
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent to anybody
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_DEDUP_LOGS": "0",
+    "RAY_agent_register_timeout_ms": "100000",  # of a local one: a busy machine may need more than its 15 seconds
+    "RAY_prestart_worker_first_driver": "0",  # of a local one: our workers alone, and none in advance
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What our workers get of a Ray cluster: how many they are, and the processors and GPUs of each.
+
+    `gpus` is for those that embed, a fraction where several share one. A worker that gives no sign of life for
+    `patience` seconds is lost.
+    """
+
+    workers: int
+    cpus: int = 1
+    gpus: float = 0.0
+    patience: float = 60.0
+
+
+@contextmanager
+def connected(address: str, workers: int = 0, store: int | None = None) -> Iterator[Cluster]:
+    """A cluster by its address (`auto`, HOST:PORT, ray://HOST:PORT), or `local`: one that ends with the block.
+
+    workers: how many; 0: one for each GPU, or for each processor where there is none.
+    store: bytes of shared memory of a local one; None leaves it to Ray.
+
+    A program that uses Ray already stays in its own. Raises `EyespotError` if Ray is missing or the cluster does not
+    answer, `UsageError` for more workers than it has room for.
+    """
+    ray = _imported()
+    if ray.is_initialized():
+        yield _shared_out(ray.nodes(), workers)
+        return
+    _begin(ray, address, workers, store)
+    _keep_from_stdout()
+    try:
+        yield _shared_out(ray.nodes(), workers)
+    finally:
+        ray.shutdown()
+
+
+def _imported() -> Any:
+    os.environ.update({name: os.environ.get(name, value) for name, value in _SETTINGS.items()})
+    with needs("--ray"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ray
+
+    return ray
+
+
+def _begin(ray: Any, address: str, workers: int, store: int | None) -> None:
+    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    try:
+        if address == LOCAL:
+            # Processors are Ray's own count: with as many as workers, every one of them can begin.
+            here = {"num_cpus": max(_processors(), workers), "object_store_memory": store, "include_dashboard": False}
+            ray.init(LOCAL, **here, **quiet)
+        else:
+            ray.init(address, **quiet)
+    except Exception as error:  # of many kinds, from gRPC's to Python's own
+        raise EyespotError(_unreached(address, error)) from error
+
+
+def _keep_from_stdout() -> None:
+    """Ray tells of dead workers on stdout, which is for data, and has no option against it."""
+    with suppress(ImportError):
+        from ray._private import worker
+
+        worker._worker_logs_enabled = False
+
+
+def _unreached(address: str, error: Exception) -> str:
+    if "auth" in type(error).__name__.lower() or "token" in str(error).lower():
+        return f"the Ray cluster at {address} asks for its token; set RAY_AUTH_TOKEN to it"
+    if address == LOCAL:
+        return (
+            f"Ray does not begin on this machine ({_first_line(error)}); try when it is less busy, or leave out --ray"
+        )
+    return f"no Ray cluster answers at {address} ({_first_line(error)}); see ray status there, or use --ray local"
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _processors() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _shared_out(nodes: Sequence[dict[str, Any]], workers: int) -> Cluster:
+    """Processors and GPUs in equal parts, none larger than the smallest machine."""
+    there = [node["Resources"] for node in nodes if node["Alive"] and node["Resources"].get("CPU")]
+    cpus, gpus = (sum(its.get(kind, 0) for its in there) for kind in ("CPU", "GPU"))
+    count = workers or int(gpus or cpus)
+    if not 0 < count <= cpus:
+        raise UsageError(f"the Ray cluster has {cpus:g} processors; ask for so many --workers or fewer")
+    least = int(min(its["CPU"] for its in there))
+    return Cluster(count, max(1, min(int(cpus) // count, least)), _fraction(gpus / count))
+
+
+def _fraction(gpus: float) -> float:
+    """A whole GPU, or the share of one that as many workers as fit on it get."""
+    return 1.0 if gpus >= 1 else 1 / round(1 / gpus + 0.4999) if gpus > 0 else 0.0

@@ -1,0 +1,117 @@
+"""Vectors in HDF5 files, as ILIAS exchanges them: `features` (rows, dim), and `index` with the name of each row.
+
+A dataset that lies in the file in one piece is mapped where it lies. One that is packed in chunks (and so every
+compressed one, also at level 0) can only be read piece by piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.types import EyespotError, UsageError
+
+SUFFIXES = (".hdf5", ".h5")
+FEATURES, INDEX, NAME = "features", "index", "image_id"
+
+
+def features(path: Path) -> Any:
+    """The vectors of a file: a memory-mapped array (rows, dim) where that is possible, else an h5py dataset.
+
+    Both have `shape` and `dtype` and give arrays for slices. Raises `EyespotError` for what is no such file.
+    """
+    with _readable(path):
+        dataset = _dataset(path, FEATURES)
+        if dataset is None or dataset.ndim != 2 or dataset.dtype.kind != "f" or not dataset.size:
+            raise EyespotError(f"{path} holds no rows of float vectors called {FEATURES}; save them under this name")
+        offset = dataset.id.get_offset()  # from the beginning of the file; None where it lies in chunks
+        if offset is None or offset + dataset.nbytes > path.stat().st_size:
+            return dataset
+        return _mapped(path, dataset, offset)
+
+
+def is_mapped(path: Path) -> bool:
+    """Whether a file's vectors can be searched where they lie."""
+    return isinstance(features(path), np.memmap)
+
+
+def _mapped(path: Path, dataset: Any, offset: int) -> NDArray[Any]:
+    array: NDArray[Any] = np.memmap(path, dataset.dtype, "r", offset, dataset.shape)
+    return array
+
+
+def _dataset(path: Path, name: str) -> Any:
+    """A dataset of the file's own, or None: what a link finds in other files is not asked for."""
+    from eyespot.rooms import needs
+
+    with needs("hdf5"):
+        import h5py
+    file = h5py.File(path, "r")
+    if not isinstance(file.get(name, getlink=True), h5py.HardLink) or not isinstance(file[name], h5py.Dataset):
+        return None
+    return None if file[name].external or file[name].is_virtual else file[name]
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise EyespotError(f"{path} is gone (an unplugged disk?); put it back or import into a new gallery") from None
+    except (OSError, ValueError, RuntimeError, KeyError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise EyespotError(f"{path} cannot be read as HDF5 ({reason}); complete it (a cut download?)") from error
+
+
+class HdfFacts:
+    """The names of a file's rows, as a table of one column `image_id`."""
+
+    def __init__(self, place: Path, rows: int) -> None:
+        self.place, self.rows = place, rows
+        self.others: list[str] = []
+        self.lists: list[str] = []
+        with _readable(place):
+            names = _dataset(place, INDEX)
+            self.kinds = {NAME: "text"} if names is not None else {}
+            self.rows = len(names) if names is not None and names.ndim == 1 else rows
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """All rows in order."""
+        import pyarrow as pa
+
+        from eyespot.gallery.formats.tables import BATCH, NoFacts
+
+        if not self.kinds or not columns:
+            yield from NoFacts(self.rows).batches(columns)
+            return
+        with _readable(self.place):
+            names = _dataset(self.place, INDEX)
+            for start in range(0, self.rows, BATCH):
+                yield pa.RecordBatch.from_arrays([pa.array(_texts(names, start, start + BATCH), pa.string())], [NAME])
+
+
+def _texts(names: Any, start: int, stop: int) -> list[str]:
+    """Names as text, also where they were kept as numbers; UnicodeDecodeError for bytes that are no text."""
+    values = names[start:stop].tolist()
+    return [value.decode() if isinstance(value, bytes) else str(value) for value in values]
+
+
+def files_in(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """The HDF5 files that these files and folders mean, in order, and those of a folder that hold queries.
+
+    Raises `UsageError` if there is none. A file that is named itself is taken whatever it is called.
+    """
+    found: list[Path] = []
+    queries: list[Path] = []
+    for place in (place.absolute() for place in places):
+        inside = sorted(path for path in place.iterdir() if path.suffix.lower() in SUFFIXES) if place.is_dir() else []
+        queries += [path for path in inside if "queries" in path.stem]
+        found += [path for path in inside if "queries" not in path.stem] if place.is_dir() else [place]
+    if not found or any(path.suffix.lower() not in SUFFIXES for path in found):
+        raise UsageError(f"{', '.join(map(str, places))}: no .hdf5 files there; name them, or the folder that has them")
+    return list(dict.fromkeys(found)), queries

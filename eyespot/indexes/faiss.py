@@ -1,0 +1,229 @@
+"""Approximate search by faiss: 4-bit product quantisation, with inverted lists as a gallery grows, or a graph.
+
+    load(blocks)                                pq below 200,000 rows, ivf from there on
+    load(blocks, kind="ivf", lists=2048, parts=192, probes=64, depth=1000)
+    load(blocks, folder=place)                  opened, memory-mapped, if it was built there; else built there
+
+What it names is scored again from the blocks themselves, so no second copy of the vectors is kept. In a folder lie
+parts of at most four million rows, each built in turn, and `layout.json`, which is written last.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.indexes._approximate import LEAST, Approximate, divided
+from eyespot.kernels.codes import Block
+from eyespot.kernels.rows import Ids, Rows
+from eyespot.rooms import needs
+from eyespot.runs.files import json_of, write_whole
+from eyespot.types import EyespotError, Mask, UsageError
+
+KINDS = ("pq", "ivf", "hnsw")
+LAYOUT = "layout.json"
+_MANY = 200_000  # rows; from here on lists save more than they cost
+_PART = 1 << 22  # rows of a file; of 768 dimensions 0.4 GB of codes
+_ADDED = 1 << 16  # rows at once
+_TRAINED_ON = 65_536  # rows, or 40 for every list
+_FEWEST = 624  # rows; faiss wants 39 for each of 16 centroids
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is built; 0: by the number of rows and dimensions.
+
+    kind: pq reads the codes of all rows, ivf those of the nearest lists, hnsw walks a graph over 8-bit vectors.
+    parts: 4-bit codes of a row, a multiple of 2. lists: of ivf. links: of each row in the graph (M), whose
+    efConstruction is 200.
+    """
+
+    kind: str = "auto"
+    parts: int = 0
+    lists: int = 0
+    links: int = 32
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("auto", *KINDS):
+            raise UsageError(f"faiss has no kind {self.kind!r} here; there are: auto, {', '.join(KINDS)}")
+        if min(self.parts, self.lists, self.links - 2) < 0 or self.parts % 2:
+            told = f"{self.parts} parts, {self.lists} lists and {self.links} links"
+            raise UsageError(f"{told} make no index; give an even number of parts, and 2 links or more")
+
+    def settled(self, rows: int, dim: int) -> Shape:
+        """Every 0 replaced; a pq has one list."""
+        kind = self.kind if self.kind != "auto" else "ivf" if rows >= _MANY else "pq"
+        lists = self.lists or 1 << round(math.log2(2 * math.sqrt(max(1, rows))))
+        return replace(
+            self, kind=kind, parts=self.parts or 2 * math.ceil(max(1, dim) / 8), lists=lists if kind == "ivf" else 1
+        )
+
+    @property
+    def probes(self) -> int:
+        """What is looked into unasked: an eighth of the lists, or 400 places of a graph."""
+        return 400 if self.kind == "hnsw" else math.ceil(self.lists / 8)
+
+
+def load(blocks: Sequence[Block] | Block, folder: Path | str | None = None, **options: Any) -> Approximate:
+    """An approximate index over one array or several blocks; options as for `Shape` and, on its use, `Use`.
+
+    UsageError for a setting that does not exist or an index of other rows; EyespotError if its files are damaged.
+    """
+    _faiss().cvar.distance_compute_blas_threshold = 20  # of batches; its default is 13 times slower at 128 queries
+    use, shape = divided(options, Shape)
+    blocks = [blocks] if isinstance(blocks, np.ndarray) else list(blocks)
+    place = None if folder is None else Path(folder)
+    if place is not None and (place / LAYOUT).is_file():
+        finder = _opened(place)
+    else:
+        finder = _built(blocks if use.covered is None else [blocks[at] for at in use.covered], shape, place)
+    use = replace(use, probes=use.probes or (finder.shape.probes if finder else 1))
+    return Approximate(blocks, finder if finder and finder.rows >= LEAST else None, use)
+
+
+def _faiss() -> Any:
+    """faiss, whose own types leave out half of it."""
+    with needs("faiss"):
+        return import_module("faiss")
+
+
+class Parts:
+    """Codes of all rows in one or several faiss indexes that share what was trained."""
+
+    def __init__(self, parts: Sequence[Any], shape: Shape, width: int) -> None:
+        self.shape, self._parts, self._width = shape, parts, width
+        self._starts = np.cumsum([0, *(part.ntotal for part in parts)])
+        self.rows = int(self._starts[-1])
+        self.sieving = shape.kind != "hnsw"  # a graph under a narrow mask loses its way, and comes back with too few
+
+    def likely(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Ids:
+        """(m, count) rows, likeliest first, -1 where there are no more."""
+        wide = _widened(queries, self._width)
+        found = [self._search(at, wide, (count, probes), mask) for at in range(len(self._parts))]
+        if len(found) == 1:
+            return found[0][1]
+        scores, rows = (np.concatenate(column, axis=1) for column in zip(*found, strict=True))
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+        return np.take_along_axis(rows, best, axis=1)
+
+    def _search(
+        self, at: int, queries: NDArray[np.float32], wanted: tuple[int, int], mask: Mask | None
+    ) -> tuple[NDArray[np.float32], Ids]:
+        start, stop = self._starts[at : at + 2].tolist()
+        own = None if mask is None else np.packbits(mask[start:stop], bitorder="little")
+        params = self._params(wanted, own, stop - start)
+        scores, rows = self._parts[at].search(queries, min(wanted[0], stop - start), params=params)
+        return np.where(rows < 0, -np.inf, scores), np.where(rows < 0, -1, rows + start)
+
+    def _params(self, wanted: tuple[int, int], bits: NDArray[np.uint8] | None, rows: int) -> Any:
+        faiss = _faiss()
+        count, probes = wanted
+        if self.shape.kind == "hnsw":
+            return faiss.SearchParametersHNSW(efSearch=max(count, probes))
+        probes = min(max(1, probes), self.shape.lists)
+        if bits is None:
+            return faiss.SearchParametersIVF(nprobe=probes)
+        return faiss.SearchParametersIVF(nprobe=probes, sel=faiss.IDSelectorBitmap(rows, faiss.swig_ptr(bits)))
+
+
+# -- building -----------------------------------------------------------------------------------------------
+
+
+def _built(blocks: Sequence[Block], shape: Shape, folder: Path | None) -> Parts | None:
+    """None where there are too few rows; a folder then holds a layout and nothing else."""
+    rows = Rows(blocks)
+    shape = shape.settled(len(rows), rows.dim)
+    enough = len(rows) >= max(LEAST, _FEWEST)
+    if folder is None:
+        return Parts(list(_parts(rows, shape)), shape, _width(rows.dim, shape)) if enough else None
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = [_written(folder, at, part) for at, part in enumerate(_parts(rows, shape))] if enough else []
+    layout = {**asdict(shape), "width": _width(rows.dim, shape), "rows": sizes}
+    write_whole(folder / LAYOUT, lambda file: file.write(json.dumps(layout, indent=2).encode()))
+    return _opened(folder)
+
+
+def _parts(rows: Rows, shape: Shape) -> Iterator[Any]:
+    """Indexes of at most so many rows each; one is in memory at a time."""
+    trained = _trained(rows, shape)
+    parts = -(-len(rows) // _PART)
+    ends = [len(rows) * at // parts for at in range(parts + 1)]
+    for start, stop in pairwise(ends):
+        part = _faiss().clone_index(trained) if parts > 1 else trained
+        for lower in range(start, stop, _ADDED):
+            more = rows.gather(np.arange(lower, min(lower + _ADDED, stop)))
+            part.add(_widened(more, _width(rows.dim, shape)))
+        yield part
+
+
+def _trained(rows: Rows, shape: Shape) -> Any:
+    faiss = _faiss()
+    width, inner = _width(rows.dim, shape), faiss.METRIC_INNER_PRODUCT
+    if shape.kind == "hnsw":
+        index = faiss.IndexHNSWSQ(width, faiss.ScalarQuantizer.QT_8bit, shape.links, inner)
+        index.hnsw.efConstruction = 200
+    else:
+        index = faiss.IndexIVFPQFastScan(faiss.IndexFlatIP(width), width, shape.lists, shape.parts, 4, inner)
+        index.cp.min_points_per_centroid = 1  # a word less on stderr; lists are few enough
+    index.train(_widened(_sample(rows, max(_TRAINED_ON, 40 * shape.lists)), width))
+    return index
+
+
+def _sample(rows: Rows, count: int) -> NDArray[np.float32]:
+    """So many rows at random, the same for the same vectors."""
+    if count >= len(rows):
+        return rows.gather(np.arange(len(rows)))
+    return rows.gather(np.sort(np.random.default_rng(_SEED).choice(len(rows), count, replace=False)))
+
+
+def _width(dim: int, shape: Shape) -> int:
+    """Dimensions with zeros behind, so that all parts are equally long."""
+    return dim if shape.kind == "hnsw" else -(-dim // shape.parts) * shape.parts
+
+
+def _widened(vectors: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+    if vectors.shape[1] == width:
+        return np.ascontiguousarray(vectors)
+    wide = np.zeros((len(vectors), width), np.float32)
+    wide[:, : vectors.shape[1]] = vectors
+    return wide
+
+
+# -- files --------------------------------------------------------------------------------------------------
+
+
+def _written(folder: Path, at: int, part: Any) -> int:
+    """A part on the disk; how many rows it has."""
+    _faiss().write_index(part, str(_file(folder, at)))
+    with _file(folder, at).open("rb") as file:
+        os.fsync(file.fileno())
+    return int(part.ntotal)
+
+
+def _opened(folder: Path) -> Parts | None:
+    faiss = _faiss()
+    try:
+        layout = json_of(folder / LAYOUT)
+        width, sizes = layout.pop("width"), layout.pop("rows")
+        parts = [faiss.read_index(str(_file(folder, at)), faiss.IO_FLAG_MMAP_IFC) for at in range(len(sizes))]
+        if [part.ntotal for part in parts] != sizes:
+            raise ValueError("its files are not of one index")
+        return Parts(parts, Shape(**layout), width) if parts else None
+    except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
+        told = (str(error).splitlines() or ["unreadable"])[0]
+        raise EyespotError(f"the index {folder} is damaged ({told}); build it again with: eyespot tune") from error
+
+
+def _file(folder: Path, at: int) -> Path:
+    return folder / f"part-{at:05d}.faiss"

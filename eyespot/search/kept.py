@@ -1,0 +1,180 @@
+"""Approximate indexes kept beside a gallery's vectors: GALLERY/indexes/SPACE/NAME/, there whole or not at all.
+
+settings.json says what the index is, how it is used, which share of the nearest it found when it was measured, and of
+which shards it was built; beside it lie the index's own files. A gallery that grew since is searched in both: rows of
+new shards exactly, the others through the index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eyespot import rooms
+from eyespot.gallery import disk
+from eyespot.gallery.opened import View
+from eyespot.types import EyespotError, Index, UsageError, Vectors
+
+EXACT = "exact"
+SETTINGS = "settings.json"
+FORMAT = 1
+_COMPARED = 64  # rows of a shard; all of them would have to be read from the disk
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found of the `k` nearest: the mean share over so many queries, and where these came from."""
+
+    recall: float
+    k: int
+    queries: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Covered:
+    """A shard that an index was built of; `digest` names its vectors."""
+
+    shard: str
+    rows: int
+    digest: str
+
+    @classmethod
+    def of(cls, shard: Path, block: Vectors) -> Covered:
+        """A shard of a gallery as it is now."""
+        return cls(shard.name, len(block), _digest(block))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What settings.json says: a member of `indexes/`, the settings it is used with, and of what it was built."""
+
+    index: str
+    settings: Mapping[str, Any]
+    measured: Measured
+    space: str
+    shards: tuple[Covered, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {"format": FORMAT, **asdict(self), "rows": sum(shard.rows for shard in self.shards)}
+
+
+def folder_of(view: View, name: str) -> Path:
+    """Where an index of this space lies, or would; `UsageError` for what is no name."""
+    if not name or name != Path(name).name or name.startswith("."):
+        raise UsageError(f"{name!r} is no name of an index; take letters and digits")
+    return view.gallery.path / "indexes" / view.stem / name
+
+
+def names_in(view: View) -> list[str]:
+    """The indexes this space has, in alphabetical order."""
+    found = (view.gallery.path / "indexes" / view.stem).glob(f"*/{SETTINGS}")
+    return sorted(place.parent.name for place in found if not place.parent.name.startswith("."))
+
+
+def open_index(view: View, name: str = EXACT) -> Index:
+    """An index over the view's rows: the exact one, or one that is kept under this name.
+
+    `UsageError` if there is none or the space was made again since, `EyespotError` if its files are damaged.
+    """
+    if name == EXACT:
+        index: Index = rooms.load("indexes", EXACT, view.blocks, codes=view.codes)
+        return index
+    kept, folder = read_kept(view, name), folder_of(view, name)
+    use = {"recall": kept.measured.recall, "covered": _places(view, kept, name)}
+    index = rooms.load("indexes", kept.index, view.blocks, folder=folder, **kept.settings, **use)
+    return index
+
+
+def read_kept(view: View, name: str) -> Kept:
+    """What is known of an index; `UsageError` if there is none of this name."""
+    place = folder_of(view, name) / SETTINGS
+    if not place.is_file():
+        have = ", ".join([EXACT, *names_in(view)])
+        raise UsageError(f"this gallery has no index {name!r} (it has: {have}); make one with: eyespot tune")
+    with disk.whole(place, f"delete {place.parent} and run eyespot tune again"):
+        found = json.loads(place.read_text(encoding="utf-8"))
+        shards = tuple(Covered(**shard) for shard in found["shards"])
+        if found["format"] > FORMAT:
+            raise EyespotError(f"{place} was written by a newer eyespot; upgrade eyespot, or run eyespot tune again")
+        return Kept(found["index"], found["settings"], Measured(**found["measured"]), found["space"], shards)
+
+
+def _places(view: View, kept: Kept, name: str) -> tuple[int, ...]:
+    """Where the shards of an index stand among those of the gallery; `UsageError` if one is not what it was."""
+    at = {shard.name: place for place, shard in enumerate(view.shards)}
+    places = tuple(at.get(shard.shard, -1) for shard in kept.shards)
+    now = [Covered.of(view.shards[place], view.blocks[place]) if place >= 0 else None for place in places]
+    if kept.space != view.space.digest or list(kept.shards) != now:
+        encoder = view.space.encoder
+        raise UsageError(
+            f"the index {name!r} is of other vectors than this gallery now has of {encoder}; build it again with: "
+            f"eyespot tune -g {view.gallery.path} -e {encoder}"
+        )
+    return places
+
+
+def _digest(block: Vectors) -> str:
+    """Names these vectors, by their shape, type and some rows."""
+    rows = np.unique(np.linspace(0, max(0, len(block) - 1), _COMPARED).astype(np.int64))[: len(block)]
+    told = hashlib.blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
+    told.update(np.ascontiguousarray(block[rows]).tobytes())
+    return told.hexdigest()
+
+
+# -- keeping ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def building(view: View) -> Iterator[Path]:
+    """A folder for the files of indexes of this space, gone when the block ends; one eyespot builds at a time.
+
+    What a killed run left is cleared first. `EyespotError` if another one is building.
+    """
+    place = view.gallery.path / "indexes" / view.stem
+    with disk.locked(view.gallery.path / "indexes"):
+        folder = place / ".building"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def keep(view: View, name: str, kept: Kept, built: Path) -> Path:
+    """Put an index that was built in a folder of `building` in place of the old one; where it lies now."""
+    with disk.replacing(built / SETTINGS) as file:
+        file.write((json.dumps(kept.as_json(), indent=2) + "\n").encode())
+    for part in built.rglob("*"):
+        _sync(part)
+    final = folder_of(view, name)
+    if final.exists():  # no system renames over a folder that holds something; killed in between, there is none
+        final.rename(built.with_name(f"{built.name}.old"))
+    built.rename(final)
+    disk.sync_folder(final.parent)
+    return final
+
+
+def _sync(part: Path) -> None:
+    handle = os.open(part, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def kept_of(view: View, index: str, settings: Mapping[str, Any], measured: Measured) -> Kept:
+    """What is to be kept of an index that was built of all rows the gallery has now."""
+    shards = tuple(Covered.of(shard, block) for shard, block in zip(view.shards, view.blocks, strict=True))
+    return Kept(index, settings, measured, view.space.digest, shards)

@@ -1,0 +1,234 @@
+"""Tuning: the fastest approximate index of a gallery's space that finds the wanted share of the 50 nearest.
+
+Settings are chosen on one half of the queries and measured on the other, which none of them has seen. A share counts
+the answers as near as the 50th of exact search, so that of equals any will do.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot import rooms
+from eyespot.gallery.opened import View
+from eyespot.search.kept import EXACT, Measured, building, keep, kept_of, open_index
+from eyespot.search.nearest import K
+from eyespot.types import Index, NothingFound, UsageError, Vectors
+
+KINDS = ("auto", "pq", "ivf", "hnsw", "lance")
+DEPTHS = (100, 140, 200, 280, 400, 560, 800, 1100, 1600, 2200, 3200, 4500, 6400)
+LEAST_ROWS, LEAST_QUERIES = 2048, 10
+QUERIES = 200
+_TIMED = 30  # queries, one at a time
+_LISTS = 50_000  # rows; from here on lists are tried unasked
+_SURE = 2  # standard errors that the first half must be above the wanted share
+_SEED = 0
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """An index to build, and what its `probes` may be."""
+
+    name: str  # as it is told
+    index: str  # a member of `indexes/`
+    settings: Mapping[str, Any]
+    probes: tuple[int, ...]
+    bytes: int  # on the disk, about
+
+
+class Try(NamedTuple):
+    """What a built index did on the first half of the queries under one setting."""
+
+    candidate: Candidate
+    settings: Mapping[str, Any]
+    recall: float
+    error: float  # standard error of it
+    seconds: float  # of CPU time for a query
+
+    @property
+    def name(self) -> str:
+        """In a word or two: "ivf 192 parts, probes 64, depth 400"."""
+        return f"{self.candidate.name}, probes {self.settings['probes']}, depth {self.settings['depth']}"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Queries to tune by, (queries, dim), and where they came from."""
+
+    vectors: Vectors
+    source: str
+
+    def halves(self) -> tuple[Vectors, Vectors]:
+        """Every other query, and the rest."""
+        return self.vectors[::2], self.vectors[1::2]
+
+
+class Tuned(NamedTuple):
+    """What was chosen and kept, what it does on the second half, and beside it exact search and all that was tried."""
+
+    chosen: Try
+    measured: Measured
+    seconds: float  # of CPU time for a query, on the second half
+    exact_seconds: float
+    beside: tuple[Path, Sequence[Try]]  # where it lies now, and all tries
+
+
+def pictures_moved(view: View, count: int = QUERIES) -> Asked:
+    """Pictures of the gallery, each moved by half the way between two others: near what is there, and not there."""
+    live = np.flatnonzero(view.live)
+    _refuse_few(len(live))
+    random = np.random.default_rng(_SEED)
+    one, two, three = (view.vectors(np.sort(random.choice(live, count)).tolist()) for _ in range(3))
+    way = two - random.permutation(three)
+    moved = one + 0.5 * way / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-6)
+    unit = moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-6)
+    return Asked(unit.astype(np.float32), "pictures of the gallery, each moved towards another")
+
+
+def _refuse_few(rows: int) -> None:
+    if rows < LEAST_ROWS:
+        told = f"the gallery has {rows} pictures to search"
+        raise NothingFound(f"{told}; below {LEAST_ROWS} exact search is the fastest, so there is nothing to tune")
+
+
+def candidates(kind: str, rows: int, dim: int) -> list[Candidate]:
+    """What is worth building of a kind for so many rows; "auto": codes of two sizes, from 50,000 rows on lists too."""
+    if kind not in KINDS:
+        raise UsageError(f"no kind {kind!r} of index; there are: {', '.join(KINDS)}")
+    if kind == "lance":
+        return [_lance(rows, dim)]
+    if kind == "hnsw":
+        return [Candidate("hnsw", "faiss", {"kind": "hnsw"}, (100, 200, 400, 800), rows * (dim + 260))]
+    fine, coarse = (2 * max(1, round(dim / numbers)) for numbers in (8, 16))
+    codes = [_codes({"kind": "pq", "parts": parts}, rows, (1,)) for parts in dict.fromkeys((fine, coarse))]
+    count = 1 << round(math.log2(2 * math.sqrt(rows)))
+    probes = tuple(dict.fromkeys(max(1, count // share) for share in (128, 64, 32, 16, 8, 4, 2)))
+    lists = [_codes({"kind": "ivf", "parts": fine, "lists": count}, rows, probes)]
+    return {"pq": codes, "ivf": lists}.get(kind, codes + (lists if rows >= _LISTS else []))
+
+
+def _codes(settings: dict[str, Any], rows: int, probes: tuple[int, ...]) -> Candidate:
+    told = ", ".join(f"{settings[name]} {name}" for name in ("lists", "parts") if name in settings)
+    return Candidate(f"{settings['kind']}, {told}", "faiss", settings, probes, rows * (settings["parts"] // 2 + 8))
+
+
+def _lance(rows: int, dim: int) -> Candidate:
+    lists = -(-rows // 4096)
+    probes = tuple(dict.fromkeys(max(1, lists // part) for part in (8, 4, 2, 1)))
+    return Candidate("lance", "lance", {"lists": lists}, probes, rows * (4 * dim + dim // 8 + 16))
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A space of a gallery, the wanted share of the nearest, and the queries it is measured by."""
+
+    view: View
+    wanted: float
+    asked: Asked
+    progress: Progress = lambda _what, _done, _total: None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.wanted <= 1:
+            raise UsageError(f"--recall is a share above 0 and up to 1, not {self.wanted:g}")
+        shape, dim = self.asked.vectors.shape, self.view.space.dim
+        if len(shape) != 2 or shape[1] != dim or not np.isfinite(self.asked.vectors).all():
+            raise UsageError(f"queries of shape {shape} do not fit this gallery; give (queries, {dim}), all finite")
+        if shape[0] < LEAST_QUERIES:
+            raise UsageError(f"{shape[0]} queries measure too little; give {LEAST_QUERIES} or more")
+        _refuse_few(int(self.view.live.sum()))
+
+    def run(self, kinds: Sequence[Candidate]) -> Tuned:
+        """Build every candidate and keep the best one, under the name of its member of `indexes/`.
+
+        `NothingFound`, and nothing is kept, if none finds enough; whatever was kept before stays then.
+        """
+        exact = open_index(self.view, EXACT)
+        learnt, unseen = (_Half(self.view, exact, part) for part in self.asked.halves())
+        with building(self.view) as folder:
+            built = {candidate: folder / str(at) for at, candidate in enumerate(kinds)}
+            tried = [one for candidate in built for one in self._tried(candidate, built[candidate], learnt)]
+            chosen = self._chosen(tried)
+            index = _opened(self.view, chosen.candidate, built[chosen.candidate], chosen.settings)
+            measured, seconds = self._measured(chosen, index, unseen), (unseen.seconds(index), unseen.seconds(exact))
+            kept = kept_of(self.view, chosen.candidate.index, chosen.settings, measured)
+            place = keep(self.view, kept.index, kept, built[chosen.candidate])
+        return Tuned(chosen, measured, *seconds, (place, tried))
+
+    def _tried(self, candidate: Candidate, folder: Path, half: _Half) -> Iterator[Try]:
+        """For each number of probes the depths on the way to the least one that finds enough."""
+        self.progress(f"building {candidate.name}", 0, len(candidate.probes))
+        _opened(self.view, candidate, folder, candidate.settings)
+        for done, probes in enumerate(candidate.probes, 1):
+            yield from self._halved(candidate, folder, (probes, half))
+            self.progress(f"measuring {candidate.name}", done, len(candidate.probes))
+
+    def _halved(self, candidate: Candidate, folder: Path, by: tuple[int, _Half]) -> Iterator[Try]:
+        probes, half = by
+        depths = [depth for depth in DEPTHS if 4 * depth <= half.rows]
+        low, high = 0, len(depths)
+        while low < high:
+            middle = (low + high) // 2
+            settings = {**candidate.settings, "probes": probes, "depth": depths[middle]}
+            index = _opened(self.view, candidate, folder, settings)
+            recalls = half.recalls(index)
+            error = float(recalls.std(ddof=1) / np.sqrt(len(recalls)))
+            one = Try(candidate, settings, float(recalls.mean()), error, half.seconds(index))
+            low, high = (low, middle) if self._surely(one) else (middle + 1, high)
+            yield one
+
+    def _surely(self, one: Try) -> bool:
+        return one.recall - _SURE * one.error >= self.wanted
+
+    def _chosen(self, tried: Sequence[Try]) -> Try:
+        enough = [one for one in tried if self._surely(one)]
+        if not enough:
+            best = max(tried, key=lambda one: one.recall)
+            told = f"the best, {best.name}, found {100 * best.recall:.1f} % and {100 * self.wanted:g} % were asked for"
+            raise NothingFound(f"{told}; ask for less with --recall, try another --kind, or search exactly")
+        return min(enough, key=lambda one: one.seconds)
+
+    def _measured(self, chosen: Try, index: Index, unseen: _Half) -> Measured:
+        recall = float(unseen.recalls(index).mean())
+        if recall < self.wanted:
+            told = f"{chosen.name} found {100 * chosen.recall:.1f} % on half of the queries"
+            raise NothingFound(f"{told} and {100 * recall:.1f} % on the other; give more queries with --queries")
+        return Measured(recall, K, len(unseen.queries), self.asked.source)
+
+
+class _Half:
+    """Some of the queries, and how near their 50 nearest are."""
+
+    def __init__(self, view: View, exact: Index, queries: Vectors) -> None:
+        self.queries, self._mask = queries, view.live
+        self.rows = int(view.live.sum())
+        self._nearest = exact.search(queries, K, view.live).scores[:, -1:]  # (queries, 1)
+
+    def recalls(self, index: Index) -> NDArray[np.float64]:
+        """The share of the nearest that is found, (queries,)."""
+        found = index.search(self.queries, K, self._mask)
+        shares: NDArray[np.float64] = (found.scores >= self._nearest - 1e-6).mean(axis=1)
+        return shares
+
+    def seconds(self, index: Index) -> float:
+        """Of CPU time, the median over single queries."""
+        taken = []
+        for query in self.queries[:_TIMED]:
+            started = time.process_time()
+            index.search(query[None], K, self._mask)
+            taken.append(time.process_time() - started)
+        return float(np.median(taken))
+
+
+def _opened(view: View, candidate: Candidate, folder: Path, settings: Mapping[str, Any]) -> Index:
+    """A candidate, built in its folder if it is not there yet."""
+    index: Index = rooms.load("indexes", candidate.index, view.blocks, folder=folder, **settings)
+    return index

@@ -1,0 +1,181 @@
+"""`eyespot plan`: numbers that can be checked by hand, from a table that says what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from eyespot.cli import app
+from eyespot.search.plan.arithmetic import GIB, Wanted, building, cheapest, needs
+from eyespot.search.plan.measuring import as_toml, line
+from eyespot.search.plan.slopes import Line, Rate, Slopes, read_slopes
+from eyespot.types import UsageError
+
+TABLE = """
+machine = "a machine for tests"
+cores = 4
+rechecked = 100.0
+seek = 0.0001
+call = 0.01
+facts = 64.0
+core_hour = 0.05
+gib_hour = 0.005
+
+[build]
+codes = 3.6
+
+[scan.float16]
+fixed = 0.0
+slope = 0.1
+
+[scan.int8]
+fixed = 0.02
+slope = 0.025
+
+[encoders."some:encoder"]
+images_per_second = 100.0
+dim = 1024
+measured = "a machine for tests"
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "nothing"))
+    (tmp_path / "slopes.toml").write_text(TABLE)
+    return tmp_path / "slopes.toml"
+
+
+def plan(*words: str) -> Any:
+    done = CliRunner().invoke(app, ["plan", *words, "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def of(told: Any, way: str) -> Any:
+    return next(one for one in told["ways"] if one["way"] == way)
+
+
+def test_a_hundred_million_images_by_hand(table: Path) -> None:
+    told = plan("--images", "100M", "-e", "some:encoder", "--latency", "1s", "--slopes", str(table))
+    half = of(told, "float16")  # 2048 bytes an image, 64 GiB machines of which 0.8 count; 10.24 s on one machine
+    assert half["memory"] == pytest.approx(100e6 * 2048 / GIB)
+    assert half["disk"] == pytest.approx(100e6 * (2048 + 64) / GIB)
+    assert (half["for_memory"], half["for_latency"], half["machines"]) == (4, 11, 11)  # 190.7 / 51.2; 10.24 / 0.99
+    assert half["seconds"] == pytest.approx(10.24 / 11 + 0.01)
+    assert half["hour"] == pytest.approx(11 * (4 * 0.05 + 64 * 0.005))
+
+
+def test_codes_by_hand(table: Path) -> None:
+    told = plan("--images", "100M", "-e", "some:encoder", "--latency", "1s", "--slopes", str(table))
+    codes = of(told, "int8")  # 1024 + 20 bytes; 2.56 s of scanning and 100 · 100 rows of 0.1 ms each on one machine
+    assert codes["memory"] == pytest.approx(100e6 * 1044 / GIB)
+    assert (codes["for_memory"], codes["machines"]) == (2, 4)  # 3.56 s, of which each machine may take 0.97
+    assert codes["seconds"] == pytest.approx(0.02 + 3.56 / 4 + 0.01)
+    assert told["choice"] == "int8"
+
+
+def test_what_is_done_once_by_hand(table: Path) -> None:
+    told = plan("--images", "36M", "-e", "some:encoder", "--slopes", str(table))
+    embedding, codes = told["building"]
+    assert embedding == {"step": "embedding", "hours": 100.0, "money": pytest.approx(100 * 0.52)}
+    assert codes["hours"] == pytest.approx(36e6 * 1024 / 1e9 * 3.6 / 3600)
+
+
+def test_one_machine_is_asked_without_a_call(table: Path) -> None:
+    told = plan("--images", "1M", "-e", "some:encoder", "--slopes", str(table))
+    assert of(told, "float16")["seconds"] == pytest.approx(0.1024) and of(told, "float16")["machines"] == 1
+
+
+def test_an_answer_sooner_than_a_machine_can_begin_is_never(table: Path) -> None:
+    told = plan("--images", "100M", "-e", "some:encoder", "--latency", "25ms", "--slopes", str(table))
+    assert of(told, "int8")["machines"] is None and told["choice"] == "float16"
+
+
+def test_for_people_the_table_and_where_it_comes_from(table: Path) -> None:
+    done = CliRunner().invoke(app, ["plan", "--images", "5M", "-e", "some:encoder", "--slopes", str(table)])
+    assert "5,000,000 images" in done.stdout and "a machine for tests" in done.stdout
+    assert "int8" in done.stdout and "are assumed" in done.stderr
+
+
+def test_an_encoder_nobody_knows_needs_its_dim(table: Path) -> None:
+    with pytest.raises(UsageError, match="--dim"):
+        plan("--images", "1M", "-e", "hf:some/model", "--slopes", str(table))
+    told = plan("--images", "1M", "-e", "hf:some/model", "--dim", "512", "--slopes", str(table))
+    assert told["building"][0]["hours"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--images", "many"), "no number of images"),
+        (("--images", "0"), "no number of images"),
+        (("--images", "1M", "--latency", "soon"), "no time"),
+        (("--images", "1M", "--latency", "0s"), "no time"),
+        (("--images", "1M", "--slopes", "nowhere.toml"), "cannot be read as TOML"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        plan(*words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["speed = 3", "cores = -1", "[scan.int8]\nfixed = 1", 'core_hour = "much"', "[build]\ncodes = true", "scan = 1"],
+)
+def test_a_table_that_is_wrong_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.toml").write_text(text)
+    with pytest.raises(UsageError, match=r"t\.toml"):
+        read_slopes(tmp_path / "t.toml")
+
+
+def test_what_was_measured_is_read_again_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    rates = {"hf:a/b": Rate(12.5, 768, "here")}
+    slopes = Slopes("here", 2, {"int8": Line(0.1, 0.2)}, {"codes": 1.5}, rates, 5.0, 1e-4, 0.002, 60.0, 0.1, 0.01)
+    (tmp_path / "t.toml").write_text(as_toml(slopes))
+    found = read_slopes(tmp_path / "t.toml")
+    assert found.scan["int8"] == slopes.scan["int8"] and found.encoders["hf:a/b"] == rates["hf:a/b"]
+    assert (found.machine, found.seek, found.build["codes"], found.gib_hour) == ("here", 1e-4, 1.5, 0.01)
+
+
+def test_the_shipped_table_says_which_machine_it_is_of() -> None:
+    shipped = read_slopes()
+    assert shipped.machine and {"float16", "int8", "quari"} <= set(shipped.scan) and "starter" in shipped.encoders
+
+
+@given(st.floats(0, 5), st.floats(0.001, 5))
+def test_a_line_through_two_sizes_is_that_line(fixed: float, slope: float) -> None:
+    found = line([(numbers, fixed + slope * numbers / 1e9) for numbers in (1e9, 2e9)])
+    assert found.fixed == pytest.approx(fixed, abs=1e-6) and found.slope == pytest.approx(slope, rel=1e-6)
+
+
+@given(st.integers(1, 10**10), st.sampled_from([64, 768, 1152]), st.floats(0.05, 10), st.floats(1, 1024))
+def test_the_machines_of_a_plan_are_enough_and_one_less_is_not(
+    images: int, dim: int, latency: float, ram: float
+) -> None:
+    slopes = Slopes(scan={"float16": Line(0.01, 0.1)}, call=0.005)
+    (found,) = needs(Wanted(images, dim, latency, ram), slopes)
+    machines = found.machines
+    assert machines is not None and found.seconds is not None and found.seconds <= latency * (1 + 1e-9)
+    assert machines * ram * 0.8 >= found.memory * (1 - 1e-9)
+    fewer = machines - 1
+    late = 0.01 + 0.1 * images * dim / 1e9 / max(fewer, 1) + (0.005 if fewer > 1 else 0) > latency * (1 - 1e-9)
+    assert fewer == 0 or late or fewer * ram * 0.8 < found.memory * (1 + 1e-9)
+
+
+def test_a_plan_without_any_way_in_time_has_no_choice() -> None:
+    assert cheapest(needs(Wanted(10, 8, 0.001, 1), Slopes(scan={"int8": Line(1.0, 1.0)}))) is None
+
+
+def test_money_follows_hours() -> None:
+    slopes = Slopes(cores=2, build={"codes": 3600.0}, core_hour=1.0, gib_hour=0.5)
+    steps = list(building(Wanted(1000, 1_000_000, 1, 4), slopes))
+    assert [(one.step, one.hours, one.money) for one in steps] == [("embedding", None, None), ("codes", 1.0, 4.0)]

@@ -1,0 +1,183 @@
+"""`eyespot tune`: an index that finds what was asked for, kept and searched; or one sentence on why there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from eyespot.cli import app
+from eyespot.search.kept import names_in
+from eyespot.search.tuning import QUERIES, Asked, candidates, pictures_moved
+from eyespot.types import EyespotError, NothingFound, UsageError
+from tests.cli.conftest import run_eyespot
+from tests.cli.pages import run_page
+from tests.search.imported import DIM, drawn, take, view_of
+from tests.test_docs import ROOT, tools
+
+pytest.importorskip("faiss")
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four thousand vectors."""
+    place = tmp_path_factory.mktemp("tuned") / "gallery"
+    take(place, drawn(4000, 0))
+    return place
+
+
+def said(*words: object) -> Result:
+    return CliRunner().invoke(app, ["tune", *map(str, words)])
+
+
+def told(*words: object) -> dict[str, Any]:
+    done = said(*words, "--json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_fastest_that_finds_enough_is_kept_and_searched(gallery: Path, tmp_path: Path) -> None:
+    found = told("-g", gallery, "--recall", 0.95, "--plot", tmp_path / "t.png", "--html", tmp_path / "t.html")
+
+    enough = [one for one in found["tried"] if one["recall"] >= 0.95]
+    kept = [one for one in enough if {**one, **found["settings"]} == one]
+    assert len(kept) == 1 and found["index"] == "faiss"
+    assert found["measured"]["recall"] >= 0.95 and found["measured"]["queries"] == QUERIES // 2
+    assert names_in(view_of(gallery)) == ["faiss"] and found["bytes"] < 4000 * DIM
+    assert (tmp_path / "t.png").read_bytes()[:4] == b"\x89PNG" and "<svg" in (tmp_path / "t.html").read_text()
+    searched = run_eyespot("search", "a heron", "-g", gallery, "-k", 3, "--json", EYESPOT_INDEX="faiss")
+    answer = json.loads(searched.stdout)
+    assert (answer["exact"], answer["recall"], len(answer["items"])) == (False, found["measured"]["recall"], 3)
+    assert "of the true 50 when measured" in searched.stderr
+
+
+def test_a_table_ends_in_exact_search(gallery: Path) -> None:
+    done = said("-g", gallery, "--kind", "pq", "--recall", 0.9)
+
+    head, *rows = done.stdout.splitlines()
+    assert head.split() == ["index", "probes", "depth", "recall@50", "ms"]
+    assert sum(row.endswith("kept") for row in rows) == 1 and rows[-1].split()[:2] == ["exact", "1.0000"]
+    assert "queries that chose nothing" in done.stderr
+
+
+def test_a_dry_run_builds_nothing(tmp_path: Path) -> None:
+    view = take(tmp_path / "gallery", drawn(3000, 0))
+
+    plan = told("-g", tmp_path / "gallery", "--dry-run")
+
+    assert [one["kind"] for one in plan["builds"]] == ["pq", "pq"] and plan["rows"] == 3000
+    assert names_in(view) == [] and not (tmp_path / "gallery" / "indexes").exists()
+
+
+def test_lists(gallery: Path) -> None:
+    found = told("-g", gallery, "--kind", "ivf", "--recall", 0.8)
+
+    assert found["settings"]["kind"] == "ivf" and found["settings"]["lists"] == 128
+
+
+def test_lance(gallery: Path) -> None:
+    pytest.importorskip("lancedb")
+    found = run_eyespot("tune", "-g", gallery, "--kind", "lance", "--recall", 0.8, "--json")
+
+    assert found.returncode == 0 and "WARN" not in found.stderr, found.stderr
+    assert json.loads(found.stdout)["index"] == "lance"
+    answer = run_eyespot("search", "a heron", "-g", gallery, "--index", "lance", "--json")
+    assert json.loads(answer.stdout)["exact"] is False and "WARN" not in answer.stderr
+
+
+def test_queries_of_your_own(gallery: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "q.npy", 3 * drawn(20, 0))
+    (tmp_path / "q.txt").write_text("\n".join(f"{n} birds" for n in range(12)) + "\n")
+
+    for name, half in (("q.npy", 10), ("q.txt", 6)):
+        found = told("-g", gallery, "--queries", tmp_path / name, "--kind", "pq", "--recall", 0.5)
+        assert (found["measured"]["queries"], found["measured"]["source"]) == (half, name)
+
+
+def test_where_nothing_finds_enough_nothing_is_kept(tmp_path: Path) -> None:
+    """Vectors without any structure: short codes say nothing of them."""
+    noise = np.random.default_rng(0).standard_normal((2100, DIM)).astype(np.float32)
+    view = take(tmp_path / "gallery", noise / np.linalg.norm(noise, axis=1, keepdims=True))
+
+    done = CliRunner().invoke(app, ["tune", "-g", str(tmp_path / "gallery"), "--recall", "1"])
+
+    assert isinstance(done.exception, NothingFound) and "ask for less with --recall" in str(done.exception)
+    assert names_in(view) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said_so"),
+    [
+        (["--kind", "annoy"], "no kind 'annoy'"),
+        (["--recall", "1.5"], "a share above 0"),
+        (["--plot", "t.gif"], "draws .png and .svg"),
+        (["--html", "no/where.html"], "no folder no"),
+        (["--queries", "none.npy"], "no file none.npy"),
+        (["--queries", "none.txt"], "no file none.txt"),
+        (["--queries", "few.npy"], "queries measure too little"),
+        (["--queries", "wide.npy"], "do not fit this gallery"),
+        (["--queries", "empty.txt"], "holds no query"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str], said_so: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("few.npy", drawn(3, 0))
+    np.save("wide.npy", np.ones((20, 7), np.float32))
+    Path("empty.txt").write_text("\n \n")
+
+    done = said("-g", gallery, *words)
+
+    assert isinstance(done.exception, EyespotError) and said_so in str(done.exception), done.output
+
+
+def test_a_small_gallery_has_nothing_to_tune(tmp_path: Path) -> None:
+    take(tmp_path / "gallery", drawn(208, 0))
+
+    done = said("-g", tmp_path / "gallery")
+
+    assert isinstance(done.exception, NothingFound) and "208 pictures" in str(done.exception)
+
+
+def test_lists_are_tried_as_a_gallery_grows() -> None:
+    small, large = (candidates("auto", rows, 768) for rows in (10_000, 1_000_000))
+
+    assert [one.settings for one in small] == [{"kind": "pq", "parts": 192}, {"kind": "pq", "parts": 96}]
+    assert large[2].settings == {"kind": "ivf", "parts": 192, "lists": 2048} and max(large[2].probes) == 1024
+
+
+def test_moved_pictures_are_near_and_new(gallery: Path) -> None:
+    view = view_of(gallery)
+    asked = pictures_moved(view, 40)
+
+    nearest = (asked.vectors @ np.concatenate(view.blocks).T).max(axis=1)
+    assert np.allclose(np.linalg.norm(asked.vectors, axis=1), 1, atol=1e-5)
+    assert (nearest > 0.7).all() and (nearest < 0.999).all()
+
+
+def test_halves_share_no_query() -> None:
+    one, two = Asked(np.arange(21, dtype=np.float32)[:, None], "drawn").halves()
+
+    assert sorted([*one.ravel(), *two.ravel()]) == list(range(21))
+
+
+def test_an_index_that_is_not_there_is_refused(gallery: Path) -> None:
+    done = CliRunner().invoke(app, ["search", "a heron", "-g", str(gallery), "--index", "nmslib"])
+
+    assert isinstance(done.exception, UsageError) and "make one with: eyespot tune" in str(done.exception)
+
+
+def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = tools(tmp_path)
+    (tmp_path / "here").mkdir()
+
+    printed = run_page(ROOT / "docs" / "approximate.md", tmp_path / "here", env, monkeypatch)
+
+    assert any('"recall"' in text for text in printed)

@@ -1,0 +1,169 @@
+"""Search over workers gives what one process gives: rows and scores, under masks, and when workers are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("ray")
+
+from eyespot.adapters.quari.scoring import AdaptedIndex
+from eyespot.cluster.blocks import Mapped, opened, whole
+from eyespot.cluster.holding import Holding
+from eyespot.cluster.starting import Cluster
+from eyespot.indexes.exact import Exact
+from eyespot.types import AdaptedQuery, EyespotError, UsageError
+from tests.cluster.conftest import killing, mapped, unit, workers_of
+
+DIM = 24
+
+
+@pytest.fixture(scope="module")
+def blocks(tmp_path_factory: pytest.TempPathFactory) -> list[np.ndarray]:
+    """Three shards, of which one lies in no file and one in half precision."""
+    folder, vectors = tmp_path_factory.mktemp("shards"), unit(3000, DIM)
+    first, second = mapped(folder / "0.npy", vectors[:1900]), mapped(folder / "1.npy", vectors[1900:2600])
+    return [first, second, vectors[2600:].astype(np.float16)]
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4])
+def holding(request: pytest.FixtureRequest) -> Iterator[Holding]:
+    with Holding(Cluster(request.param)) as holding:
+        yield holding
+
+
+def views(count: int) -> list[AdaptedQuery]:
+    rng = np.random.default_rng(5)
+    factors = 0.1 * rng.standard_normal((count, 2, DIM, 3)).astype(np.float32)
+    return [AdaptedQuery(query, *pair, 1.0) for query, pair in zip(unit(count, DIM, 7), factors, strict=True)]
+
+
+def masks(rows: int) -> list[np.ndarray | None]:
+    rng = np.random.default_rng(3)
+    one = np.zeros(rows, bool)
+    one[rows - 1] = True
+    return [None, np.ones(rows, bool), rng.random(rows) < 0.01, one, np.zeros(rows, bool)]
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    assert found.rows.tolist() == expected.rows.tolist()
+    assert found.scores.tobytes() == expected.scores.tobytes()
+
+
+@pytest.mark.parametrize("k", [1, 30, 5000])
+def test_exact_search_is_that_of_one_process_bit_for_bit(holding: Holding, blocks: list[np.ndarray], k: int) -> None:
+    here, there, queries = Exact(blocks), holding.index(blocks), unit(6, DIM, 1)
+    for mask in masks(len(here)):
+        assert_same(there.search(queries, k, mask), here.search(queries, k, mask))
+
+
+def test_adapted_search_is_that_of_one_process(holding: Holding, blocks: list[np.ndarray]) -> None:
+    here, there = AdaptedIndex(blocks), holding.scan(blocks)
+    for mask in masks(len(here)):
+        assert_same(there.search(views(3), 20, mask), here.search(views(3), 20, mask))
+
+
+def test_chosen_rows_are_scored_where_they_lie(holding: Holding, blocks: list[np.ndarray]) -> None:
+    rows, (view,) = [2999, 0, 1899, 1900, 0], views(1)
+    assert np.allclose(holding.scan(blocks).rescore(view, rows), AdaptedIndex(blocks).rescore(view, rows), atol=1e-12)
+
+
+@pytest.mark.parametrize(("k", "dim", "value"), [(0, DIM, 1), (5, DIM + 1, 1), (5, DIM, np.nan)])
+def test_what_one_process_refuses_is_refused_in_its_words(
+    holding: Holding, blocks: list[np.ndarray], k: int, dim: int, value: float
+) -> None:
+    queries = np.full((1, dim), value, np.float32)
+    with pytest.raises(UsageError) as here:
+        Exact(blocks).search(queries, k)
+    with pytest.raises(UsageError) as there:
+        holding.index(blocks).search(queries, k)
+    assert str(there.value) == str(here.value)
+
+
+def test_a_mask_of_other_rows_is_refused(holding: Holding, blocks: list[np.ndarray]) -> None:
+    with pytest.raises(UsageError, match="give a boolean for each of the 3000 rows"):
+        holding.index(blocks).search(unit(1, DIM), 5, np.ones(7, bool))
+
+
+def test_no_rows_are_no_answers() -> None:
+    with Holding(Cluster(2)) as holding:
+        assert holding.index([]).search(unit(2, DIM), 5).rows.shape == (2, 0)
+        assert holding.scan([]).search(views(2), 5).rows.shape == (2, 0)
+
+
+@pytest.mark.parametrize(("kills", "every"), [(2, 0.4), pytest.param(20, 1.0, marks=pytest.mark.slow)])
+def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], kills: int, every: float) -> None:
+    queries, mask = unit(5, DIM, 2), np.random.default_rng(1).random(3000) < 0.5
+    expected, answers = Exact(blocks).search(queries, 9, mask), []
+    with killing("Holder", kills, every) as dead, Holding(Cluster(2)) as holding:
+        index = holding.index(blocks)
+        while len(dead) < kills or len(answers) < 3:
+            answers.append(index.search(queries, 9, mask))
+        answers.append(index.search(queries, 9, mask))
+
+    assert len(dead) == kills
+    for found in answers:
+        assert_same(found, expected)
+
+
+def test_a_worker_that_stays_away_is_said_and_never_fewer_answers(blocks: list[np.ndarray]) -> None:
+    others = set(workers_of("Holder"))
+    with Holding(Cluster(2, patience=0.5)) as holding:
+        index = holding.index(blocks)
+        still = min(set(workers_of("Holder")) - others)
+        os.kill(still, signal.SIGSTOP)
+        with pytest.raises(EyespotError, match="1 of the workers on Ray are lost"):
+            index.search(unit(1, DIM), 3)
+        os.kill(still, signal.SIGCONT)
+
+
+def test_approximate_indexes_of_each_run_find_most_and_never_fewer_answers() -> None:
+    pytest.importorskip("faiss")
+    vectors, queries, mask = unit(9000, DIM), unit(20, DIM, 4), np.arange(9000) % 100 == 0
+    with Holding(Cluster(2), "faiss") as holding:
+        index = holding.index([vectors])
+        found, few = index.search(queries, 10), index.search(queries, 10, mask)
+
+    nearest = Exact([vectors]).search(queries, 10).rows
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(found.rows.tolist(), nearest.tolist(), strict=True)]) >= 9
+    assert not index.exact and found.recall is not None
+    assert_same(few, Exact([vectors]).search(queries, 10, mask))  # so few rows are searched exactly
+
+
+# -- where rows lie -----------------------------------------------------------------------------------------------
+
+
+def test_a_mapped_file_is_named_and_not_copied(tmp_path: Path) -> None:
+    block = mapped(tmp_path / "v.npy", unit(50, 4))
+    piece = whole(np.asarray(block))
+    assert isinstance(piece.source, Mapped)
+    assert opened(piece).tobytes() == block.tobytes()
+
+
+def test_a_part_of_a_mapped_file_is_not_taken_for_the_whole(tmp_path: Path) -> None:
+    block = mapped(tmp_path / "v.npy", unit(50, 4))[10:]
+    assert opened(whole(block)).tobytes() == block.tobytes()
+
+
+def test_a_file_that_holds_other_vectors_is_refused(tmp_path: Path) -> None:
+    piece = whole(mapped(tmp_path / "v.npy", unit(50, 4)))
+    (tmp_path / "v.npy").unlink()
+    np.save(tmp_path / "v.npy", unit(50, 4, seed=9))
+    with pytest.raises(EyespotError, match="holds other vectors"):
+        opened(piece)
+
+
+def test_a_file_that_a_machine_does_not_see_is_said_by_name(tmp_path: Path) -> None:
+    block = mapped(tmp_path / "v.npy", unit(50, 4))
+    (tmp_path / "v.npy").unlink()
+    with (
+        pytest.raises(EyespotError, match=r"v\.npy cannot be read on .*all machines of the cluster see"),
+        Holding(Cluster(1)) as holding,
+    ):
+        holding.index([block]).search(unit(1, 4), 1)

@@ -1,0 +1,128 @@
+"""The commands with `--ray`: what they print and write is what they print and write without."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+pytest.importorskip("ray")
+
+from eyespot.cli import app
+from eyespot.cluster.starting import connected
+from eyespot.types import UsageError
+from tests.cluster.conftest import unit
+from tests.gallery.conftest import draw
+from tests.gallery.test_killed import contents
+
+RAY = ("--ray", "local", "--workers", "2")
+
+
+def eyespot(*words: object) -> str:
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, f"{done.output}{done.exception}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("photos")
+    for seed in range(24):
+        draw(folder / f"{seed}.jpg", seed)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def gallery(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("made") / "gallery"
+    eyespot("index", photos, "-g", place)
+    return place
+
+
+def test_index(photos: Path, gallery: Path, tmp_path: Path) -> None:
+    told = json.loads(eyespot("index", photos, "-g", tmp_path / "gallery", *RAY, "--json"))
+
+    assert told["embedded"] == 24
+    assert contents(tmp_path / "gallery") == contents(gallery)
+
+
+def test_search(gallery: Path) -> None:
+    def asked(*more: str) -> Any:
+        told = json.loads(eyespot("search", "a red disc", "-g", gallery, "--json", *more))
+        return {name: value for name, value in told.items() if name != "took_ms"}
+
+    assert asked(*RAY) == asked()
+
+
+def test_search_with_an_approximate_index_is_refused(gallery: Path) -> None:
+    done = CliRunner().invoke(app, ["search", "a disc", "-g", str(gallery), "--index", "faiss", *RAY])
+    assert isinstance(done.exception, UsageError) and "leave out --index faiss, or --ray" in str(done.exception)
+
+
+def test_mine_semipositives(tmp_path: Path) -> None:
+    np.save(tmp_path / "vectors.npy", unit(300, 16))
+    eyespot("mine", "semipositives", tmp_path / "vectors.npy", "--out", tmp_path / "here.npz")
+    eyespot("mine", "semipositives", tmp_path / "vectors.npy", "--out", tmp_path / "there.npz", *RAY)
+
+    with np.load(tmp_path / "here.npz") as here, np.load(tmp_path / "there.npz") as there:
+        assert here["rows"].tolist() == there["rows"].tolist()
+        assert here["weights"].tobytes() == there["weights"].tobytes()
+
+
+def test_eval(gallery: Path, tmp_path: Path) -> None:
+    (tmp_path / "queries.csv").write_text("query_id,text\nq1,a red disc\nq2,stripes\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 3 1\nq2 0 5 1\n")
+
+    def asked(*more: str) -> Any:
+        told = json.loads(eyespot("eval", "own", "--data", tmp_path, "-g", gallery, "--json", *more))
+        return told["tasks"]
+
+    assert len(asked()) == len(asked(*RAY)) > 0
+
+
+# -- the cluster -------------------------------------------------------------------------------------------------
+
+
+def test_a_program_that_uses_ray_already_stays_in_its_own() -> None:
+    import ray
+
+    with connected("nowhere:1", 3) as cluster:
+        assert cluster.workers == 3
+    assert ray.is_initialized()
+
+
+def test_more_workers_than_the_cluster_has_processors_are_refused() -> None:
+    with pytest.raises(UsageError, match="has 6 processors"), connected("auto", 7):
+        pass
+
+
+@pytest.mark.slow
+def test_a_cluster_that_does_not_answer_is_one_sentence(gallery: Path) -> None:
+    line = [sys.executable, "-m", "eyespot.cli", "search", "a disc", "-g", str(gallery), "--ray", "127.0.0.1:1"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=250)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no Ray cluster answers at 127.0.0.1:1" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_without_ray_its_extra_is_named(gallery: Path) -> None:
+    code = "import sys; sys.modules['ray'] = None; from eyespot.cli import main; main()"
+    line = [sys.executable, "-c", code, "search", "a disc", "-g", str(gallery), "--ray", "local"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "eyespot: --ray needs the extra [ray]: pip install 'eyespot[ray]'\n"
+
+
+def test_a_plain_search_loads_no_ray(gallery: Path) -> None:
+    code = (
+        "import sys; from eyespot.search.collection import Collection; "
+        f"Collection({str(gallery)!r}).index; assert 'ray' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

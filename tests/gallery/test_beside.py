@@ -1,0 +1,121 @@
+"""Tars with a table beside them, and folders of such: img2dataset's shards, iNaturalist's train.tar with train.json."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eyespot.gallery.indexing import index
+from eyespot.gallery.opened import Gallery
+from eyespot.gallery.photos.sources import Labels, Record, Root, Seen, Unreadable, roots_of, scan
+from eyespot.types import Encoder
+from tests.gallery.conftest import draw
+
+
+def tar(place: Path, members: dict[str, bytes]) -> Path:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(place, "w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return place
+
+
+def coco(place: Path, names: list[str]) -> None:
+    images = [{"id": at, "file_name": name, "rights_holder": f"owner {at}"} for at, name in enumerate(names)]
+    annotations = [{"image_id": at, "category_id": 7} for at in range(len(names))]
+    told = {"images": images, "annotations": annotations, "categories": [{"id": 7, "name": "Mungos mungo"}]}
+    place.write_text(json.dumps(told))
+
+
+def met(place: Path) -> list[Record]:
+    return list(scan(Root(str(place), "tar")))
+
+
+def labels(records: list[Record]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for record in records:
+        if isinstance(record, Labels):
+            found.setdefault(record.path, {}).update(record.facts)
+    return found
+
+
+def test_coco_json_beside_a_tar_labels_its_pictures(tmp_path: Path) -> None:
+    place = tar(tmp_path / "train.tar", {"train/04686/a.jpg": b"a", "train/04686/b.jpg": b"b"})
+    coco(tmp_path / "train.json", ["train/04686/a.jpg", "train/04686/b.jpg"])
+    found = labels(met(place))
+    assert {path: facts["category"] for path, facts in found.items()} == {
+        "train/04686/a.jpg": "Mungos mungo",
+        "train/04686/b.jpg": "Mungos mungo",
+    }
+
+
+def test_a_tar_whose_members_begin_with_a_dot_is_labelled_too(tmp_path: Path) -> None:
+    place = tar(tmp_path / "train.tar", {"./train/a.jpg": b"a"})
+    coco(tmp_path / "train.json", ["train/a.jpg"])
+    assert list(labels(met(place))) == ["./train/a.jpg"]
+
+
+def shard(folder: Path, number: int, sidecars: bool = False) -> Path:
+    """A shard as img2dataset leaves it: two pictures, and a third that could not be downloaded."""
+    keys = [f"{number:05d}{at:04d}" for at in range(3)]
+    members: dict[str, bytes] = {}
+    for at, key in enumerate(keys[:2]):
+        members[f"{key}.jpg"] = draw(folder.parent / "drawn" / f"{key}.jpg", 10 * number + at).read_bytes()
+        if sidecars:
+            members[f"{key}.json"] = json.dumps({"key": key, "url": f"https://example.org/{key}"}).encode()
+            members[f"{key}.txt"] = b"words"
+    table = {
+        "key": keys,
+        "url": [f"https://example.org/{key}" for key in keys],
+        "caption": ["one", "two", "three"],
+        "status": ["success", "success", "failed_to_download"],
+    }
+    place = tar(folder / f"{number:05d}.tar", members)
+    pq.write_table(pa.table(table), folder / f"{number:05d}.parquet")
+    (folder / f"{number:05d}_stats.json").write_text("{}")
+    return place
+
+
+@pytest.mark.parametrize("sidecars", [False, True])
+def test_a_table_of_keys_labels_the_pictures_of_each_key(tmp_path: Path, sidecars: bool) -> None:
+    records = met(shard(tmp_path / "out", 3, sidecars))
+    found = labels(records)
+    assert {path: facts["caption"] for path, facts in found.items()} == {"000030000.jpg": "one", "000030001.jpg": "two"}
+    assert not [record for record in records if isinstance(record, Unreadable)]
+
+
+def test_a_table_that_is_no_parquet_is_told_and_the_pictures_stay(tmp_path: Path) -> None:
+    place = shard(tmp_path / "out", 0)
+    place.with_suffix(".parquet").write_bytes(b"no parquet")
+    kinds = [type(record) for record in met(place)]
+    assert kinds == [Seen, Seen, Unreadable]
+
+
+def test_a_folder_of_shards_means_each_of_them(tmp_path: Path) -> None:
+    for number in (1, 0):
+        shard(tmp_path / "out", number)
+    tar(tmp_path / "out" / "2019.tar", {"a.jpg": b"a"})  # somebody's archive, and no shard
+    roots = roots_of(str(tmp_path / "out"))
+    assert [(Path(root.path).name, root.kind) for root in roots] == [
+        ("out", "folder"),
+        ("00000.tar", "tar"),
+        ("00001.tar", "tar"),
+    ]
+
+
+def test_indexing_what_img2dataset_wrote(tmp_path: Path, starter: Encoder) -> None:
+    for number in range(2):
+        shard(tmp_path / "out", number, sidecars=True)
+    done = index(tmp_path / "g", [str(tmp_path / "out")], [starter])
+    gallery = Gallery(tmp_path / "g")
+    facts = gallery.view(gallery.stem()).facts(range(4))
+    assert [fact["caption"] for fact in facts] == ["one", "two", "one", "two"] and not done.failures

@@ -1,0 +1,19 @@
+"""The page on galleries that outgrow a laptop runs as it stands."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from tests.test_docs import ROOT, blocks, tools
+
+PAGE = ROOT / "docs" / "scale.md"
+
+
+def test_its_lines_run(tmp_path: Path) -> None:
+    script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
+    shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
+    assert shell.returncode == 0, shell.stderr
+    found, _, plan = shell.stdout.partition("\n}\n")
+    assert len(json.loads(found + "}")["items"]) == 3 and plan.startswith("100,000,000 images of starter")

@@ -1,0 +1,103 @@
+"""Codes on disk: the same as in memory, whole or not there, and never taken for those of other vectors."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.kernels.codes import (
+    Codes,
+    current_codes,
+    delete_codes,
+    has_codes,
+    lengths,
+    quantise,
+    short_lengths,
+    write_codes,
+)
+from eyespot.types import UsageError
+
+PARTS = ("codes", "bounds", "lengths", "centre", "match")
+
+
+def block(place: Path, rows: int = 300, dim: int = 70, dtype: str = "float16") -> np.ndarray:
+    np.save(place / "v.npy", np.random.default_rng(0).standard_normal((rows, dim)).astype(dtype))
+    mapped: np.ndarray = np.load(place / "v.npy", mmap_mode="r")
+    return mapped
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+@pytest.mark.parametrize(("rows", "dim"), [(1, 1), (300, 70), (70_000, 64)])  # the last takes several pieces
+def test_written_piece_by_piece_they_are_those_of_memory(tmp_path: Path, rows: int, dim: int, dtype: str) -> None:
+    vectors = block(tmp_path, rows, dim, dtype)
+    write_codes(vectors, tmp_path / "v", threads=2)
+    written, made = Codes.load(tmp_path / "v"), quantise(vectors)
+    assert all(np.array_equal(getattr(written, part), getattr(made, part)) for part in PARTS)
+
+
+def test_saving_and_writing_leave_the_same_files(tmp_path: Path) -> None:
+    vectors = block(tmp_path)
+    write_codes(vectors, tmp_path / "a")
+    quantise(vectors).save(tmp_path / "b")
+    same = [(tmp_path / f"{name}.{part}.npy").read_bytes() for name in "ab" for part in PARTS]
+    assert same[:5] == same[5:]
+
+
+def test_vectors_with_nan_leave_nothing_behind(tmp_path: Path) -> None:
+    vectors = np.ones((50, 4), np.float32)
+    vectors[40, 1] = np.nan
+    with pytest.raises(UsageError, match="NaN"):
+        write_codes(vectors, tmp_path / "v")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_codes_without_their_last_file_are_not_there(tmp_path: Path) -> None:
+    vectors = block(tmp_path)
+    write_codes(vectors, tmp_path / "v")
+    (tmp_path / "v.match.npy").unlink()  # as a kill leaves them
+    assert not has_codes(tmp_path / "v") and current_codes(tmp_path / "v", vectors) is None
+
+
+def test_codes_are_current_until_the_vectors_change(tmp_path: Path) -> None:
+    vectors = block(tmp_path)
+    write_codes(vectors, tmp_path / "v")
+    assert current_codes(tmp_path / "v", vectors) is not None
+    later = os.stat(tmp_path / "v.codes.npy").st_mtime_ns + 10**9
+    os.utime(tmp_path / "v.npy", ns=(later, later))
+    assert current_codes(tmp_path / "v", vectors) is None
+
+
+def test_damaged_codes_are_not_used(tmp_path: Path) -> None:
+    vectors = block(tmp_path)
+    write_codes(vectors, tmp_path / "v")
+    with (tmp_path / "v.bounds.npy").open("r+b") as file:
+        file.truncate(200)
+    assert current_codes(tmp_path / "v", vectors) is None
+
+
+def test_deleted_codes_leave_the_vectors(tmp_path: Path) -> None:
+    vectors = block(tmp_path)
+    write_codes(vectors, tmp_path / "v")
+    delete_codes(tmp_path / "v")
+    assert [place.name for place in tmp_path.iterdir()] == ["v.npy"]
+
+
+def test_a_length_that_is_too_short_is_not_proven() -> None:
+    vectors = np.random.default_rng(1).standard_normal((20, 8)).astype(np.float32)
+    codes = quantise(vectors)
+    codes.lengths[7] *= 0.99
+    assert not codes.proven(vectors)
+
+
+@settings(deadline=None)
+@given(st.floats(-38, 38), st.integers(1, 200))
+def test_lengths_are_never_too_short_and_hardly_too_long(exponent: float, dim: int) -> None:
+    vector = (np.random.default_rng(dim).uniform(-1, 1, (1, dim)) * 10**exponent).astype(np.float32)
+    true = np.linalg.norm(vector.astype(np.float64), axis=1)
+    assert (lengths(vector) >= true).all() and (short_lengths(vector) >= true).all()
+    assert (short_lengths(vector) <= true * (1 + dim * 2.0**-20) + dim * 2.0**-55).all()

@@ -1,0 +1,176 @@
+"""An approximate index beside a gallery stays right while the gallery changes, and is there whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import eyespot
+from eyespot.gallery import disk
+from eyespot.gallery.opened import View
+from eyespot.search.kept import Measured, building, folder_of, keep, kept_of, names_in, open_index, read_kept
+from eyespot.search.nearest import Nearest
+from eyespot.types import EyespotError, Query, UsageError
+from tests.search.imported import drawn, take, view_of
+
+pytest.importorskip("faiss")
+ROWS = 3000
+SETTINGS = {"kind": "pq", "parts": 128, "depth": 200}
+
+
+def build(view: View, recall: float = 0.9876) -> None:
+    """Keep an index of all that is in the view, as `eyespot tune` does."""
+    from eyespot import rooms
+
+    with building(view) as folder:
+        rooms.load("indexes", "faiss", view.blocks, folder=folder / "0", **SETTINGS)
+        keep(view, "faiss", kept_of(view, "faiss", SETTINGS, Measured(recall, 50, 100, "drawn")), folder / "0")
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three thousand vectors, and an index of them."""
+    place = tmp_path_factory.mktemp("kept") / "gallery"
+    build(take(place, drawn(ROWS, 0)))
+    return place
+
+
+@pytest.fixture
+def view(once: Path, tmp_path: Path) -> View:
+    """The same, to be changed."""
+    shutil.copytree(once, tmp_path / "gallery")
+    return view_of(tmp_path / "gallery")
+
+
+def test_what_was_measured_is_told_with_every_answer(view: View) -> None:
+    run = eyespot.open(view.gallery.path, index="faiss").search("a heron", k=5)
+
+    assert (run.header["exact"], run.header["recall"]) == (False, 0.9876)
+    assert "approximate: found 98.8 % of the true 50 when measured" in run.notes
+    exact = eyespot.open(view.gallery.path).search("a heron", k=5)
+    assert exact.header["exact"] and "recall" not in exact.header and not any("approx" in n for n in exact.notes)
+    assert list(run.image) == list(exact.image)
+
+
+def test_an_exact_answer_of_an_approximate_index_is_called_exact(view: View) -> None:
+    collection = eyespot.open(view.gallery.path, index="faiss")
+    few = np.arange(ROWS) < 40
+
+    run = Nearest(view, collection.encoder, collection.index, 5, few)([Query.words("a heron")])
+
+    assert run.header["exact"] and run.notes == []
+
+
+def test_a_recall_that_was_never_measured_is_not_made_up(view: View) -> None:
+    build(view, math.nan)
+
+    run = eyespot.open(view.gallery.path, index="faiss").search("a heron", k=5)
+
+    assert "approximate: how much it finds was never measured" in run.notes
+
+
+def test_rows_imported_since_are_found(view: View) -> None:
+    later = drawn(50, 1)
+    grown = take(view.gallery.path, later, "two")
+
+    found = open_index(grown, "faiss").search(later[:9], 5, grown.live)
+
+    assert found.rows[:, 0].tolist() == list(range(ROWS, ROWS + 9)) and found.recall == 0.9876
+
+
+def test_pictures_that_are_gone_are_not_found(view: View) -> None:
+    (shard,) = view.shards
+    table = disk.read_items(shard)
+    gone = np.isin(np.arange(ROWS), [7, 8])
+    at = table.column_names.index("live")
+    disk.write_items(shard, table.set_column(at, table.schema.field("live"), pa.array(~gone)))
+    now = view_of(view.gallery.path)
+
+    found = open_index(now, "faiss").search(np.concatenate(now.blocks)[[7, 8]], 50, now.live)
+
+    assert found.rows.shape == (2, 50) and not np.isin(found.rows, [7, 8]).any()
+
+
+def test_vectors_made_again_are_refused_with_the_way_out(view: View) -> None:
+    np.save(view.shards[0] / f"{view.stem}.npy", drawn(ROWS, 5))
+
+    with pytest.raises(UsageError, match=r"of other vectors .* eyespot tune -g"):
+        open_index(view_of(view.gallery.path), "faiss")
+
+
+def test_an_index_of_another_space_is_refused(view: View) -> None:
+    place = folder_of(view, "faiss") / "settings.json"
+    place.write_text(place.read_text().replace(view.space.digest, "0" * 16))
+
+    with pytest.raises(UsageError, match="of other vectors"):
+        open_index(view, "faiss")
+
+
+@pytest.mark.parametrize("name", ["scann", "../faiss", "", ".building"])
+def test_an_index_that_is_not_there(view: View, name: str) -> None:
+    with pytest.raises(UsageError, match=r"no index .scann. \(it has: exact, faiss\)|is no name of an index"):
+        open_index(view, name)
+
+
+@pytest.mark.parametrize("file", ["settings.json", "layout.json", "part-00000.faiss"])
+@pytest.mark.parametrize("content", [b"", b"{}", b"\x00" * 100], ids=["empty", "json", "zeros"])
+def test_a_damaged_file_is_one_sentence(view: View, file: str, content: bytes) -> None:
+    (folder_of(view, "faiss") / file).write_bytes(content)
+
+    with pytest.raises(EyespotError, match=r"damaged.*eyespot tune|upgrade"):
+        open_index(view, "faiss")
+
+
+def test_settings_say_what_was_built(view: View) -> None:
+    told = json.loads((folder_of(view, "faiss") / "settings.json").read_text())
+
+    assert (told["format"], told["index"], told["rows"]) == (1, "faiss", ROWS)
+    assert told["settings"] == SETTINGS and told["measured"]["queries"] == 100
+    assert read_kept(view, "faiss").shards[0].rows == ROWS and names_in(view) == ["faiss"]
+
+
+# -- killed ----------------------------------------------------------------------------------------------------
+
+REBUILD = """
+import sys
+from pathlib import Path
+from tests.search.imported import view_of
+from tests.search.test_kept import build
+view = view_of(Path(sys.argv[1]))
+print("ready", flush=True)
+while True:
+    build(view, 0.5)
+"""
+
+
+def test_killed_at_any_moment_there_is_a_whole_index_or_none(view: View) -> None:
+    """A child builds again and again, and is killed at ten moments of it."""
+    root, states = Path(__file__).resolve().parents[2], set()
+    for moment in range(10):
+        child = subprocess.Popen([sys.executable, "-c", REBUILD, str(view.gallery.path)], cwd=root, stdout=-1)
+        assert child.stdout is not None and child.stdout.readline()
+        time.sleep(0.015 * moment)
+        child.kill()
+        child.communicate()
+        if names_in(view):
+            found = open_index(view, "faiss").search(view.blocks[0][:2], 10)
+            assert found.rows[:, 0].tolist() == [0, 1]
+        states.add(len(names_in(view)))
+
+    build(view)  # what was left behind is no hindrance
+    assert open_index(view, "faiss").search(view.blocks[0][:2], 10).rows[:, 0].tolist() == [0, 1]
+    assert not (folder_of(view, "x").parent / ".building").exists() and 1 in states
+
+
+def test_one_at_a_time(view: View) -> None:
+    with building(view), pytest.raises(EyespotError, match="another eyespot"), building(view):
+        pass
