@@ -31,17 +31,19 @@ DROPPED, AWAITS = "dropped in review", "awaits review"
 
 @dataclass(frozen=True)
 class Case:
-    """What a person is to look at: why, the pictures, and texts, which they may mend."""
+    """What a person is to look at: why, where the pictures lie, texts, which they may mend, and the pictures' ids."""
 
     id: str
     why: str
     pictures: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()  # ids; none: the names of the files stand for them
 
     @cached_property
     def digest(self) -> str:
-        """Thirty-two hex digits of all of it: a decision holds for what was seen."""
-        return digest_of_json([self.id, self.why, self.pictures, self.texts])
+        """Thirty-two hex digits of all of it but where the pictures lie: a decision holds for what was seen."""
+        shown = self.shown or [Path(picture).name for picture in self.pictures]
+        return digest_of_json([self.id, self.why, shown, self.texts])
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,11 @@ class Queue:
         decided = {id: one for id, one in last.items() if one.choice != WITHDRAWN}
         return {id: decided[id] for id, case in self.cases.items() if id in decided and decided[id].case == case.digest}
 
+    def lapsed(self) -> list[str]:
+        """The cases that were decided and have changed since, by their ids; they are open again."""
+        decided, standing = {one.id for one in self.decisions()}, self.standing()
+        return [id for id in self.cases if id in decided and id not in standing]
+
     def open(self) -> list[Case]:
         """What is still to be decided, in the order of the queue."""
         standing = self.standing()
@@ -170,15 +177,21 @@ def waits(record: Record) -> Outcome:
     return Failed(record, AWAITS)
 
 
+def in_place(record: Record, texts: Mapping[str, str]) -> Record:
+    """Mended texts in the place of the record's fields of these names."""
+    return {**record, **texts}
+
+
 def reviewed(
     records: Iterable[Record],
     queue: Path,
     doubt: Callable[[Record], Case | None],
     undecided: Callable[[Record], Outcome] = waits,
+    mended: Callable[[Record, Mapping[str, str]], Record] = in_place,
 ) -> Iterator[Outcome]:
     """The work of a step that asks a person: what `doubt` makes a case of is kept, mended or dropped as they decided.
 
-    Mended texts take the place of the record's fields of these names. The queue is written anew, decisions are read.
+    `mended` makes a record of one and its mended texts. The queue is written anew, decisions are read.
     """
     pairs = [(record, doubt(record)) for record in records]
     write_queue(queue, (case for _, case in pairs if case is not None))
@@ -187,7 +200,7 @@ def reviewed(
         if case is None:
             yield Kept(record)
         else:
-            yield _become(record, standing[case.id]) if case.id in standing else undecided(record)
+            yield _become(record, standing[case.id], mended) if case.id in standing else undecided(record)
 
 
 def decisions_digest(queue: Path) -> str:
@@ -195,10 +208,10 @@ def decisions_digest(queue: Path) -> str:
     return digest_of_json([asdict(one) for one in Queue(queue).decisions()] if queue.exists() else [])
 
 
-def _become(record: Record, decision: Decision) -> Outcome:
+def _become(record: Record, decision: Decision, mended: Callable[[Record, Mapping[str, str]], Record]) -> Outcome:
     if decision.choice == "drop":
         return Dropped(record, DROPPED, decision.note)
-    return Kept({**record, **decision.texts})
+    return Kept(mended(record, decision.texts) if decision.texts else record)
 
 
 # -- on disk ----------------------------------------------------------------------------------------------------
@@ -206,11 +219,12 @@ def _become(record: Record, decision: Decision) -> Outcome:
 
 def _case(path: Path, line: int, row: Mapping[str, Any]) -> Case:
     id, why = row.get("id"), row.get("why", "")
-    pictures, texts = row.get("pictures", []), row.get("texts", {})
-    plain = isinstance(id, str) and isinstance(why, str) and isinstance(pictures, list) and isinstance(texts, dict)
-    if not plain or not all(isinstance(one, str) for one in (*pictures, *texts.values())):
+    pictures, texts, shown = row.get("pictures", []), row.get("texts", {}), row.get("shown", [])
+    kinds = ((id, str), (why, str), (pictures, list), (texts, dict), (shown, list))
+    plain = all(isinstance(value, kind) for value, kind in kinds)
+    if not plain or not all(isinstance(one, str) for one in (*pictures, *texts.values(), *shown)):
         refuse(path, f"line {line}", "is no case; expected id, why, pictures (a list) and texts (by name)")
-    return Case(str(id), why, tuple(pictures), texts)
+    return Case(str(id), why, tuple(pictures), texts, tuple(shown))
 
 
 def _decision(path: Path, number: int, line: bytes) -> Decision:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.opened import View
+from eyespot.models.device import card_in_use
 from eyespot.search.embedding import embed
 from eyespot.search.nearest import as_run
 from eyespot.types import AdaptedQuery, Adapter, Encoder, Found, Hit, Mask, Query, Run, Space, UsageError, Vectors
@@ -52,7 +53,8 @@ class Adapted:
         """The exact scan over the mapped vectors."""
         from eyespot.adapters.quari.scoring import AdaptedIndex
 
-        return AdaptedIndex(self.view.blocks)
+        index = AdaptedIndex(self.view.blocks)
+        return index if (card := card_in_use()) is None else index.on(card)
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run, or the given one re-ranked."""

@@ -52,7 +52,8 @@ def write_queues(made: Finished, folder: Path, sizes: Sizes = Sizes()) -> dict[s
 
 def _case(triplet: Record) -> Case:
     why = WHY.format(question=triplet["question"])
-    return Case(triplet["id"], why, (triplet["path"], triplet["candidate_path"]))
+    pictures, ids = (triplet["path"], triplet["candidate_path"]), (triplet["image"], triplet["candidate"])
+    return Case(triplet["id"], why, pictures, shown=ids)
 
 
 def _verdicts(made: Finished, count: int) -> list[Record]:

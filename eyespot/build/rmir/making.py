@@ -44,9 +44,9 @@ class Making:
         models = Models({NAME: teacher})
         return Running(self.recipe.seed, limits or self.recipe.limits, models, retry_failed=retry_failed)
 
-    def check(self) -> None:
-        """`UsageError` for a model that cannot be asked, before anything is done."""
-        Models({NAME: teacher}).check(self.pipeline().models)
+    def check(self, limits: Limits | None = None) -> None:
+        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
+        Models({NAME: teacher}).check(self.pipeline().models, limits or self.recipe.limits)
 
     def finished(self) -> Finished:
         """The set as it was made; `UsageError` if it is not finished, or the recipe has changed since."""

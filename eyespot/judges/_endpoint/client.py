@@ -12,7 +12,7 @@ from eyespot.judges._budget import Budget
 from eyespot.judges._endpoint.amending import Amended
 from eyespot.judges._endpoint.dialects import Dialect, Message, Reply, said, usage_of
 from eyespot.judges._endpoint.pace import Left, Pace, Rest
-from eyespot.judges._endpoint.troubles import Again, BadAnswer, Declined, NoReply, Status, Unreachable, final
+from eyespot.judges._endpoint.troubles import Again, BadAnswer, Busy, Declined, NoReply, Status, Unreachable, final
 from eyespot.judges._endpoint.wire import Wire
 from eyespot.types import EyespotError, Spent
 
@@ -188,14 +188,16 @@ class Endpoint:
         self.till.take()
         try:
             data = self.wire.post(path, body)
-        except Again as trouble:
+        except (Again, Status) as trouble:
+            if isinstance(trouble, Busy | Unreachable | Status):  # turned away; what is lost on the way may be paid
+                self.till.pay(0, 0, 0.0)
             self._hold(trouble)
             raise
         self._pay(left, data)
         return read(data)
 
-    def _hold(self, trouble: Again) -> None:
-        if trouble.wait is None:
+    def _hold(self, trouble: Again | Status) -> None:
+        if not isinstance(trouble, Again) or trouble.wait is None:
             return
         if trouble.wait > self.patience.most_asked:
             raise EyespotError(
