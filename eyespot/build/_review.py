@@ -147,14 +147,18 @@ class Queue:
 
     def standing(self) -> dict[str, Decision]:
         """The decision that counts for each case that is decided, as the case is now."""
-        last = {one.id: one for one in self.decisions()}
-        decided = {id: one for id, one in last.items() if one.choice != WITHDRAWN}
+        decided = self._last()
         return {id: decided[id] for id, case in self.cases.items() if id in decided and decided[id].case == case.digest}
 
     def lapsed(self) -> list[str]:
         """The cases that were decided and have changed since, by their ids; they are open again."""
-        decided, standing = {one.id for one in self.decisions()}, self.standing()
+        decided, standing = self._last(), self.standing()
         return [id for id in self.cases if id in decided and id not in standing]
+
+    def _last(self) -> dict[str, Decision]:
+        """The last decision on each case, but for those that were withdrawn."""
+        last = {one.id: one for one in self.decisions()}
+        return {id: one for id, one in last.items() if one.choice != WITHDRAWN}
 
     def open(self) -> list[Case]:
         """What is still to be decided, in the order of the queue."""

@@ -65,6 +65,13 @@ def test_a_decision_holds_for_the_picture_that_was_seen_under_whatever_name(tmp_
     assert held == [] and Queue(path).lapsed() == ["a"] == [one.id for one in Queue(path).open()]
 
 
+def test_what_was_withdrawn_is_open_and_has_not_lapsed(queue: Queue) -> None:
+    queue.decide(CASES[0], "accept", "ada")
+    queue.withdraw_seeing(queue.standing()["face"].digest, CASES[0], "ada")
+
+    assert queue.open() == CASES and queue.lapsed() == []
+
+
 def test_a_decision_that_a_kill_cut_is_open_and_costs_no_other(queue: Queue) -> None:
     queue.decide(CASES[0], "accept", "ada")
     with queue.decided.open("ab") as file:
