@@ -94,6 +94,10 @@ class Tab:
         self._purse.settle(self._open, self._model, Spent(1, tokens_in, tokens_out, money))
         self._open = None
 
+    def lose(self) -> None:
+        """What the last request cost will never be known; its reserve stays counted."""
+        self.close()
+
     def close(self) -> None:
         """The last request came to nothing that is known; it stays counted."""
         if self._open is not None:

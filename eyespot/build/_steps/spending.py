@@ -65,3 +65,7 @@ class Till(Protocol):
     def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:
         """Say what it did cost. A request that is never paid for counts with what it might have cost."""
         ...
+
+    def lose(self) -> None:
+        """Say that this will never be known."""
+        ...

@@ -35,6 +35,8 @@ class Till(Protocol):
 
     def pay(self, tokens_in: int, tokens_out: int, money: float) -> None: ...
 
+    def lose(self) -> None: ...
+
 
 @dataclass
 class Tab:
@@ -54,11 +56,13 @@ class Tab:
         self.till.pay(tokens_in, tokens_out, money)
         self._add(Spent(0, tokens_in, tokens_out, money))
 
+    def lose(self) -> None:
+        """What a request cost will never be known."""
+        self.till.lose()
+
     def _add(self, more: Spent) -> None:
         with self._lock:
-            before = self.spent
-            tokens = before.tokens_in + more.tokens_in, before.tokens_out + more.tokens_out
-            self.spent = Spent(before.calls + more.calls, *tokens, before.money + more.money)
+            self.spent = self.spent.plus(more)
 
 
 @dataclass(frozen=True)
@@ -188,10 +192,13 @@ class Endpoint:
         self.till.take()
         try:
             data = self.wire.post(path, body)
-        except (Again, Status) as trouble:
-            if isinstance(trouble, Busy | Unreachable | Status):  # turned away; what is lost on the way may be paid
-                self.till.pay(0, 0, 0.0)
-            self._hold(trouble)
+        except BaseException as trouble:
+            if isinstance(trouble, Busy | Unreachable | Status):
+                self.till.pay(0, 0, 0.0)  # turned away
+            else:
+                self.till.lose()  # on the way, perhaps after it was paid
+            if isinstance(trouble, Again | Status):
+                self._hold(trouble)
             raise
         self._pay(left, data)
         return read(data)
