@@ -111,7 +111,7 @@ def hnswlib(vectors: Floats, folder: Path) -> Iterator[Built]:
 def usearch(vectors: Floats, folder: Path) -> Iterator[Built]:
     from usearch.index import Index
 
-    index = Index(ndim=DIM, metric="ip", dtype="bf16", connectivity=32, expansion_add=300)
+    index: Any = Index(ndim=DIM, metric="ip", dtype="bf16", connectivity=32, expansion_add=300)
     for start in range(0, len(vectors), 10_000):
         index.add(np.arange(start, start + 10_000), np.ascontiguousarray(vectors[start : start + 10_000]), threads=1)
     index.save(str(folder / "usearch"))

@@ -64,6 +64,7 @@ class Maps:
     world: World
     sample: Floats  # (n, dim), rows of the gallery
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(2))
+    rank: int = RANK
 
     def draw(self, scenario: str) -> AdaptedQuery:
         query = self.world.draw(1, noise=0.75)[0].astype(np.float64)
@@ -76,12 +77,12 @@ class Maps:
         return adapted(unit(bent) + query * (scenario == "near-orthonormal"), left, right, 0.0)
 
     def _orthonormal(self) -> tuple[Reals, Reals]:
-        left, right = (np.linalg.qr(self.rng.standard_normal((DIM, RANK)))[0] for _ in range(2))
+        left, right = (np.linalg.qr(self.rng.standard_normal((DIM, self.rank)))[0] for _ in range(2))
         return np.asarray(left + self._noise(0.3)), np.asarray(right + self._noise(0.3))
 
     def _principal(self, query: Reals) -> tuple[Reals, Reals]:
         near = self.sample[np.argsort(-(self.sample @ query.astype(np.float32)))[:1000]].astype(np.float64)
-        left = np.linalg.svd(near - near.mean(axis=0), full_matrices=False)[2][:RANK].T + self._noise(0.05)
+        left = np.linalg.svd(near - near.mean(axis=0), full_matrices=False)[2][: self.rank].T + self._noise(0.05)
         return left, left + self._noise(0.05)
 
     def _released(self, query: Reals, own: float) -> AdaptedQuery:
@@ -96,7 +97,7 @@ class Maps:
         return np.asarray(columns / np.linalg.norm(columns))
 
     def _noise(self, length: float) -> Reals:
-        return np.asarray(self.rng.standard_normal((DIM, RANK)) * (length / DIM**0.5))
+        return np.asarray(self.rng.standard_normal((DIM, self.rank)) * (length / DIM**0.5))
 
 
 def unit(vector: Reals) -> Reals:

@@ -135,6 +135,17 @@ class Encoder(Protocol):
         ...
 
 
+class Composer(Protocol):
+    """What an encoder has besides that reads a picture and words as one input, as multimodal language models do.
+
+    `Query.composed` then is one input; for all other encoders it is the weighted sum of its two vectors.
+    """
+
+    def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
+        """Pictures (n, ...) as `read` gave them with a text each to unit vectors (n, dim)."""
+        ...
+
+
 class Found(NamedTuple):
     """Nearest rows per query: `rows` and `scores` are (queries, k), best first, k ≤ what was asked.
 

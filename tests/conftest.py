@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 TESTS = Path(__file__).resolve().parent
 HUB_CACHE = tempfile.TemporaryDirectory(prefix="eyespot-hub-")
@@ -15,6 +16,9 @@ sys.path.insert(0, str(TESTS))
 # before any client of the hub is imported: tests ask no network and see no cache of the developer's
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_CACHE"] = HUB_CACHE.name
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
+settings.load_profile("untimed")
 
 import torchvision_stub  # noqa: E402
 

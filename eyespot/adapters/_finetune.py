@@ -53,17 +53,24 @@ class Towers(Protocol):
 
 
 class Material(NamedTuple):
-    """Texts, the number of each one's picture (n,), and what reads pictures by number; None: it cannot be read."""
+    """Texts, the number of each one's picture (n,), and what reads pictures by number; None: it cannot be read.
+
+    `asking` (n,) are the numbers of the pictures that texts ask with, -1 for words alone: such a query is the sum of
+    its two vectors, as a search by both takes it. None: all are words alone.
+    """
 
     texts: Sequence[str]
     of: Ids
     pictures: Callable[[Sequence[int]], Sequence[Image | None]]
+    asking: Ids | None = None
 
     @property
     def fingerprint(self) -> str:
         """Sixteen hex digits that tell these pairs from others."""
         told = hashlib.sha256(self.of.tobytes())
         told.update("\x1f".join(self.texts).encode("utf-8", "surrogatepass"))
+        if self.asking is not None:
+            told.update(self.asking.tobytes())
         return told.hexdigest()[:16]
 
 
@@ -238,46 +245,84 @@ class _Tuning:
     def _loss(self, rows: Ids) -> torch.Tensor:
         import torch
 
-        pixels, rows = self._read(rows)
+        batch = self._read(rows)
         half = self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
-            images = self.towers.image(pixels.to(self.device))
-            tokens = self.towers.tokens([self.material.texts[row] for row in rows.tolist()])
-            texts = self.towers.text({name: value.to(self.device) for name, value in tokens.items()})
+            images = self.towers.image(batch.shown.to(self.device))
+            texts = self._queries(batch)
         scale = getattr(self.towers.model, "logit_scale", None)
         steep = torch.tensor(1 / 0.07) if scale is None else scale.exp().clamp(max=SCALE)
-        loss = info_nce(texts.float(), images.float(), torch.from_numpy(self.material.of[rows]).to(self.device), steep)
+        loss = info_nce(texts.float(), images.float(), self._others(batch.rows), steep)
         if not torch.isfinite(loss):
             raise EyespotError(
                 f"the loss of step {self.step + 1} is no number; train into a new folder with a lower --rate"
             )
         return loss
 
-    def _read(self, rows: Ids) -> tuple[torch.Tensor, Ids]:
-        """The pictures of a batch as the model takes them, and the rows of those that can be read."""
+    def _queries(self, batch: _Batch) -> torch.Tensor:
+        """The vectors of texts, and of texts with pictures, (n, dim)."""
+        from torch.nn.functional import normalize
+
+        tokens = self.towers.tokens([self.material.texts[row] for row in batch.rows.tolist()])
+        texts = self.towers.text({name: value.to(self.device) for name, value in tokens.items()})
+        if batch.asking is None:
+            return texts
+        pictures = normalize(self.towers.image(batch.asking.to(self.device)), dim=1)
+        return normalize(texts, dim=1).index_add(0, batch.asked.to(self.device), pictures.to(texts.dtype))
+
+    def _others(self, rows: Ids) -> torch.Tensor:
+        """Which pictures of a batch are also right for which of its queries, (n, n): they are no negatives."""
         import torch
 
-        found = self.material.pictures(self.material.of[rows].tolist())
-        there = [at for at, picture in enumerate(found) if picture is not None]
-        self.unread += len(found) - len(there)
+        of = self.material.of[rows]
+        same = of[:, None] == of  # (n, n)
+        if self.material.asking is not None:  # a question about a picture may have several answers
+            asking, texts = self.material.asking[rows], np.array([self.material.texts[row] for row in rows.tolist()])
+            same |= (asking[:, None] == asking) & (asking >= 0) & (texts[:, None] == texts)
+        return torch.from_numpy(same & ~np.eye(len(rows), dtype=bool)).to(self.device)
+
+    def _read(self, rows: Ids) -> _Batch:
+        """A batch as the model takes it, without the pairs that have a picture that cannot be read."""
+        import torch
+
+        asking = np.full(len(rows), -1) if self.material.asking is None else self.material.asking[rows]
+        composed = np.flatnonzero(asking >= 0).tolist()
+        read = self.material.pictures([*self.material.of[rows].tolist(), *asking[composed].tolist()])
+        shown, asked = read[: len(rows)], dict(zip(composed, read[len(rows) :], strict=True))
+        there = [at for at, one in enumerate(shown) if one is not None and asked.get(at, one) is not None]
+        self.unread += len(rows) - len(there)
         if len(there) < 2:
             raise EyespotError(
-                f"{len(found) - len(there)} of {len(found)} pictures of a batch cannot be read; put them back"
+                f"{len(rows) - len(there)} of {len(rows)} pictures of a batch cannot be read; put them back"
             )
-        pixels = np.stack([self.towers.read(picture) for picture in found if picture is not None])
-        return torch.from_numpy(pixels), rows[there]
+        places = [place for place, at in enumerate(there) if at in asked]
+        beside = self._pixels([asked[there[place]] for place in places]) if places else None
+        return _Batch(rows[there], self._pixels([shown[at] for at in there]), beside, torch.tensor(places))
+
+    def _pixels(self, pictures: Sequence[Image | None]) -> torch.Tensor:
+        import torch
+
+        return torch.from_numpy(np.stack([self.towers.read(picture) for picture in pictures if picture is not None]))
 
 
-def info_nce(texts: torch.Tensor, images: torch.Tensor, of: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+class _Batch(NamedTuple):
+    """Pairs by their rows (n,), their pictures (n, ...), and those (m, ...) that `asked` (m,) of them ask with."""
+
+    rows: Ids
+    shown: torch.Tensor
+    asking: torch.Tensor | None
+    asked: torch.Tensor
+
+
+def info_nce(texts: torch.Tensor, images: torch.Tensor, right: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
     """The mean of both directions' cross-entropies over texts and images (n, dim) row by row.
 
-    `of` (n,) says which picture each row has: another caption of the same picture is no negative.
+    `right` (n, n) is True where another row's image is right for a text too: it is no negative.
     """
     import torch
     from torch.nn.functional import cross_entropy, normalize
 
     logits = scale * normalize(texts, dim=1) @ normalize(images, dim=1).T  # (n, n)
-    same = (of[:, None] == of[None, :]) & ~torch.eye(len(of), dtype=torch.bool, device=of.device)
-    logits = logits.masked_fill(same, -torch.inf)
-    own = torch.arange(len(of), device=of.device)
+    logits = logits.masked_fill(right, -torch.inf)
+    own = torch.arange(len(logits), device=logits.device)
     return (cross_entropy(logits, own) + cross_entropy(logits.T, own)) / 2

@@ -88,6 +88,8 @@ class Task:
 
     Of a gallery: pictures in `apart` are no part of the collection, and `called` names those that the files do not
     name, by their path (None: it cannot).
+
+    `home_made`: the data are somebody's own in the benchmark's layout, and no paper has numbers of them.
     """
 
     name: str
@@ -102,6 +104,7 @@ class Task:
     exclude_input: bool = False
     apart: Sequence[str] = ()
     called: Callable[[str], str | None] | None = None
+    home_made: bool = False
 
     @classmethod
     def of(cls, name: str, judged: Judged, preset: Preset, **rest: object) -> Task:

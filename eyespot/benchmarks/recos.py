@@ -26,7 +26,9 @@ def tasks(data: Path, asked: Asked) -> list[Task]:
     i2t, t2i = both_ways(found.captions, preset("recos"), BY)
     pool = t2i.pool | found.others
     wider = replace(t2i, pool=pool, size=len(pool))
-    return [wider] if asked.split == "v2" else [i2t, wider]
+    of_split = [wider] if asked.split == "v2" else [i2t, wider]
+    # A set of one's own is of another size and difficulty: the paper's numbers say nothing about it.
+    return [replace(task, home_made=not recos.is_released(data, asked.split)) for task in of_split]
 
 
 def published() -> list[Printed]:

@@ -43,7 +43,7 @@ def tasks(data: Path, asked: Asked) -> list[Task]:
     if any(facts.get("split") for facts in judged.queries.values()):
         judged = judged.among("split", asked.split)
     task = Task.of("it2i", judged, preset("rmir"), by=(ByKind(),), pool=judged.images, size=len(judged.images))
-    return [replace(task, composed=True, exclude_input=True)]
+    return [replace(task, composed=True, exclude_input=True, home_made=rmir.is_home_made(data))]
 
 
 def printed() -> list[Printed]:

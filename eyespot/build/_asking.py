@@ -7,6 +7,8 @@ a pipeline's own, such as a demonstration that runs offline.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,10 +18,11 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from eyespot import rooms
-from eyespot.build._steps import Context, NoAnswer, Prompt, Spent, Till
+from eyespot.build._steps import Context, Declared, Limits, NoAnswer, Prompt, Spent, Till
 from eyespot.build._steps.running import Client
 from eyespot.judges._endpoint import BadAnswer, Declined, NoReply, said, shown
-from eyespot.judges._prices import Prices, Tokens, estimate, read_prices
+from eyespot.judges._endpoint.client import free
+from eyespot.judges._prices import Price, Prices, Tokens, estimate, own_table, read_prices
 from eyespot.search.judged import picture_of
 from eyespot.types import UsageError
 
@@ -28,8 +31,11 @@ if TYPE_CHECKING:
 
 WAY = ("url", "requests_per_minute", "tokens_per_minute", "timeout", "attempts", "first_rest")
 """What a recipe says of the way to a model, which changes no answer."""
-OWN = {"use", "system", "words", "form", "pictures", "side", "draw"}  # what of a prompt is no option of the request
+OWN = {"use", "system", "words", "form", "pictures", "side", "judge", "draw"}  # of a prompt, no option of the request
+FRACTIONS = ("timeout", "first_rest")  # seconds; the other numbers are whole
 ANSWER_TOKENS = 400  # what an answer with its reasons is taken to need, before anything is asked
+LIMITS = ("max_tokens", "max_completion_tokens")  # of an answer, as a recipe may say them of a model
+PROMPT = "prompt"
 
 
 class Form(BaseModel):
@@ -55,10 +61,23 @@ class Said(NamedTuple, Generic[Answer]):
     declined: str = ""
 
 
+def template(declared: Declared, ours: str) -> str:
+    """The wording of a step's question: that of the recipe, or else ours; `UsageError` for another name of it."""
+    strange = next((name for name in declared.prompts if name != PROMPT), None)
+    if strange is not None:
+        raise UsageError(f'step {declared.name} has one prompt, and no {strange!r}; write prompt = "FILE"')
+    return declared.prompts.get(PROMPT, ours)
+
+
+def filled(template: str, **words: object) -> str:
+    """A prompt with its `{places}` filled; other braces stay as they are."""
+    return re.sub(r"\{(\w+)\}", lambda found: str(words.get(found[1], found[0])), template)
+
+
 def prompt_of(
     model: Mapping[str, Any], words: str, form: type[Form], pictures: Sequence[Shown] = (), **more: Any
 ) -> Prompt:
-    """What is put to a model of a recipe's `[models]`; `more` (a `draw`, a `system`) is part of what is asked.
+    """What is put to a model of a recipe's `[models]`; `more` (a `draw`, the `judge`) is part of what is asked.
 
     Names in `more` that begin with `_` reach the client alone. Raises `UsageError` for a model without `use`, and for
     a key that would be written down with the prompt.
@@ -85,9 +104,14 @@ def expected(model: Mapping[str, Any], pictures: int, words: str, count: int = 1
     use = str(model.get("use", ""))
     if use.partition(":")[0] not in rooms.names("judges"):
         return Spent()
+    return estimate(count, read_prices().of(use.partition(":")[2]), _tokens(model, pictures, len(words)))
+
+
+def _tokens(model: Mapping[str, Any], pictures: int, letters: int) -> Tokens:
+    """What a question takes; an answer as many as it may have, where the recipe limits it."""
     usual = Tokens()
-    tokens = Tokens(usual.picture * pictures, usual.words + len(words) // 4, ANSWER_TOKENS)
-    return estimate(count, read_prices().of(use.partition(":")[2]), tokens)
+    answer = max((int(model[name]) for name in LIMITS if isinstance(model.get(name), int)), default=ANSWER_TOKENS)
+    return Tokens(usual.picture * pictures, usual.words + letters // 4, answer)
 
 
 # -- the client -------------------------------------------------------------------------------------------------
@@ -96,6 +120,7 @@ def expected(model: Mapping[str, Any], pictures: int, words: str, count: int = 1
 class _Opened(NamedTuple):
     endpoint: Endpoint
     pictures: Pictures
+    price: Price | None
 
 
 @dataclass
@@ -115,11 +140,19 @@ class Models:
         other = self.others.get(str(prompt["use"]).partition(":")[0])
         return self._sent(prompt, till) if other is None else other(prompt, till)
 
-    def check(self, models: Mapping[str, Any]) -> None:
-        """`UsageError` or `EyespotError` for a model that cannot be asked, before anything is asked."""
+    def check(self, models: Mapping[str, Any], limits: Limits = Limits()) -> None:
+        """`UsageError` or `EyespotError` for a model that cannot be asked, before anything is asked.
+
+        With a limit of money also for one whose price nobody knows: its requests would count as nothing.
+        """
         for model in models.values():
             if isinstance(model, dict) and str(model.get("use")).partition(":")[0] not in self.others:
-                self._model(prompt_of(model, "", Form))
+                opened = self._model(prompt_of(model, "", Form))
+                if limits.money is not None and opened.price is None and opened.endpoint.money is not free:
+                    raise UsageError(
+                        f"no price is known for {model['use']}, so no budget of money can hold it; add it to "
+                        f"{own_table()}, or limit calls or tokens instead"
+                    )
 
     def _sent(self, prompt: Prompt, till: Till) -> Mapping[str, Any]:
         model = self._model(prompt)
@@ -129,6 +162,7 @@ class Models:
             messages = [shown(shown_to_it, prompt["words"])] if shown_to_it else [said("user", prompt["words"])]
             if "system" in prompt:
                 messages.insert(0, said("system", prompt["system"]))
+            till.expect(str(prompt["use"]), _likely(prompt, model.price))
             found = replace(model.endpoint, till=till).answer(messages, prompt["_form"], **options)
         except Declined as why:
             return {"declined": str(why) or "without a word"}
@@ -146,11 +180,26 @@ class Models:
             return self._opened[key]
 
 
+def _likely(prompt: Prompt, price: Price | None) -> Spent:
+    """What a question is likely to cost, the form of its answer counted too."""
+    letters = len(str(prompt["words"]).encode("utf-8", "replace")) + len(json.dumps(prompt["form"]))
+    return estimate(1, price, _tokens(prompt, len(prompt["pictures"]), letters))
+
+
 def _open(use: str, options: Mapping[str, Any], prices: Prices | None) -> _Opened:
     name = use.partition(":")[0]
     known = name in rooms.names("judges")
     given = {option: value for option, value in options.items() if value is not None}
+    _refuse_other_kinds(use, given)
     judge: Any = rooms.load("judges", use, read=picture_of, prices=prices, **given) if known else None
     if not hasattr(judge, "endpoint"):
         raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
-    return _Opened(judge.endpoint, judge.pictures)
+    return _Opened(judge.endpoint, judge.pictures, (prices or read_prices()).of(use.partition(":")[2]))
+
+
+def _refuse_other_kinds(use: str, given: Mapping[str, Any]) -> None:
+    """`UsageError` for an option that is text where a number belongs, or the other way round."""
+    for name, value in given.items():
+        kinds = str if name == "url" else (int, float) if name in FRACTIONS else int
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            raise UsageError(f"{use}: {name} is {value!r}; give {'an address' if kinds is str else 'a number'}")

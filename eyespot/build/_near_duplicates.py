@@ -98,7 +98,14 @@ def close_hashes(hashes: Hashes, bits: int) -> Ids:
     """Pairs of rows, the lower first, one of whose forms differs in at most `bits` from the other upright, (pairs, 2).
 
     None is missed: hashes that differ in so many bits have a quarter that differs in at most a quarter of so many.
+    A hash of 0 says that there is no pattern, and is close to nothing.
     """
+    patterned = np.flatnonzero(hashes[:, 0])
+    found: Ids = patterned[_close(hashes[patterned], bits)]
+    return found
+
+
+def _close(hashes: Hashes, bits: int) -> Ids:
     upright = np.ascontiguousarray(hashes[:, 0])
     found = [np.empty((0, 2), np.int64)]
     for shift in range(0, BITS, _BAND):

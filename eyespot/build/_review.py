@@ -2,7 +2,7 @@
 
 `NAME.jsonl` holds the cases and is written whole by the step that doubts. Decisions are appended to
 `NAME.decisions.jsonl` and are on the disk when they are given; of several on one case the last counts, and all stay.
-A case that has changed since it was decided is open again.
+A case that has changed since it was decided is open again, and so is one whose decision was withdrawn.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,22 +25,25 @@ from eyespot.types import UsageError
 
 Choice = Literal["accept", "mend", "drop"]
 CHOICES: tuple[Choice, ...] = get_args(Choice)
+WITHDRAWN: Literal["withdraw"] = "withdraw"  # written in the place of a choice, it opens the case again
 DROPPED, AWAITS = "dropped in review", "awaits review"
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a person is to look at: why, the pictures, and texts, which they may mend."""
+    """What a person is to look at: why, where the pictures lie, texts, which they may mend, and the pictures' ids."""
 
     id: str
     why: str
     pictures: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()  # ids; none: the names of the files stand for them
 
     @cached_property
     def digest(self) -> str:
-        """Thirty-two hex digits of all of it: a decision holds for what was seen."""
-        return digest_of_json([self.id, self.why, self.pictures, self.texts])
+        """Thirty-two hex digits of all of it but where the pictures lie: a decision holds for what was seen."""
+        shown = self.shown or [Path(picture).name for picture in self.pictures]
+        return digest_of_json([self.id, self.why, shown, self.texts])
 
 
 @dataclass(frozen=True)
@@ -47,12 +51,26 @@ class Decision:
     """What somebody chose for a case, and when; `texts` are those they mended."""
 
     id: str
-    choice: Choice
+    choice: Choice | Literal["withdraw"]
     who: str
     case: str  # the digest of the case that was seen
     at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     texts: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """Thirty-two hex digits of all of it, by which somebody says which decision they saw stand."""
+        return digest_of_json(asdict(self))
+
+
+class Overtaken(UsageError):
+    """Somebody decided on a case after it was shown; `stands` is what they chose, None if they withdrew it."""
+
+    def __init__(self, stands: Decision | None) -> None:
+        what = f"{stands.who} chose {stands.choice}" if stands else "the decision was withdrawn"
+        super().__init__(f"{what} since you opened this case; look again and decide again")
+        self.stands = stands
 
 
 def write_queue(path: Path, cases: Iterable[Case]) -> None:
@@ -76,17 +94,50 @@ class Queue:
 
         Raises `UsageError` for texts that the case does not have, and for mending that mends none.
         """
+        decision = self._decision(case, choice, who, more)
+        with self._appending() as file:
+            _append(file, decision)
+        return decision
+
+    def decide_seeing(self, seen: str | None, case: Case, choice: Choice, who: str, **more: Any) -> Decision:
+        """The same for one of many people: `seen` is the digest of the decision they saw stand, None for an open case.
+
+        Gives what then stands. What stands already as it is said is not kept a second time, so a click that comes twice
+        counts once. Raises `Overtaken`, and keeps nothing, if another decision stands by now.
+        """
+        decision = self._decision(case, choice, who, more)
+        with self._appending() as file:
+            stands = self.standing().get(case.id)
+            if stands is not None and _content(stands) == _content(decision):
+                return stands
+            _check_seen(seen, stands)
+            _append(file, decision)
+        return decision
+
+    def withdraw_seeing(self, seen: str, case: Case, who: str) -> None:
+        """Take back the decision of this digest, which opens the case again; nothing happens if it is open already.
+
+        Raises `Overtaken`, and keeps nothing, if another decision stands by now.
+        """
+        with self._appending() as file:
+            stands = self.standing().get(case.id)
+            if stands is not None:
+                _check_seen(seen, stands)
+                _append(file, Decision(case.id, WITHDRAWN, who, case.digest))
+
+    def _decision(self, case: Case, choice: Choice, who: str, more: Mapping[str, Any]) -> Decision:
         texts = more.get("texts", {})
         if (choice == "mend") != bool(texts) or not set(texts) <= set(case.texts):
             raise UsageError(f"a case is mended by its texts: {', '.join(case.texts) or 'this one has none'}")
-        decision = Decision(case.id, choice, who, case.digest, **more)
+        return Decision(case.id, choice, who, case.digest, **more)
+
+    @contextmanager
+    def _appending(self) -> Iterator[IO[bytes]]:
+        """The decisions, for one person at a time, without what a kill left of a line."""
         with self.decided.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             _cut_torn(file)
-            file.write(line_of(asdict(decision)))
-            file.flush()
-            os.fsync(file.fileno())
-        return decision
+            yield file
 
     def decisions(self) -> list[Decision]:
         """All that was ever decided, in order."""
@@ -96,8 +147,18 @@ class Queue:
 
     def standing(self) -> dict[str, Decision]:
         """The decision that counts for each case that is decided, as the case is now."""
+        decided = self._last()
+        return {id: decided[id] for id, case in self.cases.items() if id in decided and decided[id].case == case.digest}
+
+    def lapsed(self) -> list[str]:
+        """The cases that were decided and have changed since, by their ids; they are open again."""
+        decided, standing = self._last(), self.standing()
+        return [id for id in self.cases if id in decided and id not in standing]
+
+    def _last(self) -> dict[str, Decision]:
+        """The last decision on each case, but for those that were withdrawn."""
         last = {one.id: one for one in self.decisions()}
-        return {id: last[id] for id, case in self.cases.items() if id in last and last[id].case == case.digest}
+        return {id: one for id, one in last.items() if one.choice != WITHDRAWN}
 
     def open(self) -> list[Case]:
         """What is still to be decided, in the order of the queue."""
@@ -120,15 +181,21 @@ def waits(record: Record) -> Outcome:
     return Failed(record, AWAITS)
 
 
+def in_place(record: Record, texts: Mapping[str, str]) -> Record:
+    """Mended texts in the place of the record's fields of these names."""
+    return {**record, **texts}
+
+
 def reviewed(
     records: Iterable[Record],
     queue: Path,
     doubt: Callable[[Record], Case | None],
     undecided: Callable[[Record], Outcome] = waits,
+    mended: Callable[[Record, Mapping[str, str]], Record] = in_place,
 ) -> Iterator[Outcome]:
     """The work of a step that asks a person: what `doubt` makes a case of is kept, mended or dropped as they decided.
 
-    Mended texts take the place of the record's fields of these names. The queue is written anew, decisions are read.
+    `mended` makes a record of one and its mended texts. The queue is written anew, decisions are read.
     """
     pairs = [(record, doubt(record)) for record in records]
     write_queue(queue, (case for _, case in pairs if case is not None))
@@ -137,7 +204,7 @@ def reviewed(
         if case is None:
             yield Kept(record)
         else:
-            yield _become(record, standing[case.id]) if case.id in standing else undecided(record)
+            yield _become(record, standing[case.id], mended) if case.id in standing else undecided(record)
 
 
 def decisions_digest(queue: Path) -> str:
@@ -145,10 +212,10 @@ def decisions_digest(queue: Path) -> str:
     return digest_of_json([asdict(one) for one in Queue(queue).decisions()] if queue.exists() else [])
 
 
-def _become(record: Record, decision: Decision) -> Outcome:
+def _become(record: Record, decision: Decision, mended: Callable[[Record, Mapping[str, str]], Record]) -> Outcome:
     if decision.choice == "drop":
         return Dropped(record, DROPPED, decision.note)
-    return Kept({**record, **decision.texts})
+    return Kept(mended(record, decision.texts) if decision.texts else record)
 
 
 # -- on disk ----------------------------------------------------------------------------------------------------
@@ -156,11 +223,12 @@ def _become(record: Record, decision: Decision) -> Outcome:
 
 def _case(path: Path, line: int, row: Mapping[str, Any]) -> Case:
     id, why = row.get("id"), row.get("why", "")
-    pictures, texts = row.get("pictures", []), row.get("texts", {})
-    plain = isinstance(id, str) and isinstance(why, str) and isinstance(pictures, list) and isinstance(texts, dict)
-    if not plain or not all(isinstance(one, str) for one in (*pictures, *texts.values())):
+    pictures, texts, shown = row.get("pictures", []), row.get("texts", {}), row.get("shown", [])
+    kinds = ((id, str), (why, str), (pictures, list), (texts, dict), (shown, list))
+    plain = all(isinstance(value, kind) for value, kind in kinds)
+    if not plain or not all(isinstance(one, str) for one in (*pictures, *texts.values(), *shown)):
         refuse(path, f"line {line}", "is no case; expected id, why, pictures (a list) and texts (by name)")
-    return Case(str(id), why, tuple(pictures), texts)
+    return Case(str(id), why, tuple(pictures), texts, tuple(shown))
 
 
 def _decision(path: Path, number: int, line: bytes) -> Decision:
@@ -168,9 +236,25 @@ def _decision(path: Path, number: int, line: bytes) -> Decision:
         decision = Decision(**json.loads(line))
     except (ValueError, TypeError):
         refuse(path, f"line {number}", "is no decision; take the line out")
-    if decision.choice not in CHOICES:
+    if decision.choice not in (*CHOICES, WITHDRAWN):
         refuse(path, f"line {number}", f"chooses {decision.choice!r}; there are: {', '.join(CHOICES)}")
     return decision
+
+
+def _append(file: IO[bytes], decision: Decision) -> None:
+    file.write(line_of(asdict(decision)))
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _content(decision: Decision) -> tuple[object, ...]:
+    """What somebody said, without when."""
+    return decision.choice, decision.who, dict(decision.texts), decision.note
+
+
+def _check_seen(seen: str | None, stands: Decision | None) -> None:
+    if seen != (stands.digest if stands else None):
+        raise Overtaken(stands)
 
 
 def _cut_torn(file: IO[bytes]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,15 @@ def tell_done(done: Sequence[Done], json: bool, **more: Any) -> None:
     if failed:
         note(f"{failed:,} records failed; what was dropped says why, --retry-failed tries them again")
         raise typer.Exit(3)
+
+
+def tell_lapsed(queues: Iterable[Path]) -> None:
+    """Note how many decisions no longer stand, queue by queue."""
+    from eyespot.build._review import Queue
+
+    for queue in queues:
+        if count := len(Queue(queue).lapsed()):
+            note(f"{count:,} decisions on {queue} no longer stand, for what was seen has changed; decide them again")
 
 
 def _told(one: Done) -> dict[str, Any]:

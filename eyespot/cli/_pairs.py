@@ -1,4 +1,4 @@
-"""`eyespot build pairs`: lists of pictures and their captions from the sets that QuARI was trained on."""
+"""`eyespot build pairs`: lists of pictures and their captions from sets to train on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from eyespot.cli.telling import as_json, escaped, line, note, progress_bar, summ
 if TYPE_CHECKING:
     from eyespot.build.pairs._making import Made, Source
 
-app = typer.Typer(no_args_is_help=True, help="Make lists of pictures and captions of COCO, CC12M or BioTrove.")
+app = typer.Typer(
+    no_args_is_help=True, help="Make lists of pictures and texts of COCO, CC12M, BioTrove or an RMIR set."
+)
 SOME_FAILED = 3
 
 _OUT = typer.Option(..., "--out", help="A folder; each file of the set gets a folder in it.")
@@ -23,7 +25,7 @@ _JSON = json_option()
 
 @app.callback()
 def options() -> None:
-    """Make lists of pictures and captions of COCO, CC12M or BioTrove; cut off, run the same line again."""
+    """Make pairs of pictures and texts of COCO, CC12M, BioTrove, RMIR; cut off, run the same line again."""
 
 
 @app.command("coco")
@@ -68,6 +70,20 @@ def biotrove(
     from eyespot.build.pairs.biotrove import BioTrove, Draw
 
     _make(BioTrove(files, images, out, Draw(count, captioned, seed), _ids(without)), out, json)
+
+
+@app.command("rmir")
+def rmir(
+    folder: Path = typer.Argument(metavar="SET", help="The folder of the set: queries, qrels and pool."),
+    out: Path = _OUT,
+    split: str = typer.Option("train", help="Of which split."),
+    without: Path = _WITHOUT,
+    json: bool = _JSON,
+) -> None:
+    """An RMIR set: questions with the pictures they ask with, and the pictures that answer them."""
+    from eyespot.build.pairs.rmir import Rmir
+
+    _make(Rmir(folder, split, _ids(without)), out, json)
 
 
 def _ids(path: Path | None) -> frozenset[str]:

@@ -29,9 +29,10 @@ def recos(
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be asked, and what that would cost."),
 ) -> None:
     """Make a ReCoS set: captioned pictures (v0), as many to confuse them with (v1), and many more like them (v2)."""
+    from eyespot.build.recos.foretold import foretold
     from eyespot.build.recos.making import SET, Making, galleries_of, recipe_at
     from eyespot.build.recos.telling import notes
-    from eyespot.cli._building import carry_out, foretell, tell_done
+    from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
     from eyespot.types import UsageError
 
     if show:
@@ -41,14 +42,15 @@ def recos(
         raise UsageError("the set needs a folder; name one with --out")
     making = Making(recipe_at(recipe), out, galleries_of(gallery), limit)
     how = making.running(_limits(making, calls, money), retry_failed)
-    making.check()
     if dry_run:
-        foretell(making.steps, making.pipeline.work, how, json)
+        tell_planned(foretold(making.pipeline, how), json)
         return
+    making.check(how.limits)
     done = carry_out(making.steps, making.pipeline.work, how)
     made, counts = making.write(done)
     for sentence in notes(made):
         note(sentence)
+    tell_lapsed(making.pipeline.queues())
     summarise(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
     tell_done(done, json, out=str(out / SET), versions=counts)
 

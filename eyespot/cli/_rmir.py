@@ -39,9 +39,9 @@ def rmir(
     from eyespot.build.rmir.audit import Sizes
     from eyespot.build.rmir.finished import Finished
     from eyespot.build.rmir.foretold import foretold
-    from eyespot.build.rmir.making import SET, Making, write_set
+    from eyespot.build.rmir.making import AUDIT, SET, Making, write_set
     from eyespot.build.rmir.telling import notes, summary
-    from eyespot.cli._building import carry_out, tell_done, tell_planned
+    from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
 
     clustering = context.with_resource(clustering_on(ray, workers))
     making = Making(read_recipe(recipe), out, gallery, limit, clustering)
@@ -49,11 +49,12 @@ def rmir(
     if dry_run:
         tell_planned(foretold(pipe, how), json)
         return
-    making.check()
+    making.check(how.limits)
     made = Finished(pipe, carry_out(pipe.steps, pipe.work, how))
     cases = write_set(made, out, files.held if pictures else files.named, Sizes(audit, audit * 3 // 4))
     for sentence in notes(made):
         note(sentence)
+    tell_lapsed(out / AUDIT / name for name in cases)
     summarise(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
     tell_done(made.done, json, out=str(out / SET), audit=cases, **summary(made))
 

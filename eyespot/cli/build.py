@@ -84,8 +84,10 @@ def review(
 
     from eyespot.build._review import Queue
     from eyespot.cli import _reviewing
+    from eyespot.cli._building import tell_lapsed
 
     opened = Queue(queue)
+    tell_lapsed([queue])
     _reviewing.review(opened, who or getpass.getuser())
     counts = opened.counts()
     if json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli._judging import DEPTH, calls_option, money_option, prices_option
 from eyespot.cli.settings import gallery_here, gallery_option
 from eyespot.cli.telling import note
 from eyespot.types import EyespotError
@@ -33,6 +34,17 @@ def run(
     always_token: bool = typer.Option(False, "--always-token", help="Tokens for this machine too: behind a proxy."),
     allow_host: list[str] = typer.Option(None, "--allow-host", help="A name it is reached by; may be repeated."),
     refuse: Path = typer.Option(None, "--refuse", help="A file of words that no query may hold, one a line."),
+    adapt: list[str] = typer.Option(
+        None, "--adapt", metavar="NAME=CKPT", help="A QuARI checkpoint that people may choose; may be repeated."
+    ),
+    rerank: list[str] = typer.Option(
+        None, "--rerank", metavar="NAME=JUDGE", help="A judge that people may have re-rank; may be repeated."
+    ),
+    depth: int = typer.Option(DEPTH, "--depth", min=1, max=1000, help="How many of the first hits a judge looks at."),
+    budget_calls: int = calls_option(),
+    budget_money: float = money_option(),
+    prices: Path = prices_option(),
+    review: list[Path] = typer.Option(None, "--review", help="A queue to decide on, a .jsonl file; may be repeated."),
     cache: Path = typer.Option(None, "--cache", help="Where thumbnails and uploads lie.", show_default="GALLERY/web"),
     max_upload: int = typer.Option(20, "--max-upload", min=1, max=500, help="The largest upload in MiB."),
     timeout: float = typer.Option(30.0, "--timeout", min=1.0, help="Seconds after which a request is given up."),
@@ -41,7 +53,7 @@ def run(
     from eyespot.rooms import needs
 
     with needs("eyespot serve"):
-        from eyespot.web import Settings, application, read_refused
+        from eyespot.web import Judging, Settings, application, read_named, read_refused
 
     here = _is_here(host)
     access, fresh = _access(tokens, needed=always_token or not here)
@@ -55,6 +67,9 @@ def run(
         cache=cache,
         upload_bytes=max_upload << 20,
         seconds=timeout,
+        reviews=tuple(review or ()),
+        adapters=read_named("--adapt", adapt or ()),
+        judging=Judging(read_named("--rerank", rerank or ()), depth, budget_calls, budget_money, prices),
     )
     app = application(settings)
     with _listening(host, port) as listener:

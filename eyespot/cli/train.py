@@ -33,8 +33,9 @@ _CAPTIONS = typer.Option(
     [],
     "--captions",
     metavar="FILE|COLUMN",
-    help="Of a gallery: what is said of its pictures, in a file with the columns id (or file_name) and caption, in a "
-    "folder of eyespot build pairs, or in a column of its labels; repeatable.",
+    help="Of a gallery: what is said of its pictures, in a file with the columns id (or file_name) and caption (and "
+    "asked_with, a picture that asks with it), in a folder of eyespot build pairs, or in a column of its labels; "
+    "repeatable.",
 )
 _ENCODER = typer.Option(None, "-e", "--encoder", help="Whose vectors these are; of a gallery: which to take.")
 
@@ -192,7 +193,8 @@ def _pictured(source: Source) -> tuple[Any, Any]:
     collection, said = _said(source)
     texts = [text for one in said for text in one.texts]
     rows = np.array([row for one in said for row in one.rows], np.int64)
-    return collection, Material(texts, rows, reading(collection.view))
+    asking = np.array([row for one in said for row in one.asking], np.int64)
+    return collection, Material(texts, rows, reading(collection.view), asking if (asking >= 0).any() else None)
 
 
 def _keep_model(model: TorchEncoder, folder: Path) -> str:
@@ -345,9 +347,15 @@ def _course() -> Iterator[Callable[[Any, int], None]]:
 def _report(done: Outcome, json: bool) -> None:
     if json:
         told = {"model": str(done.model), "step": done.step, "steps": done.total, "loss": done.loss}
-        as_json({**told, "RR": done.best, "best_step": done.best_step, "stopped_early": not done.patient})
+        told |= {"RR": done.best, "best_step": done.best_step, "RR_frozen": done.frozen}
+        as_json({**told, "stopped_early": not done.patient})
     else:
         line(str(done.model))
-    best = "" if done.best is None else f", best RR {done.best:.3f} at step {done.best_step}"
+    best = "" if done.best is None else f", best RR {done.best:.3f} at step {done.best_step} (frozen {done.frozen:.3f})"
     early = "" if done.patient else f" (of {done.total}: no better validation any more)"
     summarise(f"{done.step} steps{early}, loss {done.loss:.3f}{best}; search with: --adapt {done.model}")
+    if done.best is not None and done.frozen is not None and done.best < done.frozen:
+        note(
+            f"on the pairs held out the vectors as they are find more (RR {done.frozen:.3f}) than under this model "
+            f"(RR {done.best:.3f}); searching without it is better until it is trained on more pairs or for longer"
+        )

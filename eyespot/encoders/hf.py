@@ -6,6 +6,7 @@ Preprocessing is the model's own; so are the prompt rules: SigLIP was trained on
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,10 +37,10 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
     """
     with hub.loading(f"hf:{spec}"):
         where = Device(device)
-        checkpoint, name = _checkpoint(spec)
+        checkpoint, name = checkpoint_of("hf", spec)
         towers = Transformer.create(name, checkpoint.folder, where)
         space = _space(name, checkpoint, towers)
-        return TorchEncoder(towers, where, space, _licence(spec), batch or where.batch, towers.match_floor)
+        return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, towers.match_floor)
 
 
 @dataclass
@@ -136,14 +137,15 @@ def _rows(features: Any) -> torch.Tensor:
     return rows
 
 
-def _checkpoint(spec: str) -> tuple[hub.Checkpoint, str]:
+def checkpoint_of(kind: str, spec: str, weights: Sequence[str] = WEIGHTS) -> tuple[hub.Checkpoint, str]:
+    """The files of FOLDER or ORG/NAME[@REVISION], and the name that loads them again by an encoder of this kind."""
     folder = Path(spec).expanduser()
     if folder.is_dir():
-        return hub.local_checkpoint(folder, WEIGHTS), f"hf:{folder.resolve()}"
+        return hub.local_checkpoint(folder, weights), f"{kind}:{folder.resolve()}"
     repo, _, revision = spec.partition("@")
     if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
         raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
-    return hub.fetch(repo, revision or None, WEIGHTS), f"hf:{spec}"
+    return hub.fetch(repo, revision or None, weights), f"{kind}:{spec}"
 
 
 def _model(name: str, folder: Path) -> Any:
@@ -188,7 +190,8 @@ def _vocabulary(folder: Path) -> list[Path]:
     return [folder / name for name in names if (folder / name).is_file()]
 
 
-def _licence(spec: str) -> str:
+def licence_of(spec: str) -> str:
+    """Where the licence of a model stands."""
     if Path(spec).expanduser().is_dir():
         return "unknown; see where the folder came from"
     return f"see https://huggingface.co/{spec.partition('@')[0]}"

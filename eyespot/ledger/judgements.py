@@ -53,6 +53,11 @@ _ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
     ORDER BY judgements.number"""
 _ANSWERED = """SELECT 1 FROM judgements WHERE judge = (SELECT number FROM judges WHERE judge = ? AND prompt = ?)
     AND NOT refused AND (probability IS NOT NULL OR grade IS NOT NULL) LIMIT 1"""
+_VOICES = """SELECT judges.judge, prompt,
+    count(DISTINCT CASE WHEN probability IS NOT NULL OR grade IS NOT NULL THEN image END), max(judgements.number)
+    FROM judgements JOIN judges ON judges.number = judgements.judge
+    WHERE asked = (SELECT number FROM asked WHERE query = ?) AND turn = 0
+    GROUP BY judges.number ORDER BY judges.number"""
 PERSON = "person:"  # whose verdicts may change
 
 
@@ -61,6 +66,15 @@ class Row(NamedTuple):
 
     judgement: Judgement
     turn: int
+
+
+class Voice(NamedTuple):
+    """A judge, asked in one way: on how many images it gave a verdict, and a number that grows with each word of it."""
+
+    judge: str
+    prompt: str
+    images: int
+    last: int
 
 
 def query_digest(query: Query) -> str:
@@ -172,6 +186,11 @@ class Judgements:
         """Whether this judge, asked in this way, ever gave a verdict on anything; refusals are none."""
         with self._looking:
             return self._reading.execute(_ANSWERED, (judge, prompt)).fetchone() is not None
+
+    def voices(self, query: str) -> list[Voice]:
+        """Who judged for the query of this digest, in the order in which they came."""
+        with self._looking:
+            return [Voice(*row) for row in self._reading.execute(_VOICES, (query,))]
 
     def rows(self) -> Iterator[Row]:
         """Every judgement in the order in which they came, as of the moment of the first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from eyespot.types import UsageError
@@ -23,6 +24,15 @@ def usable(name: str = "auto") -> torch.device:
     if chosen.partition(":")[0] not in present:
         raise UsageError(f"no device {chosen!r} here; there are: {', '.join(present)}")
     return torch.device(chosen)
+
+
+def card_in_use() -> torch.device | None:
+    """The CUDA card to compute on, if something has loaded torch already or EYESPOT_DEVICE names one; torch is not
+    loaded in order to look."""
+    if "torch" not in sys.modules and not os.environ.get("EYESPOT_DEVICE", "").startswith("cuda"):
+        return None
+    device = usable()
+    return device if device.type == "cuda" else None
 
 
 def half(device: torch.device) -> torch.dtype:

@@ -157,6 +157,8 @@ def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary])
 
 def printed_of(evaluation: Evaluation, result: Result) -> list[Printed]:
     """What papers print of this task and these measures; two-stage numbers at the depth that was measured."""
+    if result.task.home_made:
+        return []
     return [
         one
         for one in evaluation.benchmark.printed()

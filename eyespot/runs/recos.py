@@ -47,6 +47,11 @@ def read(folder: Path, version: str = "v1") -> Set:
     return Set(karpathy.Captions(str(folder), described, texts), others)
 
 
+def is_released(folder: Path, version: str) -> bool:
+    """Whether `read` takes a version from the file that its owners released, which alone is what papers print of."""
+    return any((folder / name).is_file() for name in _released(version))
+
+
 def _released(version: str) -> tuple[str, str]:
     return (f"recos_{version}.json", f"captions_{version}.json")
 

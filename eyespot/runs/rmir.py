@@ -24,6 +24,11 @@ def is_layout(folder: Path) -> bool:
     return (folder / "mapping.json").is_file() or all(_own(folder, table) for table in TABLES)
 
 
+def is_home_made(folder: Path) -> bool:
+    """Whether `eyespot build rmir` made it: beside its tables lies what was lost on the way."""
+    return any((folder / f"losses.{ending}").is_file() for ending in ENDINGS)
+
+
 def read(folder: Path) -> Judged:
     """Queries with `text` (the question), `image` and all other columns; pool images with theirs."""
     queries = dict(_queries(folder))
@@ -54,13 +59,18 @@ def _queries(folder: Path) -> Iterator[tuple[str, Columns]]:
 
 
 def _rows(folder: Path, table: str) -> Iterator[tuple[Path, int, dict[str, Any]]]:
-    path, renamed = _place(folder, table)
+    path, renamed = _mapped(folder, table)
     names = {theirs: ours for ours, theirs in renamed.items()}
     for line, row in rows_of(path):
         yield path, line, {names.get(name, name): value for name, value in row.items()}
 
 
-def _place(folder: Path, table: str) -> tuple[Path, Mapping[str, str]]:
+def place(folder: Path, table: str) -> Path:
+    """Where a table of the set lies; `UsageError` if there is none."""
+    return _mapped(folder, table)[0]
+
+
+def _mapped(folder: Path, table: str) -> tuple[Path, Mapping[str, str]]:
     mapping = folder / "mapping.json"
     said = json_of(mapping) if mapping.is_file() else {}
     entry = said.get(table, {}) if isinstance(said, dict) else None

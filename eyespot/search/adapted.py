@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery.opened import View
 from eyespot.kernels.codes import Codes
+from eyespot.models.device import card_in_use
 from eyespot.search.embedding import embed
 from eyespot.search.nearest import as_run
 from eyespot.types import (
@@ -60,7 +61,8 @@ def scan_of(view: View) -> Scan:
     """The exact scan of this process over the mapped vectors."""
     from eyespot.adapters.quari.scoring import AdaptedIndex
 
-    return AdaptedIndex(view.blocks, view.codes)
+    index = AdaptedIndex(view.blocks, view.codes)
+    return index if (card := card_in_use()) is None else index.on(card)
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,16 @@ from eyespot.gallery.photos.labels import FILE_COLUMNS
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.runs.files import refuse, required, rows_of
+from eyespot.search.embedding import embed
 from eyespot.search.matching import Matching, matched
-from eyespot.types import Encoder, NothingFound, UsageError, Vectors
+from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 AT_ONCE = 256  # texts
 CAPTION = "caption"
+ASKED_WITH = "asked_with"
 TABLES = (".parquet", ".csv", ".tsv", ".jsonl")
 IN_FOLDERS = "captions.parquet"  # as `eyespot build pairs` calls it
 
@@ -40,11 +42,20 @@ class Captioned(NamedTuple):
 
 
 class Said(NamedTuple):
-    """Texts with the row of the view that each is about, all of pictures that are there; `notes` are for the user."""
+    """Texts with the row of the view that each is about, all of pictures that are there; `notes` are for the user.
+
+    `asked_with` has the row of the picture that each text asks with, -1 for words alone; none at all: all are.
+    """
 
     rows: list[int]
     texts: list[str]
     notes: Sequence[str] = ()
+    asked_with: Sequence[int] = ()
+
+    @property
+    def asking(self) -> list[int]:
+        """The row of the picture that each text asks with, -1 for words alone."""
+        return list(self.asked_with) or [-1] * len(self.texts)
 
 
 def pictures(view: View) -> tuple[Vectors, list[str]]:
@@ -62,10 +73,22 @@ def captioned(view: View, encoder: Encoder, said: Sequence[Said]) -> Captioned:
     texts = [text for one in said for text in one.texts]
     if not texts:
         raise NothingFound(f"no caption is of a picture of {view.gallery.path}; index the pictures that they name")
-    parts = [encoder.encode_texts(texts[at : at + AT_ONCE]) for at in range(0, len(texts), AT_ONCE)]
+    asking = [row for one in said for row in one.asking]
+    slices = [slice(at, at + AT_ONCE) for at in range(0, len(texts), AT_ONCE)]
+    parts = [_embedded(view, encoder, texts[some], asking[some]) for some in slices]
     numbers = np.cumsum(view.live) - 1  # (rows,), of each among those that are there
     of = numbers[np.array([row for one in said for row in one.rows], np.int64)]
     return Captioned(np.concatenate(parts), images, of.astype(np.int64), ids)
+
+
+def _embedded(view: View, encoder: Encoder, texts: Sequence[str], asking: Sequence[int]) -> Vectors:
+    """Texts as a search asks them, (texts, dim): alone, or with a picture."""
+    if max(asking) < 0:
+        return encoder.encode_texts(texts)
+    facts = view.facts([row for row in asking if row >= 0])
+    places = iter([Path(str(one["path"])) for one in facts])
+    pairs = zip(texts, asking, strict=True)
+    return embed([Query.words(text) if row < 0 else Query.composed(next(places), text) for text, row in pairs], encoder)
 
 
 def reading(view: View) -> Callable[[Sequence[int]], list[Image | None]]:
@@ -112,28 +135,49 @@ def said_in(view: View, captions: str) -> Iterator[Said]:
 def of_file(view: View, path: Path) -> Said:
     """A table with a column `caption` and one that names the picture: `id`, the gallery's, else `file_name` or `path`.
 
-    A file's name is looked up as judged images are, by the way that finds most; one that several pictures are called by
-    says nothing of any. Raises `UsageError` if there is no such file, or a column is missing.
+    A column `asked_with` names a picture that a text asks together with, as in sets of composed queries. Names are
+    looked up as judged images are, by the way that finds most; one that several pictures are called by says nothing of
+    any. Raises `UsageError` if there is no such file, or a column is missing.
     """
-    by, names, texts = _read(path)
-    matching = matched(view, names, "id" if by == "id" else None)
+    by, read = _read(path)
+    matching = matched(view, [one.name for one in read], "id" if by == "id" else None)
     clear = _clear(matching)
-    pairs = [(clear[name], text) for name, text in zip(names, texts, strict=True) if name in clear]
-    told = _told(path, len(names), len(pairs), matching)
-    return Said([row for row, _ in pairs], [text for _, text in pairs], [told])
+    pairs = [one for one in read if one.name in clear]
+    notes = [_told(path, len(read), len(pairs), matching)]
+    kept, asking, more = _asking(view, path, pairs)
+    return Said([clear[one.name] for one in kept], [one.text for one in kept], [*notes, *more], asking)
 
 
-def _read(path: Path) -> tuple[str, list[str], list[str]]:
-    """The column that names pictures, and the names and captions row by row; what is empty is passed over."""
-    by, names, texts = "id", [], []
-    for line, row in rows_of(path, ("id", *FILE_COLUMNS, CAPTION)):
+class _Read(NamedTuple):
+    """A row of a file: what the picture is called, what is said, and what the picture is called that it asks with."""
+
+    name: str
+    text: str
+    asked_with: str
+
+
+def _asking(view: View, path: Path, pairs: Sequence[_Read]) -> tuple[Sequence[_Read], list[int], list[str]]:
+    """Those whose asking picture is there too, its rows (-1: words alone), and what is told of the others."""
+    named = [one.asked_with for one in pairs if one.asked_with]
+    if not named:
+        return pairs, [], []
+    rows = _clear(matched(view, named, None))
+    kept = [one for one in pairs if not one.asked_with or one.asked_with in rows]
+    lost = len(pairs) - len(kept)
+    told = [f"{lost} texts of {path} ask with a picture that is not in the gallery, or not one alone"] if lost else []
+    return kept, [rows.get(one.asked_with, -1) for one in kept], told
+
+
+def _read(path: Path) -> tuple[str, list[_Read]]:
+    """The column that names pictures, and the rows; what has no caption is passed over."""
+    by, read = "id", []
+    for line, row in rows_of(path, ("id", *FILE_COLUMNS, CAPTION, ASKED_WITH)):
         if CAPTION not in row:
             refuse(path, f"line {line}", f"has no column {CAPTION}")
         if text := " ".join(str(row[CAPTION] or "").split()):
             by = next((name for name in ("id", *FILE_COLUMNS) if name in row), "id")
-            names.append(required(path, line, row, by))
-            texts.append(text)
-    return by, names, texts
+            read.append(_Read(required(path, line, row, by), text, str(row.get(ASKED_WITH) or "")))
+    return by, read
 
 
 def _clear(matching: Matching) -> dict[str, int]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.search.phrase import refuse_halves
-from eyespot.types import Encoder, Query, UsageError, Vectors
+from eyespot.types import Encoder, Pixels, Query, UsageError, Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -20,19 +20,51 @@ if TYPE_CHECKING:
 def embed(queries: Sequence[Query], encoder: Encoder) -> Vectors:
     """One unit vector for each query, (queries, dim).
 
-    A term's vector counts with its weight, as in rclip's arithmetic. Raises `UsageError` for a picture that cannot be
-    read, for words that are no Unicode and for terms that cancel out.
+    A term's vector counts with its weight, as in rclip's arithmetic; a picture and words of equal weight are one input
+    where the encoder reads them so (`eyespot.types.Composer`). Raises `UsageError` for a picture that cannot be read,
+    for words that are no Unicode and for terms that cancel out.
     """
+    refuse_halves([term.text for query in queries for term in query.terms if term.text is not None])
+    together = [at for at, query in enumerate(queries) if hasattr(encoder, "encode_composed") and _is_composed(query)]
+    apart = sorted(set(range(len(queries))) - set(together))
+    made: Vectors = np.zeros((len(queries), encoder.space.dim), np.float32)
+    if together:
+        made[together] = _read_together([queries[at] for at in together], encoder)
+    if apart:
+        made[apart] = _added_up([queries[at] for at in apart], encoder)
+    return _unit(made, queries)
+
+
+def _is_composed(query: Query) -> bool:
+    """Whether it is a picture and words, each wanted as much as the other."""
+    weights = {term.weight for term in query.terms}
+    kinds = sorted(term.text is None for term in query.terms)
+    return kinds == [False, True] and len(weights) == 1 and min(weights) > 0
+
+
+def _read_together(queries: Sequence[Query], encoder: Any) -> Vectors:
+    terms = [term for query in queries for term in query.terms]
+    pictures = [term.image for term in terms if term.image is not None]
+    texts = [term.text for term in terms if term.text is not None]
+    rows = []
+    for at in range(0, len(queries), encoder.batch):
+        some = slice(at, at + encoder.batch)
+        pixels = np.stack([_pixels(picture, encoder) for picture in pictures[some]])
+        rows.append(encoder.encode_composed(pixels, texts[some]))
+    found: Vectors = np.concatenate(rows)
+    return found
+
+
+def _added_up(queries: Sequence[Query], encoder: Encoder) -> Vectors:
     texts = [term.text for query in queries for term in query.terms if term.text is not None]
     pictures = [term.image for query in queries for term in query.terms if term.image is not None]
-    refuse_halves(texts)
     known: dict[str | Path | None, Vectors] = {}
     if texts:
         known.update(zip(texts, encoder.encode_texts(texts), strict=True))
     if pictures:
         known.update(zip(pictures, _embed_pictures(pictures, encoder), strict=True))
     sums = [sum(term.weight * known[term.text or term.image] for term in query.terms) for query in queries]
-    return _unit(np.array(sums, np.float32).reshape(len(queries), encoder.space.dim), queries)
+    return np.array(sums, np.float32).reshape(len(queries), encoder.space.dim)
 
 
 def embed_picture(picture: Path, encoder: Encoder) -> Vectors:
@@ -42,8 +74,11 @@ def embed_picture(picture: Path, encoder: Encoder) -> Vectors:
 
 
 def _embed_pictures(pictures: Sequence[Path], encoder: Encoder) -> Vectors:
-    pixels = [encoder.read(read_picture(picture, encoder.min_side)) for picture in pictures]
-    return np.concatenate([encoder.encode_pixels(one[None]) for one in pixels])
+    return np.concatenate([encoder.encode_pixels(_pixels(picture, encoder)[None]) for picture in pictures])
+
+
+def _pixels(picture: Path, encoder: Encoder) -> Pixels:
+    return encoder.read(read_picture(picture, encoder.min_side))
 
 
 def read_picture(picture: Path, min_side: int | None) -> Image:

@@ -9,21 +9,33 @@ from importlib import import_module
 from fastapi import FastAPI
 
 import eyespot
-from eyespot.web import _pages, _problems
+from eyespot.web import _pages, _problems, review
 from eyespot.web._counts import Counted
 from eyespot.web._house import House
 from eyespot.web._security import Door
-from eyespot.web._settings import Access, Person, Role, Settings, read_access, read_refused
+from eyespot.web._settings import Access, Judging, Person, Role, Settings, read_access, read_named, read_refused
 
-__all__ = ["Access", "Person", "Role", "Settings", "application", "read_access", "read_refused"]
+__all__ = [
+    "Access",
+    "Judging",
+    "Person",
+    "Role",
+    "Settings",
+    "application",
+    "read_access",
+    "read_named",
+    "read_refused",
+]
 
-PARTS = ("_entry", "searching", "api", "annotate", "_watching")  # each with a `router`, some with LINKS for the bar
+# each with a `router`, some with LINKS for the bar
+PARTS = ("_entry", "searching", "reranking", "spreading", "api", "annotate", "review", "_watching")
 
 
 def application(settings: Settings) -> FastAPI:
     """The server over one gallery; run it with any ASGI server.
 
-    Raises `UsageError` if there is no gallery. Everything else that may be wrong with it is told to whoever asks.
+    Raises `UsageError` if there is no gallery, an adapter or a judge cannot be used, or a queue to review is none.
+    Everything else that may be wrong is told to whoever asks.
     """
     house = House(settings)
     app = FastAPI(
@@ -39,6 +51,7 @@ def application(settings: Settings) -> FastAPI:
     app.include_router(_pages.router)
     for name in PARTS:
         _include(app, f"eyespot.web.{name}")
+    review.install(app, settings.reviews)
     _problems.install(app)
     app.add_middleware(Door, settings=settings)
     app.add_middleware(Counted, counts=house.counts)

@@ -40,6 +40,7 @@ def _is_text(value: str) -> str:
 Words = Annotated[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
 Name = Annotated[Annotated[str, Field(max_length=300), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
 Where = Annotated[Annotated[str, Field(max_length=2000), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
+Share = Annotated[Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None, BeforeValidator(_filled)]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled)]
 Names = Annotated[
     tuple[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)], ...],
@@ -58,16 +59,26 @@ class Asked(BaseModel):
     like: Names = Field(default=(), description="More like these: ids of items; may be repeated.")
     unlike: Names = Field(default=(), description="Not these, and less like them: ids of items; may be repeated.")
     encoder: Name = Field(default=None, description="The encoder whose space is searched.")
+    adapter: Name = Field(default=None, description="The adapter that gives the query its own view, by its name here.")
     after: Name = Field(default=None, description="Taken at or after: 2021, 2021-05, 2021-05-31.")
     before: Name = Field(default=None, description="Taken before.")
     box: Name = Field(default=None, description="Taken within SOUTH,WEST,NORTH,EAST in degrees.")
     label: Names = Field(default=(), description="COLUMN=VALUE; those of one column are alternatives; repeatable.")
     where: Where = Field(default=None, description="A SQL condition over the gallery's columns.")
+    rerank: Name = Field(default=None, description="The judge in whose order hits stand, by its name here.")
+    likely: Share = Field(default=None, description="Only hits down to this expected precision, where it is known.")
 
     @property
     def something(self) -> bool:
         """Whether there is anything to search for."""
         return bool(self.q or self.picture or self.like)
+
+    @property
+    def plain(self) -> Asked:
+        """The search itself, in its own order and whole."""
+        if self.rerank is None and self.likely is None:
+            return self
+        return self.model_copy(update={"rerank": None, "likely": None})
 
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""

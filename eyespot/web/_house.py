@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, Thread
+from typing import Any
 
 from fastapi import Request
 
@@ -15,15 +18,21 @@ from eyespot.gallery import disk
 from eyespot.gallery.opened import Gallery
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.collection import Collection
-from eyespot.types import EyespotError, Judgement
+from eyespot.types import EyespotError, Judgement, UsageError
+from eyespot.web._allowed import open_adapters, open_judges, refuse_misfit
 from eyespot.web._asking import Asked, query_of, refuse
 from eyespot.web._counts import Counts
+from eyespot.web._jobs import Jobs
 from eyespot.web._judging import verdicts_on
 from eyespot.web._settings import Settings
+from eyespot.web.found.calibrated import Known, Own, known_of, voices_on
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.results import Frozen, Results
+from eyespot.web.found.judged import Heard, in_its_order
+from eyespot.web.found.results import Frozen, Results, World
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.pictures.thumbnails import Thumbnails
+
+CALIBRATIONS = 200  # that are remembered
 
 
 class House:
@@ -34,6 +43,9 @@ class House:
         self.gallery = Gallery(settings.gallery)
         self.gallery.stem(settings.encoder)  # an encoder that is not there is told now and not to every visitor
         self.counts, self.results = Counts(), Results()
+        self.adapters = open_adapters(settings.adapters, self.gallery)
+        self.judges, self.jobs = open_judges(settings.judging), Jobs()
+        self._calibrations: OrderedDict[Any, Known | None] = OrderedDict()
         self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
         self._snapshots: dict[str, Snapshot] = {}
         self._opening = Lock()
@@ -96,10 +108,55 @@ class House:
         self.gallery = collection.gallery
         return made
 
-    def found(self, asked: Asked) -> Frozen:
-        """The result of a search, frozen; `Problem` for one with words that the owner refuses."""
+    # -- searches -------------------------------------------------------------------------------------------
+
+    def found(self, asked: Asked, own: Own | None = None) -> Frozen:
+        """The result of a search, frozen, in a judge's order or down to what is likely where that is asked for.
+
+        `own` is under which name and question somebody judges. `Problem` for words that the owner refuses.
+        """
         refuse(asked.q, self.settings.refused)
-        return self.results.freeze(asked, self.snapshot(asked.encoder), self.pictures)
+        plain = self.results.freeze(asked.plain, self._world(asked))
+        if asked.rerank is not None:
+            if asked.likely is not None:
+                raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
+            return self.results.keep(in_its_order(plain, asked, self.heard(asked.rerank)))
+        return plain if asked.likely is None else self.results.keep(self._likely(plain, asked, own))
+
+    def _world(self, asked: Asked) -> World:
+        snapshot = self.snapshot(asked.encoder)
+        if asked.adapter is None:
+            return World(snapshot, snapshot.collection.index, self.pictures)
+        if asked.adapter not in self.adapters:
+            there = ", ".join(self.adapters) or "none that its owner allows"
+            raise UsageError(f"no adapter {asked.adapter!r} in this gallery; there are: {there}")
+        adapter = self.adapters[asked.adapter]
+        refuse_misfit(asked.adapter, adapter, snapshot.view.space)
+        return World(snapshot, snapshot.under(asked.adapter, adapter), self.pictures)
+
+    def _likely(self, plain: Frozen, asked: Asked, own: Own | None) -> Frozen:
+        known = self.calibration(plain, own)
+        if known is None:
+            raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
+        assert asked.likely is not None
+        return plain.cut(asked, known.calibration.likely(asked.likely).hits)
+
+    def heard(self, name: str) -> Heard:
+        """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
+        return Heard(self.judges[name].judge, self.judgements, self.judges.depth)
+
+    def calibration(self, frozen: Frozen, own: Own | None) -> Known | None:
+        """What the verdicts in the ledger say of a search's own order; None where there are not enough."""
+        frozen = frozen.origin or frozen
+        with suppress(EyespotError):  # a ledger that cannot be opened is told to whoever judges
+            voices = voices_on(frozen, self.judgements) if self.settings.ledger.exists() else []
+            key = (frozen.id, own, tuple(voices))
+            if key not in self._calibrations:
+                self._calibrations[key] = known_of(frozen, self.judgements, voices, own) if voices else None
+                while len(self._calibrations) > CALIBRATIONS:
+                    self._calibrations.popitem(last=False)
+            return self._calibrations[key]
+        return None
 
     def verdicts(self, asked: Asked, items: Sequence[str], judge: str) -> dict[str, Judgement]:
         """What somebody last said of these items for the words and the picture of a search."""
@@ -118,7 +175,8 @@ class House:
             self.ready = True
 
     def close(self) -> None:
-        """Finish what is being written."""
+        """Finish what is being written, and ask nobody any more."""
+        self.jobs.close()
         if "judgements" in self.__dict__:
             self.judgements.close()
 

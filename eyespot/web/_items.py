@@ -9,23 +9,44 @@ from urllib.parse import quote
 
 from eyespot.types import Judgement, UsageError
 from eyespot.web._problems import Problem
+from eyespot.web.found.calibrated import Known
 from eyespot.web.found.results import Frozen, Slice
 
 
 def items_of(frozen: Frozen, found: Slice) -> list[dict[str, Any]]:
-    """The hits of a stretch of a ranking, best first."""
-    facts = frozen.snapshot.facts(found.rows.tolist())
-    scores = found.scores.tolist()
+    """The hits of a stretch of a ranking, best first; those that a judge put elsewhere with what it said of them."""
+    rows = found.rows.tolist()
+    hits = zip(rows, frozen.snapshot.facts(rows), found.scores.tolist(), strict=True)
     return [
-        {"rank": rank, "score": round(score, 6), **item_of(one)}
-        for rank, (one, score) in enumerate(zip(facts, scores, strict=True), found.first)
+        {"rank": rank, "score": round(score, 6), **_judged(frozen, row), **item_of(facts)}
+        for rank, (row, facts, score) in enumerate(hits, found.first)
     ]
+
+
+def _judged(frozen: Frozen, row: int) -> dict[str, Any]:
+    placed = frozen.judged.get(row)
+    return {} if placed is None else {"first_rank": placed.rank, "probability": _rounded(placed.probability)}
+
+
+def with_probability(items: list[dict[str, Any]], known: Known | None) -> list[dict[str, Any]]:
+    """The hits with how probable each is, where verdicts tell it."""
+    if known is None:
+        return items
+    probability = known.calibration.probability
+    return [
+        {**item, "probability": _rounded(probability[item["id"]])} if item["id"] in probability else item
+        for item in items
+    ]
+
+
+def _rounded(probability: float | None) -> float | None:
+    return None if probability is None else round(probability, 4)
 
 
 def item_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """One picture; a label that has the name of something promised does not replace it."""
     promised = {"id": facts["id"], "path": facts["path"], "thumbnail": thumbnail_address(facts["id"])}
-    reserved = {*promised, "rank", "score"}
+    reserved = {*promised, "rank", "score", "first_rank", "probability"}
     return promised | {name: value for name, value in facts.items() if name not in reserved}
 
 

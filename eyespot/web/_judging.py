@@ -11,7 +11,7 @@ from eyespot.judges.person import QUESTION, VERDICTS
 from eyespot.ledger.judgements import PERSON, Judgements, query_digest
 from eyespot.types import Judgement, Query
 from eyespot.web._security import clean_name
-from eyespot.web._settings import Person
+from eyespot.web._settings import Person, Role
 
 PROMPT = hashlib.sha256(QUESTION.encode()).hexdigest()[:16]  # as at the terminal: the question is the same
 NOBODY = "visitor"
@@ -32,6 +32,11 @@ class Verdict(Protocol):
 def judge_of(person: Person, said: str | None = None) -> str:
     """Under which name verdicts are kept: the token's, else what somebody says they are called."""
     return PERSON + (person.name if person.proven else clean_name(said or "") or person.name or NOBODY)
+
+
+def own_of(person: Person) -> tuple[str, str] | None:
+    """Whose verdicts, on which question, are somebody's own; None for who cannot judge."""
+    return (judge_of(person), PROMPT) if person.role >= Role.ANNOTATOR else None
 
 
 def judged_now(judgements: Judgements, query: Query, said: Verdict, judge: str) -> Judgement:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from eyespot.types import UsageError
 
 SHORTEST_TOKEN = 16  # characters; a shorter one can be guessed
+LONGEST_NAME = 60  # characters, of what the owner allows
 
 
 class Role(IntEnum):
@@ -87,6 +89,36 @@ def read_refused(path: Path) -> tuple[str, ...]:
     return tuple(text for line in lines if (text := line.partition("#")[0].strip()))
 
 
+def read_named(option: str, given: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """What `NAME=VALUE` says, each name once; `UsageError` for what does not."""
+    named: dict[str, str] = {}
+    for one in given:
+        name, sign, value = (part.strip() for part in one.partition("="))
+        if not (sign and name and value) or len(name) > LONGEST_NAME or not name.isprintable():
+            raise UsageError(f"{option} takes NAME=VALUE with a short name to show on the page, not {one!r}")
+        if name in named:
+            raise UsageError(f"{option} names {name!r} twice; give each its own name")
+        named[name] = value
+    return tuple(named.items())
+
+
+@dataclass(frozen=True)
+class Judging:
+    """Which judges may re-rank, and what they may cost as long as the server runs.
+
+    judges: the name that people see, and how the judge is spelled, as in ("quick", "encoder:starter").
+    depth: how many of the first hits they look at.
+    calls, money: in requests and US dollars, of all of them together; None is no limit.
+    prices: a table of prices besides the usual ones.
+    """
+
+    judges: tuple[tuple[str, str], ...] = ()
+    depth: int = 100
+    calls: int | None = None
+    money: float | None = None
+    prices: Path | None = None
+
+
 @dataclass(frozen=True)
 class Settings:
     """How a server is set up.
@@ -97,6 +129,8 @@ class Settings:
         seems to.
     refused: words and phrases that no query may hold.
     cache: where thumbnails and uploads lie; None: in the gallery's folder.
+    reviews: queues of cases that people decide on these pages.
+    adapters: the checkpoints that may be chosen, by the names that people see.
     """
 
     gallery: Path
@@ -106,8 +140,11 @@ class Settings:
     trust_loopback: bool = True
     refused: tuple[str, ...] = ()
     cache: Path | None = None
+    reviews: tuple[Path, ...] = ()
     upload_bytes: int = 20 << 20
     seconds: float = 30.0
+    adapters: tuple[tuple[str, str], ...] = ()
+    judging: Judging = Judging()
 
     @property
     def ledger(self) -> Path:

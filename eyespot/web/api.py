@@ -13,8 +13,8 @@ from pydantic import BaseModel, Field
 from eyespot.types import Judgement
 from eyespot.web._asking import PAGE, Asked, Digest, Name, Words, condition_of, query_of
 from eyespot.web._house import House, house_of
-from eyespot.web._items import cursor_of, item_of, items_of, no_such_item, read_cursor
-from eyespot.web._judging import judge_of, judged_now
+from eyespot.web._items import cursor_of, item_of, items_of, no_such_item, read_cursor, with_probability
+from eyespot.web._judging import judge_of, judged_now, own_of
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Person, Role
@@ -39,15 +39,17 @@ def asked(given: Annotated[Asked, Query()]) -> Asked:
     return given
 
 
+Given = Annotated[Asked, Depends(asked)]
+
+
 @router.get("/search", tags=["search"])
-def search(
-    house: Served, given: Annotated[Asked, Depends(asked)], cursor: Cursor = None, limit: Limit = PAGE
-) -> Response:
+def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, limit: Limit = PAGE) -> Response:
     """The best pictures for words, a picture, both, or items like some others; a cursor goes on in the same ranking."""
     begun = time.perf_counter()
     id, seen = read_cursor(cursor) if cursor else ("", 0)
-    frozen = house.results[id] if cursor else house.found(given)
+    frozen = house.results[id] if cursor else house.found(given, own_of(person))
     found = frozen.slice(seen, limit)
+    known = None if frozen.judged else house.calibration(frozen, own_of(person))
     told = {
         "query": frozen.heading,
         "encoder": frozen.snapshot.view.space.encoder,
@@ -56,8 +58,9 @@ def search(
         "notes": frozen.notes,
         "run": frozen.id,
         "link": f"/?{frozen.asked.address()}",
+        "relevant": known and {"among": known.hits, **known.calibration.count._asdict()},
         "took_ms": round((time.perf_counter() - begun) * 1000, 1),
-        "items": items_of(frozen, found),
+        "items": with_probability(items_of(frozen, found), known),
         "next": cursor_of(frozen, found),
     }
     return JSONResponse(told)
@@ -67,9 +70,7 @@ def search(
 
 
 @router.get("/items", tags=["items"])
-def items(
-    house: Served, given: Annotated[Asked, Depends(asked)], cursor: Cursor = None, limit: Limit = PAGE
-) -> Response:
+def items(house: Served, given: Given, cursor: Cursor = None, limit: Limit = PAGE) -> Response:
     """The gallery's items in its own order, under a filter; what is searched for has no part."""
     snapshot = house.snapshot(given.encoder)
     _, seen = read_cursor(cursor) if cursor else ("", 0)
@@ -96,7 +97,8 @@ def columns(house: Served, encoder: Annotated[str | None, Query(max_length=300)]
     labels = [{"column": one.column, "values": dict(one.values), "others": one.others} for one in facets.labels]
     box = facets.map and {name: getattr(facets.map, name) for name in ("south", "west", "north", "east")}
     told = {"columns": facets.columns, "labels": labels, "first": facets.first, "last": facets.last, "box": box}
-    return JSONResponse(told | {"encoders": house.encoders})
+    judges = [{"name": one.name, "paid": one.paid} for one in house.judges.named.values()]
+    return JSONResponse(told | {"encoders": house.encoders, "adapters": list(house.adapters), "judges": judges})
 
 
 @router.get("/thumbnails/{size}/{id:path}", tags=["items"], response_class=Response)

@@ -21,18 +21,21 @@ from eyespot.web._items import (
     thumbnail_address,
     title_of,
     verdict_of,
+    with_probability,
 )
-from eyespot.web._judging import judge_of
+from eyespot.web._judging import judge_of, own_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Person, Role
 from eyespot.web.api import asked
 from eyespot.web.downloads import FORMATS
+from eyespot.web.found.calibrated import WANTED
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.results import Frozen
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import summary_of
+from eyespot.web.reranking import looking_of
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
 LINKS = (Link("Search", "/"),)
@@ -42,7 +45,7 @@ Cursor = Annotated[str | None, Query(max_length=60)]
 SUMMED = 500  # hits of the summary
 # What a large view does not list: shown elsewhere on it, or of no use to a reader.
 UNLISTED = frozenset(
-    {"id", "path", "thumbnail", "rank", "score", "size", "mtime", "width", "height", "title", "verdict"}
+    {"id", "path", "thumbnail", "rank", "score", "size", "mtime", "width", "height", "title", "verdict", "probability"}
 )
 
 
@@ -57,24 +60,27 @@ class Hits(NamedTuple):
 @router.get("/")
 def search_page(request: Request, house: Served, given: Given, cursor: Cursor = None) -> Response:
     """The page with its form, and what was found."""
-    snapshot, wrong, hits = None, None, Hits([], None)
+    snapshot, wrong, hits, more = None, None, Hits([], None), _about_nothing()
     try:
         snapshot = house.snapshot(given.encoder)
+        look = _look(house, given, person_of(request))  # before the hits: it is never ahead of them
         hits = _hits(house, given, cursor, person_of(request))
+        more = _about(house, hits.frozen, person_of(request)) | {"look": look}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
     facets = facets_of(snapshot or house.snapshot())
     status = 200 if wrong is None or isinstance(wrong, NothingFound) else getattr(wrong, "status", 422)
     shown = {"hits": hits, "frozen": hits.frozen, "wrong": wrong and str(wrong), "formats": FORMATS}
-    about = {"asked": given, "facets": facets, "encoders": house.encoders, "ticked": set(given.label)}
-    return page(request, "search.html", status, **about, **shown, **_helpers(given))
+    about = {"asked": given, "facets": facets, "ticked": set(given.label)}
+    about |= {"encoders": house.encoders, "adapters": list(house.adapters)}
+    return page(request, "search.html", status, **about, **shown, **more, **helpers(given))
 
 
 @router.get("/hits")
 def more_hits(request: Request, house: Served, given: Given, cursor: Annotated[str, Query(max_length=60)]) -> Response:
     """The next stretch of the grid, without a page around it."""
     hits = _hits(house, given, cursor, person_of(request))
-    return page(request, "hits.html", asked=given, hits=hits, frozen=hits.frozen, **_helpers(given))
+    return page(request, "hits.html", asked=given, hits=hits, frozen=hits.frozen, **helpers(given))
 
 
 @router.get("/summary/{id}")
@@ -83,7 +89,8 @@ def summary(request: Request, house: Served, id: str) -> Response:
     frozen = house.results[id]
     found = items_of(frozen, frozen.slice(0, SUMMED))
     tallies = summary_of(found, facets_of(frozen.snapshot))
-    return page(request, "summary.html", tallies=tallies, count=len(found), total=frozen.total)
+    known = None if frozen.judged else house.calibration(frozen, own_of(person_of(request)))
+    return page(request, "summary.html", tallies=tallies, count=len(found), total=frozen.total, known=known)
 
 
 @router.get("/photo/{id:path}")
@@ -99,7 +106,7 @@ def photo(
     facts = {name: value for name, value in item.items() if name not in UNLISTED and value is not None}
     template = "photo_inside.html" if request.headers.get("hx-request") else "photo.html"
     who = judge_of(person_of(request)).partition(":")[2]
-    return page(request, template, asked=given, item=item, facts=facts, rank=rank, who=who, **_helpers(given))
+    return page(request, template, asked=given, item=item, facts=facts, rank=rank, who=who, **helpers(given))
 
 
 # -- what is shown ----------------------------------------------------------------------------------------------
@@ -109,17 +116,40 @@ def _hits(house: House, given: Asked, cursor: str | None, person: Person) -> Hit
     kind, seen = read_cursor(cursor) if cursor else ("", 0)
     if not given.something:
         return _in_order(house.snapshot(given.encoder), given, seen)
-    frozen = _frozen(house, given, kind)
+    frozen = _frozen(house, given, kind, person)
     found = frozen.slice(seen, PAGE)
-    return Hits(_judged(house, given, items_of(frozen, found), person), cursor_of(frozen, found), frozen)
+    known = None if frozen.judged else house.calibration(frozen, own_of(person))
+    items = with_probability(items_of(frozen, found), known)
+    return Hits(_judged(house, given, items, person), cursor_of(frozen, found), frozen)
 
 
-def _frozen(house: House, given: Asked, id: str) -> Frozen:
+def _frozen(house: House, given: Asked, id: str, person: Person) -> Frozen:
     """The result that is being paged through; searched anew if it is not kept any more."""
     try:
         return house.results[id]
     except Problem:
-        return house.found(given)
+        return house.found(given, own_of(person))
+
+
+def _look(house: House, given: Asked, person: Person) -> dict[str, Any] | None:
+    """What is told of the judge in whose order the hits stand."""
+    if given.rerank is None or not given.something:
+        return None
+    return looking_of(house, house.found(given.plain), given, person)
+
+
+def _about(house: House, frozen: Frozen | None, person: Person) -> dict[str, Any]:
+    """What is told of how many hits are relevant, and who could re-rank them; nothing of a judge's order."""
+    if frozen is None or frozen.judged:
+        return _about_nothing()
+    can_spread = frozen.query is not None and person.role >= Role.ANNOTATOR
+    known = house.calibration(frozen, own_of(person))
+    judges = list(house.judges.named) if frozen.query is not None else []
+    return {"known": known, "can_spread": can_spread, "judges": judges, "wanted": WANTED}
+
+
+def _about_nothing() -> dict[str, Any]:
+    return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
 
 
 def _in_order(snapshot: Snapshot, given: Asked, first: int) -> Hits:
@@ -140,8 +170,9 @@ def _judged(house: House, given: Asked, items: Sequence[dict[str, Any]], person:
     return [{**item, "verdict": verdict_of(known.get(item["id"]))} for item in items]
 
 
-def _helpers(given: Asked) -> dict[str, Any]:
+def helpers(given: Asked) -> dict[str, Any]:
     """What templates call."""
+    given = given.plain  # verdicts are of one order; drawn elsewhere it is another
     here = given.address()  # once: a page has hundreds of links that differ in their last part
     drawn = {*given.like, *given.unlike}
 

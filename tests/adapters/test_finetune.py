@@ -19,7 +19,7 @@ pytest.importorskip("transformers")
 open_clip = pytest.importorskip("open_clip")
 
 from eyespot import rooms  # noqa: E402
-from eyespot.adapters._finetune import Material, Recipe, finetune, info_nce, unfreeze  # noqa: E402
+from eyespot.adapters._finetune import Material, Recipe, _Tuning, finetune, info_nce, unfreeze  # noqa: E402
 from eyespot.encoders import _saving  # noqa: E402
 from eyespot.types import EyespotError, UsageError  # noqa: E402
 
@@ -79,15 +79,19 @@ def changed(before: dict[str, Any], encoder: Any) -> set[str]:
 
 
 def test_the_loss_of_orthogonal_pairs_by_hand() -> None:
-    loss = info_nce(2 * torch.eye(3), 5 * torch.eye(3), torch.arange(3), torch.tensor(2.0))
+    none = torch.zeros(3, 3, dtype=torch.bool)
+
+    loss = info_nce(2 * torch.eye(3), 5 * torch.eye(3), none, torch.tensor(2.0))
 
     assert math.isclose(float(loss), math.log(1 + 2 * math.exp(-2)), rel_tol=1e-6)
 
 
 def test_another_caption_of_the_same_picture_is_no_negative() -> None:
     rows = torch.eye(3)[[0, 0, 1]]
+    right = torch.zeros(3, 3, dtype=torch.bool)
+    right[0, 1] = right[1, 0] = True
 
-    loss = info_nce(rows, rows, torch.tensor([7, 7, 8]), torch.tensor(2.0))
+    loss = info_nce(rows, rows, right, torch.tensor(2.0))
 
     # two rows with one negative each, one row with two
     assert math.isclose(
@@ -115,6 +119,43 @@ def test_only_the_last_blocks_and_what_follows_them_learn(encoder: Any, tmp_path
     touched = changed(before, encoder)
     assert not [name for name in touched if "embed" in name or "layers.0." in name or "blocks.0." in name]
     assert [name for name in touched if ".1." in name] and [name for name in touched if "proj" in name]
+
+
+def test_a_question_about_a_picture_learns_its_answer(encoder: Any, tmp_path: Path) -> None:
+    """The words are the same for all: only the picture that is asked with tells which answer is meant."""
+    asked = np.arange(len(NAMES)) + 20
+    material = Material(["what follows?"] * len(NAMES), np.arange(len(NAMES)), pictures, asked)
+
+    finetune(encoder.towers, material, replace(SHORT, epochs=60, batch=8, rate=3e-3), tmp_path / "out")
+
+    images, asking = (
+        encoder.encode_pixels(np.stack([encoder.read(picture(at)) for at in numbers]))
+        for numbers in (range(len(NAMES)), asked.tolist())
+    )
+    queries = encoder.encode_texts(["what follows?"]) + asking  # (8, dim), of equal weight
+    best = (queries @ images.T).argmax(axis=1)
+    assert best.tolist() == list(range(len(NAMES)))
+
+
+def test_another_answer_to_the_same_question_is_no_negative(hf: Any, tmp_path: Path) -> None:
+    """Two answers each: a question, the same about another picture, and words alone, which are no question."""
+    texts, asking = ["why?"] * 6, np.array([9, 9, 8, 8, -1, -1])
+    tuning = _Tuning(hf.towers, Material(texts, np.arange(6), pictures, asking), SHORT, tmp_path, 1)
+
+    right = tuning._others(np.arange(6))
+
+    assert right.nonzero().tolist() == [[0, 1], [1, 0], [2, 3], [3, 2]]
+
+
+def test_a_pair_whose_asking_picture_is_gone_is_left_out(hf: Any, tmp_path: Path) -> None:
+    def some(rows: Sequence[int]) -> list[Image.Image | None]:
+        return [None if row == 20 else picture(row) for row in rows]
+
+    material = Material(NAMES[:4], np.arange(4), some, np.array([20, 21, -1, 22]))
+
+    found = finetune(hf.towers, material, replace(SHORT, epochs=1), tmp_path / "out")
+
+    assert (found.step, found.unread) == (1, 1)
 
 
 def test_without_blocks_only_what_follows_them_learns(hf: Any) -> None:

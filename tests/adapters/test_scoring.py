@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from eyespot.adapters.quari import Config, load
 from eyespot.adapters.quari._ceilings import Coded, Plain
+from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import About, Outside, ways
 from eyespot.adapters.quari._formula import Formula
 from eyespot.adapters.quari.candidates import Candidates
@@ -174,6 +175,24 @@ def test_a_million_more_than_there_are_gives_all() -> None:
     assert_best(found, 1, by_the_matrix(adapted, vectors), 5000)
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_torch_changes_no_answer(device: str) -> None:
+    torch = pytest.importorskip("torch")
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs CUDA")
+    rng = np.random.default_rng(13)
+    vectors = clustered(rng, 20_000, 96)
+    views = [bent(kind, rng, vectors, 24) for kind in ("gaussian", "principal", "anchored")]
+    allowed = rng.random(20_000) < 0.7
+    index = AdaptedIndex([vectors[:8000], vectors[8000:]], patience=0).on(torch.device(device))
+
+    found = index.search(views, 50, allowed)
+
+    plain = AdaptedIndex([vectors[:8000], vectors[8000:]]).search(views, 50, allowed)
+    assert np.array_equal(found.rows, plain.rows) and np.array_equal(found.scores, plain.scores)
+    assert not index.codes
+
+
 def test_ties_go_to_the_lower_row() -> None:
     rng = np.random.default_rng(5)
     distinct = clustered(rng, 40, 20)
@@ -305,6 +324,24 @@ def test_no_score_is_above_its_ceiling(data: st.DataObject) -> None:
         for way in (ways(formula, index._sample), Outside.of(formula, formula.direction, index._sample)):
             for count in (0, 3, 15):
                 assert (first.ceilings([way.first(count)], None)[0] >= true).all()
+
+
+@pytest.mark.parametrize("keep", [True, False], ids=["kept", "sent"])
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_no_score_is_above_its_ceiling_where_torch_computes(keep: bool, data: st.DataObject) -> None:
+    torch = pytest.importorskip("torch")
+    vectors, adapted = world(data, 300, widest=70)
+    rows, index = Rows([vectors[:120], vectors[120:]]), AdaptedIndex([vectors])
+    way = ways(Formula.of(adapted, vectors.shape[1]), index._sample).first(data.draw(st.sampled_from([0, 3, 15])))
+    some = np.flatnonzero(np.random.default_rng(0).random(300) < 0.4)
+
+    first = OnDevice(rows, index._lengths, torch.device("cpu"), keep)
+
+    true, everything = by_the_matrix(adapted, vectors), first.ceilings([way], None)[0]
+    assert (everything >= true).all()
+    assert np.allclose(everything, Plain(rows, index._lengths).ceilings([way], None)[0], atol=1e-4)
+    assert np.allclose(first.ceilings([way], some)[0], everything[some], atol=1e-4)
 
 
 @settings(max_examples=40, deadline=None)

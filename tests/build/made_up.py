@@ -105,7 +105,8 @@ def files(work: Path) -> dict[str, bytes]:
     return {str(path.relative_to(work)): path.read_bytes() for path in sorted((work / "steps").rglob("*.*"))}
 
 
-if __name__ == "__main__":  # python -m tests.build.made_up WORK COUNT LOG CALLS
-    work, count, log, calls = sys.argv[1:]
-    run(pipeline(int(count)), Path(work), Running(3, Limits(calls=int(calls)), client(Path(log), 0.004)))
+if __name__ == "__main__":  # python -m tests.build.made_up WORK COUNT LOG CALLS MONEY
+    work, count, log, calls, money = sys.argv[1:]
+    limits = Limits(calls=int(calls), money=float(money))
+    run(pipeline(int(count)), Path(work), Running(3, limits, client(Path(log), 0.004)))
     print("done")

@@ -108,6 +108,11 @@ def test_no_pair_is_missed_for_not_comparing_all(bits: int, seed: int) -> None:
     assert close_hashes(hashes, bits).tolist() == expected
 
 
+def test_rows_are_told_as_they_were_given_where_some_have_no_pattern() -> None:
+    hashes = np.array([[0] * 8, [7] * 8, [0] * 8, [5] * 8], np.uint64)
+    assert close_hashes(hashes, 2).tolist() == [[1, 3]]
+
+
 @given(st.integers(1, 30), st.floats(-1, 1), st.integers(0, 99))
 def test_vectors_are_compared_in_blocks_without_missing_a_pair(rows: int, cosine: float, seed: int) -> None:
     vectors = np.random.default_rng(seed).standard_normal((rows, 3)).astype(np.float32)
@@ -120,7 +125,7 @@ def test_vectors_are_compared_in_blocks_without_missing_a_pair(rows: int, cosine
 
 
 def test_either_sign_makes_a_pair_and_both_are_told() -> None:
-    hashes = np.array([[0] * 8, [2**60 - 1] * 8, [0b11] * 8], np.uint64)
+    hashes = np.array([[2**62] * 8, [2**62 + 2**60 - 1] * 8, [2**62 + 0b11] * 8], np.uint64)
     vectors = np.array([[1, 0], [0.96, 0.28], [0, 1]], np.float32)
     assert near_duplicates(hashes, vectors, Near(bits=2, cosine=0.95)) == [
         Pair(0, 1, 60, pytest.approx(0.96)),
@@ -133,9 +138,11 @@ def test_a_family_is_joined_over_any_number_of_pairs() -> None:
     assert first_of_family(pairs, 8).tolist() == [0, 0, 2, 3, 0, 0, 2, 7]
 
 
-def test_pictures_without_a_pattern_are_alike() -> None:
-    plain = np.stack([picture_hashes(Image.new("RGB", (80, 60), colour)) for colour in ("red", "white")])
-    assert not plain.any()
+def test_pictures_without_a_pattern_are_copies_of_nothing() -> None:
+    """Red, blue and white ones say nothing by their hashes; their colours tell them apart by their vectors."""
+    colours = ("red", "blue", "white")
+    plain = np.stack([picture_hashes(Image.new("RGB", (80, 60), colour)) for colour in colours])
+    assert not plain.any() and near_duplicates(plain, np.eye(3, dtype=np.float32), Near()) == []
 
 
 def test_what_does_not_fit_is_refused() -> None:

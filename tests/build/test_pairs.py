@@ -20,6 +20,7 @@ from eyespot.build.pairs._making import CAPTIONS, PICTURES, TO_CAPTION, Made, So
 from eyespot.build.pairs.biotrove import BioTrove, Draw, mixed
 from eyespot.build.pairs.cc12m import Cc12m
 from eyespot.build.pairs.coco import Coco
+from eyespot.build.pairs.rmir import Rmir
 from eyespot.gallery.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
 from tests.gallery.conftest import draw
@@ -87,6 +88,50 @@ def test_images_of_a_test_set_are_left_out_by_their_ids(coco: Path, tmp_path: Pa
 
     assert (done.rows[PICTURES], done.rows[CAPTIONS]) == (1, 1)
     assert done.left_out["is left out by --without"] == 1
+
+
+# -- RMIR ---------------------------------------------------------------------------------------------------
+
+
+def rmir(folder: Path) -> Path:
+    """Two questions to train on, one of them with two answers and a refused one, and one that tests."""
+    folder.mkdir()
+    queries = [("q1", "a", "train"), ("q2", "b", "train"), ("q3", "c", "test"), ("q4", "d", "train")]
+    told = [{"id": id, "image": image, "question": f"why {id}?", "split": split} for id, image, split in queries]
+    grades = [("q1", "x", 1), ("q1", "y", 1), ("q1", "z", 0), ("q2", "x", 1), ("q3", "y", 1), ("q4", "z", 0)]
+    judged = [dict(zip(("query", "image", "grade"), one, strict=True)) for one in grades]
+    tables = {"queries": told, "qrels": judged, "pool": [{"image": image} for image in "xyz"]}
+    for name, lines in tables.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return folder
+
+
+def test_a_question_pairs_with_each_picture_that_answers_it(tmp_path: Path) -> None:
+    """Only of the split that is named: what tests must not be learned from."""
+    done = made(Rmir(rmir(tmp_path / "set")), tmp_path / "out")
+
+    assert [tuple(row.values()) for row in rows(tmp_path / "out" / "qrels" / CAPTIONS)] == [
+        ("x", "why q1?", "a"),
+        ("y", "why q1?", "a"),
+        ("x", "why q2?", "b"),
+    ]
+    assert done.examples == {"has no picture that answers it": "qrels.jsonl: query q4"}
+
+
+def test_a_split_that_a_set_does_not_have_is_told(tmp_path: Path) -> None:
+    done = made_or_told(Rmir(rmir(tmp_path / "set"), "val"), tmp_path / "out")
+
+    assert "has no split 'val'; there are: test, train" in done
+
+
+def test_a_folder_without_a_set_is_told(tmp_path: Path) -> None:
+    assert "holds no RMIR set" in made_or_told(Rmir(tmp_path), tmp_path / "out")
+
+
+def made_or_told(source: Source, out: Path) -> str:
+    with pytest.raises((UsageError, NothingFound)) as told:
+        made(source, out)
+    return str(told.value)
 
 
 # -- CC12M --------------------------------------------------------------------------------------------------

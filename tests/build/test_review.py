@@ -46,6 +46,32 @@ def test_a_case_that_changed_is_open_again(queue: Queue) -> None:
     assert [case.id for case in Queue(queue.path).open()] == ["face", "words"]
 
 
+def test_a_decision_holds_wherever_the_pictures_lie(queue: Queue) -> None:
+    queue.decide(CASES[0], "accept", "ada")
+    write_queue(queue.path, [Case("face", "Is this a face?", ("/elsewhere/photos/face.jpg",))])
+
+    assert Queue(queue.path).open() == [] and Queue(queue.path).lapsed() == []
+
+
+def test_a_decision_holds_for_the_picture_that_was_seen_under_whatever_name(tmp_path: Path) -> None:
+    path, case = tmp_path / "queue.jsonl", Case("a", "Is it red?", ("old.jpg",), shown=("3f",))
+    write_queue(path, [case])
+    Queue(path).decide(case, "accept", "ada")
+
+    write_queue(path, [Case("a", "Is it red?", ("new.jpg",), shown=("3f",))])
+    held = Queue(path).lapsed()
+    write_queue(path, [Case("a", "Is it red?", ("new.jpg",), shown=("4f",))])
+
+    assert held == [] and Queue(path).lapsed() == ["a"] == [one.id for one in Queue(path).open()]
+
+
+def test_what_was_withdrawn_is_open_and_has_not_lapsed(queue: Queue) -> None:
+    queue.decide(CASES[0], "accept", "ada")
+    queue.withdraw_seeing(queue.standing()["face"].digest, CASES[0], "ada")
+
+    assert queue.open() == CASES and queue.lapsed() == []
+
+
 def test_a_decision_that_a_kill_cut_is_open_and_costs_no_other(queue: Queue) -> None:
     queue.decide(CASES[0], "accept", "ada")
     with queue.decided.open("ab") as file:
@@ -71,6 +97,7 @@ def test_only_texts_are_mended_and_only_by_mending(queue: Queue, choice: str, te
     [
         ("queue.jsonl", '{"id": 7}', "line 1: is no case"),
         ("queue.jsonl", '{"id": "a", "pictures": [1]}', "line 1: is no case"),
+        ("queue.jsonl", '{"id": "a", "shown": "3f"}', "line 1: is no case"),
         ("queue.csv", "id", "is no review queue"),
         ("a.decisions.jsonl", "", "is no review queue"),
     ],
@@ -145,6 +172,15 @@ def test_reviewing_on_the_terminal(queue: Queue) -> None:
     assert queue.standing()["words"].texts == {"caption": "two blue cups"}
     assert "2 of 3  words" in shown.stderr and "picture  b.jpg" in shown.stderr
     assert [one.who for one in queue.decisions()] == ["ada", "ada", "ada"]
+
+
+def test_it_is_said_that_a_decision_no_longer_stands(queue: Queue) -> None:
+    queue.decide(CASES[2], "accept", "ada")
+    write_queue(queue.path, [*CASES[:2], Case("last", "Is it full?")])
+
+    shown = typed("", queue.path)
+
+    assert "1 decisions on" in shown.stderr and "no longer stand" in shown.stderr and " 3 open " in shown.stdout
 
 
 def test_nobody_at_the_terminal_decides_nothing(queue: Queue) -> None:

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.build.made_up import files
+from tests.build.made_up import PRICE, files
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 4
 
 
-def start(work: Path, count: int, log: Path, calls: int) -> subprocess.Popen[bytes]:
-    line = [sys.executable, "-m", "tests.build.made_up", str(work), str(count), str(log), str(calls)]
+def start(work: Path, count: int, log: Path, calls: int, money: float = 1e6) -> subprocess.Popen[bytes]:
+    line = [sys.executable, "-m", "tests.build.made_up", *map(str, (work, count, log, calls, money))]
     return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -62,3 +62,17 @@ def test_a_killed_pipeline_started_again_ends_in_the_same_files(tmp_path: Path, 
     asked = Counter((tmp_path / "killed.log").read_text().splitlines())
     assert len(asked) == count // 2 and sum(asked.values()) <= count // 2 + hits * WORKERS
     assert not list((tmp_path / "killed" / "steps").glob(".*"))
+
+
+def test_kills_raise_no_budget_of_money(tmp_path: Path) -> None:
+    """Every request that left is a line of the log, whether a kill came before it was paid or not."""
+    work, log, most = tmp_path / "work", tmp_path / "log", 60
+    for killed_at in (8, 20, 32, None):
+        process = start(work, 400, log, 10_000, most * PRICE)
+        while killed_at is not None and lines(log) < killed_at:
+            time.sleep(0.001)
+        if killed_at is not None:
+            process.kill()
+        process.communicate(timeout=60)
+
+    assert process.returncode == 1 and most - 4 * WORKERS <= lines(log) <= most

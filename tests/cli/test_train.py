@@ -90,6 +90,9 @@ def test_a_training_ends_in_a_checkpoint_that_serves(pairs: Path, tmp_path: Path
     assert (told["step"], told["steps"], told["model"]) == (6, 6, str(tmp_path / "out" / "model"))
     assert "122 pairs, 6 held out, 6 steps of 2 × 16" in ran.stderr
     assert np.load(tmp_path / "found.npz")["ids"].shape == (128, 5)
+    # Texts are their images with some noise: the vectors as they are find all but all, six steps of nothing much.
+    assert told["RR_frozen"] > 0.9 > told["RR"]
+    assert f"the vectors as they are find more (RR {told['RR_frozen']:.3f})" in ran.stderr
     assert "my encoder" in (tmp_path / "out" / "model" / "config.yml").read_text()
 
 

@@ -34,13 +34,21 @@ def wildclip(folder: Path) -> Any:
     return rooms.load("encoders", f"wildclip:{weights}", device="cpu", architecture="tiny-clip")
 
 
+def mllm(folder: Path) -> Any:
+    from tests.encoders import tiny_multimodal
+
+    return rooms.load("encoders", f"mllm:{tiny_multimodal.ume_r1(folder)}", device="cpu", thoughts=4)
+
+
 def onnx(folder: Path) -> Any:
     tiny_models.exported_clip(tiny_models.hf_clip(folder / "hf"), folder)
     (folder / "eyespot.toml").write_text(ONNX_SETTINGS)
     return rooms.load("encoders", f"onnx:{folder}")
 
 
-CASES: dict[str, Callable[[Path], Any]] = {made.__name__: made for made in (starter, hf, open_clip, wildclip, onnx)}
+CASES: dict[str, Callable[[Path], Any]] = {
+    made.__name__: made for made in (starter, hf, open_clip, wildclip, mllm, onnx)
+}
 
 
 @pytest.fixture(scope="module", params=rooms.names("encoders"))

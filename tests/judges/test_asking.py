@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -188,6 +189,15 @@ def test_a_caller_who_has_enough_loses_no_answer_under_way(ledger: Judgements) -
     assert kept(ledger) == "abc" == "".join(sorted(judge.sent))
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """As at a terminal: a shell lets what it starts in the background ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_loses_no_answer_under_way(ledger: Judgements) -> None:
     judge = Scripted(width=3)
 

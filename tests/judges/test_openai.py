@@ -6,7 +6,9 @@ import base64
 import io
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
@@ -385,6 +387,47 @@ def test_no_more_requests_leave_than_the_budget_has(then: Response, calls: int, 
         answers.extend(judge(server, budget=budget, attempts=3).judge(pairs(pictures)))
 
     assert len(server.seen) == budget.spent.calls == calls
+
+
+@pytest.mark.parametrize(("limits", "most"), [({"money": 0.035}, 3), ({"tokens": 30}, 3), ({"money": 0.0}, 0)])
+def test_spent_and_under_way_never_pass_a_limit_together(limits: dict[str, Any], most: int) -> None:
+    """Eight at once, each for a cent and ten tokens."""
+    budget, left = Budget(**limits), []
+
+    def ask() -> None:
+        with suppress(BudgetSpent):
+            for _ in range(5):
+                budget.take()
+                left.append(1)
+                time.sleep(0.002)
+                budget.pay(9, 1, 0.01)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(left) == budget.spent.calls == most
+
+
+def test_a_request_that_was_lost_counts_and_holds_nobody_up() -> None:
+    budget = Budget(money=0.03)
+    budget.take()
+    budget.pay(9, 1, 0.01)
+    budget.take()
+    budget.lose()
+    budget.take()
+    budget.pay(9, 1, 0.01)
+
+    with pytest.raises(BudgetSpent, match=r"\$0.03"):
+        budget.take()
+
+
+@pytest.mark.parametrize("limits", [{"money": float("nan")}, {"money": -1.0}, {"calls": -1}])
+def test_a_budget_that_is_no_number_is_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="give a number from 0 on"):
+        Budget(**limits)
 
 
 def test_all_that_was_answered_within_the_budget_is_handed_out(pictures: list[Path]) -> None:

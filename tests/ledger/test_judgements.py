@@ -367,3 +367,23 @@ def test_a_file_that_is_no_ledger_is_said(tmp_path: Path) -> None:
 def test_a_place_that_is_a_folder_is_said(tmp_path: Path) -> None:
     with pytest.raises(EyespotError, match="cannot write judgements to"):
         Judgements(tmp_path)
+
+
+def test_it_says_who_judged_for_a_query_and_on_how_many_images(tmp_path: Path) -> None:
+    """Ada changes her mind on b; the model failed on b; nobody else's query counts."""
+    yes, no = Verdict(1.0, 1), Verdict(0.0, 0)
+    said = [("q", "b", "person:ada", yes), ("q", "b", "person:ada", no), ("q", "c", "person:ada", yes)]
+    said += [("q", "a", "model:x", yes), ("q", "b", "model:x", None), ("other", "a", "person:bob", yes)]
+    with Judgements(tmp_path / "ledger.sqlite") as ledger:
+        ledger.record([Judgement(*who, "p", verdict, "" if verdict else "no answer") for *who, verdict in said])
+        voices = ledger.voices("q")
+        ledger.record([Judgement("q", "b", "person:ada", "p", yes)])
+        after = ledger.voices("q")
+
+    assert [voice[:3] for voice in voices] == [("person:ada", "p", 2), ("model:x", "p", 1)]
+    assert after[0].images == 2 and after[0].last > voices[0].last
+
+
+def test_a_query_that_nobody_judged_for_has_no_voices(tmp_path: Path) -> None:
+    with Judgements(tmp_path / "ledger.sqlite") as ledger:
+        assert ledger.voices("nothing") == []

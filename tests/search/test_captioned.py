@@ -19,7 +19,8 @@ from eyespot.build.templates import Templates
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.opened import View
 from eyespot.search.captioned import Said, captioned, said_in
-from eyespot.types import NothingFound, UsageError
+from eyespot.search.embedding import embed
+from eyespot.types import NothingFound, Query, UsageError
 from tests.gallery.conftest import draw
 
 NAMES = ["heron", "osprey", "owl", "", "gone"]
@@ -139,3 +140,21 @@ def test_what_is_wrong_is_told(view: View, tmp_path: Path, captions: str, error:
 
     with pytest.raises(error, match=told):
         list(said_in(view, captions if captions == "colour" else f"{tmp_path}/{captions}"))
+
+
+# -- asked with a picture -----------------------------------------------------------------------------------
+
+
+def test_a_text_may_ask_with_a_picture(view: View, tmp_path: Path) -> None:
+    """It is embedded as a search by both is; a picture that is not there takes its text along."""
+    encoder = rooms.load("encoders", "starter")
+    lines = [("file_name", "caption", "asked_with"), ("0.jpg", "what next?", "2.jpg"), ("0.jpg", "a heron", "")]
+    said = one(view, table(tmp_path / "asked.csv", *lines, ("2.jpg", "who?", "nowhere.jpg")))
+
+    found = captioned(view, encoder, [said])
+
+    asking = Path(view.facts([said.asking[0]])[0]["path"])
+    wanted = embed([Query.composed(asking, "what next?"), Query.words("a heron")], encoder)
+    assert (asking.name, said.texts, said.asking[1]) == ("2.jpg", ["what next?", "a heron"], -1)
+    assert np.abs(found.texts - wanted).max() < 1e-6
+    assert "1 texts of" in said.notes[1] and "ask with a picture that is not in the gallery" in said.notes[1]

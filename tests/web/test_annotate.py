@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -32,7 +35,7 @@ def settings(gallery: Path, tmp_path: Path) -> Settings:
 def ada(settings: Settings) -> Iterator[TestClient]:
     """Ada, at this machine, with the query `a heron`."""
     with at_this_machine(settings) as client:
-        client.post("/annotate/name", data={"name": "Ada"})
+        client.post("/name", data={"name": "Ada"})
         client.post("/annotate/queries", data={"text": "a heron"})
         yield client
 
@@ -83,7 +86,7 @@ def test_who_said_no_name_marks_nothing(settings: Settings) -> None:
 
 def test_a_name_of_any_letters_is_kept(settings: Settings) -> None:
     with at_this_machine(settings) as client:
-        client.post("/annotate/name", data={"name": "Žofie 蒼鷺"})
+        client.post("/name", data={"name": "Žofie 蒼鷺"})
         assert "Žofie 蒼鷺" in client.get("/annotate").text
 
 
@@ -93,7 +96,7 @@ def test_a_reader_does_not_annotate(settings: Settings) -> None:
 
 def test_a_token_names_its_annotator_whatever_the_cookie_says(settings: Settings) -> None:
     client = from_afar(settings, TOKENS[Role.ANNOTATOR])
-    client.cookies.set("eyespot-annotator", b"eve".hex())
+    client.cookies.set("eyespot_name", "eve")
     assert 'You label as <strong dir="auto">annotator</strong>' in client.get("/annotate").text
 
 
@@ -127,9 +130,65 @@ def test_a_dispute_is_settled_on_its_page(ada: TestClient, settings: Settings) -
     image = images(ada)[4]
     mark(ada, {image: "y"})
     with at_this_machine(settings) as bob:
-        bob.post("/annotate/name", data={"name": "Bob"})
+        bob.post("/name", data={"name": "Bob"})
         mark(bob, {image: "n"})
         before = bob.get("/annotate/disputes", params={"query": "a heron"}).text
         bob.post("/annotate/settle", data={"query": "a heron", "image": image, "mark": "y"})
         after = bob.get("/annotate/disputes", params={"query": "a heron"}).text
     assert image in before and image not in after
+
+
+def test_who_said_their_name_while_searching_need_not_say_it_again(settings: Settings) -> None:
+    with at_this_machine(settings) as client:
+        client.post("/name", data={"name": "Cy", "next": "/"})
+        assert 'You label as <strong dir="auto">Cy</strong>' in client.get("/annotate").text
+
+
+# -- lists, intake, and what is taken along ---------------------------------------------------------------------------
+
+
+def test_a_label_lists_all_its_photos_and_no_others(ada: TestClient) -> None:
+    ada.post("/annotate/queries", data={"text": "a wading bird", "label": "kind=heron"})
+    told = ada.get("/annotate/photos", params={"query": "a wading bird"}).json()
+    assert (told["total"], told["grows"]) == (10, False)
+
+
+@pytest.mark.parametrize(("label", "status"), [("kind", 422), ("kind=whale", 404), ("no column=1", 422)])
+def test_a_label_that_no_photo_has_lists_none(ada: TestClient, label: str, status: int) -> None:
+    assert ada.post("/annotate/queries", data={"text": "a whale", "label": label}).status_code == status
+
+
+def test_what_is_told_of_a_query_is_kept(ada: TestClient, gallery: Path) -> None:
+    told = {"category": "Behavior", "lingo": "yes", "visible": "yes", "feasible": "yes", "of_interest": "no"}
+    ada.post("/annotate/about", data={"query": "a heron", **told})
+    with Desk(gallery / "ledger.sqlite") as desk:
+        wanted = desk.query("a heron")
+    assert (wanted.facts["category"], wanted.facts["lingo"]) == ("Behavior", "yes")
+    assert (wanted.failing, wanted.open) == (["of_interest"], [])
+
+
+def test_a_half_yes_is_refused(ada: TestClient) -> None:
+    assert ada.post("/annotate/about", data={"query": "a heron", "visible": "maybe"}).status_code == 422
+
+
+def test_the_labelled_set_is_taken_along(ada: TestClient) -> None:
+    first, second = images(ada, 2)
+    mark(ada, {first: "y", second: "n"})
+    with zipfile.ZipFile(BytesIO(ada.get("/annotate/set.zip").content)) as archive:
+        qrels = json.loads(archive.read("labelled/qrels.json"))
+        names = {Path(name).name for name in archive.namelist()}
+    assert {"queries.csv", "annotations.csv", "label-studio.json", "datasheet.md"} < names
+    assert (qrels["a heron"][first], qrels["a heron"][second]) == (1, 0)
+
+
+def test_agreement_beyond_chance_stands_beside_the_disputes(ada: TestClient, settings: Settings) -> None:
+    """Two of four agreed, as by chance where both say yes to half."""
+    ada.post("/annotate/queries", data={"text": "a stork"})
+    four = images(ada, 4)
+    with at_this_machine(settings) as eve:
+        eve.post("/name", data={"name": "Eve"})
+        for who, marks in ((ada, "ynyn"), (eve, "ynny")):
+            given = {"marks": dict(zip(four, marks, strict=True))}
+            who.post("/annotate/marks", params={"query": "a stork"}, json=given)
+        page = eve.get("/annotate/disputes", params={"query": "a stork"}).text
+    assert "Cohen kappa: 0.00 (" in page

@@ -30,9 +30,9 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def serving(gallery: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def serving(gallery: Path, port: int, *more: str) -> Iterator[subprocess.Popen[bytes]]:
     """`eyespot serve` in a process of its own, answering."""
-    line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", str(gallery), "--port", str(port)]
+    line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", str(gallery), "--port", str(port), *more]
     with subprocess.Popen(line, stderr=subprocess.DEVNULL) as child:
         while child.poll() is None and not _answers(port):
             time.sleep(0.1)

@@ -85,7 +85,7 @@ def test_rocchio_draws_a_query_towards_a_photo_by_three_quarters(search: Ask, ga
     """Worked by hand in numpy: the query + 0.75 of the photo, brought back to unit length."""
     collection = eyespot.open(gallery)
     liked = search(q="stripes", limit=1)["items"][0]["id"]
-    row = collection.view.row_of(liked)
+    (row,) = collection.view.rows_of([liked])
     drawn = collection.encoder.encode_texts(["a disc"])[0] + 0.75 * collection.view.blocks[row // 25][row % 25]
 
     (best,) = search(q="a disc", like=liked, limit=1)["items"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from eyespot.web import Role, Settings
-from tests.web.conftest import HOSTILE, PHOTOS, TOKENS, serving
+from eyespot.web import Judging, Role, Settings
+from tests.web.conftest import HOSTILE, PHOTOS, TOKENS, make_gallery, serving
 
 DROP = """([name, data]) => {
   const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
@@ -269,3 +270,71 @@ def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, s
         page.get_by_role("button", name="Sign out").click()
         page.goto("/?q=stripes")
         assert "/login?next=" in page.url
+
+
+# -- judges and spreads ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def judging_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with an offline judge, over 24 photos of its own."""
+    gallery = make_gallery(tmp_path_factory.mktemp("judging"), 24)
+    with serving(Settings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as address:
+        yield address
+
+
+def shares(page: Any) -> list[int]:
+    """The probabilities that stand at the hits, in percent."""
+    return [int(re.findall(r"\d+", text)[0]) for text in page.locator(".probable").all_inner_texts()]
+
+
+def test_a_judge_looks_once_its_cost_was_seen_and_hits_stand_by_its_probability(
+    browser: Any, judging_place: str
+) -> None:
+    with opened(browser, judging_place) as page:
+        page.goto("/?q=red+stripes")
+        page.get_by_text("Re-rank", exact=True).click()
+        page.get_by_text("0 of the first 10 judged already; the other 10: costs nothing").wait_for()
+        page.get_by_role("button", name="Let it look").click()
+        page.get_by_text("10 of the first 10 photos judged").wait_for()
+
+        assert "rerank=quick" in page.url
+        found = shares(page)
+        assert (len(found), found) == (10, sorted(found, reverse=True))
+
+
+def test_a_judge_is_asked_without_scripts_too(browser: Any, judging_place: str) -> None:
+    with opened(browser, judging_place, java_script_enabled=False) as page:
+        page.goto("/?q=green+stripes")
+        page.get_by_text("Re-rank", exact=True).click()
+        page.get_by_role("link", name="Which judge, and at what cost").click()
+        page.get_by_role("button", name="Let it look").click()
+        for _ in range(600):
+            if page.get_by_text("10 of the first 10 photos judged").count():
+                break
+            page.reload()
+
+        assert len(shares(page)) == 10
+
+
+def test_a_spread_is_judged_with_keys_alone_and_gives_probabilities(browser: Any, judging_place: str) -> None:
+    """Yes to the first six ranks: 24 photos are judged to the last, so the count is certain."""
+    with opened(browser, judging_place) as page:
+        page.goto("/?q=a+blue+disc")
+        page.get_by_role("link", name="Judge a spread of photos").click()
+        while page.locator("#grid").count():
+            page.locator(".tile .picture").first.focus()
+            for tile in page.locator(".tile").all():
+                page.keyboard.press("y" if int(tile.get_attribute("data-rank")) <= 6 else "n")
+                tile.locator("button[aria-pressed=true]").wait_for()
+            page.locator("#onward:focus").wait_for()
+            page.keyboard.press("Enter")
+            page.wait_for_load_state()
+            page.get_by_text("photos are what you look for").wait_for()
+        page.get_by_role("link", name="To the hits").click()
+        page.get_by_text("About 6 of the first 24 photos are what you look for").wait_for()
+        assert shares(page) == [100] * 6 + [0] * 18
+
+        page.get_by_role("link", name="the first 6: 100 % relevant").click()
+        page.wait_for_url("**likely=**")
+        assert page.locator(".tile").count() == 6

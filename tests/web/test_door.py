@@ -7,6 +7,7 @@ import io
 import struct
 import threading
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -255,7 +256,8 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
         finally:
             let_go.set()
 
-    asyncio.run(ask())
+    with ThreadPoolExecutor(1) as own:  # a browser of other tests may have a loop in this thread
+        own.submit(lambda: asyncio.run(ask())).result()
 
 
 # -- paths and names --------------------------------------------------------------------------------------------
@@ -290,7 +292,7 @@ def test_no_path_leads_out(client: TestClient, way: str, path: str) -> None:
 def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path) -> None:
     from eyespot.gallery.photos.sources import Root
     from eyespot.web.found.snapshot import Placed
-    from eyespot.web.pictures.thumbnails import _bytes
+    from eyespot.web.pictures.thumbnails import bytes_of
 
     (tmp_path / "root").mkdir()
     Image.new("RGB", (9, 9)).save(tmp_path / "secret.png")
@@ -299,7 +301,7 @@ def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path
 
     for place in (tmp_path / "root" / "link.png", tmp_path / "root" / ".." / "secret.png", "http://127.0.0.1/x.png"):
         with pytest.raises(OSError, match="outside"):
-            _bytes("key:1", Placed(str(place), root))
+            bytes_of("key:1", Placed(str(place), root))
 
 
 def test_names_and_titles_that_hold_html_stay_text(client: TestClient, search: Ask) -> None:

@@ -79,24 +79,36 @@ class Plain:
 
 
 def _in_float32(one: Directions, vectors: NDArray[np.float32], lengths: Reals) -> Ceilings:
-    dim = vectors.shape[1]
-    columns = np.concatenate([one.direction[None], one.kept, one.owed])  # (c, dim)
-    with np.errstate(over="ignore", invalid="ignore"):
+    columns, spans = columns_of(one)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         products = (vectors @ columns.T.astype(np.float32)).astype(np.float64)  # (n, c)
-    spans = np.linalg.norm(columns, axis=1) + 2.0**-24 * one.size  # (c,)
+        found: Ceilings = bounded(one, products, lengths, spans, np).astype(np.float32)
+    return found
+
+
+def columns_of(one: Directions) -> tuple[Reals, Reals]:
+    """What vectors are multiplied by, (c, dim), and how long each is, with what float32 rounds off it, (c,)."""
+    columns = np.concatenate([one.direction[None], one.kept, one.owed])
+    return columns, np.linalg.norm(columns, axis=1) + 2.0**-24 * one.size
+
+
+def bounded(one: Directions, products: Any, lengths: Any, spans: Any, xp: Any) -> Any:
+    """What scores do not exceed, (n,), by products (n, c) that float32 rounded in any order.
+
+    products, lengths and spans are float64 arrays of `xp`, which is numpy or torch.
+    """
+    dim, many = len(one.direction), 1 + len(one.kept)
     error = (dim + 8) * 2.0**-23 * lengths[:, None] * spans + dim * 2.0**-100 * (1 + lengths[:, None])
-    top = np.maximum(0.0, products[:, 0] + error[:, 0])
-    many = 1 + len(one.kept)
+    top = (products[:, 0] + error[:, 0]).clip(0)
     kept, owed = (
-        np.linalg.norm(products[:, part], axis=1) + sign * np.linalg.norm(error[:, part], axis=1)
+        (products[:, part] ** 2).sum(1) ** 0.5 + sign * (error[:, part] ** 2).sum(1) ** 0.5
         for part, sign in ((slice(1, many), -1), (slice(many, None), 1))
     )
     form = _form(one, dim)
-    rest = form[1] * lengths**2 + np.maximum(0, kept) ** 2 - owed**2 - lengths * (form[2] * lengths + form[3])
-    whole = one.own * top**2 + np.maximum(0, rest)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.where(whole > top**2, top / np.sqrt(whole), np.where(top == 0, 0.0, 1.0))
-    return np.where(np.isfinite(products).all(axis=1), found * (1 + 1e-6) + 1e-9, 1.0).astype(np.float32)
+    rest = form[1] * lengths**2 + kept.clip(0) ** 2 - owed**2 - lengths * (form[2] * lengths + form[3])
+    whole = one.own * top**2 + rest.clip(0)
+    found = xp.where(whole > top**2, top / whole**0.5, xp.where(top == 0, 0.0, 1.0))
+    return xp.where(xp.isfinite(products).all(1), found * (1 + 1e-6) + 1e-9, 1.0)
 
 
 def _form(one: Directions, dim: int) -> list[float]:

@@ -11,17 +11,21 @@ import operator
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari._ceilings import Ceilings, Coded, Plain
+from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
 from eyespot.kernels.codes import WIDEST, Block, Codes, default_threads, quantise, short_lengths
 from eyespot.kernels.rows import Ids, Reals, Rows
 from eyespot.types import AdaptedQuery, Found, Mask, UsageError
+
+if TYPE_CHECKING:
+    import torch
 
 _SAMPLE = 2048  # rows that stand for the gallery where directions are chosen
 _NONE = np.empty(0, np.int64)
@@ -62,6 +66,8 @@ class AdaptedIndex:
         self._rows = Rows([blocks] if isinstance(blocks, np.ndarray) else blocks)
         self._threads, self._given = threads or default_threads(), codes
         self._coded: Coded | None = None
+        self._device: torch.device | None = None
+        self._placed: OnDevice | None = None
         self._patience, self._spent, self._making = -1 if codes else patience, 0, Lock()
         self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
         if codes is not None:
@@ -80,9 +86,20 @@ class AdaptedIndex:
         """The codes in use, one per block; empty before they are made."""
         return self._coded.codes if self._coded else ()
 
+    def on(self, device: torch.device) -> AdaptedIndex:
+        """The same index, whose first passes torch takes on this device, after `patience` queries, instead of codes.
+
+        The answers are the same. A graphics card keeps the vectors if they fit; else they are sent for each search.
+        """
+        self._device = device
+        return self
+
     def prepare(self) -> None:
-        """Read all vectors now: their lengths, and codes if this gallery can use any."""
+        """Read all vectors now: their lengths, and codes if this gallery can use any, or a copy on the device."""
         with self._making:
+            if self._device is not None:
+                self._placed = self._placed or OnDevice(self._rows, self._lengths, self._device)
+                return
             if self._codable and not self._given and len(self._rows) * self._rows.dim <= _LARGE:
                 self._given = [quantise(block, self._threads) for block in self._rows.blocks]
             known = self._lengths
@@ -153,7 +170,7 @@ class AdaptedIndex:
         for stage, count in enumerate(_STAGES[1:]):
             if len(left.ceilings) <= _FEW_LEFT or tally.floor <= 0:
                 break
-            lower = (self._coded or self._plain).ceilings([way.first(count)], left.rows)[0]
+            lower = self._ready.ceilings([way.first(count)], left.rows)[0]
             left = _Left(left.rows, np.minimum(left.ceilings, lower)).reaching(tally.floor)
             left = left if stage else self._tried(formula, tally, left)
         self._settle(formula, tally, left.numbers())
@@ -194,11 +211,15 @@ class AdaptedIndex:
             raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
         return scores
 
-    def _first_pass(self, count: int) -> Plain | Coded:
+    def _first_pass(self, count: int) -> Plain | Coded | OnDevice:
         self._spent += count
         if self._spent > self._patience:
             self.prepare()
-        return self._coded or self._plain
+        return self._ready
+
+    @property
+    def _ready(self) -> Plain | Coded | OnDevice:
+        return self._placed or self._coded or self._plain
 
     @cached_property
     def _plain(self) -> Plain:

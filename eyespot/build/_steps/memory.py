@@ -1,7 +1,7 @@
 """What a pipeline has done and paid for, in one file beside its steps, through a kill at any moment.
 
-Answers of models and counted requests are on the disk before they are used; outcomes of single records follow in
-groups, four a second or more, and what a kill takes of them costs work and no money.
+Answers of models are on the disk before they are used, requests with what they may cost before they leave; outcomes of
+single records follow in groups, four a second or more, and what a kill takes of them costs work and no money.
 """
 
 from __future__ import annotations
@@ -31,13 +31,24 @@ CREATE TABLE IF NOT EXISTS answers(prompt TEXT PRIMARY KEY, answer TEXT NOT NULL
 CREATE TABLE IF NOT EXISTS costs(name TEXT, step TEXT, seconds REAL NOT NULL, calls INTEGER NOT NULL,
     tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money REAL NOT NULL, PRIMARY KEY(name, step))
     WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS unpaid(id INTEGER PRIMARY KEY, name TEXT NOT NULL, tokens_in INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL, money REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS dearest(name TEXT, model TEXT, requests INTEGER NOT NULL, tokens_in INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL, money REAL NOT NULL, PRIMARY KEY(name, model)) WITHOUT ROWID;
 """
 _PAY = """INSERT INTO costs(name, step, seconds, calls, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET seconds = seconds + excluded.seconds, calls = calls + excluded.calls,
     tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
     money = money + excluded.money"""
 _KNOWN = "SELECT outcomes FROM outcomes WHERE step = ? AND record = ?"
-_SUMS = "SELECT total(seconds), sum(calls), sum(tokens_in), sum(tokens_out), total(money) FROM costs"
+_SUMS = """SELECT total(seconds), sum(calls), sum(tokens_in), sum(tokens_out), total(money) FROM
+    (SELECT name, seconds, calls, tokens_in, tokens_out, money FROM costs
+    UNION ALL SELECT name, 0, 1, tokens_in, tokens_out, money FROM unpaid)"""
+_RESERVE = "INSERT INTO unpaid(name, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?)"
+_SEEN = """INSERT INTO dearest(name, model, requests, tokens_in, tokens_out, money) VALUES (?, ?, 1, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET requests = requests + 1, tokens_in = max(tokens_in, excluded.tokens_in),
+    tokens_out = max(tokens_out, excluded.tokens_out), money = max(money, excluded.money)"""
+_DEAREST = "SELECT requests, tokens_in, tokens_out, money FROM dearest WHERE name = ? AND model = ?"
 
 
 class Cost(NamedTuple):
@@ -52,6 +63,13 @@ class Mark(NamedTuple):
 
     name: str
     digest: str
+
+
+class Dearest(NamedTuple):
+    """How many requests to a model were paid for in a step, and the most that one of them cost, each part by itself."""
+
+    requests: int = 0
+    spent: Spent = Spent()
 
 
 @dataclass
@@ -69,7 +87,6 @@ class Memory:
         self._sql = _opened(folder / FILE)
         self._lock = Lock()
         self._pending = _Pending([], time.monotonic())
-        self._total = self._cost("").spent
 
     def __enter__(self) -> Memory:
         return self
@@ -129,19 +146,38 @@ class Memory:
 
     # -- costs --------------------------------------------------------------------------------------------------
 
+    def reserve(self, step: Mark, price: Spent) -> int:
+        """Count a request that is about to leave with what it may cost, on the disk when this returns; its number."""
+        with self._lock, self._transaction():
+            number = self._sql.execute(_RESERVE, (step.name, *price[1:])).lastrowid
+        assert number is not None
+        return number
+
+    def settle(self, number: int, step: Mark, model: str, paid: Spent) -> None:
+        """Put what a request did cost in the place of what it might have; on the disk when this returns."""
+        with self._lock, self._transaction():
+            self._sql.execute("DELETE FROM unpaid WHERE id = ?", (number,))
+            self._sql.execute(_PAY, (*step, 0.0, *paid))
+            if any(paid[1:]):  # what was turned away tells nothing of the price
+                self._sql.execute(_SEEN, (step.name, model, *paid[1:]))
+
+    def dearest(self, step: Mark, model: str) -> Dearest:
+        """The most that a request of the step of this name to a model cost so far."""
+        with self._lock:
+            row = self._sql.execute(_DEAREST, (step.name, model)).fetchone()
+        return Dearest() if row is None else Dearest(row[0], Spent(1, *row[1:]))
+
     def pay(self, step: Mark, more: Spent) -> None:
         """Count what a step spends; it is on the disk when this returns."""
         self._write(_PAY, (*step, 0.0, *more))
-        with self._lock:
-            self._total = self._total.plus(more)
 
     def work(self, step: Mark, seconds: float) -> None:
         """Count time that a step took."""
         self._write(_PAY, (*step, seconds, *Spent()))
 
     def total(self) -> Spent:
-        """What all steps spent since the beginning, those that were changed since among them."""
-        return self._total
+        """What all steps spent since the beginning and what requests without an answer may have; changed steps too."""
+        return self._cost("").spent
 
     def cost(self, step: Mark) -> Cost:
         """What the step of this name cost since the beginning: also as it was before it was changed."""

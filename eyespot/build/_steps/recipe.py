@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -147,7 +148,7 @@ def _declared(path: Path, number: int, told: Mapping[str, Any], models: Mapping[
         refuse(path, where, 'does not say which it is; write step = "…"')
     prompts = {name: text_of(path.parent / file) for name, file in _named(path, where, told, "prompt").items()}
     asked = {name: _model(path, name, models) for name in _listed(path, where, told)}
-    inputs = {name: path.parent / place for name, place in _table(path, told, "inputs").items()}
+    inputs = {name: path.parent / place for name, place in _inputs(path, where, told).items()}
     settings = {name: value for name, value in told.items() if name not in _OWN}
     return Declared(step, _text(path, told, "name") or step, settings, prompts, asked, inputs)
 
@@ -166,10 +167,35 @@ def _listed(path: Path, where: str, told: Mapping[str, Any]) -> list[str]:
     found = [told["model"]] if "model" in told else told.get("models", [])
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         refuse(path, f"{where}, models", f"are {found!r}; write names that stand under [models]")
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        refuse(path, f"{where}, models", f"name {twice!r} twice; name it once (a step may let it answer several times)")
+    return found
+
+
+def _inputs(path: Path, where: str, told: Mapping[str, Any]) -> dict[str, str]:
+    """`inputs = {NAME = "FILE or FOLDER"}`."""
+    found = _table(path, told, "inputs")
+    for name, place in found.items():
+        if not isinstance(place, str):
+            refuse(path, f"{where}, inputs {name}", f"is {place!r}; write the name of a file or a folder")
     return found
 
 
 def _model(path: Path, name: str, models: Mapping[str, Any]) -> Any:
     if name not in models:
         refuse(path, f"model {name!r}", f"is not described; under [models] stand: {', '.join(models) or 'none'}")
-    return models[name]
+    told = models[name]
+    if not isinstance(told, dict):
+        refuse(path, f"model {name!r}", f'is {told!r}; write {{ use = "openai:MODEL" }} and what else is said of it')
+    for key, value in told.items():
+        if not _is_plain(value):
+            refuse(path, f"model {name!r}, {key}", f"is {value}; write text, a number, true or false")
+    return told
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value of TOML has a form in JSON, in which models are asked: dates and NaN have none."""
+    if isinstance(value, list | dict):
+        return all(_is_plain(one) for one in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))

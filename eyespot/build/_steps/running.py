@@ -18,7 +18,8 @@ from eyespot.build._steps.accounting import Account
 from eyespot.build._steps.folder import Counts, Sheets, Stood, counted, numbered, renewed, stood, write_note
 from eyespot.build._steps.memory import Cost, Mark, Memory
 from eyespot.build._steps.outcomes import Added, Dropped, Failed, Kept, NoAnswer, Outcome, Record, Records, line_of
-from eyespot.build._steps.spending import Limits, Purse, Till
+from eyespot.build._steps.purse import Purse
+from eyespot.build._steps.spending import Limits, Till
 from eyespot.build._steps.step import Context, Each, Prompt, Step, Tell, Whole, digest_of_json
 from eyespot.gallery.disk import locked
 from eyespot.types import EyespotError, UsageError
@@ -169,7 +170,7 @@ class _Turn:
             tick()
 
     def _context(self) -> Context:
-        purse = Purse(self.how.limits, self.memory.total, lambda spent: self.memory.pay(self.mark, spent))
+        purse = Purse(self.how.limits, self.memory, self.mark, self.step.expects)
         asking = _Asking(self.step.name, self.memory, self.how.client, purse)
         return Context(self.step.name, self.how.seed, asking, self.how.tell, self.earlier, self.how.limit)
 
@@ -276,7 +277,7 @@ class _Asking:
     step: str
     memory: Memory
     client: Client | None
-    till: Till
+    purse: Purse
 
     def __call__(self, prompt: Prompt) -> dict[str, Any]:
         asked = {name: value for name, value in prompt.items() if not name.startswith("_")}
@@ -286,6 +287,7 @@ class _Asking:
             return known
         if self.client is None:
             raise EyespotError(f"step {self.step} asks a model and none is there to answer; name one in the recipe")
-        answer = dict(self.client(prompt, self.till))
+        with self.purse.opened() as till:
+            answer = dict(self.client(prompt, till))
         self.memory.keep_answer(key, asked, answer)
         return answer

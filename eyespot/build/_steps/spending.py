@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Lock
 from typing import Protocol
 
 from eyespot.judges._budget import BudgetSpent
 from eyespot.types import Spent, UsageError
 
-__all__ = ["BudgetSpent", "Limits", "Purse", "Spent", "Till"]
+__all__ = ["BudgetSpent", "Limits", "Spent", "Till"]
+
+_ROUNDING = 1e-9  # of a limit: sums of dollars are not exact
 
 
 @dataclass(frozen=True)
@@ -22,46 +22,50 @@ class Limits:
     money: float | None = None  # US dollars
 
     def __post_init__(self) -> None:
-        if any(limit is not None and limit < 0 for limit in (self.calls, self.tokens, self.money)):
-            raise UsageError("a budget is 0 or more; leave it out for no limit")
+        # NaN is not below 0 either, and no sum would ever reach it.
+        if not all(limit is None or limit >= 0 for limit in (self.calls, self.tokens, self.money)):
+            raise UsageError("a budget is a number, 0 or more; leave it out for no limit")
 
-    def reached(self, spent: Spent) -> str | None:
-        """The limit that is reached, in words."""
-        if self.calls is not None and spent.calls >= self.calls:
-            return f"{self.calls:,} calls"
-        if self.tokens is not None and spent.tokens_in + spent.tokens_out >= self.tokens:
-            return f"{self.tokens:,} tokens"
-        if self.money is not None and spent.money >= self.money:
-            return f"${self.money:g}"
+    @property
+    def weighed(self) -> bool:
+        """Whether a limit hangs on what a request costs, which is known only afterwards."""
+        return self.tokens is not None or self.money is not None
+
+    def passed(self, spent: Spent, more: Spent) -> str | None:
+        """Which limit is reached, or would be passed by so much more, in words."""
+        told = (
+            (self.calls, spent.calls, more.calls, "{:,} calls"),
+            (self.tokens, _tokens(spent), _tokens(more), "{:,} tokens"),
+            (self.money, spent.money, more.money, "${:g}"),
+        )
+        for limit, before, then, words in told:
+            if limit is not None and before >= limit:
+                return f"{words.format(limit)} is spent"
+            if limit is not None and before + then > limit * (1 + _ROUNDING):
+                taken, needs = words.format(before), words.format(then)
+                return f"{words.format(limit)} has no room for a request that may take {needs} beside {taken}"
         return None
 
 
+def _tokens(spent: Spent) -> int:
+    return spent.tokens_in + spent.tokens_out
+
+
 class Till(Protocol):
-    """What a client counts its requests by."""
+    """What a client counts its requests by, one after the other."""
+
+    def expect(self, model: str, spent: Spent) -> None:
+        """Say what a request to this model may cost; without this the step's `expects` is taken."""
+        ...
 
     def take(self) -> None:
-        """Count one request that is about to leave; `BudgetSpent` if it may not."""
+        """Count one request that is about to leave, with what it may cost; `BudgetSpent` if it may not leave."""
         ...
 
     def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:
-        """Count what it cost, which is known only afterwards."""
+        """Say what it did cost. A request that is never paid for counts with what it might have cost."""
         ...
 
-
-class Purse:
-    """The till of one step: its requests are on the disk (`record`) before they leave, those of earlier runs count."""
-
-    def __init__(self, limits: Limits, total: Callable[[], Spent], record: Callable[[Spent], None]) -> None:
-        self._limits, self._total, self._record = limits, total, record
-        self._lock = Lock()
-
-    def take(self) -> None:
-        """Count one request that is about to leave; `BudgetSpent` if it may not."""
-        with self._lock:
-            if (reached := self._limits.reached(self._total())) is not None:
-                raise BudgetSpent(f"the budget of {reached} is spent; raise it and run the same line again to go on")
-            self._record(Spent(calls=1))
-
-    def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:
-        """Count what it cost; no further request leaves once a limit is reached."""
-        self._record(Spent(0, tokens_in, tokens_out, money))
+    def lose(self) -> None:
+        """Say that this will never be known."""
+        ...

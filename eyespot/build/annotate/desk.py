@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NU
 """
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
 ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
-_LONGEST = 60  # characters of a name
+LONGEST = 60  # characters of a name
 
 
 class Candidate(NamedTuple):
@@ -98,6 +98,12 @@ class Desk:
             " ON CONFLICT(id) DO UPDATE SET facts = excluded.facts",
             (wanted.id, digest, wanted.text, json.dumps(wanted.facts)),
         )
+
+    def describe(self, id: str, facts: Mapping[str, str]) -> None:
+        """Replace some of what is known of a query, also with an intake that fails; `UsageError` if there is none."""
+        with self._lock, ledger.transaction(self._sql):
+            known = {**self.query(id).facts, **facts}
+            self._sql.execute("UPDATE annotated SET facts = ? WHERE id = ?", (json.dumps(known), id))
 
     def queries(self) -> dict[str, Wanted]:
         """The queries by id, in the order in which they came."""
@@ -236,8 +242,8 @@ class Desk:
 def judge_of(who: str) -> str:
     """How a person is called in the ledger; `UsageError` for a name that is empty, long, or unprintable."""
     name = " ".join(who.split())
-    if not name or len(name) > _LONGEST or not name.isprintable():
-        raise UsageError(f"an annotator's name has 1 to {_LONGEST} printable characters; give one with --as NAME")
+    if not name or len(name) > LONGEST or not name.isprintable():
+        raise UsageError(f"an annotator's name has 1 to {LONGEST} printable characters; give one with --as NAME")
     return f"{PERSON}{name}"
 
 

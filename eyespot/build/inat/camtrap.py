@@ -8,7 +8,7 @@ from typing import Any
 
 from eyespot.build.inat.source import RANKS, Sheet, Source, file_and_url, names_as_taxa, sheet
 from eyespot.build.inat.tables import quoted, real, select
-from eyespot.runs.files import json_of
+from eyespot.runs.files import json_of, refuse
 from eyespot.types import UsageError
 
 PACKAGE = "datapackage.json"
@@ -17,7 +17,7 @@ _TABLES = ("deployments", "media", "observations")
 
 def source(place: Path) -> Source:
     """The package in a folder; `UsageError` for a table or column that is missing."""
-    package = json_of(place / PACKAGE)
+    package = _package(place / PACKAGE)
     files = {name: _file(place, name) for name in _TABLES}
     seen, media, traps = (sheet(files[name]) for name in ("observations", "media", "deployments"))
     taxon = seen.require("scientificName")
@@ -38,10 +38,22 @@ def _file(place: Path, name: str) -> Path:
     return found
 
 
+def _package(path: Path) -> Mapping[str, Any]:
+    """What a package tells of itself; `UsageError` for a part of it that is of another kind than the format's."""
+    told = json_of(path)
+    if not isinstance(told, dict):
+        refuse(path, "", "is no package; expected an object with resources, licenses and contributors")
+    for name in ("licenses", "contributors"):
+        listed = told.get(name) or []
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            refuse(path, name, "is no list of objects; write it as Camtrap DP has it, or take it out")
+    return told
+
+
 def _rights(package: Mapping[str, Any]) -> tuple[str, str]:
     """Licence and holder of the media, as the package tells them; empty where it does not."""
-    licences = [one for one in package.get("licenses") or [] if isinstance(one, dict) and one.get("scope") == "media"]
-    people = [one for one in package.get("contributors") or [] if isinstance(one, dict)]
+    licences = [one for one in package.get("licenses") or [] if one.get("scope") == "media"]
+    people = package.get("contributors") or []
     holders = [one for one in people if one.get("role") == "rightsHolder"] or people
     licence = next((str(one.get("name") or one.get("path") or "") for one in licences), "")
     return licence, next((str(one.get("title") or "") for one in holders), "")

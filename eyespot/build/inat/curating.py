@@ -11,12 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eyespot.build._review import AWAITS
+from eyespot.build._review import AWAITS, Queue
 from eyespot.build.inat import card, collection, stages
 from eyespot.build.inat.collection import Image, Making, Tally
 from eyespot.build.inat.coverage import Cell, covered, write_coverage
-from eyespot.build.inat.naming import file_name, species_of, unmatched
-from eyespot.build.inat.pictures import BAD, NOT_THERE, Looks, digest_folder
+from eyespot.build.inat.leftovers import remove_leftovers
+from eyespot.build.inat.naming import file_name, hidden_taxa, species_of, unmatched
+from eyespot.build.inat.pictures import BAD, FLAGGED, NOT_THERE, REVIEW, Looks, digest_folder, flagged_photos
 from eyespot.build.inat.settings import Settings
 from eyespot.build.inat.source import Source, source_of
 from eyespot.build.inat.stages import Finished
@@ -48,6 +49,7 @@ def curate(place: Path, out: Path, settings: Settings, tell: Tell) -> Curated:
     Raises `UsageError` for what is no source and for lists that cannot be read, `NothingFound` if a step leaves none.
     """
     source = source_of(place)
+    _refuse_bad_lists(settings)
     _refuse_others(out)
     if settings.pictures.folder is not None:
         _refuse_no_folder(settings)
@@ -61,6 +63,7 @@ def curate(place: Path, out: Path, settings: Settings, tell: Tell) -> Curated:
 def foretell(place: Path, settings: Settings, first: int, tell: Tell) -> Curated:
     """The funnel of the first observations, up to the draw; nothing stays on the disk."""
     source = source_of(place)
+    _refuse_bad_lists(settings)
     with TemporaryDirectory(prefix="eyespot-") as folder:
         with opened(Path(folder) / "spill", settings.memory, settings.threads) as tables:
             done, _ = _tables_made(source, Path(folder), tables, replace(settings, first=first), tell)
@@ -79,6 +82,12 @@ def _tables_made(
 def _refuse_others(out: Path) -> None:
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / WORK).is_dir())):
         raise UsageError(f"{out} holds something else; name a new folder, or the one of an earlier run")
+
+
+def _refuse_bad_lists(settings: Settings) -> None:
+    """The lists that come last are read first: hours of work should not end at one that cannot be."""
+    hidden_taxa(settings.positions)
+    flagged_photos(settings.pictures)
 
 
 def _refuse_no_folder(settings: Settings) -> None:
@@ -129,8 +138,9 @@ class _Collecting:
 
     def collect(self, inputs: Mapping[str, str], tell: Tell) -> Curated:
         steps = _steps(list(self.done.values())) + self._look(tell)
-        notes, drawn = _notes(self.done) + self._exposed(), self.done[DRAWN].told
+        notes, drawn = [*_notes(self.done), *self._exposed(), *self._unheard(steps)], self.done[DRAWN].told
         tally = collection.write_all(_Images(self), self.making, self.out)
+        remove_leftovers(self.out, (one.file_name for one in _Images(self)))
         collection.write_download(self.rows(), self.out)
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.making, self._counts(tally), self.out)
@@ -149,6 +159,17 @@ class _Collecting:
         odd = sorted(unmatched(self.making.species, self.settings.positions))
         shown = ", ".join(odd[:5]) + (", …" if len(odd) > 5 else "")
         return [f"{len(odd):,} taxa to coarsen are no species of the list by name or id: {shown}"] if odd else []
+
+    def _unheard(self, steps: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Notes on what people said of pictures and what was not done: of others, or of what has changed since."""
+        how, notes = self.settings.pictures, []
+        if how.folder is None:
+            return []
+        if how.flagged is not None and FLAGGED not in steps[-1]["dropped"]:
+            notes.append(f"no picture is on the list {how.flagged}; attributions.csv has their photo and file_name")
+        if lapsed := Queue(self.out / REVIEW).lapsed():
+            notes.append(f"{len(lapsed):,} pictures have changed since they were decided on; they wait again")
+        return notes
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The drawn rows in order, each with its place in the collection."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from eyespot.types import UsageError
@@ -33,34 +34,69 @@ class Licence(NamedTuple):
 
 COPYABLE = ("CC0", "CC BY", "CC BY-SA", "CC BY-NC", "CC BY-NC-SA", "CC BY-ND", "CC BY-NC-ND")
 KINDS = (*COPYABLE, "PD")
-_PARTS = re.compile(r"(?:^|\bcc-|\blicenses-|\bcommons-)((?:by|nc|nd|sa)(?:-(?:by|nc|nd|sa))*)(?=-|$)")
-_ZERO = re.compile(r"\b(cc-?0|publicdomain-zero|zero)\b")
-_MARK = re.compile(r"^(pd|pdm|public-domain|cc-pdm?)$|publicdomain-mark")
-_WORDS = {"attribution": "by", "noncommercial": "nc", "non-commercial": "nc", "noderivatives": "nd", "noderivs": "nd",
-          "sharealike": "sa", "share-alike": "sa"}  # fmt: skip
+_PARTS = r"(?:by|nc|nd|sa)(?:-(?:by|nc|nd|sa))*"
+_VERSION = r"-(?:v-?|version-)?[1-4]-[05]"
+_SITE = r"(?:https?-)?(?:www-)?creativecommons-org-"
+_DEED = r"-(?:deed|legalcode)(?:-[a-z]{2,3})?"
+# No part of a licence is taken for the country it was adapted to: a South African one is not told from "SA".
+_COUNTRY = r"(?:-(?!cc|by|nc|nd|sa)[a-z]{2}|-igo)?"
+_ONE = re.compile(
+    rf"""(?:this-work-is-)?(?:licensed-under-)?(?:the-|a-)?(?:
+    (?P<zero>(?:public-domain-)?(?:{_SITE}publicdomain-zero|(?:cc-)?cc-?0|cc-zero)(?:-v?1-0)?(?:-universal)?
+        (?:-public-domain-dedication)?(?:{_DEED})?)
+    | (?P<mark>(?:{_SITE}publicdomain-mark|(?:cc-)?(?:pdm?|public-domain(?:-mark)?))(?:-1-0)?(?:{_DEED})?)
+    | (?:{_SITE}licen[sc]es-|cc-(?:licen[sc]e-)?|(?={_PARTS}{_VERSION}))(?P<parts>{_PARTS})
+        (?:-(?:v-?|version-)?(?P<version>[1-4]-[05]){_COUNTRY})?
+        (?:-(?:international|unported|generic|public|licen[sc]e)|{_DEED})*
+    )(?:-|$)""",
+    re.VERBOSE,
+)
+_CREDIT = re.compile(r"\b(?:some|no) rights reserved \(([^()]+)\)(?:, uploaded by .*)?$", re.IGNORECASE)
+_WORDS = {
+    r"creative-?commons(?!-org)": "cc",
+    r"attribution": "by",
+    r"non-?commercial": "nc",
+    r"no-?deriv(?:ative)?s?(?:-works)?": "nd",
+    r"share-?alike": "sa",
+}
 
 
 def licence_of(text: str | None, version: str = "") -> Licence | None:
     """The licence that a text, code or address names; None for none, all rights reserved, or one that is not known.
 
+    The text has to be a licence, or the same one several times, and nothing besides: "by John Smith" is none.
     `version` is that of texts which say none: iNaturalist's codes mean 4.0.
     """
-    plain = _plain(text or "")
-    if _MARK.search(plain):
-        return Licence("PD", "1.0")
-    if _ZERO.search(plain):
-        return Licence("CC0", "1.0")
-    kind = None if "all-rights-reserved" in plain else _kind(plain)
-    told = re.search(r"\b([1-4]-[05])\b", plain)
-    return Licence(kind, told[1].replace("-", ".") if told else version) if kind else None
+    told = text or ""
+    if "all-rights-reserved" in _dashed(told):
+        return None
+    credit = _CREDIT.search(told)  # how iNaturalist writes out whom to name
+    found = set(_licences(_plain(credit[1] if credit else told)))
+    kinds, versions = {kind for kind, _ in found}, {told for _, told in found if told}
+    if "" in kinds or len(kinds) != 1 or len(versions) > 1:
+        return None
+    return Licence(kinds.pop(), versions.pop() if versions else version)
 
 
-def _kind(plain: str) -> str | None:
-    """One of the six with BY, in whatever order its parts stand."""
-    found = _PARTS.search(plain)
-    parts = set(found[1].split("-")) if found else set()
+def _licences(plain: str) -> Iterator[tuple[str, str]]:
+    """Kind and version of each licence that a text consists of; an empty kind for what is none."""
+    at = 0
+    while at < len(plain):
+        found = _ONE.match(plain, at)
+        yield _kind_and_version(found) if found else ("", "")
+        at = found.end() if found else len(plain)
+
+
+def _kind_and_version(found: re.Match[str]) -> tuple[str, str]:
+    if found["parts"] is None:
+        return ("CC0" if found["zero"] else "PD"), "1.0"
+    return _kind(found["parts"].split("-")), (found["version"] or "").replace("-", ".")
+
+
+def _kind(parts: Sequence[str]) -> str:
+    """One of the six with BY, in whatever order its parts stand; empty for other parts."""
     kind = "CC " + "-".join(part for part in ("by", "nc", "nd", "sa") if part in parts).upper()
-    return kind if kind in KINDS else None
+    return kind if kind in KINDS and len(set(parts)) == len(parts) else ""
 
 
 def why_not(text: str | None, allowed: tuple[str, ...]) -> str | None:
@@ -83,8 +119,15 @@ def checked(kinds: list[str]) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """In lower case, with dashes between the words: `CC_BY_NC_4_0` and `.../licenses/by-nc/4.0/` become alike."""
-    told = text.strip().lower()
-    for word, code in _WORDS.items():
-        told = told.replace(word, code)
-    return re.sub(r"[^a-z0-9]+", "-", told).strip("-")
+    """In lower case, with dashes between the words and codes for them: `CC_BY_NC_4_0` and titles become alike."""
+    code = text.strip().lower().replace("_", "-")
+    if re.fullmatch(_PARTS, code):
+        return f"cc-{code}"  # its words alone, without dashes, may be a name, or another licence that asks for one
+    told = _dashed(text)
+    for words, code in _WORDS.items():
+        told = re.sub(rf"\b{words}\b", code, told)
+    return told
+
+
+def _dashed(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", text.strip().lower()).strip("-")

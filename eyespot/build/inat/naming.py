@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.build.inat.aligning import TARGETS
+from eyespot.build.inat.listed import TAXA, listed
 from eyespot.build.inat.settings import Positions
 from eyespot.build.inat.source import RANKS
 from eyespot.build.inat.sphere import RADIUS
-from eyespot.runs.files import rows_of, text_of
 
 SPLIT = "train"
 _FARTHEST = 1000 * math.pi * RADIUS  # metres from one end of the Earth to the other
@@ -34,8 +34,8 @@ class Named(NamedTuple):
     hidden: bool = False
 
     def answers_to(self) -> set[str]:
-        """The names and ids by which a list may mean it."""
-        return {self.name, *self.ranks.values(), *self.taxa}
+        """The names and ids by which a list may mean it, without case."""
+        return {" ".join(key.casefold().split()) for key in (self.name, *self.ranks.values(), *self.taxa)}
 
     def category(self) -> dict[str, Any]:
         """Its entry in COCO JSON, with the columns of iNat's data sets."""
@@ -49,8 +49,13 @@ class Named(NamedTuple):
 def species_of(aligned: Path, positions: Positions) -> list[Named]:
     """The list that a finished stage left, those whose positions are hidden marked."""
     told = json.loads((aligned / TARGETS).read_text(encoding="utf-8"))
-    hidden = _listed(positions.taxa) if positions.taxa else set()
+    hidden = {name.casefold() for name in hidden_taxa(positions)}
     return [_named(one, hidden) for one in told]
+
+
+def hidden_taxa(positions: Positions) -> set[str]:
+    """Names or ids, of any rank, of the taxa whose positions are coarsened; `UsageError` for a list that names none."""
+    return listed(positions.taxa, TAXA) if positions.taxa else set()
 
 
 def _named(told: Mapping[str, Any], hidden: set[str]) -> Named:
@@ -63,15 +68,7 @@ def _named(told: Mapping[str, Any], hidden: set[str]) -> Named:
 def unmatched(species: Iterable[Named], positions: Positions) -> set[str]:
     """What the list of hidden taxa names and no species answers to: their positions would be told."""
     known = {key for one in species for key in one.answers_to()}
-    return _listed(positions.taxa) - known if positions.taxa else set()
-
-
-def _listed(path: Path) -> set[str]:
-    """Names or ids of taxa of any rank: a line each, or a table's columns name, species, taxon_id."""
-    if path.suffix.lower() in (".txt", ""):
-        return {line.strip() for line in text_of(path).splitlines() if line.strip()}
-    columns = ("name", "species", "scientific_name", "scientificName", "taxon_id", "taxon")
-    return {str(value).strip() for _, row in rows_of(path, columns) for value in row.values() if value}
+    return {name for name in hidden_taxa(positions) if name.casefold() not in known}
 
 
 def _plain(name: str) -> str:

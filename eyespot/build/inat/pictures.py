@@ -6,6 +6,7 @@ piece that is missing. What the checks find waits for a person: `eyespot build r
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from eyespot.build._review import AWAITS, DROPPED, Case, Queue, write_queue
 from eyespot.build.inat.faces import Faces
+from eyespot.build.inat.listed import PHOTOS, listed
 from eyespot.build.inat.looks import empty, spectrogram
 from eyespot.build.inat.naming import find, places_of
 from eyespot.build.inat.settings import Pictures
 from eyespot.build.inat.tables import put_in_place
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
-from eyespot.runs.files import rows_of, write_whole
+from eyespot.runs.files import write_whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -31,6 +33,7 @@ Row = Mapping[str, Any]
 PIECE = 256
 NOT_THERE, BAD, FLAGGED = "a photo that is not at hand", "a file that does not decode", "flagged by annotators"
 REVIEW = "review.jsonl"
+_PIECE = ("file", "photo", "named", "found", "state", "reason", "why", "seen", "width", "height")
 
 
 @dataclass(frozen=True)
@@ -52,27 +55,31 @@ class Looks:
         return Found(self.work, pieces)
 
     def _piece(self, number: int, rows: Sequence[Row], pool: ThreadPoolExecutor) -> None:
-        """Look at a piece unless that is done; photos that were not at hand are looked for again."""
+        """Look at a piece unless that is done; what was missing or bad, or has changed, is looked at again."""
         path = _place(self.work, number)
-        known = _known(path, [row["target_file"] for row in rows])
-        if known is None or any(one["reason"] == NOT_THERE for one in known):
-            _write_piece(path, list(pool.map(self.look, rows)))
+        before = _known(path, [row["target_file"] for row in rows])
+        fresh = {one["file"]: one for one in before or () if not _is_stale(one)}
+        if len(fresh) < len(rows):
+            _write_piece(path, list(pool.map(lambda row: fresh.get(row["target_file"]) or self.look(row), rows)))
 
     def look(self, row: Row) -> dict[str, Any]:
         """One picture: its size in the collection, or why it has no place there yet."""
-        told = {"file": row["target_file"], "photo": row["photo"], "found": None, "reason": None, "why": None}
-        told |= {"width": None, "height": None}
+        told = dict.fromkeys(_PIECE) | {"file": row["target_file"], "photo": row["photo"], "named": row["file"]}
         assert self.how.folder is not None
         place = find(self.how.folder, places_of(row["file"] or "", row["photo"]))
         if place is None:
             return told | {"reason": NOT_THERE}
+        told["found"] = str(place)
         try:
-            image = open_picture(read_again(str(place)), self.how.side).image
+            told["state"] = _state(place)
+            data = read_again(str(place))
+            image = open_picture(data, self.how.side).image
         except (BadPicture, OSError) as error:
-            return told | {"reason": BAD, "why": str(error), "found": str(place)}
-        why = self._doubt(image)
-        size = self.put(image, row["target_file"]) if why is None else (None, None)
-        return told | {"found": str(place), "why": why, "width": size[0], "height": size[1]}
+            return told | {"reason": BAD, "why": str(error)}
+        if (why := self._doubt(image)) is not None:
+            return told | {"why": why, "seen": hashlib.sha256(data).hexdigest()}
+        width, height = self.put(image, row["target_file"])
+        return told | {"width": width, "height": height}
 
     def _doubt(self, image: Image) -> str | None:
         """What a person should look at, or None."""
@@ -106,9 +113,9 @@ class Looks:
         """The same with what people decided: a queue is written of all that is in doubt, and what stands is done."""
         queue = self.out / REVIEW
         doubtful = (one for one in found if one["why"] and one["reason"] is None)
-        write_queue(queue, (Case(one["photo"], one["why"], (one["found"],)) for one in doubtful))
+        write_queue(queue, map(_case, doubtful))
         chosen = {id: decision.choice for id, decision in Queue(queue).standing().items()}
-        flagged = _flagged(self.how.flagged)
+        flagged = {name.casefold() for name in flagged_photos(self.how)}
         yield from (self._settled(one, chosen, flagged) for one in found)
 
     def _settled(self, one: dict[str, Any], chosen: Mapping[str, str], flagged: set[str]) -> dict[str, Any]:
@@ -118,13 +125,29 @@ class Looks:
             return one | {"reason": reason}
         if (self.out / one["file"]).is_file() and one["width"] is not None:
             return one
-        width, height = self.put(open_picture(read_again(one["found"]), self.how.side).image, one["file"])
+        return self._put_late(one)
+
+    def _put_late(self, one: dict[str, Any]) -> dict[str, Any]:
+        """A picture that was accepted, or has come back into the list; its photo may have been taken away by now."""
+        there, gone = self.out / one["file"], not Path(one["found"]).is_file()
+        kept = gone and there.is_file()  # accepted and put in place by an earlier run
+        try:
+            image = open_picture(read_again(str(there) if kept else one["found"]), self.how.side).image
+        except (BadPicture, OSError) as error:
+            there.unlink(missing_ok=True)
+            return one | {"reason": NOT_THERE if gone else BAD, "why": str(error)}
+        width, height = image.size if kept else self.put(image, one["file"])
         return one | {"width": width, "height": height}
+
+
+def _case(one: Mapping[str, Any]) -> Case:
+    """What is asked about a picture; the answer holds wherever the photo lies, and for this photo only."""
+    return Case(one["photo"], one["why"], (one["found"],), shown=(one["photo"], one["seen"]))
 
 
 def _verdict(one: Mapping[str, Any], chosen: Mapping[str, str], flagged: set[str]) -> str | None:
     """Why a picture has no place in the collection, or None."""
-    if one["photo"] in flagged:
+    if flagged & _names(one):
         return str(one["reason"] or FLAGGED)
     if one["reason"] is not None or one["why"] is None:
         return one["reason"]  # type: ignore[no-any-return]
@@ -134,11 +157,15 @@ def _verdict(one: Mapping[str, Any], chosen: Mapping[str, str], flagged: set[str
     return f"{AWAITS}: {one['why'].split()[0]}" if choice is None else DROPPED
 
 
-def _flagged(path: Path | None) -> set[str]:
-    """Photos that annotators flagged: a column photo (or photo_uuid, photo_id, file_name)."""
-    columns = ("photo", "photo_uuid", "photo_id", "file_name")
-    rows = rows_of(path, columns) if path else ()
-    return {str(value).strip() for _, row in rows for value in row.values() if value}
+def flagged_photos(how: Pictures) -> set[str]:
+    """Photos that annotators flagged, by id or file name; `UsageError` for a list that names none."""
+    return listed(how.flagged, PHOTOS) if how.flagged else set()
+
+
+def _names(one: Mapping[str, Any]) -> set[str]:
+    """What a list may call a picture, without case: its photo, that one's file and number, its file here."""
+    named = one["named"] or ""
+    return {name.casefold() for name in (one["photo"], named, named.rpartition(".")[0], one["file"]) if name}
 
 
 # -- pieces -----------------------------------------------------------------------------------------------------
@@ -149,7 +176,7 @@ def digest_folder(work: Path, how: Pictures) -> Path:
     from eyespot.build._steps.step import digest_of_json
 
     told = {"checks": sorted(how.checks), "side": how.side, "face": how.face, "folder": str(how.folder)}
-    folder = work / f"pictures-{digest_of_json(told)[:12]}"
+    folder = work / f"pictures-{digest_of_json([told, _PIECE])[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -179,6 +206,21 @@ class Found:
             yield from pq.ParquetFile(_place(self.work, number)).read().to_pylist()
 
 
+def _is_stale(one: Mapping[str, Any]) -> bool:
+    """Whether a photo was missing or bad, or is another file since; one that was taken away is not missed."""
+    if one["reason"] in (NOT_THERE, BAD):
+        return True
+    try:
+        return bool(_state(Path(one["found"])) != one["state"])
+    except OSError:
+        return False
+
+
+def _state(place: Path) -> str:
+    status = place.stat()
+    return f"{status.st_size} {status.st_mtime_ns}"
+
+
 def _place(work: Path, number: int) -> Path:
     return work / f"{number:06d}.parquet"
 
@@ -199,8 +241,7 @@ def _write_piece(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    texts = ("file", "photo", "found", "reason", "why")
-    kinds = dict.fromkeys(texts, pa.string()) | dict.fromkeys(("width", "height"), pa.int32())
+    kinds = {name: pa.int32() if name in ("width", "height") else pa.string() for name in _PIECE}
     schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
     temporary = path.with_name(f".{path.name}.part")
     pq.write_table(pa.Table.from_pylist(list(rows), schema), temporary)

@@ -54,7 +54,7 @@ class Sampling:
     def __post_init__(self) -> None:
         if self.within not in (ALL, SPECIES):
             raise UsageError(f"groups are made over {ALL} species or within each ({SPECIES}), not {self.within!r}")
-        if self.cap < 1 or self.clusters < 1 or self.space_km <= 0 or self.time_days <= 0:
+        if self.cap < 1 or self.clusters < 1 or not (self.space_km > 0 and self.time_days > 0):
             raise UsageError("cap, clusters and the units of distance are more than 0")
 
 
@@ -74,6 +74,8 @@ class Pictures:
             raise UsageError(f"no check {wrong[0]!r}; there are: {', '.join(CHECKS)}")
         if self.side < 16:
             raise UsageError(f"pictures of {self.side} pixels show nothing; give a --side of 16 or more")
+        if not 0 <= self.face <= 1:
+            raise UsageError(f"how sure a face is goes from 0 to 1, not {self.face:g}; give another --face")
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,8 @@ class Positions:
     def __post_init__(self) -> None:
         if not 0 < self.degrees <= 30:
             raise UsageError(f"coordinates are coarsened to cells of up to 30 degrees, not {self.degrees:g}")
+        if not self.limit >= 0:
+            raise UsageError(f"positions are coarsened beyond an accuracy in metres, not {self.limit:g}")
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,10 @@ class Settings:
     memory: float = 3.0
     threads: int = 2
     first: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.first is not None and self.first < 1:
+            raise UsageError(f"a trial takes one observation or more, not {self.first}; give another --sample")
 
 
 def years_of(text: str | None) -> tuple[int, int] | None:

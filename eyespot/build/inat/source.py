@@ -24,6 +24,7 @@ SPECIES = ("species", "subspecies", "variety", "form", "infraspecies")  # and wh
 RANKS = ("kingdom", "phylum", "class", "order", "family", "genus")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet")
 MAX_LINE = 8 << 20
+_UNTOLD = ("sp", "spp", "ssp", "subsp", "cf", "aff", "nr", "indet")  # after a genus: no epithets
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Source:
     grades: tuple[str, ...] = ()
     licence_version: str = ""
     citation: str = ""
-    version: int = 1
+    version: int = 2
     notes: Sequence[str] = field(default_factory=tuple)
 
 
@@ -129,14 +130,20 @@ def _header(path: Path) -> str:
 
 
 def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -> str:
-    """The table of taxa where observations only name them: a taxon is its name, a species the first two words of it."""
+    """The table of taxa where observations only name them: a taxon is its name, a species the first two words of it.
+
+    Hybrids (`Larus argentatus x fuscus`) and what was not told to the species (`Larus sp`, `Larus cf fuscus`) are none.
+    """
     plain = f"regexp_extract({taxon}, '^(\\p{{Lu}}[\\p{{L}}-]+ [\\p{{Ll}}-]+)( |$)', 1)"
+    none = f"{plain} = '' OR split_part({plain}, ' ', 2) IN ({', '.join(map(quoted, _UNTOLD))})"
+    crossed = f"regexp_matches({taxon}, '×|(^|\\s)[xX](\\s|$)') OR lower(coalesce({rank}, '')) LIKE '%hybrid%'"
     above = f"lower(coalesce({rank}, 'species')) NOT IN ({', '.join(map(quoted, SPECIES))})"
+    kind = f"CASE WHEN {crossed} THEN 'hybrid' WHEN {above} OR {none} THEN 'higher' ELSE 'species' END"
     told = {rank: f"any_value({ranks.get(rank, 'NULL')})" for rank in RANKS}
     columns = {
         "taxon": taxon,
         "name": plain,
-        "rank": f"any_value(CASE WHEN {above} OR {plain} = '' THEN 'higher' ELSE 'species' END)",
+        "rank": f"any_value({kind})",
         "rank_level": "CAST(10 AS DOUBLE)",
         "active": "true",
         "ancestry": "''",

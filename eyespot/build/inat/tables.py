@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,8 +22,8 @@ class Tables:
     def __init__(self, spill: Path, memory: float = 3.0, threads: int = 2) -> None:
         import duckdb
 
-        if memory < 0.25 or threads < 1:
-            raise UsageError("the work needs at least 0.25 GiB of memory and 1 thread; raise --memory or --threads")
+        if not 0.25 <= memory < math.inf or threads < 1:
+            raise UsageError(f"the work needs 0.25 GiB of memory or more and a thread, not {memory:g} and {threads}")
         shutil.rmtree(spill, ignore_errors=True)  # what a killed run left
         spill.mkdir(parents=True)
         self._error = duckdb.Error

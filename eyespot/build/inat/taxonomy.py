@@ -187,10 +187,18 @@ class _Ways:
             return Route((self.by_taxon[taxon.id],), "same id")
         named = self.of_name(taxon)
         if named is not None:
-            return Route((named,), "same name" if taxon.active else "same name, inactive")
+            ends = {named, *self.parts(taxon)}
+            how = "split" if len(ends) > 1 else "same name" if taxon.active else "same name, inactive"
+            return Route(tuple(sorted(ends)), how)
         found = {**self.followed(taxon, self.older, "old"), **self.followed(taxon, self.newer, "new")}
         kinds = ", ".join(sorted(set(found.values())))
         return Route(tuple(sorted(found)), kinds) if found else None
+
+    def parts(self, taxon: Taxon) -> list[int]:
+        """Targets that an inactive taxon was split into: one of them usually keeps its name, and is only a part."""
+        if taxon.active:
+            return []
+        return [at for at, kind in self.followed(taxon, self.newer, "new").items() if kind == "split"]
 
     def of_name(self, taxon: Taxon) -> int | None:
         """The target of the same name and kingdom; None for none, and where a name of several taxa cannot be told."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.build._asking import Form, Shown, answered, prompt_of
+from eyespot.build._asking import Form, Shown, answered, filled, prompt_of
 from eyespot.build._steps import Context, Dropped, Kept, Outcome, Prompt, Record
 from eyespot.build.recos.drawing.generator import USUAL
 from eyespot.build.recos.drawn import generator_of
@@ -43,7 +43,7 @@ class Writer(NamedTuple):
             if self._knows
             else {}
         )
-        return prompt_of(self.model, self.template.format(**told), form, [picture], **more)
+        return prompt_of(self.model, filled(self.template, **told), form, [picture], **more)
 
     @property
     def _knows(self) -> bool:

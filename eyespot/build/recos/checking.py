@@ -1,9 +1,9 @@
-"""The steps `review`, in which a person looks, and `complete`, after which every picture has all its captions."""
+"""The steps `review`, in which a person looks, and `complete`, after which every picture has captions of its own."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,6 +11,7 @@ from typing import Literal
 from eyespot.build._review import AWAITS, Case, reviewed
 from eyespot.build._steps import Context, Dropped, Failed, Kept, Outcome, Record, Records
 from eyespot.build.recos.captioning import CAPTIONS, REPEATED
+from eyespot.build.recos.confusing import changed
 from eyespot.build.recos.sources import Sources
 
 TOO_FEW, AMBIGUOUS, NOT_LOOKED_AT = "its picture has too few captions", "caption of two pictures", "nobody looked"
@@ -48,28 +49,38 @@ def looked_at(records: Records, context: Context, queue: Path, told: tuple[Sourc
             return Failed(record, AWAITS)
         return Dropped(record, NOT_LOOKED_AT) if how.undecided == "drop" else Kept({**record, "unseen": True})
 
-    return reviewed(records, queue, doubt, undecided)
+    return reviewed(records, queue, doubt, undecided, mended)
+
+
+def mended(record: Record, texts: Mapping[str, str]) -> Record:
+    """A caption in other words: how they differ from the original is counted anew, and no dis(t) is known of them."""
+    told = {"mended": True} | dict.fromkeys(set(record) & {"dis", "rounds"})
+    if "original" in record:
+        told |= {"edits": changed(record["original"], texts["text"])}
+    return {**record, **texts, **told}
 
 
 def _case(record: Record, sources: Sources) -> Case:
     why = f"{record['subtask']}: is this true, good English, and said with neither too much nor too little?"
-    pictures = [str(sources.place(record))]
+    pictures, ids = [str(sources.place(record))], [record["image"]]
     if record["version"] == "v1":
         why = f"{record['subtask']}: is this true of the first picture, and not of the second?"
         pictures.append(str(sources.place({**record, "path": record["of_path"]})))
+        ids.append(record["of"])
     doubts = "".join(f" Doubt: {one}." for one in record.get("doubts", []))
-    return Case(record["id"], why + doubts, tuple(pictures), {"text": record["text"]})
+    return Case(record["id"], why + doubts, tuple(pictures), {"text": record["text"]}, tuple(ids))
+
+
+def apart(records: Records, _context: Context) -> Iterator[Outcome]:
+    """Captions that no other picture has, and records of other kinds."""
+    shared = _shared(records)
+    for record in records:
+        yield Dropped(record, AMBIGUOUS, record["text"]) if record["id"] in shared else Kept(record)
 
 
 def completed(records: Records, _context: Context, how: Completing) -> Iterator[Outcome]:
     """Captions that no other picture has, of pictures that have enough of them."""
-    faults, seen = dict[str, str](), dict[str, str]()
-    for record in records:
-        if "text" in record:
-            other = seen.setdefault(record["text"].casefold(), record["image"])
-            if _is_caption(record, how.version) and other != record["image"]:
-                faults[record["id"]] = AMBIGUOUS
-    faults |= _repeated(records, how.version)
+    faults = _repeated(records, how.version) | dict.fromkeys(_shared(records), AMBIGUOUS)
     left = Counter(r["image"] for r in records if _is_caption(r, how.version) and r["id"] not in faults)
     for record in records:
         if record["id"] in faults:
@@ -80,13 +91,27 @@ def completed(records: Records, _context: Context, how: Completing) -> Iterator[
             yield Kept(record)
 
 
+def _shared(records: Records) -> set[str]:
+    """Captions of any version that are said of two pictures: whichever is searched for, the other one answers too."""
+    images: dict[str, set[str]] = {}
+    for record in records:
+        if "text" in record:
+            images.setdefault(_said(record), set()).add(record["image"])
+    return {record["id"] for record in records if "text" in record and len(images[_said(record)]) > 1}
+
+
+def _said(record: Record) -> str:
+    """Its words, whatever their case and the mark at their end."""
+    return " ".join(record["text"].casefold().split()).rstrip(" .!?")
+
+
 def _repeated(records: Records, version: str) -> dict[str, str]:
     """Captions that their own picture has already."""
     seen: set[tuple[str, str]] = set()
     found = {}
     for record in records:
         if _is_caption(record, version):
-            key = record["image"], record["text"].casefold()
+            key = record["image"], _said(record)
             if key in seen:
                 found[record["id"]] = REPEATED
             seen.add(key)

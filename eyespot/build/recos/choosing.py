@@ -64,9 +64,11 @@ def _bar(one: Bin, top: int, how: Discriminability) -> str:
 
 def _axis(how: Discriminability, top: int) -> str:
     floor, (low, high) = HEIGHT - FOOT, how.band
-    marks = {0.0: "0", low: f"{low:.2f}", high: f"{high:.2f}", math.log(how.k): f"log {how.k}"}
+    # The ends of the band are written inside it: those of a wide one lie close to the ends of the axis.
+    band = [(low, f"{low:.2f}", "start"), (high, f"{high:.2f}", "end")] if low > 0 else []
     texts = "".join(
-        f'<text x="{_x(at, how):.1f}" y="{floor + 17}" text-anchor="middle">{text}</text>' for at, text in marks.items()
+        f'<text x="{_x(at, how):.1f}" y="{floor + 17}" text-anchor="{anchor}">{text}</text>'
+        for at, text, anchor in [(0.0, "0", "middle"), *band, (math.log(how.k), f"log {how.k}", "middle")]
     )
     told = f"dis(t): too much is said on the left, too little on the right; the highest bar is {top:,} captions"
     return (

@@ -137,7 +137,8 @@ class Search:
         if record["source"] == DRAWN:  # each was drawn for itself, and boards look alike to a hash
             return False
         one, two = (hashes_of(self.sources, which) for which in (record, other))
-        return bool(np.bitwise_count(one ^ two[0]).min() <= self.near.bits)
+        patterned = one.any() and two.any()  # plain pictures, and what cannot be read, are copies of nothing
+        return bool(patterned and np.bitwise_count(one ^ two[0]).min() <= self.near.bits)
 
 
 def hashes_of(sources: Sources, record: Record) -> Hashes:
@@ -194,8 +195,12 @@ def _swapped_facts(record: Record) -> list[Swap]:
 def _measured(swap: Swap, originals: Mapping[int, str]) -> dict[str, Any]:
     before = originals.get(swap.number, "")
     text = " ".join(swap.text.split())
-    edits = token_edits(words(before.casefold()), words(text.casefold()))
-    return {"text": text, "attribute": swap.attribute, "edits": edits, "original": before}
+    return {"text": text, "attribute": swap.attribute, "edits": changed(before, text), "original": before}
+
+
+def changed(before: str, text: str) -> int:
+    """How many words of a caption were put in, taken out or replaced; case and marks are no words."""
+    return token_edits(words(before.casefold()), words(text.casefold()))
 
 
 def _fault(made: Mapping[str, Any], how: Confusing) -> str:
@@ -206,7 +211,7 @@ def _fault(made: Mapping[str, Any], how: Confusing) -> str:
         return EMPTY
     if made["attribute"] not in subtask(made["subtask"]).attributes:
         return STRANGE
-    if made["text"].casefold() == made["original"].casefold():
+    if not made["edits"]:
         return UNCHANGED
     return REWRITTEN if made["edits"] > how.most_changed * max(len(before), 1) else ""
 

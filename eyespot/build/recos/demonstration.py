@@ -174,7 +174,10 @@ def _kinds() -> dict[str, list[str]]:
 
 
 def _share(prompt: Prompt, fault: str) -> float:
-    return float(prompt.get(fault, 0))
+    share = prompt.get(fault, 0)
+    if not isinstance(share, int | float):
+        raise UsageError(f"the demonstration's {fault} is {share!r}; give a share from 0 to 1")
+    return float(share)
 
 
 def _chance(prompt: Prompt, what: str) -> float:

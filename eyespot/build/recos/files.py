@@ -1,7 +1,8 @@
 """A ReCoS set on disk, as `eyespot eval recos` reads it: two tables, and the pictures themselves.
 
 images    image, subtask, version, path, source, stand_in, of (the picture that it is like)
-captions  id, image, text, version, dis, rounds, attribute, edits, original (what it was made from), unseen
+captions  id, image, text, version, dis, rounds, attribute, edits, original (what it was made from), unseen,
+          mended (dis and rounds are not known of the new words)
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "captions": {
         **dict.fromkeys(("id", "image", "text", "version"), TEXT),
         **{"dis": SHARE, "rounds": WHOLE, "attribute": TEXT, "edits": WHOLE, "original": TEXT, "unseen": YES},
+        "mended": YES,
     },
 }
 
@@ -62,7 +64,7 @@ def _image(record: Record, places: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _caption(record: Record) -> dict[str, Any]:
-    return {**record, "unseen": bool(record.get("unseen"))}
+    return {**record, **{name: bool(record.get(name)) for name in ("unseen", "mended")}}
 
 
 def _counts(pictures: Iterable[Record], captions: Iterable[Record]) -> dict[str, dict[str, int]]:

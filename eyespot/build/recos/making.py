@@ -59,10 +59,10 @@ class Making:
         models = Models({demonstration.NAME: demonstration.writer})
         return Running(self.recipe.seed, limits or self.recipe.limits, models, retry_failed=retry_failed)
 
-    def check(self) -> None:
-        """`UsageError` for a model that cannot be asked, before anything is done."""
+    def check(self, limits: Limits | None = None) -> None:
+        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
         models = {name: model for step in self.recipe.steps for name, model in step.models.items()}
-        Models({demonstration.NAME: demonstration.writer}).check(models)
+        Models({demonstration.NAME: demonstration.writer}).check(models, limits or self.recipe.limits)
 
     def write(self, done: Sequence[Done]) -> tuple[Made, dict[str, dict[str, int]]]:
         """The set and its card under `out`; what was made, and how much each version holds."""

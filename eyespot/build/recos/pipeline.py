@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from eyespot.build._asking import expected
+from eyespot.build._asking import PROMPT, expected, template
 from eyespot.build._review import decisions_digest
 from eyespot.build._steps import Declared, Each, Recipe, Spent, Step, Whole
 from eyespot.build.recos import captioning, checking, collecting, confusing, drawn, expanding, grammar, rewriting
@@ -16,6 +17,7 @@ from eyespot.build.recos.sources import Sources
 from eyespot.types import UsageError
 
 WORK, REVIEW = "work", "review"
+APART = "-apart"  # what the step after `confuse` is called besides
 FIRST = ("draw", "render", "collect")
 
 
@@ -54,7 +56,8 @@ class Pipeline:
         named = [one.step for one in self.recipe.steps]
         if tuple(named[:3]) != FIRST or any(one.name != one.step for one in self.recipe.steps[:3]):
             raise UsageError(f"a ReCoS recipe begins with the steps {', '.join(FIRST)}, under these names")
-        return self.recipe.made({name: partial(make, self) for name, make in MAKERS.items()})
+        made = self.recipe.made({name: partial(make, self) for name, make in MAKERS.items()})
+        return list(chain.from_iterable(map(_with_apart, made, self.recipe.steps)))
 
     @cached_property
     def collecting(self) -> collecting.Collecting:
@@ -128,20 +131,21 @@ def _review(pipe: Pipeline, declared: Declared) -> Step:
     queue, told = pipe.out / REVIEW / f"{declared.name}.jsonl", (pipe.sources, how)
     work = Whole(lambda records, context: checking.looked_at(records, context, queue, told))
     about = f"Puts captions of {how.version} to a person: {how.share:.0%} of them, and all that are in doubt."
-    return declared.made(work, inputs={"decisions": decisions_digest(queue)}, about=about)
+    return declared.made(work, 2, inputs={"decisions": decisions_digest(queue)}, about=about)
 
 
 def _complete(_pipe: Pipeline, declared: Declared) -> Step:
     how = declared.fitted(checking.Completing)
     work = Whole(lambda records, context: checking.completed(records, context, how))
-    return declared.made(work, about=f"Keeps pictures of {how.version} with {how.least} captions of their own or more.")
+    about = f"Keeps pictures of {how.version} with {how.least} captions of their own or more."
+    return declared.made(work, 2, about=about)
 
 
 def _pair(pipe: Pipeline, declared: Declared) -> Step:
     how = declared.fitted(confusing.Pairing)
     work = Whole(lambda records, context: confusing.paired(records, context, pipe.sources, how))
     about = "Finds for each picture the one of its source that looks most like it."
-    return declared.made(work, inputs=pipe.sources.digests, needs=("render",), about=about)
+    return declared.made(work, 2, inputs=pipe.sources.digests, needs=("render",), about=about)
 
 
 def _confuse(pipe: Pipeline, declared: Declared) -> Step:
@@ -149,7 +153,15 @@ def _confuse(pipe: Pipeline, declared: Declared) -> Step:
     writer, told = _writer(pipe, declared, "confuse")
     work = Each(lambda record, context: confusing.confused(record, context, writer, how), how.workers)
     about = "Makes captions of these out of the first ones with the fewest words changed."
-    return declared.made(work, about=about, **told)
+    return declared.made(work, 2, about=about, **told)
+
+
+def _with_apart(step: Step, declared: Declared) -> list[Step]:
+    """After `confuse`, which knows one picture at a time, what it wrote is held against the captions of all."""
+    if declared.step != "confuse":
+        return [step]
+    about = "Takes captions out that two pictures share."
+    return [step, Step(f"{step.name}{APART}", Whole(checking.apart), about=about)]
 
 
 def _expand(pipe: Pipeline, declared: Declared) -> Step:
@@ -168,7 +180,7 @@ def _hash(pipe: Pipeline, declared: Declared) -> Step:
 def _distinct(pipe: Pipeline, declared: Declared) -> Step:
     how = declared.fitted(expanding.Distinct)
     work = Whole(lambda records, context: expanding.distinct(records, context, pipe.sources, how))
-    return declared.made(work, about="Takes near-duplicates out of the pictures without captions.")
+    return declared.made(work, 2, about="Takes near-duplicates out of the pictures without captions.")
 
 
 MAKERS: dict[str, Callable[[Pipeline, Declared], Step]] = {
@@ -193,9 +205,9 @@ def _writer(pipe: Pipeline, declared: Declared, prompt: str) -> tuple[captioning
     if len(declared.models) != 1:
         raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
     (model,) = declared.models.values()
-    text = declared.prompts.get("prompt") or captioning.template(prompt)
+    text = template(declared, captioning.template(prompt))
     price: Spent = expected(model, 1, text)
-    told = {"prompts": {"prompt": text}, "settings": _without_workers(declared), "expects": price}
+    told = {"prompts": {PROMPT: text}, "settings": _without_workers(declared), "expects": price}
     return captioning.Writer(model, text, pipe.sources), told
 
 

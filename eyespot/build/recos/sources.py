@@ -17,7 +17,7 @@ import numpy as np
 
 from eyespot import rooms
 from eyespot.build._steps import Record
-from eyespot.build.rmir.world import World
+from eyespot.build._world import World
 from eyespot.gallery.photos.labels import MEASURED
 from eyespot.runs.files import write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors

@@ -73,6 +73,23 @@ def notes(made: Made) -> Iterator[str]:
     if unseen:
         yield f"{unseen:,} captions were put to a person and nobody looked at them yet (`eyespot build review`)."
     yield from _short(made)
+    yield from _bare(made)
+
+
+def _bare(made: Made) -> Iterator[str]:
+    """Pictures that are no longer there because every caption of theirs fell: the steps count captions."""
+    for version, name in (("v0", "collect"), ("v1", "pair")):
+        came = _pictures(made, version, name)
+        lost = len(came - {one["image"] for one in made.captions(version)})
+        if lost:
+            yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
+
+
+def _pictures(made: Made, version: str, step: str) -> set[str]:
+    """The pictures of a version as a step of the recipe, under whatever name, gave them."""
+    named = [declared.name for declared in made.pipe.recipe.steps if declared.step == step]
+    came = (record for name in named for record in _step(made, name).records)
+    return {record["image"] for record in came if record.get("version", "v0") == version}
 
 
 def _short(made: Made) -> Iterator[str]:

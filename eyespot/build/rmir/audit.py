@@ -1,7 +1,8 @@
 """Stage 8, a person's audit: whether the panel judged right, and whether reliability tells what it should (appendix B).
 
 Two review queues are drawn, blind: a case shows the input, the question and a candidate, and not what the panel said.
-`accept` means that the candidate answers, `drop` that it does not. Decisions are compared with the votes afterwards.
+`accept` means that the candidate answers, `drop` that it does not. Decisions are compared with the votes afterwards;
+what the panel said of the cases lies sealed beside them, for whoever compares without the recipe at hand.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ import numpy as np
 
 from eyespot.build._review import Case, Queue, write_queue
 from eyespot.build._steps import Record
+from eyespot.build._steps.outcomes import line_of
 from eyespot.build.rmir.confident import settled
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.forms import KINDS
 from eyespot.build.rmir.split import TEST
 from eyespot.build.rmir.votes import negativeness, reliability
+from eyespot.runs.files import refuse, rows_of, write_whole
 from eyespot.types import UsageError
 
-VERDICTS, LAST = "verdicts.jsonl", "last-hits.jsonl"
+VERDICTS, LAST, PANEL = "verdicts.jsonl", "last-hits.jsonl", "panel.jsonl"
 WHY = "{question} Does the second picture answer this about the first? accept: yes, drop: no"
 ALL = "all"
 
@@ -40,6 +43,8 @@ class Sizes:
 def write_queues(made: Finished, folder: Path, sizes: Sizes = Sizes()) -> dict[str, int]:
     """Both queues in a folder; how many cases each has. Decisions that lie there stay."""
     drawn = {VERDICTS: _verdicts(made, sizes.verdicts), LAST: _last_hits(made, sizes.last)}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_panel(folder, _sealed(made, [one for triplets in drawn.values() for one in triplets]).values())
     for name, triplets in drawn.items():
         write_queue(folder / name, [_case(one) for one in _shuffled(triplets, made.pipe.recipe.seed, name)])
     return {name: len(triplets) for name, triplets in drawn.items()}
@@ -47,7 +52,8 @@ def write_queues(made: Finished, folder: Path, sizes: Sizes = Sizes()) -> dict[s
 
 def _case(triplet: Record) -> Case:
     why = WHY.format(question=triplet["question"])
-    return Case(triplet["id"], why, (triplet["path"], triplet["candidate_path"]))
+    pictures, ids = (triplet["path"], triplet["candidate_path"]), (triplet["image"], triplet["candidate"])
+    return Case(triplet["id"], why, pictures, shown=ids)
 
 
 def _verdicts(made: Finished, count: int) -> list[Record]:
@@ -119,10 +125,14 @@ class TwoGroups(NamedTuple):
 
 def agreements(made: Finished, folder: Path) -> list[Agreement]:
     """The person's decisions so far beside the panel's, for each kind that has any and together."""
-    said, judges = _said(folder / VERDICTS), len(made.seats)
-    known = [one for one in made.triplets if one["id"] in said]
-    agreed = [(one["kind"], settled(one, judges).answers is said[one["id"]]) for one in known]
-    groups = {kind: [same for its, same in agreed if kind in (its, ALL)] for kind in (*KINDS, ALL)}
+    said = said_in(folder / VERDICTS)
+    return agreed(_sealed(made, (one for one in made.triplets if one["id"] in said)), said)
+
+
+def agreed(panel: Mapping[str, Sealed], said: Mapping[str, bool]) -> list[Agreement]:
+    """The same from what both said, by the ids of cases."""
+    both = [(panel[id].kind, panel[id].answers is yes) for id, yes in said.items() if id in panel]
+    groups = {kind: [same for its, same in both if kind in (its, ALL)] for kind in (*KINDS, ALL)}
     return [_agreement(kind, same) for kind, same in groups.items() if same]
 
 
@@ -142,19 +152,71 @@ def wilson(hits: int, cases: int, z: float = 1.959964) -> tuple[float, float]:
 
 def last_hits(made: Finished, folder: Path) -> TwoGroups | None:
     """Whether reliability, told by what comes before the last hit, is lower where that hit answers after all."""
-    said, lists = _said(folder / LAST), made.pipe.lists
+    return compared(_sealed(made, [hits[-1] for hits in ranked(made).values() if hits]), said_in(folder / LAST))
+
+
+def compared(panel: Mapping[str, Sealed], said: Mapping[str, bool]) -> TwoGroups | None:
+    """The same by the ids of cases; None while a group has fewer than two."""
     scores: dict[bool, list[float]] = {True: [], False: []}
-    for hits in ranked(made).values():
-        if hits and hits[-1]["id"] in said:
-            before = [negativeness([vote["verdict"] for vote in one["votes"]], lists.judges) for one in hits[:-1]]
-            scores[said[hits[-1]["id"]]].append(reliability(before, lists.depth - 1))
+    for id, yes in said.items():
+        if id in panel and (before := panel[id].before) is not None:
+            scores[yes].append(before)
     return welch(scores[False], scores[True]) if min(map(len, scores.values())) > 1 else None
 
 
-def _said(queue: Path) -> dict[str, bool]:
+def said_in(queue: Path) -> dict[str, bool]:
+    """What a person said so far, by case: whether the candidate answers."""
     if not queue.exists():
         raise UsageError(f"there is no {queue}; make the set first, with: eyespot build rmir RECIPE --out FOLDER")
     return {id: decision.choice != "drop" for id, decision in Queue(queue).standing().items()}
+
+
+# -- what the panel said ----------------------------------------------------------------------------------------------
+
+
+class Sealed(NamedTuple):
+    """What the panel said of a case; nobody who answers it may see that before."""
+
+    id: str
+    kind: str
+    question: str
+    answers: bool | None  # None where the panel is in doubt
+    before: float | None  # for a last hit: the reliability that the hits before it tell
+    votes: Sequence[Mapping[str, str]]
+
+
+def write_panel(folder: Path, sealed: Iterable[Sealed]) -> None:
+    """Put it beside the queues, in place of an earlier one, whole."""
+    text = b"".join(line_of(one._asdict()) for one in sealed)
+    write_whole(folder / PANEL, lambda file: file.write(text))
+
+
+def read_panel(folder: Path) -> dict[str, Sealed]:
+    """By case; empty where there is none. `UsageError` names a line that is none of it."""
+    path, found = folder / PANEL, dict[str, Sealed]()
+    for line, row in rows_of(path) if path.exists() else ():
+        if set(row) != set(Sealed._fields):
+            refuse(path, f"line {line}", "is not what a panel said; run eyespot build rmir again")
+        found[row["id"]] = Sealed(**row)
+    return found
+
+
+def _sealed(made: Finished, triplets: Iterable[Record]) -> dict[str, Sealed]:
+    judges, before = len(made.seats), _before_last(made)
+    return {
+        id: Sealed(id, one["kind"], one["question"], settled(one, judges).answers, before.get(id), one["votes"])
+        for one in triplets
+        for id in [one["id"]]
+    }
+
+
+def _before_last(made: Finished) -> dict[str, float]:
+    """For each last hit the reliability of its query by the hits before it."""
+    lists, found = made.pipe.lists, dict[str, float]()
+    for hits in ranked(made).values():
+        before = [negativeness([vote["verdict"] for vote in one["votes"]], lists.judges) for one in hits[:-1]]
+        found |= {one["id"]: reliability(before, lists.depth - 1) for one in hits[-1:]}
+    return found
 
 
 # -- Welch's t-test ---------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.build._steps import Context, Dropped, Kept, Outcome, Record, Records
-from eyespot.build.rmir.world import World
+from eyespot.build._world import World
 from eyespot.types import Found, Index, Mask
 
 NOTHING, COPY = "no candidates", "a candidate all but the same as the input"
@@ -143,7 +143,7 @@ def _of_query(query: Record, lists: Mapping[str, tuple[int, list[int]]], indexes
     for number, place in enumerate(sorted(copies), len(ranks) + 1):
         made = _triplet(query, number, indexes.seeds[place], {})
         yield Dropped(made, COPY, f"cosine {near[place]:.4f}", query["id"])
-    if not others:
+    if not ranks and not copies:
         yield Dropped(query, NOTHING)
 
 

@@ -112,7 +112,10 @@ def _named(labels: str, words: Sequence[str]) -> bool:
 
 
 def _share(prompt: Prompt, fault: str) -> float:
-    return float(prompt.get(fault, 0))
+    share = prompt.get(fault, 0)
+    if not isinstance(share, int | float):
+        raise UsageError(f"the demonstration's {fault} is {share!r}; give a share from 0 to 1")
+    return float(share)
 
 
 def _chance(prompt: Prompt, what: str) -> float:
@@ -123,7 +126,7 @@ def _chance(prompt: Prompt, what: str) -> float:
 
 
 def _refuse_unknown(prompt: Prompt) -> None:
-    known = {"use", "words", "form", "pictures", "draw", *FAULTS}
+    known = {"use", "words", "form", "pictures", "judge", "draw", *FAULTS}
     strange = next((name for name in prompt if name not in known and not name.startswith("_")), None)
     if strange is not None:
         raise UsageError(f"the demonstration knows no {strange!r}; it can be told: {', '.join(FAULTS)}")

@@ -10,12 +10,12 @@ from eyespot.build.rmir.pipeline import ORDER, Pipeline
 
 
 def foretold(pipe: Pipeline, how: Running) -> list[Planned]:
-    """What running would do; steps whose records nobody can know yet are told with the most there can be."""
+    """What running would do; each step that is not finished with the most records that can come to it."""
     planned = plan(pipe.steps, pipe.work, how)
     most = most_records(pipe, {one.name: one.records for one in planned if one.finished})
     return [
         one
-        if one.finished or one.records is not None
+        if one.finished
         else one._replace(records=most[one.name], spent=step.expects.times(max(0, most[one.name] - one.known)))
         for one, step in zip(planned, pipe.steps, strict=True)
     ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
-from eyespot.build._asking import Form
+from eyespot.build._asking import Form, template
+from eyespot.build._steps import Declared
 
 KINDS = ("functional", "temporal", "causal")
 CONSTRAINTS = ("dependence", "inference", "specificity", "wording")
@@ -68,11 +67,6 @@ class Vote(Form):
     verdict: Opinion
 
 
-def filled(template: str, **words: str) -> str:
-    """A prompt with its `{places}` filled; other braces stay as they are."""
-    return re.sub(r"\{(\w+)\}", lambda found: words.get(found[1], found[0]), template)
-
-
-def prompts(declared: Mapping[str, str], name: str) -> dict[str, str]:
+def wording(declared: Declared, name: str) -> str:
     """The step's prompt: that of the recipe, or else ours of this name."""
-    return dict(declared) or {"prompt": (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8")}
+    return template(declared, (files(__package__) / "prompts" / f"{name}.md").read_text(encoding="utf-8"))

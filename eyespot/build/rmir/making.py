@@ -16,11 +16,11 @@ from eyespot.build._asking import Models
 from eyespot.build._card import card_of, write_card
 from eyespot.build._steps import Limits, Recipe, Running, plan, run
 from eyespot.build._steps.folder import renewed
+from eyespot.build._world import Clustering
 from eyespot.build.rmir import audit, files, telling
 from eyespot.build.rmir.demonstration import NAME, teacher
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.pipeline import Pipeline
-from eyespot.build.rmir.world import Clustering
 from eyespot.kernels.kmeans import cluster
 from eyespot.runs.files import write_whole
 from eyespot.types import UsageError
@@ -50,9 +50,9 @@ class Making:
         models = Models({NAME: teacher})
         return Running(self.recipe.seed, limits or self.recipe.limits, models, retry_failed=retry_failed)
 
-    def check(self) -> None:
-        """`UsageError` for a model that cannot be asked, before anything is done."""
-        Models({NAME: teacher}).check(self.pipeline().models)
+    def check(self, limits: Limits | None = None) -> None:
+        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
+        Models({NAME: teacher}).check(self.pipeline().models, limits or self.recipe.limits)
 
     def finished(self) -> Finished:
         """The set as it was made; `UsageError` if it is not finished, or the recipe has changed since."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from eyespot.build._asking import Shown, answered, prompt_of
+from eyespot.build._asking import Shown, answered, filled, prompt_of
 from eyespot.build._steps import Context, Failed, Kept, NoAnswer, Outcome, Record
-from eyespot.build.rmir.forms import Vote, filled
+from eyespot.build.rmir.forms import Vote
 from eyespot.types import UsageError
 
 UNANSWERED = "a judge gives no answer"
@@ -15,9 +15,10 @@ DECLINES = "declines: "  # how the reason of a judge begins whose guard would no
 
 
 class Seat(NamedTuple):
-    """A judge of the panel: who it is, the model it asks, and which of this model's draws its votes are."""
+    """A judge of the panel: who it is, whose votes these are, the model it asks, and which of its draws they are."""
 
     name: str
+    judge: str  # the model's name in the recipe
     model: Mapping[str, Any]
     draw: int
 
@@ -28,7 +29,7 @@ def seats(models: Mapping[str, Any], votes: Mapping[str, int]) -> list[Seat]:
     if unknown is not None:
         raise UsageError(f"votes are given to {unknown!r}, which is no judge; there are: {', '.join(models)}")
     found = [
-        Seat(name if count == 1 else f"{name}/{draw}", model, draw)
+        Seat(name if count == 1 else f"{name}/{draw}", name, model, draw)
         for name, model in models.items()
         for count in [votes.get(name, 1)]
         for draw in range(1, count + 1)
@@ -53,7 +54,8 @@ def vote(triplet: Record, context: Context, panel: Sequence[Seat], template: str
 def _vote(triplet: Record, context: Context, seat: Seat, template: str) -> dict[str, str]:
     words = filled(template, kind=triplet["kind"], question=triplet["question"])
     shown = [Shown(triplet["image"], triplet["path"]), Shown(triplet["candidate"], triplet["candidate_path"])]
-    more = {"draw": seat.draw, "_task": "judge", "_about": triplet}
+    # Two judges may be one model behind two addresses, and an answer is kept under what was asked, not where.
+    more = {"judge": seat.judge, "draw": seat.draw, "_task": "judge", "_about": triplet}
     said = answered(context, prompt_of(seat.model, words, Vote, shown, **more), Vote)
     if said.answer is None:  # its guard does not want to look at what may be delicate, which is what to abstain means
         return {"judge": seat.name, "verdict": "abstain", "reasoning": f"{DECLINES}{said.declined}"}

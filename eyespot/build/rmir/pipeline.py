@@ -8,11 +8,11 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from eyespot.build._asking import expected
+from eyespot.build._asking import PROMPT, expected
 from eyespot.build._steps import Declared, Each, Recipe, Step, Table, Whole
+from eyespot.build._world import Clustering, World
 from eyespot.build.rmir import candidates, confident, panel, questions, seeds, split
-from eyespot.build.rmir.forms import prompts
-from eyespot.build.rmir.world import Clustering, World
+from eyespot.build.rmir.forms import wording
 from eyespot.kernels.kmeans import cluster
 from eyespot.types import UsageError
 
@@ -136,9 +136,9 @@ def _checked(pipe: Pipeline, declared: Declared) -> Step:
 
 def _asking(declared: Declared, work: Callable[..., Any], told: tuple[str, str]) -> Step:
     settings, (name, model) = declared.fitted(Asking), _only_model(declared)
-    texts = prompts(declared.prompts, told[0])
-    each = Each(partial(work, model=model, template=texts["prompt"]), settings.workers)
-    price = expected(model, 1, texts["prompt"])
+    text = wording(declared, told[0])
+    each = Each(partial(work, model=model, template=text), settings.workers)
+    price, texts = expected(model, 1, text), {PROMPT: text}
     # Settings are left out: how many are asked at once changes nothing.
     return declared.made(each, prompts=texts, models={name: model}, settings={}, about=told[1], expects=price)
 
@@ -154,13 +154,14 @@ def _candidates(pipe: Pipeline, declared: Declared) -> Step:
 
 def _judged(pipe: Pipeline, declared: Declared) -> Step:
     settings: Panel = declared.fitted(Panel)
-    texts = prompts(declared.prompts, "judge")
-    each = Each(partial(panel.vote, panel=pipe.seats, template=texts["prompt"]), settings.workers)
+    text = wording(declared, "judge")
+    each = Each(partial(panel.vote, panel=pipe.seats, template=text), settings.workers)
     price = expected({}, 0, "")
     for seat in pipe.seats:
-        price = price.plus(expected(seat.model, 2, texts["prompt"]))
+        price = price.plus(expected(seat.model, 2, text))
     told = {"votes": settings.votes} if settings.votes else {}
-    return declared.made(each, prompts=texts, settings=told, about="A panel votes on each triplet.", expects=price)
+    texts = {PROMPT: text}
+    return declared.made(each, 2, prompts=texts, settings=told, about="A panel votes on each triplet.", expects=price)
 
 
 def _confident(pipe: Pipeline, declared: Declared) -> Step:

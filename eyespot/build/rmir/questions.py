@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eyespot.build._asking import Shown, answered, prompt_of
+from eyespot.build._asking import Shown, answered, filled, prompt_of
 from eyespot.build._card import wording
 from eyespot.build._steps import Context, Dropped, Kept, Outcome, Record, Records
 from eyespot.build.rmir.forms import (
@@ -16,7 +16,6 @@ from eyespot.build.rmir.forms import (
     Checked,
     Proposed,
     Questions,
-    filled,
 )
 
 NOT_ASKED = "not drawn as an input"

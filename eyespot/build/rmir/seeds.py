@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.build._steps import Context, Records
-from eyespot.build.rmir.world import World
+from eyespot.build._world import World
 from eyespot.gallery.opened import View
 from eyespot.kernels.kmeans import KMeans, drawn_from_each
 from eyespot.runs.files import write_whole

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.build._steps import Record
+from eyespot.build._world import World
 from eyespot.build.rmir.finished import Finished
-from eyespot.build.rmir.world import World
-from eyespot.types import Mask, Vectors
+from eyespot.search.embedding import embed
+from eyespot.types import Mask, Query, Vectors
 
 CUTOFFS = (1, 10, 20, 50)
 CHANCE = "a random order"
@@ -45,12 +47,26 @@ def shortcuts(made: Finished, queries: Sequence[Record]) -> list[Shortcut]:
 
 
 def _ways(world: World, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> dict[str, Vectors]:
-    """The queries' vectors, (queries, dim), by what is asked with; both are the sum, as in a search by both."""
+    """The queries' vectors, (queries, dim), by what is asked with; both as in a search by both."""
     words = world.texts([one["question"] for one in queries], space)
     pictures = world.vectors([rows[one["image"]] for one in queries], space)
+    encoder = world.collection(space).encoder
+    both = _composed(world, space, queries, rows) if hasattr(encoder, "encode_composed") else _sums(words, pictures)
+    return {"question alone": words, "picture alone": pictures, "both": both}
+
+
+def _composed(world: World, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> Vectors:
+    """Picture and question as one input, by an encoder that reads them so."""
+    facts = world.view(space).facts([rows[one["image"]] for one in queries])
+    asked = zip(facts, queries, strict=True)
+    composed = [Query.composed(Path(str(its["path"])), one["question"]) for its, one in asked]
+    return embed(composed, world.collection(space).encoder)
+
+
+def _sums(words: Vectors, pictures: Vectors) -> Vectors:
     both = words + pictures
-    lengths = np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-6)
-    return {"question alone": words, "picture alone": pictures, "both": both / lengths}
+    unit: Vectors = both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-6)
+    return unit
 
 
 def _mask(rows: Sequence[int], count: int) -> Mask:

@@ -12,7 +12,7 @@ from eyespot.judges._budget import Budget
 from eyespot.judges._endpoint.amending import Amended
 from eyespot.judges._endpoint.dialects import Dialect, Message, Reply, said, usage_of
 from eyespot.judges._endpoint.pace import Left, Pace, Rest
-from eyespot.judges._endpoint.troubles import Again, BadAnswer, Declined, NoReply, Status, Unreachable, final
+from eyespot.judges._endpoint.troubles import Again, BadAnswer, Busy, Declined, NoReply, Status, Unreachable, final
 from eyespot.judges._endpoint.wire import Wire
 from eyespot.types import EyespotError, Spent
 
@@ -35,6 +35,8 @@ class Till(Protocol):
 
     def pay(self, tokens_in: int, tokens_out: int, money: float) -> None: ...
 
+    def lose(self) -> None: ...
+
 
 @dataclass
 class Tab:
@@ -54,11 +56,13 @@ class Tab:
         self.till.pay(tokens_in, tokens_out, money)
         self._add(Spent(0, tokens_in, tokens_out, money))
 
+    def lose(self) -> None:
+        """What a request cost will never be known."""
+        self.till.lose()
+
     def _add(self, more: Spent) -> None:
         with self._lock:
-            before = self.spent
-            tokens = before.tokens_in + more.tokens_in, before.tokens_out + more.tokens_out
-            self.spent = Spent(before.calls + more.calls, *tokens, before.money + more.money)
+            self.spent = self.spent.plus(more)
 
 
 @dataclass(frozen=True)
@@ -188,14 +192,19 @@ class Endpoint:
         self.till.take()
         try:
             data = self.wire.post(path, body)
-        except Again as trouble:
-            self._hold(trouble)
+        except BaseException as trouble:
+            if isinstance(trouble, Busy | Unreachable | Status):
+                self.till.pay(0, 0, 0.0)  # turned away
+            else:
+                self.till.lose()  # on the way, perhaps after it was paid
+            if isinstance(trouble, Again | Status):
+                self._hold(trouble)
             raise
         self._pay(left, data)
         return read(data)
 
-    def _hold(self, trouble: Again) -> None:
-        if trouble.wait is None:
+    def _hold(self, trouble: Again | Status) -> None:
+        if not isinstance(trouble, Again) or trouble.wait is None:
             return
         if trouble.wait > self.patience.most_asked:
             raise EyespotError(

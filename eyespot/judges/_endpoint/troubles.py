@@ -11,6 +11,7 @@ from email.utils import parsedate_to_datetime
 
 from eyespot.types import EyespotError
 
+UNAVAILABLE = (503, 529)
 BUSY = (408, 409, 425, 429)  # "later", not "no"; so is every 5xx but the two that say the server never will
 NEVER = (501, 505)
 NO_CREDIT = re.compile(r"insufficient_quota|insufficient credit|credit balance", re.IGNORECASE)
@@ -30,6 +31,10 @@ class Again(Trouble):
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)
         self.wait = wait
+
+
+class Busy(Again):
+    """The server turned the request away for now; it takes nothing for that."""
 
 
 class Unreachable(Again):
@@ -66,7 +71,9 @@ def of_status(status: int, body: str, headers: Mapping[str, str]) -> Trouble:
     later = status in BUSY or (status >= 500 and status not in NEVER)
     if not later or (status == 429 and NO_CREDIT.search(said)):
         return Status(status, said)
-    return Again(str(Status(status, said)), seconds_to_wait(headers))
+    # Behind any other 5xx the answer may have been made, and be paid for.
+    kind = Busy if status in BUSY + UNAVAILABLE else Again
+    return kind(str(Status(status, said)), seconds_to_wait(headers))
 
 
 def final(trouble: Status, address: str, model: str) -> Exception:

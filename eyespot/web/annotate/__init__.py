@@ -10,26 +10,28 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
-from eyespot.build.annotate import agreement, auditing, candidates
+from eyespot.build.annotate import agreement, auditing
 from eyespot.build.annotate.desk import mark_of
 from eyespot.build.annotate.export import labelled
 from eyespot.build.annotate.progress import standing
-from eyespot.build.annotate.queries import Wanted
 from eyespot.build.annotate.stopping import IN_A_ROW
-from eyespot.web._asking import refuse
 from eyespot.web._house import House, house_of
 from eyespot.web._items import thumbnail_address
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
-from eyespot.web._security import clean_name
 from eyespot.web._settings import Role
-from eyespot.web.annotate._desks import KEPT, NAME, Seat, annotator, new_router, seat
+from eyespot.web.annotate._desks import Seat, annotator, new_router, seat
+from eyespot.web.annotate._lists import all_of_a_label, grow_list, query_of_words
 from eyespot.web.annotate._photos import shown
+from eyespot.web.annotate._taking import zipped
+from eyespot.web.found.facets import facets_of
 
 router = new_router("/annotate")
 LINKS = (Link("Annotate", "/annotate", Role.ANNOTATOR),)
 Seated = Annotated[Seat, Depends(seat)]
 Served = Annotated[House, Depends(house_of)]
+Words = Annotated[str, Form(min_length=1, max_length=1000)]
+Short = Annotated[str, Form(max_length=300)]
 Id = Annotated[str, Query(max_length=300)]
 What = Literal["list", "audit", "likely"]
 MOST = 500  # marks or photos at once
@@ -45,44 +47,60 @@ class Marks(BaseModel):
 
 
 @router.get("", dependencies=[Depends(annotator)])
-def overview(request: Request, at: Seated) -> Response:
+def overview(request: Request, at: Seated, house: Served) -> Response:
     """All queries, how each stands, and a form for another one."""
     rows = [labelled(at.desk, id) for id in at.desk.queries()]
     disputed = {one.wanted.id: len(agreement.disputes(at.desk, one.wanted.id, one.said)) for one in rows}
-    return page(request, "annotate.html", who=at.who, rows=rows, disputed=disputed)
-
-
-@router.post("/name", dependencies=[Depends(annotator)])
-def say_name(request: Request, name: Annotated[str, Form(max_length=60)]) -> Response:
-    """Remember in the browser how somebody wants to be called: a label, not a proof."""
-    if not (cleaned := clean_name(name)):
-        raise Problem(422, "a name has at least one letter; go back and give one")
-    answer = RedirectResponse("/annotate", 303)
-    secure = request.url.scheme == "https"
-    # Cookies hold no letters beyond ASCII, and names do.
-    kept = cleaned.encode("utf-8").hex()
-    answer.set_cookie(NAME, kept, max_age=KEPT, httponly=True, samesite="strict", secure=secure)
-    return answer
+    labels = [f"{one.column}={value}" for one in facets_of(house.snapshot()).labels for value, _ in one.values]
+    return page(request, "annotate.html", who=at.who, rows=rows, disputed=disputed, labels=labels)
 
 
 @router.post("/queries")
-def take_in(at: Seated, house: Served, text: Annotated[str, Form(min_length=1, max_length=1000)]) -> Response:
-    """Take a query in and list the nearest photos to its words."""
+def take_in(at: Seated, house: Served, text: Words, label: Short = "") -> Response:
+    """Take a query in and list the nearest photos to its words, or all of a label."""
     at.named()
-    words = " ".join(text.split())
-    known = next((id for id, one in at.desk.queries().items() if one.text == words), None)
-    if known is None:
-        refuse(words, house.settings.refused)
-        at.desk.take_in([Wanted(words, words, {})])
-    if not at.desk.candidates(known or words):
-        _grow(at, house, known or words)
-    return RedirectResponse(f"/annotate/label?{urlencode({'query': known or words})}", 303)
+    query = query_of_words(at, house, text)
+    if label.strip():
+        all_of_a_label(at, house, query, label)
+    elif not at.desk.candidates(query):
+        grow_list(at, house, query)
+    return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
+
+
+class About(BaseModel):
+    """What is told of a query: INQUIRE's columns, whether it uses terms of science, the criteria of the intake."""
+
+    query: str = Field(max_length=300)
+    supercategory: str = Field("", max_length=100)
+    category: str = Field("", max_length=100)
+    iconic_group: str = Field("", max_length=100)
+    lingo: Literal["", "yes", "no"] = ""
+    visible: Literal["", "yes", "no"] = ""
+    feasible: Literal["", "yes", "no"] = ""
+    of_interest: Literal["", "yes", "no"] = ""
+
+
+@router.post("/about")
+def describe(at: Seated, about: Annotated[About, Form()]) -> Response:
+    """Keep what somebody tells of a query."""
+    at.named()
+    at.desk.describe(about.query, about.model_dump(exclude={"query"}))
+    return RedirectResponse("/annotate", 303)
+
+
+@router.get("/set.zip")
+def take_away(at: Seated) -> Response:
+    """All that is labelled, as `eyespot annotate export` writes it."""
+    how = {"Content-Disposition": 'attachment; filename="labelled.zip"'}
+    return Response(zipped(at.desk), media_type="application/zip", headers=how)
 
 
 @router.get("/label")
 def label(request: Request, at: Seated, query: Id, what: What = "list") -> Response:
     """The grid: photos of the list, of the audit, or the likely ones first."""
-    who, wanted = at.named(), at.desk.query(query)
+    if not at.who:
+        return RedirectResponse("/annotate", 303)
+    who, wanted = at.who, at.desk.query(query)
     return page(request, "annotate_label.html", who=who, wanted=wanted, what=what, in_a_row=IN_A_ROW)
 
 
@@ -91,10 +109,15 @@ def disputes(request: Request, at: Seated, query: Id) -> Response:
     """The photos on which annotators differ, each with what they said, to be settled."""
     at.named()
     wanted = at.desk.query(query)
-    found = agreement.disputes(at.desk, query)
-    overlaps = agreement.overlaps(agreement.everybody(at.desk, query))
+    said = agreement.everybody(at.desk, query)
     return page(
-        request, "annotate_disputes.html", wanted=wanted, found=found, overlaps=overlaps, thumbnail=thumbnail_address
+        request,
+        "annotate_disputes.html",
+        wanted=wanted,
+        found=agreement.disputes(at.desk, query, said),
+        overlaps=agreement.overlaps(said),
+        beyond=agreement.coefficients(said),
+        thumbnail=thumbnail_address,
     )
 
 
@@ -160,7 +183,7 @@ def stands(at: Seated, query: Id) -> Response:
 def grow(at: Seated, house: Served, query: Id) -> Response:
     """Let the list of a search go on."""
     at.named()
-    return JSONResponse({"new": _grow(at, house, query) if at.desk.grows(query) else 0})
+    return JSONResponse({"new": grow_list(at, house, query) if at.desk.grows(query) else 0})
 
 
 @router.post("/audit")
@@ -181,12 +204,3 @@ def _check(at: Seat, query: str, images: Any) -> None:
     strange = set(images).difference(at.desk.photos(query))
     if strange:
         raise Problem(422, f"{len(strange)} of these photos are on no list of this query; load the page again")
-
-
-def _grow(at: Seat, house: House, query: str) -> int:
-    snapshot = house.snapshot()
-    wanted = len(at.desk.candidates(query)) + candidates.STEP
-    vector = snapshot.embedded(at.desk.query(query).query)
-    found = snapshot.search(vector, wanted, snapshot.view.live)
-    at.desk.let_grow(query)
-    return candidates.list_rows(at.desk, query, snapshot.view, found.rows[0].tolist())

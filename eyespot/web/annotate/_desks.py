@@ -1,4 +1,4 @@
-"""Who sits at the annotators' desk: the desk of this gallery, and the name that a token proves or a cookie says."""
+"""Who sits at the annotators' desk: the desk of this gallery, and the name that a token proves or somebody said."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from threading import Lock
 
 from fastapi import APIRouter, FastAPI, Request
 
-from eyespot.build.annotate.desk import Desk
+from eyespot.build.annotate.desk import LONGEST, Desk
 from eyespot.web._problems import Problem
-from eyespot.web._security import clean_name, needs
+from eyespot.web._security import needs
 from eyespot.web._settings import Role
 
-NAME = "eyespot-annotator"  # the cookie
-KEPT = 365 * 24 * 3600  # seconds
 annotator = needs(Role.ANNOTATOR)
 _opening = Lock()
 
@@ -36,16 +34,7 @@ class Seat:
 
 def seat(request: Request) -> Seat:
     """The seat of whoever asks, as a dependency; turned away without the role."""
-    person = annotator(request)
-    said = person.name if person.proven else _said(request.cookies.get(NAME, ""))
-    return Seat(_desk(request), clean_name(said)[:60])
-
-
-def _said(cookie: str) -> str:
-    try:
-        return bytes.fromhex(cookie).decode("utf-8")
-    except ValueError:
-        return ""
+    return Seat(_desk(request), annotator(request).name[:LONGEST].strip())
 
 
 def _desk(request: Request) -> Desk:

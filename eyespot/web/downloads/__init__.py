@@ -67,7 +67,12 @@ def _csv(_: Frozen, items: list[dict[str, Any]]) -> bytes:
 
 
 def _trec(frozen: Frozen, items: list[dict[str, Any]]) -> bytes:
-    lines = [f"{frozen.id} Q0 {_word(one['id'])} {one['rank']} {one['score']} eyespot\n" for one in items]
+    # What reads a run sorts it by score, and a judge's order is not that of the scores.
+    scores = [-one["rank"] if frozen.judged else one["score"] for one in items]
+    lines = [
+        f"{frozen.id} Q0 {_word(one['id'])} {one['rank']} {score} eyespot\n"
+        for one, score in zip(items, scores, strict=True)
+    ]
     return "".join(lines).encode("utf-8", "backslashreplace")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.types import Mask, NothingFound, Query, UsageError, Vectors
+from eyespot.types import Index, Mask, NothingFound, Query, UsageError, Vectors
 from eyespot.web._asking import Asked, condition_of, query_of
 from eyespot.web._problems import Problem
 from eyespot.web.found.snapshot import Snapshot
@@ -35,9 +35,19 @@ class Slice(NamedTuple):
     more: bool
 
 
+class Placed(NamedTuple):
+    """Where the search itself had put a hit, from 1, and what a judge said of it: how probable it is relevant."""
+
+    rank: int
+    probability: float | None
+
+
 @dataclass
 class Frozen:
-    """One search and its ranking, as far as anybody has looked."""
+    """One search and its ranking, as far as anybody has looked.
+
+    `most` ranks are shown, None is all; `judged` says of rows that a judge put elsewhere where they were and why.
+    """
 
     id: str
     asked: Asked
@@ -47,6 +57,10 @@ class Frozen:
     mask: Mask
     without: frozenset[int]  # rows that somebody said are not it
     notes: list[str]
+    index: Index
+    most: int | None = None
+    judged: Mapping[int, Placed] = field(default_factory=dict)
+    origin: Frozen | None = None  # what this was cut from or reordered
     rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     scores: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     _ranking: Lock = field(default_factory=Lock)
@@ -54,12 +68,13 @@ class Frozen:
     @cached_property
     def total(self) -> int:
         """How many pictures this ranking has in all."""
-        return int(np.count_nonzero(self.mask)) - sum(bool(self.mask[row]) for row in self.without)
+        found = int(np.count_nonzero(self.mask)) - sum(bool(self.mask[row]) for row in self.without)
+        return found if self.most is None else min(found, self.most)
 
     @property
     def exact(self) -> bool:
         """Whether this is the ranking of all scores."""
-        return bool(self.snapshot.collection.index.exact)
+        return bool(self.index.exact)
 
     def slice(self, start: int, count: int) -> Slice:
         """`count` ranks after the first `start`."""
@@ -72,10 +87,31 @@ class Frozen:
 
     def _rank(self, count: int) -> None:
         """Rank further. What was shown stays: what comes after it is what the deeper search has beyond it."""
-        found = self.snapshot.search(self.vector, min(count, self.total) + len(self.without), self.mask)
+        found = self.snapshot.search(
+            self.vector, min(count + len(self.without), int(np.count_nonzero(self.mask))), self.mask, self.index
+        )
         fresh = ~np.isin(found.rows[0], [*self.rows.tolist(), *self.without])
         self.rows = np.concatenate([self.rows, found.rows[0][fresh]])
         self.scores = np.concatenate([self.scores, found.scores[0][fresh]])
+
+    def cut(self, asked: Asked, most: int) -> Frozen:
+        """The first `most` hits alone, as a result of its own."""
+        return self._with(asked, f"{most}", most=most)
+
+    def in_order(self, asked: Asked, rows: Sequence[int], judged: Mapping[int, Placed]) -> Frozen:
+        """The same hits in another order: these rows first, as a result of its own."""
+        self.slice(0, len(rows))
+        with self._ranking:
+            before, scores = self.rows, dict(zip(self.rows.tolist(), self.scores.tolist(), strict=True))
+        head = np.array(rows, np.int64)
+        order = np.concatenate([head, before[~np.isin(before, head)]])
+        made = self._with(asked, f"{list(rows)} {judged}", judged=judged)
+        made.rows, made.scores = order, np.array([scores[row] for row in order.tolist()], np.float32)
+        return made
+
+    def _with(self, asked: Asked, what: str, **changed: Any) -> Frozen:
+        id = hashlib.sha256(f"{self.id}\0{asked.address()}\0{what}".encode()).hexdigest()[:24]
+        return replace(self, id=id, asked=asked, notes=list(self.notes), origin=self, _ranking=Lock(), **changed)
 
     @property
     def heading(self) -> str:
@@ -89,6 +125,14 @@ class Frozen:
 
 def _count(items: Sequence[str]) -> str:
     return "1 photo" if len(items) == 1 else f"{len(items)} photos"
+
+
+class World(NamedTuple):
+    """What a search is run in: the gallery, what finds its nearest rows, the pictures that people brought."""
+
+    snapshot: Snapshot
+    nearest: Index
+    pictures: Path
 
 
 class Results:
@@ -111,19 +155,24 @@ class Results:
         with self._lock:
             return list(reversed(self._results.values()))
 
-    def freeze(self, asked: Asked, snapshot: Snapshot, pictures: Path) -> Frozen:
+    def freeze(self, asked: Asked, world: World) -> Frozen:
         """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
-        id = _digest(asked, snapshot)
+        id = _digest(asked, world.snapshot)
         with self._lock:
             if id in self._results:
                 self._results.move_to_end(id)
                 return self._results[id]
-        made = _frozen(id, asked, snapshot, query_of(asked, pictures))
+        made = _frozen(id, asked, world)
         made.slice(0, 1)
+        return self.keep(made)
+
+    def keep(self, made: Frozen) -> Frozen:
+        """The result, kept for whoever pages through it; the one that is kept already, if there is."""
         with self._lock:
-            self._results.setdefault(id, made)
+            self._results.setdefault(made.id, made)
+            self._results.move_to_end(made.id)
             self._forget()
-            return self._results[id]
+            return self._results[made.id]
 
     def _forget(self) -> None:
         while len(self._results) > 1 and sum(map(_weight, self._results.values())) > self.kept:
@@ -139,7 +188,8 @@ def _digest(asked: Asked, snapshot: Snapshot) -> str:
     return hashlib.sha256(f"{asked.address()}\0{snapshot.version}".encode()).hexdigest()[:24]
 
 
-def _frozen(id: str, asked: Asked, snapshot: Snapshot, query: Query | None) -> Frozen:
+def _frozen(id: str, asked: Asked, world: World) -> Frozen:
+    snapshot, query = world.snapshot, query_of(asked, world.pictures)
     if not asked.something:
         raise UsageError("there is nothing to search for; write words, drop a picture, or say which items it is like")
     mask = snapshot.mask(condition_of(asked, list(snapshot.kinds)))
@@ -147,10 +197,11 @@ def _frozen(id: str, asked: Asked, snapshot: Snapshot, query: Query | None) -> F
         raise NothingFound("no picture fits the filter; widen it")
     unlike = [_row(snapshot, id) for id in asked.unlike]
     vector = _vector(query, [_row(snapshot, id) for id in asked.like], unlike, snapshot)
-    made = Frozen(id, asked, query, snapshot, vector, mask, frozenset(unlike), [])
+    made = Frozen(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], world.nearest)
     if not made.total:
         raise NothingFound("nothing is left; take back some of what is not it")
-    made.notes = snapshot.notes(query, float(made.slice(0, 1).scores[0]))
+    alone = not (asked.like or asked.unlike or asked.adapter)
+    made.notes = snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
 
 

@@ -24,9 +24,10 @@ from eyespot.gallery.filters import Condition
 from eyespot.gallery.opened import View, place_of
 from eyespot.gallery.photos.sources import Root
 from eyespot.runs.files import write_whole
+from eyespot.search.adapted import IndexUnder
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
-from eyespot.types import Found, Mask, Query, Term, Vectors
+from eyespot.types import Adapter, Found, Index, Mask, Query, Term, Vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +53,7 @@ class Snapshot:
         self._vectors: dict[tuple[Term, ...], Vectors] = {}
         self._masks: OrderedDict[Condition, Mask] = OrderedDict()
         self._masking = Lock()
+        self._under: dict[str, Index] = {}
 
     @property
     def view(self) -> View:
@@ -106,10 +108,16 @@ class Snapshot:
 
     def places(self, row: int) -> list[Placed]:
         """Where the picture of a row may lie."""
-        (found,) = self._rows([row])
-        gallery = self.view.gallery
-        pairs = zip(found["roots"], found["paths"], strict=True)
-        return [Placed(place_of(gallery.root(number), path), gallery.root(number)) for number, path in pairs]
+        return self.pictures([row])[0][1]
+
+    def pictures(self, rows: Sequence[int]) -> list[tuple[str, list[Placed]]]:
+        """The id of each row, and where its picture may lie."""
+        return [(row["id"], list(self._placed(row))) for row in self._rows(rows)]
+
+    def _placed(self, row: dict[str, Any]) -> Iterator[Placed]:
+        for number, path in zip(row["roots"], row["paths"], strict=True):
+            root = self.view.gallery.root(number)
+            yield Placed(place_of(root, path), root)
 
     def row_of(self, id: str) -> int | None:
         """The row of a picture by its id; None if it is not here or its picture is gone."""
@@ -154,20 +162,30 @@ class Snapshot:
                 self._vectors.pop(next(iter(self._vectors)), None)
         return known
 
-    def search(self, vector: Vectors, k: int, mask: Mask) -> Found:
+    def search(self, vector: Vectors, k: int, mask: Mask, index: Index | None = None) -> Found:
         """The k best rows that the mask lets through; one search at a time, for each takes all processors."""
         with self._searching:
-            return self.collection.index.search(vector, k, mask)
+            return (index or self.collection.index).search(vector, k, mask)
 
-    def notes(self, query: Query | None, best: float) -> list[str]:
-        """What the reader should know before trusting an answer whose best score is `best`."""
+    def under(self, name: str, adapter: Adapter) -> Index:
+        """Search in which the adapter of this name gives every query its own view of the space; made once."""
+        with self._searching:
+            if name not in self._under:
+                self._under[name] = IndexUnder(adapter, self.view.blocks)
+            return self._under[name]
+
+    def notes(self, query: Query | None, best: float | None) -> list[str]:
+        """What the reader should know before trusting an answer whose best score is `best`.
+
+        None: the score is not that of the words alone, so that nobody knows what it should be.
+        """
         texts = [term.text for term in query.terms if term.text is not None] if query else []
         encoder = self.collection.encoder
         with self._encoding:
             told = [caveat for text in texts if (caveat := encoder.caveat(text))]
             alone = texts[0] if query and len(query.terms) == len(texts) == 1 and query.terms[0].weight > 0 else None
             weakest = None if alone is None else encoder.weakest_match(alone)
-        if weakest is not None and best < weakest:
+        if weakest is not None and best is not None and best < weakest:
             told.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
         if without := self.without_vector:
             told.append(f"{without} pictures have no vectors of {self.view.space.encoder} and were not searched")

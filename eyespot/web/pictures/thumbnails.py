@@ -69,12 +69,12 @@ def is_digest(id: str) -> bool:
 def _small(id: str, places: list[Placed], size: int) -> bytes:
     for placed in places:
         with suppress(OSError, BadPicture):
-            return thumbnail(_bytes(id, placed), size)
+            return thumbnail(bytes_of(id, placed), size)
     raise Problem(404, "the picture is gone, or has changed since it was indexed; bring the gallery up to date")
 
 
-def _bytes(id: str, placed: Placed) -> bytes:
-    """OSError if it is not the picture that was indexed."""
+def bytes_of(id: str, placed: Placed) -> bytes:
+    """The picture as it was indexed; OSError if it is not the picture that was indexed."""
     if not is_digest(id) and not _within(placed):
         raise OSError("outside of its root")
     data = read_again(placed.place)

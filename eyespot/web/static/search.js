@@ -157,6 +157,13 @@ async function judge(what, verdict) {
   if (!answer?.ok) return complain((await answer?.json().catch(() => null))?.detail || "The verdict could not be kept; try again.");
   for (const one of all(`[data-id="${CSS.escape(what.dataset.id)}"]`)) mark(one, verdict);
   tell(`Kept: ${verdict}.`);
+  if (grid && "spread" in grid.dataset && !large.open) onward(what);
+}
+// Of a spread the next photo without a verdict comes by itself.
+function onward(from) {
+  const every = tiles(), at = every.indexOf(from);
+  const next = [...every.slice(at + 1), ...every.slice(0, at)].find((one) => !one.dataset.verdict);
+  (next ? $(".picture", next) : $("#onward")).focus();
 }
 function mark(one, verdict) {
   one.dataset.verdict = verdict;

@@ -4,38 +4,30 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
-from eyespot.build._review import Queue
 from eyespot.build.inat.curating import Curated, curate, foretell
 from eyespot.build.inat.settings import Pictures, Positions, Sampling, Settings, Species, Wanted, years_of
-from eyespot.gallery.photos.found import Labels, Seen, Unreadable
-from eyespot.gallery.photos.sources import root_of, scan
 from eyespot.types import NothingFound, UsageError
-from tests.build.inat.worlds import GENUS, TIT, export, photo, pictures, seen, silent
-
-NO_FACES = ("decode", "spectrogram", "empty")
-
-
-def dropped(done: Curated) -> dict[str, dict[str, int]]:
-    """Reasons and counts by step, where there are any."""
-    return {one["step"]: dict(one["dropped"]) for one in done.steps if one["dropped"]}
-
-
-def coco(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "train.json").read_text(encoding="utf-8"))
-    return found
+from tests.build.inat.worlds import GENUS, TIT, coco, dropped, export, photo, seen, silent, species
 
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+def curate_into_out(place: Path, settings: Settings) -> Curated:
+    return curate(place, place.parent / "out", settings, silent)
+
+
+def foretell_first(place: Path, settings: Settings) -> Curated:
+    return foretell(place, settings, 1, silent)
 
 
 # -- what counts ------------------------------------------------------------------------------------------------
@@ -163,6 +155,52 @@ def test_a_species_that_was_split_goes_by_its_range(tmp_path: Path) -> None:
     ]
 
 
+def species_seen(out: Path) -> dict[str, str]:
+    """The species of each observation of a collection."""
+    made = coco(out)
+    names = {category["id"]: category["name"] for category in made["categories"]}
+    return {
+        one["observation"]: names[of["category_id"]]
+        for one, of in zip(made["images"], made["annotations"], strict=True)
+    }
+
+
+def test_what_was_split_goes_by_its_range_though_a_part_kept_the_name(tmp_path: Path) -> None:
+    taxa = [
+        species("100", "Larus argentatus", "false"),
+        species("200", "Larus argentatus"),
+        species("201", "Larus alter"),
+    ]
+    (tmp_path / "list.csv").write_text("name\nLarus argentatus\nLarus alter\n")
+    (tmp_path / "map.csv").write_text("old,new,kind\n100,200,split\n100,201,split\n")
+    boxes = "species,west,south,east,north\nLarus argentatus,-10,40,30,70\nLarus alter,-100,30,-60,60\n"
+    (tmp_path / "ranges.csv").write_text(boxes)
+    boston = {"latitude": 42.0, "longitude": -71.0}
+    observations = [seen("old", taxon_id="100", **boston), seen("new", taxon_id="200", **boston)]
+    place = export(tmp_path / "export", [*observations, seen("home", taxon_id="100")], taxa=taxa)
+    lists = Species(tmp_path / "list.csv", tmp_path / "map.csv", tmp_path / "ranges.csv")
+    curate(place, tmp_path / "out", Settings(species=lists), silent)
+    assert species_seen(tmp_path / "out") == {
+        "old": "Larus alter",
+        "new": "Larus argentatus",
+        "home": "Larus argentatus",
+    }
+
+
+def test_renamed_and_merged_taxa_count_as_the_species_of_the_list(tmp_path: Path) -> None:
+    taxa = [species("31", "Passer novus"), species("40", "Passer totus"), species("41", "Passer pars", "false")]
+    (tmp_path / "list.csv").write_text("name\nPasser vetus\nPasser totus\nPasser pars\n")
+    (tmp_path / "map.csv").write_text("old,new,kind\nPasser vetus,31,rename\n41,40,merge\n")
+    observations = [seen("renamed", taxon_id="31"), seen("whole", taxon_id="40"), seen("part", taxon_id="41")]
+    lists = Species(tmp_path / "list.csv", tmp_path / "map.csv")
+    curate(export(tmp_path / "export", observations, taxa=taxa), tmp_path / "out", Settings(species=lists), silent)
+    assert species_seen(tmp_path / "out") == {
+        "renamed": "Passer vetus",
+        "whole": "Passer totus",
+        "part": "Passer pars",  # the inactive taxon of the same name: it was seen before the merger
+    }
+
+
 # -- positions --------------------------------------------------------------------------------------------------
 
 
@@ -179,86 +217,25 @@ def test_hidden_taxa_and_poor_positions_are_coarsened_without_a_group(tmp_path: 
     assert (told["sharp"]["latitude"], told["poor"]["location_uncertainty"]) == (50.01, 30_000)
 
 
-# -- pictures ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("h.csv", "Species\nParus major\n"), ("h.csv", "Scientific Name\nparus major\n"), ("h.txt", "PARUS MAJOR\n")],
+)
+def test_a_list_of_hidden_taxa_counts_however_it_is_spelled(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    settings = Settings(positions=Positions(tmp_path / name))
+    done = curate(export(tmp_path / "export", [seen("tit", taxon_id=TIT)]), tmp_path / "out", settings, silent)
+    (one,) = coco(tmp_path / "out")["images"]
+    assert (one["coarsened"], done.notes) == (True, [])
 
 
-@pytest.fixture
-def photographed(tmp_path: Path) -> Path:
-    """Five observations with photos at hand: a good one, one with a place in its EXIF, half a JPEG, a blank, none."""
-    observations = [seen(id) for id in ("good", "placed", "corrupt", "blank", "missing")]
-    export(tmp_path / "export", observations)
-    photos = tmp_path / "photos"
-    photos.mkdir()
-    source = pictures()
-    (photos / "0.jpg").write_bytes(source[0].read_bytes())
-    exif = Image.Exif()
-    exif[0x010F] = "Ann's camera"
-    Image.open(source[1]).convert("RGB").resize((1200, 800)).save(photos / "1.jpg", exif=exif)
-    (photos / "2.jpg").write_bytes(source[2].read_bytes()[:2000])
-    Image.new("RGB", (300, 200), "white").save(photos / "3.jpg")
-    return tmp_path
-
-
-def test_pictures_are_decoded_looked_at_and_made_small(photographed: Path) -> None:
-    how = Settings(pictures=Pictures(photographed / "photos", NO_FACES))
-    done = curate(photographed / "export", photographed / "out", how, silent)
-    assert dropped(done)["pictures"] == {
-        "a file that does not decode": 1,
-        "a photo that is not at hand": 1,
-        "awaits review: empty": 1,
-    }
-    assert (done.pictures, done.failed, done.waiting) == (2, 2, 1)
-    placed = next(one for one in coco(photographed / "out")["images"] if one["observation"] == "placed")
-    with Image.open(photographed / "out" / placed["file_name"]) as picture:
-        assert (picture.size, picture.mode, picture.format) == ((500, 333), "RGB", "JPEG")
-        assert dict(picture.getexif()) == {} and (placed["width"], placed["height"]) == (500, 333)
-    assert b"Ann" not in (photographed / "out" / placed["file_name"]).read_bytes()
-
-
-def test_what_a_person_decides_is_done_in_the_next_run(photographed: Path) -> None:
-    how = Settings(pictures=Pictures(photographed / "photos", NO_FACES))
-    curate(photographed / "export", photographed / "out", how, silent)
-    queue = Queue(photographed / "out" / "review.jsonl")
-    (case,) = queue.open()
-    queue.decide(case, "accept", "ann")
-    done = curate(photographed / "export", photographed / "out", how, silent)
-    assert (case.why, done.pictures, done.waiting) == ("empty", 3, 0)
-    queue.decide(case, "drop", "ann")
-    done = curate(photographed / "export", photographed / "out", how, silent)
-    assert done.pictures == 2 and dropped(done)["pictures"]["dropped in review"] == 1
-    assert len(list((photographed / "out" / "train").rglob("*.jpg"))) == 2
-
-
-def test_what_annotators_flag_goes_and_comes_back(photographed: Path) -> None:
-    (photographed / "flagged.csv").write_text("photo\nphoto-0\n")
-    how = Pictures(photographed / "photos", NO_FACES, flagged=photographed / "flagged.csv")
-    done = curate(photographed / "export", photographed / "out", Settings(pictures=how), silent)
-    assert done.pictures == 1 and dropped(done)["pictures"]["flagged by annotators"] == 1
-    (photographed / "flagged.csv").write_text("photo\n")
-    assert curate(photographed / "export", photographed / "out", Settings(pictures=how), silent).pictures == 2
-    assert len(list((photographed / "out" / "train").rglob("*.jpg"))) == 2
-
-
-def test_a_photo_that_comes_later_is_taken(photographed: Path) -> None:
-    how = Settings(pictures=Pictures(photographed / "photos", NO_FACES))
-    curate(photographed / "export", photographed / "out", how, silent)
-    (photographed / "photos" / "4").mkdir()
-    (photographed / "photos" / "4" / "medium.jpg").write_bytes(pictures()[3].read_bytes())
-    assert curate(photographed / "export", photographed / "out", how, silent).pictures == 3
-
-
-def test_the_collection_opens_as_photos_with_labels(photographed: Path) -> None:
-    out = photographed / "out"
-    how = Settings(pictures=Pictures(photographed / "photos", NO_FACES))
-    curate(photographed / "export", out, how, silent)
-    for root in (root_of(str(out)), root_of(str(out / "train.json"))):
-        records = list(scan(root))
-        labels = {record.path: record.facts for record in records if isinstance(record, Labels)}
-        assert {record.path for record in records if isinstance(record, Seen)} == set(labels)
-        assert not [record for record in records if isinstance(record, Unreadable)] and len(labels) == 2
-        facts = next(iter(labels.values()))
-        assert (facts["category"], facts["class"], facts["license"]) == ("Passer domesticus", "Aves", "CC BY 4.0")
-        assert (facts["taken"], facts["latitude"], facts["rights_holder"]) == ("2022-05-01", 50.0, 'Ann "Bird" Lee')
+@pytest.mark.parametrize("run", [curate_into_out, foretell_first])
+def test_a_list_that_hides_nothing_is_refused_before_the_work(tmp_path: Path, run: Callable[..., Any]) -> None:
+    (tmp_path / "hidden.csv").write_text("bird\nParus major\n")
+    settings = Settings(positions=Positions(tmp_path / "hidden.csv"))
+    with pytest.raises(UsageError, match="has no column name"):
+        run(export(tmp_path / "export", [seen("a")]), settings)
+    assert not (tmp_path / "out").exists()
 
 
 # -- lists and reports ------------------------------------------------------------------------------------------
@@ -300,6 +277,9 @@ def test_a_trial_writes_nothing_and_counts_the_first(tmp_path: Path) -> None:
         (lambda: Pictures(side=2), "pictures of 2 pixels"),
         (lambda: Sampling(within="genus"), "groups are made over"),
         (lambda: Sampling(cap=0), "more than 0"),
+        (lambda: Sampling(space_km=math.nan), "more than 0"),
+        (lambda: Pictures(face=math.nan), "from 0 to 1"),
+        (lambda: Positions(limit=math.nan), "an accuracy in metres"),
         (lambda: Positions(degrees=0), "cells of up to 30 degrees"),
         (lambda: years_of("2023-2021"), "years are written as"),
     ],

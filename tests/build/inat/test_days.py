@@ -29,6 +29,9 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tables]:
         ("2022-05-02T00:00:00-07:00", -120, SECOND),
         ("2022-05-02T06:30:00Z", -120, FIRST),  # 22:30 by the sun
         ("2022-05-01T22:00:00Z", 151, SECOND),  # 8:04 by the sun
+        ("2022-05-02 02:00:00 UTC", -120, FIRST),  # 18:00 by the sun
+        ("2022-05-01 22:00:00 GMT", 151, SECOND),
+        ("2022-05-02 02:00:00 UTC+02:00", -120, SECOND),
         ("2022-05-01T23:30:00+00:00", 0, FIRST),
         ("2022-05-01T23:30:00+0530", 80, FIRST),
         ("2022-05-01 10:30", 80, FIRST),
@@ -50,6 +53,11 @@ def test_the_local_day(tables: Tables, text: str, longitude: float, day: date) -
         ("2022-05-01T25:00:00", BAD_DATE),
         ("2022-05", LONG_DATE),
         ("2022", LONG_DATE),
+        ("5/1/2022", BAD_DATE),
+        ("2022/05/01", BAD_DATE),
+        ("2022-05-01/unknown", BAD_DATE),
+        ("2022/2023", LONG_DATE),
+        ("2022-05-01/03", LONG_DATE),
         ("2022-05-01/2022-05-02", LONG_DATE),
         ("2022-05-01T23:30:00-07:00/2022-05-02T00:30:00-07:00", LONG_DATE),
     ],

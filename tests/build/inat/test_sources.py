@@ -77,6 +77,15 @@ def test_the_same_as_parquet_and_with_tabs(tmp_path: Path, ending: str) -> None:
         ("Parus", "no species: a higher taxon"),
         ("Parus sp.", "no species: a higher taxon"),
         ("Paridae", "no species: a higher taxon"),
+        ("Parus sp", "no species: a higher taxon"),
+        ("Parus spp", "no species: a higher taxon"),
+        ("Parus cf major", "no species: a higher taxon"),
+        ("Parus aff major", "no species: a higher taxon"),
+        ("Parus major x minor", "a hybrid"),
+        ("Parus major X Parus minor", "a hybrid"),
+        ("Parus major \u00d7 minor", "a hybrid"),
+        ("Parus \u00d7 minor", "a hybrid"),
+        ("Parus xanthogenys", None),
     ],
 )
 def test_species_are_told_from_what_is_above_them(tmp_path: Path, name: str, why: str | None) -> None:
@@ -85,6 +94,12 @@ def test_species_are_told_from_what_is_above_them(tmp_path: Path, name: str, why
     )
     done = curate(place, tmp_path / "out", Settings(), silent)
     assert reasons(done) == ({why: 1} if why else {})
+
+
+def test_a_hybrid_by_its_rank_is_none_by_its_name_either(tmp_path: Path) -> None:
+    rows = [OWN | {"taxonRank": "species"}, OWN | {"occurrenceID": "z", "file_name": "z.jpg", "taxonRank": "hybrid"}]
+    rows[1]["scientificName"] = "Parus minor"
+    assert reasons(curate(table(tmp_path / "own.csv", rows), tmp_path / "out", Settings(), silent)) == {"a hybrid": 1}
 
 
 def test_midnight_is_that_of_the_place(tmp_path: Path) -> None:
@@ -183,6 +198,45 @@ def test_a_camera_trap_goes_the_same_way(package: Path, tmp_path: Path) -> None:
     (one,) = images(tmp_path / "out").values()
     assert (one["date"], one["latitude"], one["rights_holder"]) == ("2023-06-01", 46.0, "The park")
     assert one["file_name"].endswith("/m1.jpg")  # the earlier of the event's two pictures
+
+
+@pytest.mark.parametrize(
+    ("began", "day"),
+    [
+        ("2023-06-01T23:59:00-07:00", "2023-06-01"),
+        ("2023-06-02T00:00:00-07:00", "2023-06-02"),
+        ("2023-06-02T06:59:00Z", "2023-06-01"),
+        ("2023-06-02T07:21:00Z", "2023-06-02"),  # 0:01 by the sun: 110 degrees west are 7 hours and 20 minutes
+    ],
+)
+def test_the_day_of_a_camera_ends_where_it_stands(package: Path, tmp_path: Path, began: str, day: str) -> None:
+    what = {"observationID": "one", "mediaID": "m1", "eventStart": began, "eventEnd": "", "observationType": "animal"}
+    table(package / "observations.csv", [what | {"scientificName": "Cervus elaphus", "deploymentID": "d1"}])
+    curate(package, tmp_path / "out", Settings(), silent)
+    assert images(tmp_path / "out")["one"]["date"] == day
+
+
+def test_an_event_with_an_offset_has_the_pictures_of_its_hours(package: Path, tmp_path: Path) -> None:
+    what = {"observationID": "one", "mediaID": "", "observationType": "animal", "scientificName": "Cervus elaphus"}
+    hours = {"eventStart": "2023-06-01T22:00:05-07:00", "eventEnd": "2023-06-01T22:00:30-07:00"}
+    table(package / "observations.csv", [what | hours | {"deploymentID": "d1"}])
+    curate(package, tmp_path / "out", Settings(), silent)
+    assert images(tmp_path / "out")["one"]["file_name"].endswith("/m2.jpg")  # of 5:00:10 UTC
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"licenses": 5}, "licenses: is no list"),
+        ({"contributors": 7}, "contributors: is no list"),
+        ({"licenses": ["CC0"]}, "licenses: is no list of objects"),
+        ([], "is no package"),
+    ],
+)
+def test_a_package_of_another_form_says_where(package: Path, tmp_path: Path, told: object, says: str) -> None:
+    (package / "datapackage.json").write_text(json.dumps(told))
+    with pytest.raises(UsageError, match=says):
+        curate(package, tmp_path / "out", Settings(), silent)
 
 
 def test_a_package_without_media_says_so(package: Path, tmp_path: Path) -> None:

@@ -55,6 +55,28 @@ def test_an_old_species_that_the_list_has_split_is_one_of_several() -> None:
     assert set(found.unmapped.values()) == {"its taxon counts as one of several; ranges would tell"}
 
 
+GULLS = [Taxon("100", "Larus argentatus", active=False), Taxon("200", "Larus argentatus"), Taxon("201", "Larus novus")]
+SPLIT = [Change("100", "200", "split"), Change("100", "201", "split")]
+
+
+def test_what_was_split_is_not_the_part_that_kept_its_name() -> None:
+    found = align([Target(0, "Larus argentatus"), Target(1, "Larus novus")], GULLS, SPLIT)
+    assert found.routes == {
+        "100": Route((0, 1), "split"),
+        "200": Route((0,), "same name"),
+        "201": Route((1,), "same name"),
+    }
+
+
+def test_what_was_split_may_be_the_part_that_the_mapping_leaves_out() -> None:
+    found = align([Target(0, "Larus argentatus"), Target(1, "Larus novus")], GULLS, SPLIT[1:])
+    assert found.routes["100"] == Route((0, 1), "split")
+
+
+def test_a_split_of_which_the_list_has_the_old_name_only_goes_by_it() -> None:
+    assert align([Target(0, "Larus argentatus")], GULLS, SPLIT).routes["100"] == Route((0,), "same name, inactive")
+
+
 def test_merged_species_are_the_one_whose_name_stays() -> None:
     found = align([A, B], [Taxon("1", "Aus albus")], [Change("Bus bonus", "1", "merge")])
     assert found.routes == {"1": Route((0,), "same name")}

@@ -63,6 +63,8 @@ def test_a_trial_counts_only(world: Path) -> None:
         (("--out", "set", "--photos", "nowhere"), 2, "there is no folder nowhere"),
         (("--out", "set", "--years", "1999"), 4, "no observation is left after date"),
         (("--out", "photos"), 2, "holds something else"),
+        (("--out", "set", "--memory", "nan"), 2, "0.25 GiB of memory or more"),
+        (("--dry-run", "--sample", "0"), 2, "a trial takes one observation or more"),
     ],
 )
 def test_what_cannot_be_done_says_why(world: Path, words: tuple[str, ...], code: int, says: str) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from eyespot import sample
+from eyespot.build.inat.curating import Curated
 
 SPARROW, TIT, GENUS = "10", "20", "5"
 TAXA = (
@@ -42,13 +44,23 @@ def photo(observation: str, number: int, **more: Any) -> dict[str, Any]:
     return told | {"extension": "jpg", "license": "CC-BY", "width": 10, "height": 10, "position": 0} | more
 
 
-def export(folder: Path, observations: list[dict[str, Any]], photos: list[dict[str, Any]] | None = None) -> Path:
-    """An export of these observations, each with one photo unless photos are given."""
+def species(id: str, name: str, active: str = "true") -> dict[str, str]:
+    """A taxon of the genus of sparrows."""
+    return {"taxon_id": id, "ancestry": "1/3/5", "rank_level": "10", "rank": "species", "name": name, "active": active}
+
+
+def export(
+    folder: Path,
+    observations: list[dict[str, Any]],
+    photos: list[dict[str, Any]] | None = None,
+    taxa: Iterable[dict[str, str]] = (),
+) -> Path:
+    """An export of these observations, each with one photo unless photos are given, and of more taxa if wanted."""
     folder.mkdir(parents=True, exist_ok=True)
     each = [photo(one["observation_uuid"], at) for at, one in enumerate(observations)] if photos is None else photos
     tsv(folder / "observations.csv.gz", observations)
     tsv(folder / "photos.csv.gz", each)
-    tsv(folder / "taxa.csv.gz", TAXA)
+    tsv(folder / "taxa.csv.gz", [*TAXA, *taxa])
     tsv(folder / "observers.csv.gz", [{"observer_id": "7", "login": "ann", "name": 'Ann "Bird" Lee'}])
     return folder
 
@@ -60,3 +72,13 @@ def pictures() -> list[Path]:
 
 def silent(_what: str, _done: int, _total: int) -> None:
     """Tells nobody."""
+
+
+def dropped(done: Curated) -> dict[str, dict[str, int]]:
+    """Reasons and counts by step, where there are any."""
+    return {one["step"]: dict(one["dropped"]) for one in done.steps if one["dropped"]}
+
+
+def coco(out: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((out / "train.json").read_text(encoding="utf-8"))
+    return found

@@ -13,7 +13,7 @@ from eyespot.benchmarks._benchmark import Asked
 from eyespot.build._review import Queue
 from eyespot.build._steps import drops
 from eyespot.build.recos.making import galleries_of, recipe_at
-from eyespot.build.recos.telling import Made
+from eyespot.build.recos.telling import Made, notes
 from eyespot.gallery.photos.pictures import id_of
 from eyespot.runs import recos
 from eyespot.types import NothingFound, UsageError
@@ -200,3 +200,13 @@ def test_a_folder_is_needed(tmp_path: Path) -> None:
     shown = run_eyespot("build", "recos", "demonstration", cwd=tmp_path)
 
     assert shown.returncode == 2 and "name one with --out" in shown.stderr and shown.stderr.count("\n") == 1
+
+
+def test_the_card_counts_pictures_that_lost_all_their_captions(tmp_path: Path, gallery: Path) -> None:
+    """A narrow band drops most captions, and some pictures with the last of theirs."""
+    narrow = 'model = "writer"\nk = 4\ntemperature = 0.01\neta = 0.1\nrounds = 0'
+    finished = made(recipe(tmp_path, gallery, discriminate=narrow), tmp_path)
+
+    pictures = {one["image"] for one in finished.captions("v0")}
+    (told,) = [note for note in notes(finished) if "of v0 lost all their captions" in note]
+    assert 0 < len(pictures) < 11 and told.startswith(f"{11 - len(pictures)} of 11 pictures")

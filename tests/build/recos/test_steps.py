@@ -13,12 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.build._discriminability import Discriminability
-from eyespot.build._steps import Dropped, Each, Kept, Outcome, Record, Running, Step, Whole, run
+from eyespot.build._steps import Dropped, Each, Kept, Outcome, Record, Running, Step, Whole, read_recipe, run
 from eyespot.build._steps.outcomes import Added
 from eyespot.build.recos import checking, choosing, confusing, grammar
+from eyespot.build.recos.captioning import Captions, Writer, template
 from eyespot.build.recos.collecting import Collecting, Wanted
 from eyespot.build.recos.confusing import token_edits
+from eyespot.build.recos.making import Making
 from eyespot.build.recos.rewriting import Rewriting
+from eyespot.build.recos.sources import Sources
 from eyespot.types import UsageError
 from tests.build.recos.worlds import DEMONSTRATION, SUBTASKS, photos, ran, recipe
 
@@ -88,7 +91,8 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
     records = [
         caption("a/1", "Red."),
         caption("a/2", "Very red."),
-        caption("b/1", "red."),  # a has it already
+        caption("a/3", "Rather red."),
+        caption("b/1", "red"),  # said of a as well
         caption("b/2", "Blue."),
         caption("c/1", "Green."),
         caption("c/2", "green."),  # its own, twice
@@ -98,14 +102,40 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
     step = Step("complete", Whole(lambda found, context: checking.completed(found, context, how)))
 
     assert sorted(through(records, step, tmp_path)) == [
-        ("a/1", ""),
+        ("a/1", "caption of two pictures"),
         ("a/2", ""),
+        ("a/3", ""),
         ("b/1", "caption of two pictures"),
         ("b/2", "its picture has too few captions"),
         ("c/1", ""),
         ("c/2", "repeated caption"),
         ("c/3", ""),
     ]
+
+
+def test_what_two_pictures_share_is_said_of_neither(tmp_path: Path) -> None:
+    """A confusing caption is a caption of another picture, whose query would have two answers."""
+    records = [
+        caption("a/1", "Two red cups."),
+        caption("a/2", "Red cups."),
+        caption("b/1", "two  red cups", version="v1"),
+        caption("b/2", "Two blue cups.", version="v1"),
+        {"id": "pair/c", "image": "c", "originals": []},
+    ]
+
+    assert sorted(through(records, Step("apart", Whole(checking.apart)), tmp_path)) == [
+        ("a/1", "caption of two pictures"),
+        ("a/2", ""),
+        ("b/1", "caption of two pictures"),
+        ("b/2", ""),
+        ("pair/c", ""),
+    ]
+
+
+def test_confusing_captions_are_held_against_all_whatever_the_recipe_says(tmp_path: Path, gallery: Path) -> None:
+    names = [one.name for one in Making(read_recipe(recipe(tmp_path, gallery)), tmp_path).steps]
+
+    assert names[names.index("confuse") + 1] == "confuse-apart"
 
 
 # -- grammar ----------------------------------------------------------------------------------------------------
@@ -159,6 +189,7 @@ def test_the_distance_of_words_is_one(one: list[str], other: list[str], third: l
         (1, " ", "colour", "empty caption"),
         (1, "A blue bus near a tree.", "weather", "no attribute of the sub-task"),
         (1, "a red BUS near a tree.", "colour", "nothing is changed"),
+        (1, "A red bus, near a tree", "colour", "nothing is changed"),
         (1, "Two dogs play on green grass.", "colour", "too much is changed"),
     ],
 )
@@ -189,7 +220,7 @@ def test_the_pair_is_the_most_similar_of_the_source_that_is_no_copy(tmp_path: Pa
     file.write_text(lines[0] + '[[steps]]\nstep = "pair"\n[[steps]]\nstep = "confuse"\nmodel = "writer"\n')
 
     making, done = ran(file, tmp_path / "out")
-    pairs = [one for one in done[-2].records if "originals" in one]
+    pairs = [one for one in done[-3].records if "originals" in one]
 
     sources = making.pipeline.sources
     everyone = sources.rows("own")
@@ -203,9 +234,6 @@ def test_the_pair_is_the_most_similar_of_the_source_that_is_no_copy(tmp_path: Pa
 
 
 def test_the_model_is_told_no_labels_unless_it_works_from_them(tmp_path: Path) -> None:
-    from eyespot.build.recos.captioning import Captions, Writer, template
-    from eyespot.build.recos.sources import Sources
-
     record = {"image": "x", "path": "x.jpg", "source": "own", "subtask": "colour", "facts": {"title": "heron"}}
     asked = [
         Writer({"use": use}, template("caption"), Sources(tmp_path, {})).asked("caption", record, Captions, count=5)
@@ -214,6 +242,16 @@ def test_the_model_is_told_no_labels_unless_it_works_from_them(tmp_path: Path) -
 
     assert ["heron" in str(one) for one in asked] == [False, True]
     assert "Write 5 captions" in asked[0]["words"] and "about colour" in asked[0]["words"]
+
+
+def test_a_prompt_of_ones_own_may_show_json(tmp_path: Path) -> None:
+    record = {"image": "x", "path": "x.jpg", "source": "own", "subtask": "colour", "facts": {}}
+    mine = 'Write {count}, as in {"captions": ["A {colour} bus."]}'
+    writer = Writer({"use": "openai:m"}, mine, Sources(tmp_path, {}))
+
+    words = writer.asked("caption", record, Captions, count=5)["words"]
+
+    assert words == 'Write 5, as in {"captions": ["A {colour} bus."]}'
 
 
 # -- recipes ----------------------------------------------------------------------------------------------------
@@ -230,6 +268,7 @@ def test_the_model_is_told_no_labels_unless_it_works_from_them(tmp_path: Path) -
         ("discriminate", 'model = "writer"\nk = 1', "k is 1"),
         ("render", "size = 3", "knows no 'size'"),
         ("collect", 'galleries = { drawn = "x" }', "cannot be called 'drawn'"),
+        ("caption", 'model = "writer"\nprompts = { cap = "recipe.toml" }', "caption has one prompt, and no 'cap'"),
     ],
 )
 def test_what_is_wrong_in_a_recipe_is_said(tmp_path: Path, gallery: Path, step: str, lines: str, said: str) -> None:

@@ -6,18 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.cli.pages import run_page
 from tests.test_docs import ROOT, blocks, tools
 
 PAGE = ROOT / "docs" / "rmir.md"
 
 
-def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
+def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = tools(tmp_path)
 
-    shell = subprocess.run(
-        ["sh", "-c", "set -e\n" + "\n".join(blocks(PAGE, "sh"))], cwd=tmp_path, env=env, capture_output=True, text=True
-    )
-    assert shell.returncode == 0, shell.stderr
+    run_page(PAGE, tmp_path, env, monkeypatch)
     (code,) = blocks(PAGE, "python")
     python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
 

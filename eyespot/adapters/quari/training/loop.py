@@ -29,7 +29,7 @@ from eyespot.adapters.quari.training.noise import noisy
 from eyespot.adapters.quari.training.schedules import SCHEDULES
 from eyespot.adapters.quari.training.schedules import Point as At
 from eyespot.adapters.quari.training.settings import Settings
-from eyespot.adapters.quari.training.validation import reciprocal_rank
+from eyespot.adapters.quari.training.validation import frozen_rank, reciprocal_rank
 from eyespot.types import EyespotError, UsageError
 
 Tell = Callable[[Point, int], None]  # a step and how many there are
@@ -40,8 +40,8 @@ FREE = ("checkpoint_every", "device", "activations")  # settings that change not
 class Outcome:
     """How a training ended: its steps of how many, the best validation and its step, and the folder of the model.
 
-    Without held-out pairs `best` is None and the model the last one. `patient` is False if it stopped for want of
-    better validations.
+    Without held-out pairs `best` is None and the model the last one; `frozen` is what the vectors reach as they are.
+    `patient` is False if it stopped for want of better validations.
     """
 
     model: Path
@@ -51,6 +51,7 @@ class Outcome:
     best_step: int
     loss: float
     patient: bool
+    frozen: float | None = None
 
 
 def train(
@@ -110,9 +111,10 @@ class _Training:
                     checkpoints.keep(self.out, self._state())
         finally:
             log.close()
-        return Outcome(
-            self.out / checkpoints.MODEL, self.step, self.total, self.best, self.best_step, self.loss, self.patient
-        )
+        held_out = self.material.held_out
+        frozen = None if held_out is None else frozen_rank(held_out)
+        told = self.best, self.best_step, self.loss, self.patient, frozen
+        return Outcome(self.out / checkpoints.MODEL, self.step, self.total, *told)
 
     @property
     def patient(self) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 
@@ -18,16 +20,26 @@ def reciprocal_rank(network: Network, pairs: Pairs) -> float:
 
     Of equal scores the own image stands last, so that a network that scores all alike does not look good.
     """
-    rows, own = np.unique(pairs.image[pairs.of], return_inverse=True)
-    device = network.pos_emb.device
-    images = torch.from_numpy(unit(pairs.images[rows])).to(device)  # (distinct, E)
-    was, found = network.training, []
+    was = network.training
     network.eval()
+    found = _mean(pairs, network.pos_emb.device, lambda texts, images: cosines(network(texts), images))
+    network.train(was)
+    return found
+
+
+def frozen_rank(pairs: Pairs) -> float:
+    """The same measure of the vectors as they are, which an adapter has to beat."""
+    return _mean(pairs, torch.device("cpu"), lambda texts, images: texts @ images.T)
+
+
+def _mean(pairs: Pairs, device: torch.device, scores: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> float:
+    rows, own = np.unique(pairs.image[pairs.of], return_inverse=True)
+    images = torch.from_numpy(unit(pairs.images[rows])).to(device)  # (distinct, E)
+    found = []
     with torch.no_grad():
         for at in range(0, len(pairs), AT_ONCE):
             texts = torch.from_numpy(unit(pairs.texts[at : at + AT_ONCE])).to(device)
-            found.append(_ranks(cosines(network(texts), images), torch.from_numpy(own[at : at + AT_ONCE]).to(device)))
-    network.train(was)
+            found.append(_ranks(scores(texts, images), torch.from_numpy(own[at : at + AT_ONCE]).to(device)))
     return float((1 / torch.cat(found).double()).mean())
 
 

@@ -1,0 +1,98 @@
+"""Are the best under adapted queries those of the formula in float64, over a million rows?
+
+A hundred fresh queries (--quick: five) in each scenario of bench/quari.py, maps of rank 16 and 64; the 50 and the 1,000
+best. The truth is the formula in float64 for every row that the formula in float32, over all rows, does not put a wide
+margin below the last of the best. `ratio` is the share of searches whose answer is another (scores that differ by less
+than 1e-9 may change places), and the goal is none. Exit code 4 if it is missed.
+
+    python bench/quari_exact.py [--quick] [--json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.exact import Floats, Result, World, say, show
+from bench.quari import CHUNK, PAPER, RELEASED, Maps
+from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
+from eyespot.kernels.codes import quantise
+from eyespot.types import AdaptedQuery, Found
+
+ROWS, RANKS, TOPS = 1_000_000, (16, 64), (50, 1000)
+MARGIN = 1e-4  # of a cosine: many times what float32 loses in these worlds
+SAME = 1e-9
+
+
+def in_float32(view: AdaptedQuery, vectors: Floats) -> Floats:
+    """The formula as it is written, in float32, (rows,)."""
+    scores = np.empty(len(vectors), np.float32)
+    for start in range(0, len(vectors), CHUNK):
+        rows = vectors[start : start + CHUNK]
+        bent = (rows @ view.left) @ view.right.T  # (n, dim)
+        if view.identity:
+            bent += np.float32(view.identity) * rows
+        scores[start : start + CHUNK] = (bent @ view.query) / np.sqrt(np.einsum("ij,ij->i", bent, bent))
+    return scores
+
+
+def truth(view: AdaptedQuery, vectors: Floats, k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The rows that may be among the k best, and their scores in float64."""
+    near = in_float32(view, vectors)
+    rows = np.flatnonzero(near >= np.partition(near, -k)[-k] - MARGIN)
+    return rows, factored_scores(view, vectors[rows])
+
+
+def is_right(found: Found, known: dict[int, float], k: int) -> bool:
+    best = np.sort(np.fromiter(known.values(), float))[::-1][:k]
+    told = [known.get(row, -np.inf) for row in found.rows[0].tolist()]
+    return len(set(found.rows[0].tolist())) == k and bool(np.abs(np.array(told) - best).max() < SAME)
+
+
+def results(rows: int, queries: int, folder: Path) -> Iterator[Result]:
+    world = World()
+    vectors = world.fill(folder / "vectors.npy", rows)
+    sample = np.array(vectors[:: max(1, rows // 20_000)])
+    index = AdaptedIndex(vectors, [quantise(vectors)], small=0)
+    for rank in RANKS:
+        maps = Maps(world, sample, np.random.default_rng(100 + rank), rank)
+        for scenario in (*PAPER, *RELEASED):
+            wrong = {k: 0 for k in TOPS}
+            for _ in range(queries):
+                view = maps.draw(scenario)
+                known = dict(zip(*(part.tolist() for part in truth(view, vectors, max(TOPS))), strict=True))
+                for k in TOPS:
+                    wrong[k] += not is_right(index.search([view], k), known, k)
+            for k in TOPS:
+                share = wrong[k] / queries
+                name = f"rank {rank}, {scenario}, top {k}: other answers"
+                yield Result(name, share, "the formula in float64", share, share, queries, 0.0)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--quick", action="store_true", help="five queries a scenario over a tenth of the rows")
+    parser.add_argument("--json", action="store_true", help="one line of JSON per result")
+    options = parser.parse_args()
+    met = True
+    say(f"on {os.cpu_count()} processors")
+    with tempfile.TemporaryDirectory() as folder:
+        size = (ROWS // 10, 5) if options.quick else (ROWS, 100)
+        for told in results(*size, Path(folder)):
+            show(told, options)
+            met &= told.met
+    return 0 if met else 4
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""How each family of multimodal language models is made to embed: what stands around picture and words. One row each.
+
+The vector is the last layer's hidden state at the last token that is said. The instructions are our own words; a model
+that was trained with one wording may read better with that: an `eyespot.toml` in its folder goes before this table.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from eyespot.types import UsageError
+
+WORDS = "{}"  # where the words of a query stand
+SETTINGS = "eyespot.toml"
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """What is said beside a picture, around words, and around words that ask about a picture.
+
+    `reasoning` is what a query adds for a model that reasons before it embeds.
+    """
+
+    picture: str
+    text: str
+    both: str
+    reasoning: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("text", "both"):
+            if WORDS not in getattr(self, name):
+                raise UsageError(f"the instruction {name!r} never says the words of a query; put {WORDS} into it")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One row. `template` holds {picture} and {text}; without one the checkpoint's own chat template is used.
+
+    `marker` is a token that the vector is read at, `thought` the token that ends reasoning; a family with a `thought`
+    embeds queries after it and what is found without. `positions`: how pictures' tokens are counted, in a "grid" of
+    height and width as the model was first trained, or in a "row" like words.
+    """
+
+    name: str
+    instructions: Instructions
+    template: str = ""
+    marker: str = ""
+    thought: str = ""
+    positions: str = "grid"
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """All of it, as a space's preprocessing is told."""
+        return asdict(self)
+
+
+ANSWER = Instructions(
+    "Name what this picture shows in one word:",
+    f"{WORDS}\nName what a picture of this shows in one word:",
+    f"{WORDS}\nName what the picture that answers this shows in one word:",
+)
+REPRESENT = Instructions(
+    "Represent this picture.",
+    f"Find a picture that fits these words: {WORDS}",
+    f"Represent this picture together with a question about it: {WORDS}",
+)
+REASON = replace(
+    REPRESENT,
+    reasoning="Embed what is given above, be it a picture, words or both. Think first, between <think> and </think>. "
+    "Then say what it comes to in a word or a sentence, and end with <gen_emb>.",
+)
+CHAT = Family("chat", ANSWER)
+VLM2VEC = Family("vlm2vec", REPRESENT, template="{picture} {text}", positions="row")
+UME_R1 = Family("ume-r1", REASON, marker="<disc_emb>", thought="<gen_emb>")
+PHI_4 = Family("phi-4", ANSWER, template="<|user|>{picture}{text}<|end|><|assistant|>")
+
+FAMILIES = {one.name: one for one in (CHAT, VLM2VEC, UME_R1, PHI_4)}
+KINDS = {  # model_type in config.json → how its plain checkpoints are asked
+    "qwen2_vl": CHAT,
+    "qwen2_5_vl": CHAT,
+    "qwen3_vl": CHAT,
+    "qwen3_vl_moe": CHAT,
+    "phi4_multimodal": PHI_4,
+}
+ELSEWHERE = {  # kinds whose code lies in their repositories, which is not run → what to take instead
+    "phi3_v": "take VLM2Vec on Qwen2-VL (mllm:VLM2Vec/VLM2Vec-V2.0), or score its rankings with --run",
+    "phi4mm": "take the revision that transformers reads by itself (microsoft/Phi-4-multimodal-instruct@refs/pr/70)",
+}
+
+
+def family(name: str, kind: str, vocabulary: Container[str]) -> Family:
+    """The row of a model by its tokens, its name or its `kind` (model_type); `UsageError` if there is none."""
+    if kind in ELSEWHERE:
+        raise UsageError(f"{name} is a {kind}, whose code lies in its repository and is not run; {ELSEWHERE[kind]}")
+    if kind not in KINDS:
+        raise UsageError(f"{name} is a {kind}, which cannot embed here; there are: {', '.join(KINDS)}")
+    if UME_R1.marker in vocabulary and UME_R1.thought in vocabulary:
+        return UME_R1
+    return VLM2VEC if "vlm2vec" in _plain(name) and KINDS[kind] is CHAT else KINDS[kind]
+
+
+def _plain(name: str) -> str:
+    """The model's own name, without the folders that it happens to lie in."""
+    return name.partition("@")[0].partition(":")[2].rpartition("/")[2].casefold()
+
+
+def settled(found: Family, folder: Path) -> Family:
+    """The row with what an `eyespot.toml` in the model's folder says otherwise.
+
+    `family` names another row; `[instructions]` holds picture, text, both, reasoning. `UsageError` for other keys.
+    """
+    path = folder / SETTINGS
+    if not path.is_file():
+        return found
+    said = _read(path)
+    row = FAMILIES.get(said.pop("family", found.name))
+    if row is None:
+        raise UsageError(f"{path} names no family of these: {', '.join(FAMILIES)}")
+    words = said.pop("instructions", {})
+    known = asdict(row.instructions)
+    strange = [*said, *(key for key, value in words.items() if key not in known or not isinstance(value, str))]
+    if strange:
+        raise UsageError(f"{path} says {strange[0]!r}; it may name the family, and instructions: {', '.join(known)}")
+    return replace(row, instructions=Instructions(**{**known, **words}))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} cannot be read as TOML ({error}); mend it") from None
+    if not isinstance(said.get("instructions", {}), Mapping):
+        raise UsageError(f"{path} has no table [instructions]; write it as [instructions] with lines below")
+    return said

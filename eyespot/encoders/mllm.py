@@ -1,0 +1,314 @@
+"""Multimodal language models: `mllm:ORG/NAME[@REVISION]` or `mllm:FOLDER`; Qwen-VL, VLM2Vec, UME-R1, Phi-4-multimodal.
+
+A picture, words, or both as one input; the vector is the last layer's hidden state at the last token, of unit length.
+A model trained to reason first (UME-R1) writes its thoughts on a query down and embeds them with it, while pictures are
+embedded at once. Adapters (LoRA) are merged into the model that they name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from eyespot.encoders._mllm import lora
+from eyespot.encoders._mllm.families import Family, family, settled
+from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, packed, unpacked
+from eyespot.encoders._torch import Device
+from eyespot.encoders.hf import WEIGHTS, checkpoint_of, licence_of
+from eyespot.models import device as devices
+from eyespot.models import hub
+from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
+
+if TYPE_CHECKING:
+    import torch
+    from PIL.Image import Image
+
+SPELLING = "mllm:ORG/NAME[@REVISION] or mllm:FOLDER"
+NEEDS = "the extra [torch]; weights from the model hub or a folder; better a GPU"
+THOUGHTS = 2048  # tokens that a query may be reasoned over
+PROCESSOR = ("preprocessor_config.json", "processor_config.json")
+
+
+def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts: int = THOUGHTS) -> MultimodalEncoder:
+    """A multimodal language model as an encoder; code that a repository brings is not run.
+
+    `thoughts` is how many tokens a model that reasons may write on a query. Raises: UsageError if the model is of
+    another family, EyespotError if it cannot be had or its files are not whole.
+    """
+    with hub.loading(f"mllm:{spec}"):
+        where = Device(device)
+        checkpoint, name = checkpoint_of("mllm", spec, (*WEIGHTS, lora.WEIGHTS))
+        model = _opened(checkpoint, name, where)
+        network, words = model.network, model.processor.tokenizer
+        chosen = settled(family(name, network.config.model_type, words.get_vocab()), checkpoint.folder)
+        space = Space(
+            name, checkpoint.revision, model.weights, _told(chosen, model.processor, thoughts), _width(network)
+        )
+        speaker = Speaker(network, model.processor, chosen, thoughts)
+        few = 4 if where.torch.type == "cpu" else 16
+        return MultimodalEncoder(speaker, space, licence_of(spec), batch or few)
+
+
+@dataclass
+class MultimodalEncoder:
+    """A loaded model as an `eyespot.types.Encoder` that also composes (`eyespot.types.Composer`)."""
+
+    speaker: Speaker
+    space: Space
+    licence: str
+    batch: int
+    min_side: int | None = None
+
+    def read(self, picture: Image) -> Pixels:
+        """One upright RGB picture as bytes, with its shape in front."""
+        return packed(picture)
+
+    def encode_pixels(self, pixels: Pixels) -> Vectors:
+        """Pictures (n, ...) as `read` gave them, as what is found: without reasoning, (n, dim)."""
+        return self._rows(self.speaker.embedded, [Shown(row, None) for row in pixels])
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """Words that ask, under the family's instruction and after reasoning where it has that, (n, dim)."""
+        return self._rows(self.speaker.asked, [Shown(None, text) for text in texts])
+
+    def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
+        """Pictures (n, ...) with words about each, read together, (n, dim)."""
+        return self._rows(self.speaker.asked, [Shown(row, text) for row, text in zip(pixels, texts, strict=True)])
+
+    def caveat(self, text: str) -> str | None:
+        """None: these models read what languages there are."""
+        return None
+
+    def weakest_match(self, text: str) -> float | None:
+        """None: nobody calibrated them."""
+        return None
+
+    def _rows(self, embed: Callable[[Sequence[Shown]], torch.Tensor], shown: Sequence[Shown]) -> Vectors:
+        import torch
+
+        parts = [np.zeros((0, self.space.dim), np.float32)]
+        with torch.inference_mode(), hub.quiet():
+            for at in range(0, len(shown), self.batch):
+                rows = embed(shown[at : at + self.batch]).float()
+                parts.append(torch.nn.functional.normalize(rows, dim=1).cpu().numpy())
+        return np.concatenate(parts)
+
+
+# -- what is said, and where it is read ---------------------------------------------------------------------
+
+
+class Shown(NamedTuple):
+    """A picture as `read` packed it, words, or both."""
+
+    picture: Pixels | None
+    words: str | None
+
+
+@dataclass
+class Speaker:
+    """A network with its processor and the way its family is asked."""
+
+    network: Any
+    processor: Any
+    family: Family
+    thoughts: int
+
+    def asked(self, shown: Sequence[Shown]) -> torch.Tensor:
+        """The vectors of queries, (n, dim): after reasoning where the family reasons."""
+        return self.reasoned(shown) if self.family.thought else self.embedded(shown)
+
+    def embedded(self, shown: Sequence[Shown]) -> torch.Tensor:
+        """The hidden states at the last token, (n, dim)."""
+        return self._last(self._inputs([self._prompt(one) for one in shown], shown, "right"))
+
+    def reasoned(self, shown: Sequence[Shown]) -> torch.Tensor:
+        """The hidden states at the token that ends the model's own reasoning, (n, dim).
+
+        Reasoning that was cut off, or ended without that token, gets it at its end.
+        """
+        inputs = self._inputs([self._question(one) for one in shown], shown, "left")
+        end = self.processor.tokenizer.convert_tokens_to_ids(self.family.thought)
+        said = self.network.generate(**inputs, **self._ways(end))[:, inputs["input_ids"].shape[1] :]
+        return self._last(_continued(inputs, [_thought(row, end, self._silent) for row in said.tolist()]))
+
+    def _ways(self, end: int) -> dict[str, Any]:
+        return {
+            "do_sample": False,
+            "max_new_tokens": self.thoughts,
+            "eos_token_id": [end, *self._ends],
+            "pad_token_id": self.processor.tokenizer.pad_token_id,
+        }
+
+    @property
+    def _ends(self) -> list[int]:
+        known = self.network.generation_config.eos_token_id
+        return [] if known is None else [known] if isinstance(known, int) else list(known)
+
+    @property
+    def _silent(self) -> set[int]:
+        """Tokens that end an answer and say nothing."""
+        return {*self._ends, self.processor.tokenizer.pad_token_id}
+
+    def _last(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        import torch
+
+        mask = inputs["attention_mask"]
+        if self.family.positions == "row":
+            row = (mask.cumsum(1) - 1).clamp(min=0)  # (n, length)
+            inputs = {**inputs, "position_ids": row.expand(3, -1, -1)}
+        hidden = self.network.model(**inputs, use_cache=False).last_hidden_state  # (n, length, dim)
+        last = mask.shape[1] - 1 - mask.flip(1).argmax(1)  # (n,)
+        picked: torch.Tensor = hidden[torch.arange(len(last), device=last.device), last]
+        return picked
+
+    def _inputs(self, prompts: list[str], shown: Sequence[Shown], side: str) -> dict[str, torch.Tensor]:
+        pictures = [unpacked(one.picture) for one in shown if one.picture is not None]
+        more = {"images": pictures} if pictures else {}
+        padded = {"padding": True, "padding_side": side, "return_tensors": "pt"}
+        found = self.processor(text=prompts, **more, **padded)
+        exact = self.network.dtype
+        return {
+            name: value.to(self.network.device, exact if value.is_floating_point() else None)
+            for name, value in found.items()
+        }
+
+    def _prompt(self, one: Shown) -> str:
+        """What is said up to the token at which the vector is read: what follows does not reach it."""
+        marker = self.family.marker
+        if not marker:
+            return self._laid_out(one, self._instructed(one))
+        whole = self._laid_out(one, f"{self._instructed(one)}\n{marker}")
+        return whole[: whole.rindex(marker) + len(marker)]
+
+    def _question(self, one: Shown) -> str:
+        """What is said before the model reasons."""
+        words = self._instructed(one), self.family.marker, self.family.instructions.reasoning
+        return self._laid_out(one, "\n".join(part for part in words if part))
+
+    def _instructed(self, one: Shown) -> str:
+        told = self.family.instructions
+        if one.words is None:
+            return told.picture
+        around = told.text if one.picture is None else told.both
+        return around.replace("{}", self._harmless(one.words))
+
+    def _harmless(self, words: str) -> str:
+        """Words that spell one of the model's control tokens must not act as one."""
+        for token in self._control:
+            words = words.replace(token, " ")
+        return words
+
+    @property
+    def _control(self) -> list[str]:
+        own = (self.family.marker, self.family.thought, self.processor.image_token)
+        return [*self.processor.tokenizer.all_special_tokens, *(token for token in own if token)]
+
+    def _laid_out(self, one: Shown, words: str) -> str:
+        picture = "" if one.picture is None else self.processor.image_token
+        if self.family.template:
+            return self.family.template.replace("{picture}", picture).replace("{text}", words).strip()
+        if self.processor.chat_template is None:
+            raise UsageError("this checkpoint brings no chat template; put its chat_template.jinja into the folder")
+        content = [*([{"type": "image"}] if picture else []), {"type": "text", "text": words}]
+        said = [{"role": "user", "content": content}]
+        laid: str = self.processor.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
+        return laid
+
+
+def _thought(said: list[int], end: int, silent: set[int]) -> list[int]:
+    """What was generated up to the token that ends the reasoning."""
+    kept = said[: said.index(end)] if end in said else [token for token in said if token not in silent]
+    return [*kept, end]
+
+
+def _continued(inputs: dict[str, torch.Tensor], said: Sequence[list[int]]) -> dict[str, torch.Tensor]:
+    """Inputs (n, length), padded in front, with what was said after each, padded behind: (n, length + longest)."""
+    import torch
+
+    longest = max(map(len, said))
+    ids = torch.tensor([row + [0] * (longest - len(row)) for row in said], device=inputs["input_ids"].device)
+    there = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in said], device=ids.device)
+    more = {"input_ids": ids, "attention_mask": there, "mm_token_type_ids": torch.zeros_like(ids)}
+    return {
+        name: torch.cat([value, more[name].to(value.dtype)], 1) if name in more else value
+        for name, value in inputs.items()
+    }
+
+
+# -- the model ----------------------------------------------------------------------------------------------
+
+
+class Opened(NamedTuple):
+    """A network in its place, its processor, and a digest of the weights."""
+
+    network: Any
+    processor: Any
+    weights: str
+
+
+def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> Opened:
+    said = lora.settings_of(checkpoint.folder)
+    base = checkpoint if said is None else checkpoint_of("mllm", said["base_model_name_or_path"])[0]
+    _refuse_others(base.folder, name)
+    network = _network(base.folder, name, where)
+    if said is not None:
+        lora.merge(network, checkpoint.folder, said)
+    own = any((checkpoint.folder / file).is_file() for file in PROCESSOR)
+    files = checkpoint.weights if said is None else [*base.weights, *checkpoint.weights]
+    return Opened(network, _processor(checkpoint.folder if own else base.folder), hub.digest(files))
+
+
+def _refuse_others(folder: Path, name: str) -> None:
+    """`UsageError` for a kind that cannot embed, before the library tries to load it."""
+    found = json.loads((folder / "config.json").read_text("utf-8")) if (folder / "config.json").is_file() else {}
+    family(name, str(found.get("model_type")), ())
+
+
+def _network(folder: Path, name: str, where: Device) -> Any:
+    import torch
+    from transformers import AutoModelForMultimodalLM
+    from transformers.utils import logging
+
+    silence: Any = logging.disable_progress_bar  # a bar for every load would soil the command line
+    silence()
+    exact = torch.float32 if where.torch.type == "cpu" else devices.half(where.torch)
+    network, notes = AutoModelForMultimodalLM.from_pretrained(
+        folder, local_files_only=True, dtype=exact, output_loading_info=True
+    )
+    if notes["missing_keys"]:
+        raise EyespotError(f"{name} lacks weights, {sorted(notes['missing_keys'])[0]} for one; fetch the model again")
+    _see_both_ways(network)
+    return network.to(where.torch).eval()
+
+
+def _see_both_ways(network: Any) -> None:
+    """Phi-4's picture tower looks both ways where some patch is padding, and else, in version 5 of the library, only
+    back: a picture's vector would hang on its neighbours in the batch."""
+    for module in network.modules():
+        if type(module).__name__ == "Phi4MultimodalVisionAttention":
+            module.is_causal = False
+
+
+def _processor(folder: Path) -> Any:
+    from transformers import AutoProcessor
+
+    auto: Any = AutoProcessor
+    return auto.from_pretrained(folder, local_files_only=True)
+
+
+def _width(network: Any) -> int:
+    return int(network.config.get_text_config().hidden_size)
+
+
+def _told(chosen: Family, processor: Any, thoughts: int) -> str:
+    """All that decides what the model is told and shown, as JSON."""
+    image = processor.image_processor
+    settings = {key: value for key, value in sorted(image.to_dict().items()) if not key.startswith("_")}
+    limits = {"pixels": MOST_PIXELS, "ratio": MOST_RATIO, "thoughts": thoughts if chosen.thought else 0}
+    asked = {"family": chosen.told, "template": processor.chat_template, **limits}
+    return json.dumps({"processor": type(image).__name__, "image": settings, **asked}, sort_keys=True, default=str)

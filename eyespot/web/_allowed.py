@@ -1,0 +1,124 @@
+"""What the owner allowed beside plain search: adapters, and judges under one budget; opened when the server starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, NamedTuple
+
+from eyespot import rooms
+from eyespot.gallery.opened import Gallery
+from eyespot.judges._budget import Budget
+from eyespot.judges._prices import Price, Prices, estimate, read_prices
+from eyespot.search.adapted import refuse_other_space
+from eyespot.search.judged import is_judge, judge_named
+from eyespot.types import Adapter, Judge, Space, Spent, UsageError
+from eyespot.web._problems import Problem
+from eyespot.web._settings import Judging
+
+
+def open_adapters(folders: Iterable[tuple[str, str]], gallery: Gallery) -> dict[str, Adapter]:
+    """The checkpoints by their names; `UsageError` for one that is none, or fits no space of the gallery."""
+    spaces = [gallery.view(gallery.stem(encoder)).space for encoder in gallery.encoders]
+    return {name: _adapter(name, folder, spaces) for name, folder in folders}
+
+
+def _adapter(name: str, folder: str, spaces: Iterable[Space]) -> Adapter:
+    adapter: Adapter = rooms.load("adapters", f"quari:{folder}")
+    wrong = [_misfit(adapter, space) for space in spaces]
+    if all(wrong):
+        raise UsageError(f"--adapt {name}: {wrong[0]}")
+    return adapter
+
+
+def _misfit(adapter: Adapter, space: Space) -> str:
+    """Why an adapter does not fit a space; "" if it does."""
+    try:
+        refuse_other_space(adapter, space)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def refuse_misfit(name: str, adapter: Adapter, space: Space) -> None:
+    """`Problem` if the adapter is of another space than the one that is searched."""
+    if _misfit(adapter, space):
+        raise Problem(
+            422,
+            f"the adapter {name!r} is not made for vectors of {space.encoder}; choose another encoder, or no adapter",
+        )
+
+
+# -- judges -----------------------------------------------------------------------------------------------------
+
+
+class Cost(NamedTuple):
+    """What so many questions would come to; `money` is None where no table knows the price."""
+
+    calls: int
+    tokens: int
+    money: float | None
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A judge whom people may ask, under the name that they see.
+
+    `paid`: its questions cost money, or may: no table knows their price. One round at a time asks (`asking`).
+    """
+
+    name: str
+    judge: Judge
+    paid: bool
+    price: Price | None
+    asking: Lock = field(default_factory=Lock, repr=False)
+
+    def cost(self, questions: int) -> Cost:
+        """What so many questions would come to, if none has to be repeated."""
+        if not hasattr(self.judge, "endpoint"):
+            return Cost(0, 0, 0.0)
+        spent = estimate(questions, self.price)
+        return Cost(spent.calls, spent.tokens_in + spent.tokens_out, self._money(spent))
+
+    def _money(self, spent: Spent) -> float | None:
+        return spent.money if self.price or not self.paid else None
+
+
+@dataclass(frozen=True)
+class Judges:
+    """All judges that are allowed, and the budget that they share as long as the server runs."""
+
+    named: Mapping[str, Allowed]
+    depth: int
+    budget: Budget
+
+    def __getitem__(self, name: str) -> Allowed:
+        if name not in self.named:
+            there = f"there are: {', '.join(self.named)}" if self.named else "the owner of this gallery allows none"
+            raise UsageError(f"no judge {name!r} re-ranks here; {there}")
+        return self.named[name]
+
+
+def open_judges(judging: Judging) -> Judges:
+    """The judges by their names; `UsageError` for one that is none or cannot be asked from a server."""
+    budget, table = Budget(judging.calls, None, judging.money), read_prices(judging.prices)
+    named = {name: _allowed(name, spec, budget, table) for name, spec in judging.judges}
+    return Judges(named, judging.depth, budget)
+
+
+def _allowed(name: str, spec: str, budget: Budget, table: Prices) -> Allowed:
+    if spec.partition(":")[0] == "person" or not is_judge(spec):
+        models = ", ".join(one for one in rooms.names("judges") if one != "person")
+        raise UsageError(f"--rerank {name}: {spec!r} is no judge that a server can ask; there are: {models}")
+    price = table.of(spec.partition(":")[2])
+    judge = judge_named(spec, budget=budget, prices=table if price else None)
+    _ = judge.name  # a model that is not there is told now and not to every visitor
+    return Allowed(name, judge, _may_cost(judge), price)
+
+
+def _may_cost(judge: Any) -> bool:
+    """Whether questions leave this machine, or a table has a price for them."""
+    from eyespot.judges._endpoint.client import free
+
+    return hasattr(judge, "endpoint") and judge.endpoint.money is not free

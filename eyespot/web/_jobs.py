@@ -1,0 +1,83 @@
+"""Rounds of judging that go on in the background, some photos at a time, while people look how far they are."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+from typing import Literal
+
+from eyespot.types import EyespotError
+from eyespot.web._problems import Problem
+
+AT_ONCE = 20  # rounds that go on or wait
+REMEMBERED = 200  # that have ended
+Key = tuple[str, str]  # a result and a judge
+
+
+@dataclass
+class Job:
+    """A round of judging: how it goes, and in sentences what should be known of it."""
+
+    state: Literal["running", "done", "failed"] = "running"
+    notes: list[str] = field(default_factory=list)
+    ended: Event = field(default_factory=Event)
+
+
+class Jobs:
+    """The rounds of this server."""
+
+    def __init__(self) -> None:
+        self._jobs: OrderedDict[Key, Job] = OrderedDict()
+        self._lock, self._closing = Lock(), Event()
+
+    def get(self, key: Key) -> Job | None:
+        """The round of this judge over this result that was started last."""
+        return self._jobs.get(key)
+
+    def start(self, key: Key, work: Callable[[], Iterator[str]]) -> Job:
+        """Let a judge look in the background; the round that is under way already, if there is one.
+
+        `work` is run to its next `yield` as long as the server is not closing; it yields what should be known, or "".
+        """
+        with self._lock:
+            known = self._jobs.get(key)
+            if known is not None and known.state == "running":
+                return known
+            if sum(job.state == "running" for job in self._jobs.values()) >= AT_ONCE:
+                raise Problem(429, "many judges are at work already; try again in a minute", {"Retry-After": "60"})
+            job = self._jobs[key] = Job()
+            self._jobs.move_to_end(key)
+            self._forget()
+        Thread(target=self._run, args=(job, work), daemon=True).start()
+        return job
+
+    def _run(self, job: Job, work: Callable[[], Iterator[str]]) -> None:
+        try:
+            for note in work():
+                if note and note not in job.notes:
+                    job.notes.append(note)
+                if self._closing.is_set():
+                    break
+            job.state = "done"
+        except EyespotError as error:
+            job.notes, job.state = [*job.notes, str(error)], "failed"
+        except BaseException:
+            job.notes, job.state = (
+                [*job.notes, "the judge stumbled; what happened stands in the server's output"],
+                "failed",
+            )
+            raise
+        finally:
+            job.ended.set()
+
+    def _forget(self) -> None:
+        for key in [key for key, job in self._jobs.items() if job.state != "running"][:-REMEMBERED]:
+            del self._jobs[key]
+
+    def close(self) -> None:
+        """Ask no more; what is under way has a moment to be kept."""
+        self._closing.set()
+        for job in list(self._jobs.values()):
+            job.ended.wait(5)

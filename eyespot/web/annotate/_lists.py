@@ -1,0 +1,52 @@
+"""Queries that are typed in, and their lists: the first photos of a search that goes on, or all photos of a label."""
+
+from __future__ import annotations
+
+from eyespot.build.annotate import candidates
+from eyespot.build.annotate.queries import Wanted
+from eyespot.gallery import filters
+from eyespot.types import Mask, NothingFound, UsageError
+from eyespot.web._asking import refuse
+from eyespot.web._house import House
+from eyespot.web.annotate._desks import Seat
+from eyespot.web.found.snapshot import Snapshot
+
+
+def query_of_words(at: Seat, house: House, text: str) -> str:
+    """The id of the query with these words, taken in if it is new; `Problem` for words that the owner refuses."""
+    words = " ".join(text.split())
+    known = next((id for id, one in at.desk.queries().items() if one.text == words), None)
+    if known is not None:
+        return known
+    refuse(words, house.settings.refused)
+    at.desk.take_in([Wanted(words, words, {})])
+    return words
+
+
+def grow_list(at: Seat, house: House, query: str) -> int:
+    """Let the list of a search go on; gives how many photos are new."""
+    snapshot = house.snapshot()
+    wanted = len(at.desk.candidates(query)) + candidates.STEP
+    at.desk.let_grow(query)
+    return _list(at, query, snapshot, snapshot.view.live, wanted)
+
+
+def all_of_a_label(at: Seat, house: House, query: str, label: str) -> int:
+    """Put all photos of COLUMN=VALUE on the list, the nearest first; gives how many are new.
+
+    Raises `UsageError` for what is no label and `NothingFound` if no photo has it.
+    """
+    column, sign, value = label.partition("=")
+    if not sign or not column.strip():
+        raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {label!r}")
+    snapshot = house.snapshot()
+    condition = filters.label(column.strip(), value.strip())
+    mask = snapshot.mask(filters.checked(condition.sql, list(snapshot.kinds)))
+    if not mask.any():
+        raise NothingFound(f"no photo has {label}; choose one of the labels that the form offers")
+    return _list(at, query, snapshot, mask, int(mask.sum()))
+
+
+def _list(at: Seat, query: str, snapshot: Snapshot, mask: Mask, count: int) -> int:
+    found = snapshot.search(snapshot.embedded(at.desk.query(query).query), count, mask)
+    return candidates.list_rows(at.desk, query, snapshot.view, found.rows[0].tolist())

@@ -1,0 +1,27 @@
+"""The labelled set as one file to take along."""
+
+from __future__ import annotations
+
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from eyespot.build.annotate.desk import Desk
+from eyespot.build.annotate.export import every, write
+
+
+def zipped(desk: Desk) -> bytes:
+    """What `eyespot annotate export` writes, in a zip; `NothingFound` if nothing is labelled."""
+    with TemporaryDirectory(prefix="eyespot-set-") as folder:
+        out = Path(folder) / "labelled"
+        write(desk, every(desk), out)
+        return _packed(out)
+
+
+def _packed(out: Path) -> bytes:
+    packed = BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(out.iterdir()):
+            archive.write(file, f"{out.name}/{file.name}")
+    return packed.getvalue()

@@ -1,0 +1,185 @@
+"""Judges re-rank: what their look would cost is told first, then they look in the background, and the page follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.responses import HTMLResponse, RedirectResponse
+
+from eyespot.search.judged import Looked, Planned
+from eyespot.types import UsageError
+from eyespot.web._allowed import Allowed, Cost
+from eyespot.web._asking import Asked
+from eyespot.web._house import House, house_of
+from eyespot.web._jobs import Job
+from eyespot.web._pages import page
+from eyespot.web._problems import Problem
+from eyespot.web._security import needs, person_of
+from eyespot.web._settings import Person, Role
+from eyespot.web.api import asked
+from eyespot.web.found.judged import Heard, leave_out_changed, planned, query_to_judge, run_of
+from eyespot.web.found.results import Frozen
+
+router = APIRouter(dependencies=[Depends(needs(Role.READER))])
+Served = Annotated[House, Depends(house_of)]
+Given = Annotated[Asked, Depends(asked)]
+TOGETHER = 24  # photos that a judge sees before another round has its turn
+
+
+class Standing(NamedTuple):
+    """How far a judge is with a result: what it could judge, what that would cost, and whether it is at it."""
+
+    judge: Allowed
+    planned: Planned
+    cost: Cost
+    job: Job | None
+
+    @property
+    def judged(self) -> int:
+        """On how many photos there is a verdict."""
+        return self.planned.pairs - self.planned.to_ask
+
+    @property
+    def running(self) -> bool:
+        """Whether it looks now."""
+        return self.job is not None and self.job.state == "running"
+
+    @property
+    def notes(self) -> list[str]:
+        """What should be known of its last round."""
+        return self.job.notes if self.job else []
+
+    def told(self) -> dict[str, Any]:
+        """The same for programs."""
+        return {
+            "judge": self.judge.name,
+            "paid": self.judge.paid,
+            "state": self.job.state if self.job else "idle",
+            "photos": self.planned.pairs,
+            "judged": self.judged,
+            "to_ask": self.planned.to_ask,
+            "without_picture": self.planned.pictureless,
+            "cost": self.cost._asdict(),
+            "notes": self.notes,
+        }
+
+
+def standing(house: House, frozen: Frozen, name: str) -> Standing:
+    """How far this judge is; nothing is asked or written. `UsageError` if there is none of that name."""
+    plain, allowed = frozen.origin or frozen, house.judges[name]
+    plan = planned(plain, house.heard(name))
+    return Standing(allowed, plan, allowed.cost(plan.to_ask), house.jobs.get((plain.id, name)))
+
+
+def may_ask(allowed: Allowed, person: Person) -> bool:
+    """Whether somebody may have this judge look: what costs money needs the role that judges."""
+    return person.role >= (Role.ANNOTATOR if allowed.paid else Role.READER)
+
+
+def let_look(house: House, frozen: Frozen, name: str, most: int | None) -> Standing:
+    """Have a judge look at what the ledger lacks, in the background, if that is no more than `most` photos."""
+    plain, stands = frozen.origin or frozen, standing(house, frozen, name)
+    if most is not None and stands.planned.to_ask > most and not stands.running:
+        raise Problem(
+            409, f"{stands.planned.to_ask} photos would be asked about by now, not {most}; look at the cost again"
+        )
+    if stands.planned.to_ask:
+        house.jobs.start((plain.id, name), lambda: _looks(plain, stands.judge, house.heard(name)))
+    return stands._replace(job=house.jobs.get((plain.id, name)))
+
+
+def _looks(plain: Frozen, allowed: Allowed, heard: Heard) -> Iterator[str]:
+    """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
+    query, run = query_to_judge(plain), run_of(plain, heard.depth)
+    hits = len(run[query.id])
+    for first in range(1, hits + 1, TOGETHER):
+        ranks = range(first, min(first + TOGETHER, hits + 1))
+        with allowed.asking:
+            leave_out_changed(run, plain, ranks)
+            looked = heard.stage.look_at(query, run, ranks)
+        yield from _notes(looked)
+        if looked.stopped:
+            return
+
+
+def _notes(looked: Looked) -> Iterator[str]:
+    if looked.stopped:
+        yield f"{looked.stopped.partition(';')[0]}; the owner can start the server with a larger one"
+    yield from looked.failures
+    yield "some photos are gone or have changed since they were indexed, and were shown to no judge" * bool(
+        looked.pictureless
+    )
+
+
+# -- for programs -----------------------------------------------------------------------------------------------
+
+
+class Wanted(BaseModel):
+    """Which judge shall look."""
+
+    judge: str = Field(max_length=300, description="Its name here, as /v1/columns lists them.")
+    most: int | None = Field(None, ge=0, le=10**6, description="No more photos than were told it would be asked about.")
+
+
+@router.post("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])
+def let_judge(request: Request, house: Served, id: str, wanted: Wanted) -> Response:
+    """Have a judge look at the first hits of a result, in the background; a search with `rerank` has its order."""
+    frozen = house.results[id]
+    _refuse_role(house.judges[wanted.judge], person_of(request))
+    return JSONResponse(let_look(house, frozen, wanted.judge, wanted.most).told(), 202)
+
+
+@router.get("/v1/runs/{id}/rerank", tags=["runs"])
+def how_far(house: Served, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
+    """How far a judge is with the first hits of a result, and what its look at the rest would cost."""
+    return JSONResponse(standing(house, house.results[id], judge).told())
+
+
+# -- pages ------------------------------------------------------------------------------------------------------
+
+
+@router.get("/judges", include_in_schema=False)
+def judges(request: Request, house: Served, given: Given) -> Response:
+    """What each judge's look at this search would cost, without a page around it."""
+    frozen, person = house.found(given.plain), person_of(request)
+    stands = [standing(house, frozen, name) for name in house.judges.named]
+    may = [may_ask(one.judge, person) for one in stands]
+    return page(request, "judges.html", asked=given.plain, budget=house.judges.budget, stands=stands, may=may)
+
+
+@router.get("/looking", include_in_schema=False)
+def looking(request: Request, house: Served, given: Given) -> Response:
+    """How far the judge of this search is, without a page around it; once it has ended, the page is to come anew."""
+    frozen = house.found(given.plain)
+    shown = looking_of(house, frozen, given, person_of(request))
+    answer: HTMLResponse = page(request, "looking.html", asked=given, **shown)
+    if not shown["stands"].running:
+        answer.headers["HX-Refresh"] = "true"
+    return answer
+
+
+def looking_of(house: House, frozen: Frozen, given: Asked, person: Person) -> dict[str, Any]:
+    """What the page tells of the judge in whose order it stands."""
+    if given.rerank is None:
+        raise UsageError("no judge is named; say which with rerank")
+    stands = standing(house, frozen, given.rerank)
+    return {"stands": stands, "may": may_ask(stands.judge, person), "budget": house.judges.budget}
+
+
+@router.post("/look", include_in_schema=False)
+def look(request: Request, house: Served, given: Given, most: Annotated[int | None, Form(ge=0)] = None) -> Response:
+    """Have the judge look, and back to the page, which follows it."""
+    if given.rerank is None:
+        raise UsageError("no judge is named; say which with rerank")
+    _refuse_role(house.judges[given.rerank], person_of(request))
+    let_look(house, house.found(given.plain), given.rerank, most)
+    return RedirectResponse(f"/?{given.address()}", 303)
+
+
+def _refuse_role(allowed: Allowed, person: Person) -> None:
+    if not may_ask(allowed, person):
+        raise Problem(403, "this judge costs money, so it takes a token of the role annotator; ask the owner for one")

@@ -1,0 +1,196 @@
+"""The pages for what a pipeline must ask a person: queues decided case by case, and audits that are answered blind.
+
+Decisions are appended to the file that `eyespot build review` writes too, by any number of people at once. Queues come
+from whoever starts the server; no request names a file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from pydantic import BaseModel, Field
+from starlette.responses import RedirectResponse
+
+from eyespot.build._review import Case, Overtaken
+from eyespot.build.rmir.audit import LAST, agreed, compared
+from eyespot.gallery.photos.pictures import BadPicture, thumbnail
+from eyespot.gallery.photos.sources import read_again
+from eyespot.types import UsageError
+from eyespot.web._pages import Link, page
+from eyespot.web._problems import Problem
+from eyespot.web._security import needs, person_of
+from eyespot.web._settings import Role
+from eyespot.web.review._queues import Shelf, Shelved
+from eyespot.web.review._telling import asked, counts, stood, told
+
+annotator = needs(Role.ANNOTATOR)
+router = APIRouter(prefix="/review", include_in_schema=False, dependencies=[Depends(annotator)])
+SIDES = (640, 1600)  # pixels of the longer side
+LONGEST = 20_000  # characters of a mended text
+
+
+def install(app: FastAPI, queues: Iterable[Path]) -> None:
+    """Put queues on the pages, with a link in the bar if there are any; `UsageError` for what is no queue."""
+    app.state.shelf = Shelf(queues)
+    if list(app.state.shelf):
+        app.state.links.append(Link("Review", "/review", Role.ANNOTATOR))
+
+
+def shelf_of(request: Request) -> Shelf:
+    """All queues of this server, as a dependency."""
+    shelf: Shelf = request.app.state.shelf
+    return shelf
+
+
+def shelved_of(request: Request, key: str) -> Shelved:
+    """The queue of an address, as a dependency."""
+    return shelf_of(request)[key]
+
+
+def named(request: Request) -> str:
+    """Who decides, as a dependency; `Problem` if nobody knows."""
+    if not (who := person_of(request).name):
+        raise Problem(422, "nobody knows who you are here; say your name on the page /review first")
+    return who
+
+
+Shelves = Annotated[Shelf, Depends(shelf_of)]
+Chosen = Annotated[Shelved, Depends(shelved_of)]
+Who = Annotated[str, Depends(named)]
+
+
+# -- pages ----------------------------------------------------------------------------------------------------------
+
+
+@router.get("")
+def overview(request: Request, shelf: Shelves) -> Response:
+    """All queues, and how far each is."""
+    rows = [(one, counts(one, one.queue.standing())) for one in shelf]
+    return page(request, "review.html", who=person_of(request).name, rows=rows)
+
+
+@router.get("/{key}")
+def work(request: Request, shelved: Chosen) -> Response:
+    """The page on which one case after the other is decided; the way to where one says one's name first."""
+    if not (who := person_of(request).name):
+        return RedirectResponse("/review", 303)
+    return page(request, "review_case.html", shelved=shelved, who=who, blind=shelved.panel is not None)
+
+
+@router.get("/{key}/agreement")
+def agreement(request: Request, shelved: Chosen) -> Response:
+    """What person and panel agree on; `Problem` while a case is open, for it would lead whoever answers it."""
+    if shelved.panel is None:
+        raise Problem(404, "nobody judged these cases before; only an audit has an agreement")
+    standing = shelved.queue.standing()
+    if left := counts(shelved, standing)["open"]:
+        raise Problem(409, f"{left} cases are still to be answered; what the panel said is shown when all are")
+    said = {id: one.choice != "drop" for id, one in standing.items()}
+    groups = compared(shelved.panel, said) if shelved.queue.path.name == LAST else None
+    return page(
+        request,
+        "review_agreement.html",
+        shelved=shelved,
+        rows=agreed(shelved.panel, said),
+        groups=groups,
+        is_last=shelved.queue.path.name == LAST,
+        differing=_differing(shelved, said),
+    )
+
+
+def _differing(shelved: Shelved, said: dict[str, bool]) -> list[dict[str, Any]]:
+    """The cases on which person and panel differ, with what each judge gave as its reason."""
+    panel = shelved.panel or {}
+    return [
+        {"case": case, "sealed": panel[case.id], "said": said[case.id], "why": asked(shelved, case)}
+        for case in shelved.cases
+        if case.id in panel and panel[case.id].answers is not said[case.id]
+    ]
+
+
+# -- what the page asks ---------------------------------------------------------------------------------------------
+
+
+class Wish(BaseModel):
+    """Which case is asked for: one by its place, else the next open one behind a place."""
+
+    place: int | None = Field(None, ge=1, le=10**9)
+    after: int = Field(0, ge=0, le=10**9)
+
+
+@router.get("/{key}/case")
+def case(shelf: Shelves, shelved: Chosen, who: Who, wish: Annotated[Wish, Query()]) -> Response:
+    """A case, or none where all are decided, and how far the queue is."""
+    standing = shelved.queue.standing()
+    found: Case | None
+    if wish.place is None:
+        found = shelf.next_open(shelved, standing, wish.after, who)
+    else:
+        found = shelved.cases[min(wish.place, len(shelved.cases)) - 1] if shelved.cases else None
+    shown = None if found is None else told(shelved, found, standing.get(found.id), who)
+    return _json({**counts(shelved, standing), "case": shown})
+
+
+class Said(BaseModel):
+    """What somebody chose for a case: its digest, the decision that they saw stand, texts that they mended."""
+
+    case: str = Field(max_length=32)
+    choice: Literal["accept", "mend", "drop", "withdraw"]
+    seen: str | None = Field(None, max_length=32)
+    texts: dict[str, Annotated[str, Field(max_length=LONGEST)]] = Field(default_factory=dict, max_length=50)
+    note: str = Field("", max_length=1000)
+
+
+@router.post("/{key}/decisions")
+def decide(shelf: Shelves, shelved: Chosen, who: Who, said: Said) -> Response:
+    """Keep a decision, or withdraw one; it is on the disk when the answer comes, which brings the next open case."""
+    case = shelved.case(said.case)
+    try:
+        seen = _kept(shelved, case, who, said)
+    except Overtaken as error:
+        return _json(_overtaken(shelved, error, who), 409)
+    standing = shelved.queue.standing()
+    upcoming = shelf.next_open(shelved, standing, shelved.places[case.digest] + 1, who)
+    shown = None if upcoming is None else told(shelved, upcoming, None, who)
+    return _json({**counts(shelved, standing), "seen": seen, "next": shown})
+
+
+def _kept(shelved: Shelved, case: Case, who: str, said: Said) -> str | None:
+    """The digest of what then stands."""
+    if said.choice == "withdraw":
+        if said.seen is None:
+            raise UsageError("say which decision is withdrawn; load the page again")
+        shelved.queue.withdraw_seeing(said.seen, case, who)
+        return None
+    if shelved.panel is not None and said.choice == "mend":
+        raise UsageError("an audit is answered with yes or no; accept or drop the case")
+    more = {"texts": said.texts, "note": said.note}
+    return shelved.queue.decide_seeing(said.seen, case, said.choice, who, **more).digest
+
+
+def _overtaken(shelved: Shelved, error: Overtaken, who: str) -> dict[str, Any]:
+    blind = "this case was answered or opened again since you saw it; look again and answer again"
+    stands = None if error.stands is None else stood(shelved, error.stands, who)
+    return {"detail": str(error) if shelved.panel is None else blind, "stands": stands}
+
+
+@router.get("/{key}/pictures/{digest}/{at}")
+def picture(shelved: Chosen, digest: str, at: int, side: Annotated[int, Query()] = SIDES[0]) -> Response:
+    """A picture of a case, as a JPEG at most so many pixels wide and high."""
+    pictures = shelved.case(digest).pictures
+    if not 0 <= at < len(pictures) or side not in SIDES:
+        raise Problem(404, "this case has no such picture, or not in this size")
+    for place in (pictures[at], str(shelved.queue.path.parent / pictures[at])):  # from here, or from the queue's folder
+        with suppress(OSError, BadPicture):
+            return Response(thumbnail(read_again(place), side), media_type="image/jpeg")
+    raise Problem(404, "the picture is gone or cannot be read; its owner finds it in the queue")
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    """Written in ASCII: an id may hold halves of characters, which no UTF-8 has."""
+    return Response(json.dumps(value).encode(), status, media_type="application/json")

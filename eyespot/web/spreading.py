@@ -1,0 +1,76 @@
+"""Photos spread over a ranking to judge, so that its hits get probabilities and their number an interval."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse
+
+from eyespot.types import UsageError
+from eyespot.web._asking import Asked
+from eyespot.web._house import House, house_of
+from eyespot.web._items import items_of
+from eyespot.web._judging import PROMPT, judge_of, own_of
+from eyespot.web._pages import page
+from eyespot.web._security import needs, person_of
+from eyespot.web._settings import Person, Role
+from eyespot.web.api import asked
+from eyespot.web.found.calibrated import WANTED, Known, spread_of
+from eyespot.web.found.results import Frozen, Slice
+from eyespot.web.searching import helpers
+
+router = APIRouter(dependencies=[Depends(needs(Role.READER))])
+Served = Annotated[House, Depends(house_of)]
+Given = Annotated[Asked, Depends(asked)]
+
+
+@router.get("/spread", include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])
+def spread(request: Request, house: Served, given: Given) -> Response:
+    """The next photos to judge of a search, from its first ranks to its last."""
+    frozen, person = house.found(given.plain), person_of(request)
+    found = spread_of(frozen, house.judgements, (judge_of(person), PROMPT))
+    items = _items(frozen, found.wanted)
+    about: dict[str, Any] = {"known": found.known, "verdicts": found.verdicts, "wanted": WANTED}
+    return page(request, "spread.html", asked=given.plain, frozen=frozen, items=items, **about, **helpers(given.plain))
+
+
+@router.get("/v1/runs/{id}/calibration", tags=["runs"])
+def calibration(request: Request, house: Served, id: str) -> Response:
+    """How many of the first hits are relevant by the verdicts there are, and what to judge to know it better."""
+    frozen, person = house.results[id], person_of(request)
+    frozen = frozen.origin or frozen
+    if frozen.query is None:
+        raise UsageError("verdicts are on words or a picture; search for some")
+    known = house.calibration(frozen, own_of(person))
+    return JSONResponse({"run": frozen.id, **_told(known), "judge_next": _next(house, frozen, person)})
+
+
+def _told(known: Known | None) -> dict[str, Any]:
+    if known is None:
+        return {"relevant": None, "by": None, "verdicts": 0, "likely": []}
+    count = known.calibration.count
+    relevant = {"among": known.hits, **count._asdict(), "expected": round(count.expected, 2)}
+    likely = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
+    return {"relevant": relevant, "by": known.by, "verdicts": known.verdicts, "likely": likely}
+
+
+def _next(house: House, frozen: Frozen, person: Person) -> list[dict[str, Any]]:
+    """The photos to judge next, each with its rank, for whoever may judge."""
+    if (own := own_of(person)) is None:
+        return []
+    wanted = spread_of(frozen, house.judgements, own).wanted
+    return [{"item": item["id"], "rank": item["rank"]} for item in _items(frozen, wanted)]
+
+
+def _items(frozen: Frozen, wanted: list[str]) -> list[dict[str, Any]]:
+    """These hits, with the rank at which each was found."""
+    if not wanted:
+        return []
+    rows = {row for id in wanted if (row := frozen.snapshot.row_of(id)) is not None}
+    whole = frozen.slice(0, 1000)
+    ranks = [at for at, row in enumerate(whole.rows.tolist()) if row in rows]
+    picked = Slice(1, whole.rows[ranks], whole.scores[ranks], False)
+    return [
+        {**item, "rank": rank + 1, "verdict": None} for item, rank in zip(items_of(frozen, picked), ranks, strict=True)
+    ]

@@ -1,0 +1,208 @@
+"""A first visit, done for real: from `eyespot demo` to a labelled query and its qrels, timed, with its pictures.
+
+    python scripts/first_visit.py [--out docs/first_visit] [--seconds-a-photo 0.4]
+
+Needs chromium and playwright (the `[dev]` extra). The visitor of this script knows windmills by their files' names, and
+takes as long to look at a photo as it is told. It prints how long each step took and writes the pictures of the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+CHROMIUM = "/usr/bin/chromium"
+QUERY, KNOWN_BY = "a windmill", "windmill"
+WIDE, TALL = 1000, 640  # pixels
+LARGEST = 80_000  # bytes of a picture
+
+
+class Visit:
+    """Somebody at a browser: what they do, how long it took, and what they saw."""
+
+    def __init__(self, page: Any, out: Path, pace: float) -> None:
+        self.page, self.out, self.pace = page, out, pace
+
+    def look(self, name: str) -> None:
+        """Keep what is seen now, small enough for a page of the docs."""
+        from PIL import Image
+
+        self.page.mouse.move(0, 0)
+        self.page.wait_for_load_state("networkidle")
+        seen = Image.open(BytesIO(self.page.screenshot())).convert("RGB")
+        for quality in range(85, 30, -5):
+            seen.save(self.out / f"{name}.jpg", quality=quality, optimize=True)
+            if (self.out / f"{name}.jpg").stat().st_size <= LARGEST:
+                return
+
+    def say_name(self) -> None:
+        self.page.keyboard.type("Ada")
+        with self.page.expect_navigation():
+            self.page.keyboard.press("Enter")
+
+    def ask(self) -> None:
+        self.page.fill("#text", QUERY)
+        with self.page.expect_navigation():
+            self.page.keyboard.press("Enter")
+        self.page.wait_for_selector(".shot.here")
+
+    def label(self, relevant: set[str], until: str) -> int:
+        """Mark one photo after the other until something shows; gives how many."""
+        for count in range(1_000):
+            if self.page.locator(until).count():
+                return count
+            time.sleep(self.pace)
+            self.page.keyboard.press("y" if self._here() in relevant else "n")
+        raise SystemExit(f"{until} never came")
+
+    def _here(self) -> str:
+        """The id of the photo under the cursor, out of its picture's address."""
+        address = self.page.get_attribute(".shot.here img", "src")
+        return str(address).rsplit("/", 1)[1]
+
+    def saved(self) -> None:
+        self.page.get_by_text("All saved", exact=True).wait_for()
+
+    def audit(self) -> None:
+        with self.page.expect_navigation():
+            self.page.click("#audit")
+        self.page.wait_for_selector(".shot.here")
+
+    def tell(self) -> None:
+        """The three criteria of the intake, on the page of all queries."""
+        self.page.click(".brand")
+        self.page.get_by_role("link", name="Annotate").click()
+        self.page.click(".about summary")
+        self.page.fill(".about [name=category]", "Buildings")
+        for name in ("visible", "feasible", "of_interest"):
+            self.page.select_option(f".about [name={name}]", "yes")
+        with self.page.expect_navigation():
+            self.page.click(".about button")
+
+    def take_along(self, place: Path) -> None:
+        with self.page.expect_download() as coming:
+            self.page.click("text=Download the labelled set")
+        coming.value.save_as(place)
+
+
+@contextmanager
+def timed(what: str) -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    print(f"{time.perf_counter() - begun:6.1f} s  {what}", flush=True)
+
+
+def eyespot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    line = [sys.executable, "-m", "eyespot.cli", *words]
+    return subprocess.run(line, cwd=folder, check=True, text=True, capture_output=True)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """`eyespot serve` at its address, once it is ready."""
+    line = [sys.executable, "-m", "eyespot.cli", "serve", "--port", "0"]
+    with subprocess.Popen(line, cwd=folder, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stderr is not None
+        address = child.stderr.readline().split(";")[0].split()[-1]
+        while not _ready(address):
+            time.sleep(0.1)
+        yield address
+        child.terminate()
+
+
+def _ready(address: str) -> bool:
+    try:
+        with urlopen(f"{address}readyz", timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def relevant_photos(folder: Path) -> set[str]:
+    """The ids of the photos that the visitor takes for windmills."""
+    import eyespot as package
+
+    collection = package.open(folder / ".eyespot")
+    found = collection.search(QUERY, k=1_000)
+    (query,) = found
+    hits = [hit.image for hit in found[query]]
+    return {id for id in hits if KNOWN_BY in str(found.facts[id]["path"]).rsplit("/", 1)[1]}
+
+
+def visit(folder: Path, out: Path, pace: float) -> None:
+    """All steps, each timed."""
+    from playwright.sync_api import sync_playwright
+
+    from eyespot import sample
+
+    with timed("eyespot demo"):
+        eyespot(folder, "demo")
+    with timed("eyespot index PHOTOS"):
+        eyespot(folder, "index", str(sample.photos()))
+    relevant = relevant_photos(folder)
+    with sync_playwright() as opened, timed("the rest, with the browser"):
+        with timed("eyespot serve, until it is ready"):
+            serving = served(folder)
+            address = serving.__enter__()
+        try:
+            browser = opened.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+            page = browser.new_page(viewport={"width": WIDE, "height": TALL}, accept_downloads=True)
+            page.goto(f"{address}annotate")
+            _label(Visit(page, out, pace), relevant, folder)
+            browser.close()
+        finally:
+            serving.__exit__(None, None, None)
+    with timed("eyespot annotate export labelled"):
+        print(eyespot(folder, "annotate", "export", "labelled").stdout, end="")
+    scored = eyespot(folder, "metrics", "labelled/qrels.json", "labelled/candidates.json", "-m", "AP@50", "-m", "R@20")
+    print(scored.stdout, end="")
+
+
+def _label(visitor: Visit, relevant: set[str], folder: Path) -> None:
+    with timed("name and query"):
+        visitor.say_name()
+        visitor.look("1-query")
+        visitor.ask()
+    with timed("labelling until 100 in a row are not relevant"):
+        for _ in range(12):
+            visitor.page.keyboard.press("y" if visitor._here() in relevant else "n")
+            time.sleep(visitor.pace)
+        visitor.saved()
+        visitor.look("2-grid")
+        print(visitor.label(relevant, "#stop:not([hidden])") + 12, "photos labelled")
+        visitor.saved()
+    visitor.look("3-stop")
+    with timed("the audit"):
+        visitor.audit()
+        print(visitor.label(relevant, "#interval:not(:empty)"), "photos audited")
+        visitor.saved()
+    visitor.look("4-audit")
+    with timed("intake and download"):
+        visitor.tell()
+        visitor.take_along(folder / "labelled.zip")
+    visitor.look("5-done")
+
+
+def main() -> None:
+    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked.add_argument("--out", type=Path, default=HERE.parent / "docs" / "first_visit")
+    asked.add_argument("--seconds-a-photo", type=float, default=0.4)
+    given = asked.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="eyespot-visit-") as folder, timed("all of it"):
+        visit(Path(folder), given.out, given.seconds_a_photo)
+
+
+if __name__ == "__main__":
+    main()

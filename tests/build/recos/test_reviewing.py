@@ -1,0 +1,82 @@
+"""Captions that a person decided on: their word holds wherever the set lies, and mended words have no old numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from eyespot.build._review import Queue, write_queue
+from eyespot.build._steps import Record
+from eyespot.build.recos.checking import mended
+from tests.build.recos.worlds import made, ran, recipe
+from tests.cli.conftest import run_eyespot
+
+
+def reviewed(done: Any) -> dict[str, Record]:
+    step = next(one for one in done if one.step.name == "review")
+    return {one["id"]: one for one in step.records}
+
+
+def test_a_decision_stands_after_the_folder_was_moved(copied: Path, tmp_path: Path, gallery: Path) -> None:
+    """The set was copied, so that drawn pictures lie elsewhere than where they were decided on."""
+    queue = Queue(copied / "review" / "review.jsonl")
+    drawn = next(case for case in queue.open() if "drawn" in case.pictures[0])
+    queue.decide(drawn, "drop", "ada")
+
+    _, done = ran(recipe(tmp_path, gallery), copied)
+
+    assert drawn.id not in reviewed(done) and str(copied) in Queue(queue.path).cases[drawn.id].pictures[0]
+
+
+def test_a_decision_stands_however_the_folder_is_spelt(
+    copied: Path, tmp_path: Path, gallery: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = recipe(tmp_path, gallery)
+    monkeypatch.chdir(copied.parent)
+    ran(place, Path(copied.name))
+    queue = Queue(Path(copied.name) / "review" / "review.jsonl")
+    queue.decide(next(case for case in queue.open() if "drawn" in case.pictures[0]), "drop", "ada")
+
+    ran(place, copied)
+
+    assert Queue(copied / "review" / "review.jsonl").counts()["drop"] == 1
+
+
+def test_mended_words_have_no_numbers_of_the_old_ones(copied: Path, tmp_path: Path, gallery: Path) -> None:
+    queue = Queue(copied / "review" / "review.jsonl")
+    case = queue.open()[0]
+    queue.decide(case, "mend", "ada", texts={"text": "A quite different caption of it."})
+
+    found = made(recipe(tmp_path, gallery, complete="least = 1"), copied)
+
+    rows = {row["id"]: row for row in pq.read_table(copied / "set" / "captions.parquet").to_pylist()}
+    assert (rows[case.id]["mended"], rows[case.id]["dis"], rows[case.id]["rounds"]) == (True, None, None)
+    others = [rows[one["id"]] for one in found.captions("v0") if one["id"] != case.id]
+    assert others and all(row["dis"] is not None and not row["mended"] for row in others)
+
+
+def test_what_a_mended_caption_changes_is_counted_anew() -> None:
+    caption = {"text": "A blue bus.", "original": "A red bus.", "edits": 1}
+
+    assert mended(caption, {"text": "A big blue bus."}) == {
+        "text": "A big blue bus.",
+        "original": "A red bus.",
+        "edits": 2,
+        "mended": True,
+    }
+
+
+def test_the_verb_says_how_many_decisions_no_longer_stand(copied: Path, tmp_path: Path, gallery: Path) -> None:
+    """What was decided was another wording than the one that is there now."""
+    queue = Queue(copied / "review" / "review.jsonl")
+    case = queue.open()[0]
+    write_queue(queue.path, [type(case)(case.id, case.why, case.pictures, {"text": "Older."}, case.shown)])
+    again = Queue(queue.path)
+    again.decide(again.cases[case.id], "accept", "ada")
+
+    shown = run_eyespot("build", "recos", str(recipe(tmp_path, gallery)), "--out", str(copied), cwd=tmp_path)
+
+    assert shown.returncode == 0 and "1 decisions on" in shown.stderr and "no longer stand" in shown.stderr

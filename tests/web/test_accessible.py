@@ -1,0 +1,122 @@
+"""What axe-core finds wrong with the pages: nothing serious, in light and dark, on a desk and on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from eyespot.web import Judging, Settings
+from tests.web.conftest import make_gallery, serving
+
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+SCREENS = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[str]:
+    """A gallery in which somebody has judged, with a judge that may be asked."""
+    gallery = make_gallery(tmp_path_factory.mktemp("axe"), 24)
+    judging = Judging((("quick", "encoder:starter"),), depth=10)
+    with serving(replace(settings, gallery=gallery, cache=None, judging=judging)) as place:
+        yield place
+
+
+def opened(page: Any) -> None:
+    page.locator(".tile .picture").first.click()
+    page.locator("#large h2").wait_for()
+
+
+def filtered(page: Any) -> None:
+    if page.locator("#show-filters").is_visible():
+        page.locator("#show-filters").click()
+    page.get_by_text("A condition of your own").click()
+
+
+def offered(page: Any) -> None:
+    page.get_by_text("Re-rank", exact=True).click()
+    page.get_by_text("judged already").wait_for()
+
+
+def reranked(page: Any) -> None:
+    if page.locator(".looking button").count():
+        page.locator(".looking button").click()
+    page.get_by_text("10 of the first 10 photos judged").wait_for()
+
+
+def judged(page: Any) -> None:
+    for _ in range(30):
+        if not page.locator("#grid").count():
+            break
+        for tile in page.locator(".tile").all():
+            tile.locator("button[data-verdict=yes]").click()
+        page.locator(".tile:not([data-verdict])").first.wait_for(state="detached")
+        page.locator("#onward").click()
+    page.get_by_role("link", name="To the hits").click()
+    page.locator(".cuts, .relevant b").first.wait_for()
+
+
+def labelled(page: Any) -> None:
+    if not page.locator("input[name=text]").count():
+        page.locator("input[name=name]").fill("ada")
+        page.locator("form[action='/name'] button").click()
+    page.locator("input[name=text]").fill("stripes")
+    page.locator("form[action='/annotate/queries'] button").click()
+    page.wait_for_url("**/annotate/label**")
+    page.locator("img").first.wait_for()
+
+
+def nothing(_: Any) -> None: ...
+
+
+PAGES: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "all photos": ("/", nothing),
+    "hits": ("/?q=stripes", nothing),
+    "a photo large": ("/?q=stripes", opened),
+    "filters": ("/?q=stripes&label=kind%3Dheron", filtered),
+    "nothing found": ("/?q=stripes&where=width%3E99999", nothing),
+    "what judges cost": ("/?q=stripes", offered),
+    "a judge's order": ("/?q=discs&rerank=quick", reranked),
+    "a spread to judge": ("/spread?q=red", nothing),
+    "calibrated": ("/spread?q=blue", judged),
+    "the way in": ("/login", nothing),
+    "the API": ("/docs", nothing),
+    "annotation": ("/annotate", nothing),
+    "labelling": ("/annotate", labelled),
+}
+
+
+def wrong_with(page: Any) -> list[str]:
+    """What axe calls serious or critical, and where."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in ("serious", "critical")
+    ]
+
+
+def test_axe_finds_what_is_wrong(browser: Any) -> None:
+    page = browser.new_page()
+    page.set_content('<main><img src="a.jpg"><p style="color: #bbb; background: #fff">pale</p></main>')
+
+    found = {one.partition(":")[0] for one in wrong_with(page)}
+
+    page.close()
+    assert found >= {"image-alt", "color-contrast"}
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+@pytest.mark.parametrize("name", PAGES)
+def test_nothing_is_seriously_wrong(browser: Any, address: str, name: str, screen: str) -> None:
+    place, do = PAGES[name]
+    context = browser.new_context(base_url=address, viewport=SCREENS[screen])
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(place)
+    do(page)
+
+    wrong = {scheme: wrong_with(page) for scheme in ("light", "dark") if not page.emulate_media(color_scheme=scheme)}
+
+    context.close()
+    assert wrong == {"light": [], "dark": []}

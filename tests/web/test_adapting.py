@@ -1,0 +1,73 @@
+"""Adapters that the owner allows: chosen by name, in the link, and refused where they belong to another space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+import eyespot
+from eyespot.types import UsageError
+from eyespot.web import Settings, application
+from tests.adapters.worlds import checkpoint
+from tests.web.conftest import at_this_machine
+
+
+@pytest.fixture(scope="module")
+def birds(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint for the gallery's space."""
+    dim = eyespot.open(gallery).view.space.dim
+    return checkpoint(tmp_path_factory.mktemp("quari") / "birds", dim, "starter")
+
+
+@pytest.fixture(scope="module")
+def adapted(settings: Settings, birds: Path) -> Iterator[TestClient]:
+    with at_this_machine(replace(settings, adapters=(("birds", str(birds)),))) as client:
+        yield client
+
+
+def test_a_search_through_an_adapter_gives_what_the_command_line_gives(
+    adapted: TestClient, gallery: Path, birds: Path
+) -> None:
+    told = adapted.get("/v1/search", params={"q": "red stripes", "adapter": "birds", "limit": 20}).json()
+
+    expected = eyespot.open(gallery).search("red stripes", k=20, adapt=birds)
+    assert [item["id"] for item in told["items"]] == list(expected.image)
+    assert (told["exact"], "adapter=birds" in told["link"]) == (True, True)
+
+
+def test_the_page_offers_it_and_its_link_keeps_the_choice(adapted: TestClient) -> None:
+    page = adapted.get("/?q=stripes&adapter=birds", headers={"Accept": "text/html"}).text
+
+    assert '<option value="birds" selected>' in page
+    assert 'data-link="/?q=stripes&amp;adapter=birds"' in page
+
+
+@pytest.mark.parametrize("name", ["fishes", "{birds}", "../birds"])
+def test_only_names_that_were_allowed_are_adapters(adapted: TestClient, birds: Path, name: str) -> None:
+    answer = adapted.get("/v1/search", params={"q": "stripes", "adapter": name.format(birds=birds)})
+
+    assert (answer.status_code, "there are: birds" in answer.json()["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize(("dim", "encoder"), [(8, "starter"), (None, "openai/clip-vit-base-patch16")])
+def test_a_checkpoint_of_another_space_is_refused_at_the_start(
+    settings: Settings, tmp_path: Path, dim: int | None, encoder: str
+) -> None:
+    own = eyespot.open(settings.gallery).view.space.dim
+    folder = checkpoint(tmp_path / "other", dim or own, encoder)
+
+    with pytest.raises(UsageError, match="--adapt other: the adapter"):
+        application(replace(settings, adapters=(("other", str(folder)),)))
+
+
+def test_what_the_command_line_says_of_them_is_read() -> None:
+    from eyespot.web import read_named
+
+    assert read_named("--adapt", ["birds = a=b"]) == (("birds", "a=b"),)
+    for wrong in (["birds"], ["=a"], ["birds="], ["a=1", "a=2"], ["x" * 61 + "=a"]):
+        with pytest.raises(UsageError, match="--adapt"):
+            read_named("--adapt", wrong)

@@ -1,0 +1,168 @@
+"""What verdicts say of a whole ranking: how many photos are relevant, how probable each is, and what to judge next."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from eyespot.web import Judging, Role, Settings
+from tests.web.conftest import PHOTOS, TOKENS, at_this_machine, from_afar, make_gallery
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """72 photos, whose ledger the tests share: each asks its own words."""
+    return make_gallery(tmp_path_factory.mktemp("calibration"))
+
+
+@pytest.fixture(scope="module")
+def ada(photos: Path) -> Iterator[TestClient]:
+    with at_this_machine(Settings(photos)) as client:
+        yield client
+
+
+def search(client: TestClient, words: str, **more: Any) -> Any:
+    return client.get("/v1/search", params={"q": words, "limit": 100, **more}).json()
+
+
+def say(client: TestClient, words: str, item: str, rank: int, relevant: int) -> None:
+    """Yes to a photo of the first `relevant` ranks, no to others."""
+    said = {"q": words, "item": item, "verdict": "yes" if rank <= relevant else "no", "rank": rank}
+    assert client.post("/v1/judgements", json=said).status_code == 201
+
+
+def judged_to_the_end(client: TestClient, words: str, relevant: int) -> Any:
+    """What is known once somebody judged all that was offered; the first `relevant` are what they look for."""
+    place = f"/v1/runs/{search(client, words)['run']}/calibration"
+    while wanted := (told := client.get(place).json())["judge_next"]:
+        for one in wanted:
+            say(client, words, one["item"], one["rank"], relevant)
+    return told
+
+
+def test_about_thirty_verdicts_tell_how_many_there_are(ada: TestClient) -> None:
+    told = judged_to_the_end(ada, "red stripes", relevant=20)
+
+    assert told["verdicts"] == 30
+    assert told["relevant"]["among"] == PHOTOS
+    assert told["relevant"]["low"] <= 20 <= told["relevant"]["high"] < 40
+
+
+def test_the_first_round_is_the_one_of_the_command_line(ada: TestClient, photos: Path) -> None:
+    """Sixteen photos, spread by the same plan and the same seed."""
+    from eyespot.ledger.judgements import query_digest
+    from eyespot.search.calibration import plan
+    from eyespot.types import Query
+
+    wanted = ada.get(f"/v1/runs/{search(ada, 'a disc')['run']}/calibration").json()["judge_next"]
+
+    seed = int(query_digest(Query.words("a disc"))[:8], 16)
+    assert [one["rank"] for one in wanted] == plan(PHOTOS, 16, seed).ranks.tolist()
+
+
+def test_hits_have_probabilities_that_fall_and_verdicts_are_certain(ada: TestClient) -> None:
+    judged_to_the_end(ada, "green stripes", relevant=20)
+
+    items = search(ada, "green stripes")["items"]
+
+    verdicts = {item["id"]: item["probability"] for item in items if item["probability"] in (0.0, 1.0)}
+    assert len(verdicts) >= 30
+    assert items[0]["probability"] > 0.9 > 0.1 > items[-1]["probability"]
+
+
+def test_only_the_likely_ones_are_shown_when_asked(ada: TestClient) -> None:
+    """The first 18 of 72 are relevant: half of what is shown is expected to be at about twice as many."""
+    judged_to_the_end(ada, "blue stripes", relevant=18)
+
+    shown = {share: search(ada, "blue stripes", likely=share) for share in (0.9, 0.5)}
+
+    whole = [item["id"] for item in search(ada, "blue stripes")["items"]]
+    assert 10 <= shown[0.9]["total"] <= 24 < shown[0.5]["total"] <= 45
+    assert [item["id"] for item in shown[0.5]["items"]] == whole[: shown[0.5]["total"]]
+    mean = sum(item["probability"] for item in shown[0.9]["items"]) / shown[0.9]["total"]
+    assert mean >= 0.9
+
+
+def test_verdicts_on_the_first_hits_speak_of_no_more_than_those(ada: TestClient) -> None:
+    for item in search(ada, "a yellow disc")["items"][:20]:
+        say(ada, "a yellow disc", item["id"], item["rank"], relevant=5)
+
+    told = ada.get(f"/v1/runs/{search(ada, 'a yellow disc')['run']}/calibration").json()
+
+    assert (told["relevant"]["among"], told["verdicts"]) == (30, 20)
+    assert told["relevant"]["low"] == 5
+
+
+def test_a_verdict_on_a_photo_that_another_search_put_elsewhere_does_not_count(ada: TestClient) -> None:
+    """The same twenty, said to have been seen one rank further down."""
+    for item in search(ada, "a violet disc")["items"][:20]:
+        say(ada, "a violet disc", item["id"], item["rank"] + 1, relevant=5)
+
+    told = ada.get(f"/v1/runs/{search(ada, 'a violet disc')['run']}/calibration").json()
+
+    assert (told["relevant"], told["verdicts"]) == (None, 0)
+
+
+def test_a_judge_that_saw_the_first_ten_tells_of_those_ten(tmp_path: Path) -> None:
+    """Twenty photos, of which a judge of depth 20 has seen all: the sum of its probabilities."""
+    gallery = make_gallery(tmp_path, 20)
+    with at_this_machine(Settings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=20))) as client:
+        run = search(client, "stripes")["run"]
+        client.post(f"/v1/runs/{run}/rerank", json={"judge": "quick"})
+        while client.get(f"/v1/runs/{run}/rerank", params={"judge": "quick"}).json()["to_ask"]:
+            pass
+        told = client.get(f"/v1/runs/{run}/calibration").json()
+        said = search(client, "stripes", rerank="quick")["items"]
+
+    assert (told["by"], told["relevant"]["among"], told["verdicts"]) == ("encoder:starter", 20, 20)
+    assert len(said) == 20
+
+
+def test_looking_writes_nothing_down_of_what_was_searched_for(tmp_path: Path) -> None:
+    from eyespot.ledger.judgements import Judgements
+
+    gallery = make_gallery(tmp_path, 20)
+    with at_this_machine(Settings(gallery)) as client:
+        for place in ("/?q=a+secret", "/spread?q=a+secret"):
+            assert client.get(place, headers={"Accept": "text/html"}).status_code == 200
+        client.get(f"/v1/runs/{search(client, 'a secret')['run']}/calibration")
+    with Judgements(gallery / "ledger.sqlite") as ledger:
+        assert ledger.queries() == {}
+
+
+# -- the page --------------------------------------------------------------------------------------------------
+
+
+def text_of(client: TestClient, place: str) -> str:
+    """The page's words, without its tags."""
+    page = client.get(place, headers={"Accept": "text/html"}).text
+    return " ".join(re.sub(r"<[^>]+>", " ", page).split())
+
+
+def test_the_page_offers_a_spread_and_then_counts_in_the_summary_too(ada: TestClient) -> None:
+    before = text_of(ada, "/?q=three+stripes")
+    told = judged_to_the_end(ada, "three stripes", relevant=20)["relevant"]
+    after = text_of(ada, "/?q=three+stripes")
+    summary = text_of(ada, f"/summary/{search(ada, 'three stripes')['run']}")
+
+    interval = f"{told['low']} to {told['high']}"
+    assert "Not calibrated: judge about 30 spread photos" in before
+    assert f"of the first 72 photos are what you look for (95 %: {interval}; by 30 verdicts of people)" in after
+    assert f"of the first 72 are relevant (95 %: {interval})" in summary
+
+
+def test_readers_see_the_count_and_cannot_judge(settings: Settings, ada: TestClient, photos: Path) -> None:
+    judged_to_the_end(ada, "four stripes", relevant=20)
+
+    with from_afar(replace(settings, gallery=photos, cache=None), TOKENS[Role.READER]) as reader:
+        page = text_of(reader, "/?q=four+stripes")
+        spread = reader.get("/spread?q=four+stripes").status_code
+
+    assert "verdicts of people" in page and "Judge more" not in page
+    assert spread == 403

@@ -1,0 +1,276 @@
+"""Judges re-rank: the cost is told first, what is in the ledger is never paid again, and nobody waits for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from eyespot.types import UsageError
+from eyespot.web import Judging, Role, Settings, application
+from tests.judges.servers import YES, Double, Response, Seen, chat, error
+from tests.web.conftest import TOKENS, at_this_machine, from_afar, make_gallery
+
+PHOTOS = 12
+QUICK = Judging((("quick", "encoder:starter"),), depth=10)
+PRICES = '["tiny"]\ninput = 10.0\noutput = 0.0\n'
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve photos, whose ledger the tests share: each asks its own words."""
+    return make_gallery(tmp_path_factory.mktemp("rerank"), PHOTOS)
+
+
+@pytest.fixture(scope="module")
+def quick(photos: Path) -> Iterator[TestClient]:
+    """A server that allows an offline judge."""
+    with at_this_machine(Settings(photos, judging=QUICK)) as client:
+        yield client
+
+
+@contextmanager
+def paying(photos: Path, double: Double, monkeypatch: pytest.MonkeyPatch, **judging: Any) -> Iterator[Settings]:
+    """A server's settings with a judge behind a double, at ten dollars for a million tokens."""
+    prices = photos.parent / "prices.toml"
+    prices.write_text(PRICES)
+    with double:
+        monkeypatch.setenv("OPENAI_BASE_URL", double.url)
+        yield Settings(photos, judging=Judging((("dear", "openai:tiny"),), 10, prices=prices, **judging))
+
+
+def search(client: TestClient, words: str, **more: Any) -> Any:
+    answer = client.get("/v1/search", params={"q": words, "limit": 100, **more})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def looked(client: TestClient, words: str, judge: str, most: int | None = None) -> Any:
+    """What is told of a judge once it has looked."""
+    place = f"/v1/runs/{search(client, words)['run']}/rerank"
+    begun = client.post(place, json={"judge": judge, "most": most})
+    assert begun.status_code == 202, begun.text
+    while (told := client.get(place, params={"judge": judge}).json())["state"] == "running":
+        time.sleep(0.01)
+    return told
+
+
+def test_the_order_is_that_of_the_command_line_and_each_photo_has_its_probability(
+    quick: TestClient, photos: Path
+) -> None:
+    import eyespot
+    from eyespot.ledger.judgements import Judgements
+    from eyespot.search.judged import Judged, judge_named
+    from eyespot.types import Query
+
+    looked(quick, "red stripes", "quick")
+    hits = search(quick, "red stripes", rerank="quick")["items"]
+
+    query = Query.words("red stripes")
+    with Judgements(photos / "ledger.sqlite") as ledger:
+        stage = Judged(judge_named("encoder:starter"), ledger, depth=10)
+        expected = stage([query], eyespot.open(photos).search(query, k=PHOTOS))
+    assert [hit["id"] for hit in hits] == list(expected.image)
+    assert [hit["probability"] for hit in hits[:10]] == pytest.approx(expected.score[:10].tolist(), abs=1e-3)
+    assert "probability" not in hits[10]
+
+
+def test_what_a_judge_prefers_comes_first_and_equals_stay_in_order(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says yes to the photo alone that it is asked about last."""
+    shown: list[str] = []
+
+    def only_one(seen: Seen) -> Response:
+        shown.append(seen.pair)
+        return YES if len(shown) == 10 else chat("No", {"Yes": 0.25, "No": 0.75})
+
+    with paying(photos, Double(then=only_one), monkeypatch) as settings, at_this_machine(settings) as client:
+        before = search(client, "a blue disc")["items"]
+        looked(client, "a blue disc", "dear")
+        after = search(client, "a blue disc", rerank="dear")["items"]
+
+    best = after[0]
+    assert (best["probability"], best["first_rank"]) == (0.75, [one["id"] for one in before].index(best["id"]) + 1)
+    others = [hit["first_rank"] for hit in after[1:10]]
+    assert others == sorted(others)
+    assert [hit["id"] for hit in after[10:]] == [hit["id"] for hit in before[10:]]
+
+
+def test_the_cost_is_told_before_and_what_is_known_is_never_paid_again(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten questions of 845 tokens at ten dollars a million: 8.45 cents."""
+    double = Double(then=YES)
+    with paying(photos, double, monkeypatch) as settings, at_this_machine(settings) as client:
+        place = f"/v1/runs/{search(client, 'a fish')['run']}/rerank"
+        before = client.get(place, params={"judge": "dear"}).json()
+        looked(client, "a fish", "dear")
+        again = looked(client, "a fish", "dear")
+
+    assert (before["paid"], before["to_ask"], before["cost"]["calls"]) == (True, 10, 10)
+    assert before["cost"]["money"] == pytest.approx(0.0845)
+    assert (again["judged"], again["to_ask"], again["cost"]["money"]) == (10, 0, 0.0)
+    assert len(double.seen) == 10
+
+
+def test_verdicts_that_come_later_are_seen_also_where_the_order_stays(quick: TestClient) -> None:
+    """The judge is the search's own encoder; the page was open before it had looked."""
+    before = search(quick, "a tall hat", rerank="quick")["items"]
+    looked(quick, "a tall hat", "quick")
+    after = search(quick, "a tall hat", rerank="quick")["items"]
+
+    assert [one["id"] for one in after] == [one["id"] for one in before]
+    assert (before[0]["probability"], after[0]["probability"] is not None) == (None, True)
+
+
+def test_a_look_that_would_cost_more_than_was_told_is_not_begun(quick: TestClient) -> None:
+    run = search(quick, "a pond")["run"]
+
+    answer = quick.post(f"/v1/runs/{run}/rerank", json={"judge": "quick", "most": 9})
+
+    assert (answer.status_code, "10 photos" in answer.json()["detail"]) == (409, True)
+
+
+def test_looking_at_the_page_asks_nobody(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    double = Double(then=YES)
+    with paying(photos, double, monkeypatch) as settings, at_this_machine(settings) as client:
+        for place in ("/?q=a+hat&rerank=dear", "/judges?q=a+hat", "/looking?q=a+hat&rerank=dear"):
+            assert client.get(place, headers={"Accept": "text/html"}).status_code == 200
+        assert search(client, "a hat", rerank="dear")["items"][0]["probability"] is None
+
+    assert double.seen == []
+
+
+def test_the_budget_is_that_of_all_searches_together(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    double = Double(then=YES)
+    with paying(photos, double, monkeypatch, calls=13) as settings, at_this_machine(settings) as client:
+        first = looked(client, "a red hat", "dear")
+        second = looked(client, "a green hat", "dear")
+        page = client.get("/judges?q=a+green+hat", headers={"Accept": "text/html"}).text
+
+    assert (first["judged"], second["judged"], len(double.seen)) == (10, 3, 13)
+    assert "the budget of 13 calls is spent; the owner" in second["notes"][0]
+    assert "13 of 13 calls" in page
+
+
+def test_what_fails_is_told_and_can_be_asked_again(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    double = Double(script=[error(400, "image too small")], then=YES)
+    with paying(photos, double, monkeypatch) as settings, at_this_machine(settings) as client:
+        first = looked(client, "a boat", "dear")
+        again = looked(client, "a boat", "dear")
+
+    assert (first["judged"], first["to_ask"], again["judged"]) == (9, 1, 10)
+    assert "image too small" in first["notes"][0]
+
+
+def test_nobody_waits_for_a_judge_that_is_slow(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it thinks others search, and the page says how far it is."""
+    answering = threading.Event()
+
+    def slow(_: Seen) -> Response:
+        answering.wait(30)
+        return YES
+
+    with paying(photos, Double(then=slow), monkeypatch) as settings, at_this_machine(settings) as client:
+        place = f"/v1/runs/{search(client, 'a goat')['run']}/rerank"
+        begun = client.post(place, json={"judge": "dear"}).json()
+        others = search(client, "a red disc")
+        page = client.get("/?q=a+goat&rerank=dear", headers={"Accept": "text/html"}).text
+        answering.set()
+        told = looked(client, "a goat", "dear")
+
+    assert (begun["state"], len(others["items"]), told["judged"]) == ("running", PHOTOS, 10)
+    assert 'hx-get="/looking?q=a+goat&amp;rerank=dear"' in page and "0 of 10 photos" in page
+
+
+def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gallery = make_gallery(tmp_path, 3)
+    double = Double(then=YES)
+    with paying(gallery, double, monkeypatch) as settings, at_this_machine(settings) as client:
+        (tmp_path / "photos" / "001.jpg").write_bytes((tmp_path / "photos" / "000.jpg").read_bytes())
+        told = looked(client, "stripes", "dear")
+
+    assert (told["judged"], told["to_ask"], len(double.seen)) == (2, 1, 2)
+    assert "have changed" in told["notes"][0]
+
+
+# -- who may, and what is refused ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("role", "statuses"), [(Role.READER, [403, 202]), (Role.ANNOTATOR, [202, 202])])
+def test_what_costs_money_takes_an_annotator(
+    settings: Settings, photos: Path, monkeypatch: pytest.MonkeyPatch, role: Role, statuses: list[int]
+) -> None:
+    with paying(photos, Double(then=YES), monkeypatch) as paid:
+        both = replace(paid.judging, judges=(*paid.judging.judges, *QUICK.judges))
+        with from_afar(replace(settings, gallery=photos, cache=None, judging=both), TOKENS[role]) as client:
+            place = f"/v1/runs/{search(client, f'a {role.name} swims')['run']}/rerank"
+            got = [client.post(place, json={"judge": name}).status_code for name in ("dear", "quick")]
+
+    assert got == statuses
+
+
+def test_another_sites_page_cannot_have_it_look(quick: TestClient) -> None:
+    answer = quick.post("/look?q=a&rerank=quick", headers={"Origin": "http://elsewhere.example"})
+
+    assert answer.status_code == 403
+
+
+def test_the_page_goes_back_to_the_search_in_the_judges_order(quick: TestClient) -> None:
+    answer = quick.post("/look?q=a+green+disc&rerank=quick", data={"most": "10"}, follow_redirects=False)
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/?q=a+green+disc&rerank=quick")
+
+
+REFUSED: list[tuple[dict[str, str], str]] = [
+    ({"q": "a", "rerank": "openai:gpt-5"}, "there are: quick"),
+    ({"q": "a", "rerank": "quick", "likely": "0.5"}, "leave out rerank or likely"),
+    ({"q": "a", "likely": "0.5"}, "judge about 30"),
+    ({"q": "a", "likely": "1.5"}, "likely"),
+    ({"q": "a", "likely": "nan"}, "likely"),
+]
+
+
+@pytest.mark.parametrize(("asked", "sentence"), REFUSED)
+def test_bad_requests_cost_one_sentence(quick: TestClient, asked: dict[str, str], sentence: str) -> None:
+    answer = quick.get("/v1/search", params=asked)
+
+    assert (answer.status_code, sentence in answer.json()["detail"]) == (422, True)
+
+
+def test_a_search_by_photos_alone_has_nothing_to_judge_by(quick: TestClient) -> None:
+    liked = search(quick, "a")["items"][0]["id"]
+
+    answer = quick.get("/v1/search", params={"like": liked, "rerank": "quick"})
+
+    assert (answer.status_code, "needs words or a picture" in answer.json()["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize("spec", ["person:ada", "nobody:x", "/etc/passwd"])
+def test_who_cannot_judge_for_a_server_is_refused_at_the_start(photos: Path, spec: str) -> None:
+    with pytest.raises(UsageError, match=r"--rerank mine: .* is no judge that a server can ask"):
+        application(Settings(photos, judging=Judging((("mine", spec),))))
+
+
+def test_a_model_that_nobody_has_is_refused_at_the_start(photos: Path) -> None:
+    with pytest.raises(UsageError, match="nosuch"):
+        application(Settings(photos, judging=Judging((("mine", "encoder:nosuch"),))))
+
+
+def test_a_run_for_other_tools_has_the_judges_order(quick: TestClient, tmp_path: Path) -> None:
+    from eyespot.runs.trec import read_run
+
+    looked(quick, "two stripes", "quick")
+    found = search(quick, "two stripes", rerank="quick")
+    (tmp_path / "run.txt").write_text(quick.get(f"/v1/runs/{found['run']}", params={"format": "trec"}).text)
+
+    (ranking,) = read_run(tmp_path / "run.txt").values()
+    assert [hit.image for hit in ranking] == [item["id"] for item in found["items"]]
