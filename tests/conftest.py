@@ -13,6 +13,10 @@ from hypothesis import settings
 TESTS = Path(__file__).resolve().parent
 HUB_CACHE = tempfile.TemporaryDirectory(prefix="eyespot-hub-")
 sys.path.insert(0, str(TESTS))
+# before anything that counts processors is imported: tests run side by side, and threads that wait for each other by
+# spinning take many times as long on a machine that is busy
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # before any client of the hub is imported: tests ask no network and see no cache of the developer's
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_CACHE"] = HUB_CACHE.name
