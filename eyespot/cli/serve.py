@@ -61,7 +61,7 @@ def run(
         gallery_here(gallery),
         encoder,
         access,
-        hosts=tuple(map(str.lower, allow_host)) if allow_host else () if here else None,
+        hosts=_names(allow_host or [], host),
         trust_loopback=not always_token,
         refused=read_refused(refuse) if refuse else (),
         cache=cache,
@@ -85,6 +85,13 @@ def _access(tokens: Path | None, needed: bool) -> tuple[tuple[Access, ...], str]
         return read_access(tokens), ""
     fresh = secrets.token_urlsafe(24) if needed else ""
     return ((Access.by(fresh, "owner", Role.OWNER),) if fresh else ()), fresh
+
+
+def _names(allowed: list[str], host: str) -> tuple[str, ...] | None:
+    """The names it is reached by, also that of the address which is told; None: any, where everybody needs a token."""
+    if allowed:
+        return tuple(map(str.lower, [*allowed, host]))
+    return () if _is_here(host) else None
 
 
 def _is_here(host: str) -> bool:

@@ -58,6 +58,8 @@ _VOICES = """SELECT judges.judge, prompt,
     FROM judgements JOIN judges ON judges.number = judgements.judge
     WHERE asked = (SELECT number FROM asked WHERE query = ?) AND turn = 0
     GROUP BY judges.number ORDER BY judges.number"""
+_LAST = """SELECT ifnull(max(number), 0) FROM judgements
+    WHERE asked = (SELECT number FROM asked WHERE query = ?)"""
 PERSON = "person:"  # whose verdicts may change
 
 
@@ -191,6 +193,12 @@ class Judgements:
         """Who judged for the query of this digest, in the order in which they came."""
         with self._looking:
             return [Voice(*row) for row in self._reading.execute(_VOICES, (query,))]
+
+    def last(self, query: str) -> int:
+        """A number that grows with each word said for the query of this digest, by whomever; 0 before the first."""
+        with self._looking:
+            (last,) = self._reading.execute(_LAST, (query,)).fetchone()
+        return int(last)
 
     def rows(self) -> Iterator[Row]:
         """Every judgement in the order in which they came, as of the moment of the first."""

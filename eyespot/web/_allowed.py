@@ -101,10 +101,25 @@ class Judges:
 
 
 def open_judges(judging: Judging) -> Judges:
-    """The judges by their names; `UsageError` for one that is none or cannot be asked from a server."""
+    """The judges by their names.
+
+    `UsageError` for one that is none, that cannot be asked from a server, or whose money no limit could hold.
+    """
     budget, table = Budget(judging.calls, None, judging.money), read_prices(judging.prices)
     named = {name: _allowed(name, spec, budget, table) for name, spec in judging.judges}
+    if judging.money is not None:
+        _refuse_unpriced(named.values())
     return Judges(named, judging.depth, budget)
+
+
+def _refuse_unpriced(judges: Iterable[Allowed]) -> None:
+    """What no table knows would count as nothing, and a limit in money would never end it."""
+    for one in judges:
+        if one.paid and one.price is None:
+            raise UsageError(
+                f"--rerank {one.name}: no table has its model's price, so --budget-money would not hold it; name the"
+                " price in a file of yours and give that with --prices"
+            )
 
 
 def _allowed(name: str, spec: str, budget: Budget, table: Prices) -> Allowed:

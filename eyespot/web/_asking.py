@@ -17,6 +17,7 @@ from eyespot.gallery.filters import Condition
 from eyespot.search import phrase
 from eyespot.types import Query, Term, UsageError
 from eyespot.web._problems import Problem
+from eyespot.web.pictures.uploads import searched_with
 
 PAGE = 60  # pictures
 
@@ -101,7 +102,7 @@ def query_of(asked: Asked, pictures: Path) -> Query | None:
     Raises `UsageError` for words that cannot be read, or that name a file: files of this machine are nobody's business.
     """
     terms = phrase.parse(asked.q, find=_no_file).terms if asked.q else ()
-    picture = (Term(1.0, image=_uploaded(asked.picture, pictures)),) if asked.picture else ()
+    picture = (Term(1.0, image=searched_with(pictures, asked.picture)),) if asked.picture else ()
     return Query("q", (*picture, *terms)) if picture or terms else None
 
 
@@ -110,13 +111,6 @@ def _no_file(place: str, _: str) -> Path:
         f"{place!r} looks like the name of a picture file; drop the picture into the page, or put the words in 'single"
         " quotes'"
     )
-
-
-def _uploaded(digest: str, pictures: Path) -> Path:
-    place = pictures / digest[:2] / digest
-    if not place.is_file():
-        raise Problem(404, "the picture that was searched with is not kept any more; drop it into the page again")
-    return place
 
 
 def refuse(text: str | None, refused: Sequence[str]) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections import OrderedDict
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, Thread
@@ -48,7 +49,7 @@ class House:
         self._calibrations: OrderedDict[Any, Known | None] = OrderedDict()
         self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
         self._snapshots: dict[str, Snapshot] = {}
-        self._opening = Lock()
+        self._opening, self._copying, self._copied = Lock(), Lock(), ExitStack()
 
     @cached_property
     def kept(self) -> Path:
@@ -79,6 +80,29 @@ class House:
         """The judgements in the gallery's ledger; `EyespotError` if it cannot be written."""
         with self._opening:
             return Judgements(self.settings.ledger)
+
+    @property
+    def said(self) -> Judgements:
+        """The same for who only reads; where the ledger cannot be written, a copy of it as it was at the first look."""
+        try:
+            return self.judgements
+        except EyespotError as error:
+            with self._copying, suppress(EyespotError, OSError):
+                return self._copy
+            raise error
+
+    @cached_property
+    def _copy(self) -> Judgements:
+        ledger = self.settings.ledger
+        with ExitStack() as opened:
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="eyespot-ledger-")))
+            # What a killed server wrote last still stands in the log beside the ledger.
+            for source in (ledger, ledger.with_name(f"{ledger.name}-wal")):
+                if source.is_file():
+                    shutil.copyfile(source, folder / source.name)
+            made = opened.enter_context(Judgements(folder / ledger.name))
+            self._copied = opened.pop_all()
+        return made
 
     @property
     def encoders(self) -> list[str]:
@@ -143,16 +167,16 @@ class House:
 
     def heard(self, name: str) -> Heard:
         """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
-        return Heard(self.judges[name].judge, self.judgements, self.judges.depth)
+        return Heard(self.judges[name].judge, self.said, self.judges.depth)
 
     def calibration(self, frozen: Frozen, own: Own | None) -> Known | None:
         """What the verdicts in the ledger say of a search's own order; None where there are not enough."""
         frozen = frozen.origin or frozen
         with suppress(EyespotError):  # a ledger that cannot be opened is told to whoever judges
-            voices = voices_on(frozen, self.judgements) if self.settings.ledger.exists() else []
+            voices = voices_on(frozen, self.said) if self.settings.ledger.exists() else []
             key = (frozen.id, own, tuple(voices))
             if key not in self._calibrations:
-                self._calibrations[key] = known_of(frozen, self.judgements, voices, own) if voices else None
+                self._calibrations[key] = known_of(frozen, self.said, voices, own) if voices else None
                 while len(self._calibrations) > CALIBRATIONS:
                     self._calibrations.popitem(last=False)
             return self._calibrations[key]
@@ -160,7 +184,7 @@ class House:
 
     def verdicts(self, asked: Asked, items: Sequence[str], judge: str) -> dict[str, Judgement]:
         """What somebody last said of these items for the words and the picture of a search."""
-        return verdicts_on(self.judgements, query_of(asked, self.pictures), items, judge)
+        return verdicts_on(self.said, query_of(asked, self.pictures), items, judge)
 
     def prepare(self) -> None:
         """Load in the background what the first search would wait for."""
@@ -177,6 +201,7 @@ class House:
     def close(self) -> None:
         """Finish what is being written, and ask nobody any more."""
         self.jobs.close()
+        self._copied.close()
         if "judgements" in self.__dict__:
             self.judgements.close()
 

@@ -120,7 +120,9 @@ class Door:
 
     def _check_host(self, headers: Headers) -> None:
         allowed = self.settings.hosts
-        if allowed is not None and _host(headers.get("host", "")) not in allowed:
+        asked = _host(headers.get("host", ""))
+        # No other site can have a name of this machine's own point here, and without `trust_loopback` it opens nothing.
+        if allowed is not None and asked not in allowed and not _of_this_machine(asked):
             raise Problem(421, "this server does not answer under that name; start it with --allow-host NAME")
 
     def _person(self, scope: Scope, headers: Headers, here: bool) -> Person:
@@ -134,14 +136,21 @@ class Door:
         raise Problem(401, "this needs a token; ask the gallery's owner for one", {"WWW-Authenticate": "Bearer"})
 
     def known(self, token: str, address: str) -> Person:
-        """Whose token this is; `Problem` if it is nobody's or this address has guessed too often."""
-        if wait := self.guesses.wait(address):
-            raise Problem(429, f"too many wrong tokens; try again in {wait} seconds", {"Retry-After": str(wait)})
+        """Whose token this is; `Problem` if it is nobody's.
+
+        A right one always comes in: behind a proxy all have one address, and one who guesses would lock out everybody.
+        """
         found = _matching(self.settings.access, token)
         if found is None:
-            self.guesses.note(address, digest_of(token))
-            raise Problem(401, "this token is not known here; ask the gallery's owner", {"WWW-Authenticate": "Bearer"})
+            raise self._unknown(token, address)
         return Person(found.name, found.role, True)
+
+    def _unknown(self, token: str, address: str) -> Problem:
+        """What is said of a token that is nobody's."""
+        if wait := self.guesses.wait(address):
+            return Problem(429, f"too many wrong tokens; try again in {wait} seconds", {"Retry-After": str(wait)})
+        self.guesses.note(address, digest_of(token))
+        return Problem(401, "this token is not known here; ask the gallery's owner", {"WWW-Authenticate": "Bearer"})
 
     def _most(self, scope: Scope) -> int:
         """Bytes that this request may bring."""
@@ -189,12 +198,15 @@ def clean_name(name: str) -> str:
 
 
 def _from_here(scope: Scope, headers: Headers) -> bool:
-    asked = _host(headers.get("host", ""))
     return (
         _loopback(address_of(scope))
-        and (asked == "localhost" or _loopback(asked))
+        and _of_this_machine(_host(headers.get("host", "")))
         and not any(h in headers for h in PASSED_ON)
     )
+
+
+def _of_this_machine(name: str) -> bool:
+    return name == "localhost" or _loopback(name)
 
 
 def _loopback(address: str) -> bool:

@@ -209,7 +209,7 @@ class Which(BaseModel):
 def judgements(house: Served, which: Annotated[Which, Query()]) -> Response:
     """What was judged, in the order in which it came."""
     _, seen = read_cursor(which.cursor) if which.cursor else ("", 0)
-    rows = ((at, row.judgement) for at, row in enumerate(house.judgements.rows(), 1) if at > seen)
+    rows = ((at, row.judgement) for at, row in enumerate(house.said.rows(), 1) if at > seen)
     wanted = (one for one in rows if which.query in (None, one[1].query) and which.by in (None, one[1].judge))
     found = list(islice(wanted, which.limit + 1))
     told = [_told(judgement) for _, judgement in found[: which.limit]]

@@ -88,7 +88,8 @@ def let_look(house: House, frozen: Frozen, name: str, most: int | None) -> Stand
             409, f"{stands.planned.to_ask} photos would be asked about by now, not {most}; look at the cost again"
         )
     if stands.planned.to_ask:
-        house.jobs.start((plain.id, name), lambda: _looks(plain, stands.judge, house.heard(name)))
+        heard = house.heard(name)._replace(ledger=house.judgements)  # told now if nothing can be written there
+        house.jobs.start((plain.id, name), lambda: _looks(plain, stands.judge, heard))
     return stands._replace(job=house.jobs.get((plain.id, name)))
 
 

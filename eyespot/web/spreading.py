@@ -29,7 +29,7 @@ Given = Annotated[Asked, Depends(asked)]
 def spread(request: Request, house: Served, given: Given) -> Response:
     """The next photos to judge of a search, from its first ranks to its last."""
     frozen, person = house.found(given.plain), person_of(request)
-    found = spread_of(frozen, house.judgements, (judge_of(person), PROMPT))
+    found = spread_of(frozen, house.said, (judge_of(person), PROMPT))
     items = _items(frozen, found.wanted)
     about: dict[str, Any] = {"known": found.known, "verdicts": found.verdicts, "wanted": WANTED}
     return page(request, "spread.html", asked=given.plain, frozen=frozen, items=items, **about, **helpers(given.plain))
@@ -59,7 +59,7 @@ def _next(house: House, frozen: Frozen, person: Person) -> list[dict[str, Any]]:
     """The photos to judge next, each with its rank, for whoever may judge."""
     if (own := own_of(person)) is None:
         return []
-    wanted = spread_of(frozen, house.judgements, own).wanted
+    wanted = spread_of(frozen, house.said, own).wanted
     return [{"item": item["id"], "rank": item["rank"]} for item in _items(frozen, wanted)]
 
 

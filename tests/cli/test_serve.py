@@ -59,6 +59,15 @@ def test_other_addresses_get_a_fresh_token_that_no_log_sees(sample_gallery: Path
             assert answer.status == 200
 
 
+@pytest.mark.parametrize("words", [["--always-token"], ["--host", "0.0.0.0", "--allow-host", "photos.example"]])
+def test_the_address_that_is_told_lets_its_token_in(sample_gallery: Path, tmp_path: Path, words: list[str]) -> None:
+    with serving(sample_gallery, "--cache", str(tmp_path / "cache"), *words) as (_, address):
+        place, _, token = address.partition("login#token=")
+        asked = urllib.request.Request(f"{place}v1/items", headers={"Authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            assert answer.status == 200
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from io import BytesIO
@@ -13,6 +15,7 @@ from fastapi.testclient import TestClient
 
 from eyespot.build.annotate.desk import Desk, mark_of
 from eyespot.web import Access, Role, Settings
+from eyespot.web.annotate._overview import TOLD
 from tests.build.annotate import world
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 
@@ -71,7 +74,8 @@ def test_the_photos_say_what_was_said_of_them(ada: TestClient) -> None:
 
 
 def test_a_photo_of_no_list_is_refused(ada: TestClient) -> None:
-    assert mark(ada, {"no such photo": "y"}) == 422
+    """With an answer of its own, by which a page knows that it need not try again."""
+    assert mark(ada, {"no such photo": "y"}) == 409
 
 
 def test_an_unknown_mark_is_refused(ada: TestClient) -> None:
@@ -147,6 +151,51 @@ def test_who_said_their_name_while_searching_need_not_say_it_again(settings: Set
 # -- lists, intake, and what is taken along ---------------------------------------------------------------------------
 
 
+def queries(gallery: Path) -> list[str]:
+    with Desk(gallery / "ledger.sqlite") as desk:
+        return [*desk.queries()]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"text": "  "},
+        {"text": "a\0whale"},
+        {"text": "a whale " * 40},
+        {"text": "a whale", "label": "kind"},
+        {"text": "a whale", "label": "kind=whale"},
+        {"text": "a whale", "label": "no column=1"},
+    ],
+)
+def test_what_is_refused_leaves_no_query_behind(ada: TestClient, gallery: Path, given: dict[str, str]) -> None:
+    before = queries(gallery)
+    answer = ada.post("/annotate/queries", data=given)
+    assert answer.status_code in (404, 422) and queries(gallery) == before
+
+
+def test_the_longest_query_that_is_taken_can_be_opened(ada: TestClient) -> None:
+    assert ada.post("/annotate/queries", data={"text": ("a heron " * 38)[:300]}).status_code == 200
+
+
+def test_a_search_whose_list_is_the_gallery_can_be_finished(ada: TestClient) -> None:
+    ada.post("/annotate/queries", data={"text": "a gull"})
+    of_gulls = {"params": {"query": "a gull"}}
+    listed = [one["image"] for one in ada.get("/annotate/photos?count=100", **of_gulls).json()["photos"]]
+    told = ada.post("/annotate/marks", json={"marks": dict.fromkeys(listed, "y")}, **of_gulls).json()
+    assert (told["listed"], told["stopped"], told["grows"]) == (60, True, False)
+
+
+def test_the_list_of_all_queries_is_never_behind(ada: TestClient) -> None:
+    ada.post("/annotate/queries", data={"text": "a raven"})
+    listed = ada.get("/annotate/photos", params={"query": "a raven"}).json()["photos"]
+    shown = []
+    for one in listed[:2]:
+        ada.post("/annotate/marks", params={"query": "a raven"}, json={"marks": {one["image"]: "y"}})
+        card = ada.get("/annotate").text.partition(">a raven</a>")[2]
+        shown.append(re.findall(r'class="number">(\d+)</td>', card)[0])
+    assert shown == ["1", "2"]
+
+
 def test_a_label_lists_all_its_photos_and_no_others(ada: TestClient) -> None:
     ada.post("/annotate/queries", data={"text": "a wading bird", "label": "kind=heron"})
     told = ada.get("/annotate/photos", params={"query": "a wading bird"}).json()
@@ -165,6 +214,33 @@ def test_what_is_told_of_a_query_is_kept(ada: TestClient, gallery: Path) -> None
         wanted = desk.query("a heron")
     assert (wanted.facts["category"], wanted.facts["lingo"]) == ("Behavior", "yes")
     assert (wanted.failing, wanted.open) == (["of_interest"], [])
+
+
+def about(gallery: Path) -> dict[str, str]:
+    with Desk(gallery / "ledger.sqlite") as desk:
+        facts = desk.query("a heron").facts
+        return {name: str(facts.get(name, "")) for name in TOLD}
+
+
+def test_a_page_that_is_out_of_date_changes_only_what_was_changed_on_it(ada: TestClient, gallery: Path) -> None:
+    ada.post("/annotate/about", data={"query": "a heron", "category": "Species", "lingo": "no", "iconic_group": "Aves"})
+    shown = about(gallery)
+    ada.post("/annotate/about", data={"query": "a heron", **shown, "lingo": "yes", "before": json.dumps(shown)})
+    stale = shown | {"category": "Behavior", "iconic_group": ""}
+    ada.post("/annotate/about", data={"query": "a heron", **stale, "before": json.dumps(shown)})
+    assert about(gallery) == shown | {"category": "Behavior", "iconic_group": "", "lingo": "yes"}
+
+
+def test_the_form_says_what_it_showed(ada: TestClient, gallery: Path) -> None:
+    ada.post("/annotate/about", data={"query": "a heron", "category": 'it\'s "one"'})
+    shown = re.search(r"name=\"before\" value='([^']*)'", ada.get("/annotate").text)
+    assert shown and json.loads(html.unescape(shown[1])) == about(gallery)
+
+
+def test_who_says_one_thing_of_a_query_leaves_the_rest(ada: TestClient, gallery: Path) -> None:
+    ada.post("/annotate/about", data={"query": "a heron", "category": "Species"})
+    ada.post("/annotate/about", data={"query": "a heron", "visible": "yes"})
+    assert (about(gallery)["category"], about(gallery)["visible"]) == ("Species", "yes")
 
 
 def test_a_half_yes_is_refused(ada: TestClient) -> None:

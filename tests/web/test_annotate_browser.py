@@ -71,6 +71,7 @@ def visit(browser: Any, port: int) -> Iterator[Open]:
         page = context.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(f"http://127.0.0.1:{at or port}/annotate")
+        page.locator("input[name=name]:focus").wait_for()  # which comes a moment after the page
         page.keyboard.type(who)
         with page.expect_navigation():
             page.keyboard.press("Enter")
@@ -172,6 +173,61 @@ def test_a_key_held_down_marks_one_photo(visit: Open, gallery: Path) -> None:
     page.keyboard.up("n")
     saved(page)
     assert said(gallery, "a goose", "Ada") == ["n"]
+
+
+def test_nothing_is_marked_behind_the_help(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a moth")
+    for key in ("?", "y", "x", "ArrowRight", "Escape", "d"):
+        page.keyboard.press(key)
+    saved(page)
+    assert said(gallery, "a moth", "Ada") == ["d"]
+
+
+def test_likely_first_goes_on_though_nothing_was_marked(visit: Open) -> None:
+    page = visit("Ada", "a newt")
+    page.get_by_role("link", name="Likely first").click()
+    page.wait_for_selector(".shot.here")
+    for last in (119, 239, 359):
+        page.locator(f"#shot-{last}").wait_for(state="attached")
+        page.keyboard.press("End")
+    page.locator(f"#shot-{PHOTOS - 1}").wait_for(state="attached")
+
+
+def test_a_mark_that_is_refused_holds_no_other_up(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a toad")
+    page.context.set_offline(True)
+    page.keyboard.press("y")
+    page.keyboard.press("n")
+    page.wait_for_selector("#wrong:not([hidden])")
+    page.evaluate("""() => {
+        const place = localStorage.key(0);
+        localStorage[place.slice(0, place.lastIndexOf(" ") + 1) + "gone"] = '"y"';
+    }""")
+    page.context.set_offline(False)
+    again = page.context.new_page()  # what the first one has not sent is sent by the second
+    again.goto(page.url)
+    saved(again)
+    assert "1 marks from before were set aside" in text_of(again, "wrong")
+    assert (said(gallery, "a toad", "Ada"), again.evaluate("localStorage.length")) == (["y", "n"], 0)
+
+
+def test_two_tabs_keep_each_others_marks(visit: Open, gallery: Path) -> None:
+    one = visit("Ada", "a crab")
+    two = one.context.new_page()
+    two.goto(one.url)
+    two.wait_for_selector(".shot.here")
+    one.context.set_offline(True)
+    two.keyboard.press("ArrowRight")
+    for page, key in ((one, "y"), (two, "n")):
+        page.keyboard.press(key)
+        page.wait_for_selector("#wrong:not([hidden])")
+    one.close()
+    two.context.set_offline(False)
+    saved(two)
+    two.reload()
+    two.wait_for_selector(".shot.here")
+    saved(two)
+    assert said(gallery, "a crab", "Ada") == ["y", "n"]
 
 
 def test_by_touch_alone(visit: Open, gallery: Path) -> None:

@@ -317,6 +317,22 @@ def test_a_judge_is_asked_without_scripts_too(browser: Any, judging_place: str) 
         assert len(shares(page)) == 10
 
 
+def test_a_key_held_down_judges_one_photo(browser: Any, judging_place: str) -> None:
+    with opened(browser, judging_place) as page:
+        page.goto("/spread?q=a+green+disc")
+        first, second = page.locator(".tile").all()[:2]
+        first.locator(".picture").focus()
+        page.keyboard.down("y")
+        second.locator(".picture:focus").wait_for()
+        for _ in range(5):  # the browser reports repeats of a key that was not let go
+            page.keyboard.down("y")
+        page.keyboard.up("y")
+        page.keyboard.press("n")
+        second.locator("button[aria-pressed=true]").wait_for()
+        assert [one.get_attribute("data-verdict") for one in (first, second)] == ["yes", "no"]
+        assert page.locator(".tile button[aria-pressed=true]").count() == 2
+
+
 def test_a_spread_is_judged_with_keys_alone_and_gives_probabilities(browser: Any, judging_place: str) -> None:
     """Yes to the first six ranks: 24 photos are judged to the last, so the count is certain."""
     with opened(browser, judging_place) as page:

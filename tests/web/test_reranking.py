@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -102,6 +103,27 @@ def test_what_a_judge_prefers_comes_first_and_equals_stay_in_order(
     others = [hit["first_rank"] for hit in after[1:10]]
     assert others == sorted(others)
     assert [hit["id"] for hit in after[10:]] == [hit["id"] for hit in before[10:]]
+
+
+def test_verdicts_on_a_large_photo_are_said_at_the_rank_of_the_search(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judge says yes to the last of ten, which then stands first: its verdict is one on the tenth hit."""
+    shown: list[str] = []
+
+    def only_one(seen: Seen) -> Response:
+        shown.append(seen.pair)
+        return YES if len(shown) == 10 else chat("No", {"Yes": 0.25, "No": 0.75})
+
+    with paying(photos, Double(then=only_one), monkeypatch) as settings, at_this_machine(settings) as client:
+        looked(client, "a yellow disc", "dear")
+        best = search(client, "a yellow disc", rerank="dear")["items"][0]
+        page = client.get("/?q=a+yellow+disc&rerank=dear", headers={"Accept": "text/html"}).text
+
+    large = re.findall(r'href="/photo/(\w+)\?[^"]*&amp;rank=(\d+)"', page)
+    assert best["first_rank"] > 1
+    assert large[0] == (best["id"], str(best["first_rank"]))
+    assert sorted(int(rank) for _, rank in large) == list(range(1, PHOTOS + 1))
 
 
 def test_the_cost_is_told_before_and_what_is_known_is_never_paid_again(
@@ -258,6 +280,24 @@ def test_a_search_by_photos_alone_has_nothing_to_judge_by(quick: TestClient) -> 
 def test_who_cannot_judge_for_a_server_is_refused_at_the_start(photos: Path, spec: str) -> None:
     with pytest.raises(UsageError, match=r"--rerank mine: .* is no judge that a server can ask"):
         application(Settings(photos, judging=Judging((("mine", spec),))))
+
+
+@pytest.mark.parametrize("model", ["openai:nobody-knows-its-price", "openai:tiny"])
+def test_a_limit_in_money_takes_judges_whose_price_is_known(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "https://models.example/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    (tmp_path / "prices.toml").write_text(PRICES)
+    judging = Judging((("dear", model),), prices=tmp_path / "prices.toml")
+    application(Settings(photos, judging=judging))
+    limited = Settings(photos, judging=replace(judging, money=1.0))
+
+    if model == "openai:tiny":
+        application(limited)
+    else:
+        with pytest.raises(UsageError, match=r"--rerank dear: no table has .* --prices"):
+            application(limited)
 
 
 def test_a_model_that_nobody_has_is_refused_at_the_start(photos: Path) -> None:

@@ -50,7 +50,7 @@ Said = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo
 
 def everybody(desk: Desk, id: str) -> Said:
     """The last words of all annotators of a query, by name."""
-    found = {who: desk.said(id, who) for who in desk.annotators()}
+    found = desk.said_by(id, desk.annotators())
     return {who: said for who, said in found.items() if said}
 
 
@@ -113,5 +113,6 @@ def labels(desk: Desk, id: str, said: Said | None = None) -> dict[str, bool]:
 
 
 def _settled(desk: Desk, id: str) -> dict[str, bool]:
-    words = [one for who in desk.annotators() for one in desk.said(id, who, ADJUDICATION).values()]
+    found = desk.said_by(id, desk.annotators(), ADJUDICATION)
+    words = [one for said in found.values() for one in said.values()]
     return {one.image: relevant(one) for one in sorted(words, key=lambda one: one.at)}

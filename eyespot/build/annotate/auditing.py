@@ -54,6 +54,7 @@ def draw(desk: Desk, id: str, who: str, collection: Collection | None = None, pl
     Raises `UsageError` while an audit is under way, for who may choose between audits can choose their result, and
     `NothingFound` if everything is labelled.
     """
+    before = desk.audits(id, who)
     underway = standing(desk, id, who)
     if underway is not None and underway.done < underway.size:
         left = underway.size - underway.done
@@ -67,7 +68,7 @@ def draw(desk: Desk, id: str, who: str, collection: Collection | None = None, pl
     if not photos:
         raise NothingFound("everything is labelled, so nothing is left to audit")
     drawn = Drawn(rest, float(rng.random()), photos, seen)
-    desk.keep_audit(id, who, drawn)
+    desk.keep_audit(id, who, drawn, before)
     return drawn
 
 

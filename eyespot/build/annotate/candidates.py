@@ -33,9 +33,23 @@ def list_labelled(desk: Desk, id: str, collection: Collection, condition: Condit
 
 def list_nearest(desk: Desk, id: str, collection: Collection, count: int = STEP) -> int:
     """Put the nearest photos on a list that may grow, `count` more than are on it; gives how many are new."""
-    desk.let_grow(id)
     wanted = len(desk.candidates(id)) + count
-    return desk.extend(id, _photos(collection.search(desk.query(id).query, k=wanted), collection.view))
+    photos = list(_photos(collection.search(desk.query(id).query, k=wanted), collection.view))
+    return _let_grow(desk, id, collection.view, photos)
+
+
+def grow_by_rows(desk: Desk, id: str, view: View, rows: Sequence[int]) -> int:
+    """Let a list go on with what a search of the whole gallery found, its rows in order; gives how many are new."""
+    return _let_grow(desk, id, view, [_candidate(facts, view) for facts in view.facts(rows)])
+
+
+def _let_grow(desk: Desk, id: str, view: View, photos: Sequence[Candidate]) -> int:
+    """What the search leaves out counts as not looked at, so only one that brought every photo is at its end."""
+    desk.let_grow(id)
+    new = desk.extend(id, photos)
+    if len(photos) >= view.live.sum():
+        desk.end_list(id)
+    return new
 
 
 def list_rows(desk: Desk, id: str, view: View, rows: Sequence[int]) -> int:

@@ -25,12 +25,14 @@ CREATE TABLE IF NOT EXISTS annotated(number INTEGER PRIMARY KEY, id TEXT UNIQUE 
     text TEXT NOT NULL, facts TEXT NOT NULL, grows INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS candidates(annotated INTEGER NOT NULL, place INTEGER NOT NULL, image TEXT NOT NULL,
     path TEXT NOT NULL, PRIMARY KEY(annotated, place), UNIQUE(annotated, image)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS desk(only INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NULL, rest INTEGER NOT NULL,
     lot REAL NOT NULL, drawn TEXT NOT NULL, seen TEXT NOT NULL, at REAL NOT NULL, number INTEGER PRIMARY KEY);
 """
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
 ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
 LONGEST = 60  # characters of a name
+GOES_ON, ENDED = 1, 2  # how a list grows: as the beginning of a search, which had come to its end when last asked
 
 
 class Candidate(NamedTuple):
@@ -52,6 +54,16 @@ class Drawn(NamedTuple):
     seen: list[str]
 
 
+class Stamp(NamedTuple):
+    """What differs once anything that is kept of a query has changed."""
+
+    judgement: int
+    listed: int
+    audit: int
+    grows: int
+    facts: str
+
+
 class Desk:
     """All annotations of one ledger; any number of threads and processes may work at it at once."""
 
@@ -71,14 +83,24 @@ class Desk:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def name(self) -> str:
+        """Sixteen hex digits that no other desk has, whatever else is served at the same address."""
+        with self._lock:
+            self._sql.execute("INSERT OR IGNORE INTO desk VALUES (1, lower(hex(randomblob(8))))")
+            (name,) = self._sql.execute("SELECT name FROM desk").fetchone()
+        return str(name)
+
     # -- queries and their lists ----------------------------------------------------------------------------
 
     def take_in(self, queries: Iterable[Wanted]) -> list[Wanted]:
         """Add queries, or replace what is known of them; gives those that fail the intake, which are left out.
 
-        Raises `UsageError`, and takes none, if an id stands for other words already or two ids for the same words.
+        Raises `UsageError`, and takes none, if an id stands for other words already, two ids for the same words, or one
+        has no words.
         """
         wanted = list(queries)
+        for one in wanted:
+            _refuse_wordless(one)
         taken = [one for one in wanted if not one.failing]
         digests = self.judgements.enter([one.query for one in taken])
         with self._lock, ledger.transaction(self._sql):
@@ -135,14 +157,40 @@ class Desk:
 
     def let_grow(self, id: str) -> None:
         """Remember that a query's list is the beginning of a search, which goes on as far as the gallery."""
-        with self._lock:
-            self._sql.execute("UPDATE annotated SET grows = 1 WHERE number = ? AND NOT grows", (self._number(id),))
+        self._set_growth(id, GOES_ON)
+
+    def end_list(self, id: str) -> None:
+        """Remember that the search has come to the end of the gallery, until `let_grow` is called again."""
+        self._set_growth(id, ENDED)
 
     def grows(self, id: str) -> bool:
         """Whether the list is the beginning of a search."""
+        return self._growth(id) > 0
+
+    def goes_on(self, id: str) -> bool:
+        """Whether there may be more of that search than the list holds."""
+        return self._growth(id) == GOES_ON
+
+    def _set_growth(self, id: str, growth: int) -> None:
+        with self._lock:
+            self._sql.execute("UPDATE annotated SET grows = ? WHERE number = ?", (growth, self._number(id)))
+
+    def _growth(self, id: str) -> int:
         with self._lock:
             (grows,) = self._sql.execute("SELECT grows FROM annotated WHERE number = ?", (self._number(id),)).fetchone()
-        return bool(grows)
+        return int(grows)
+
+    def stamp(self, id: str) -> Stamp:
+        """What tells whether anything was said or listed since; a fraction of the cost of looking at all of it."""
+        last = self.judgements.last(self._digest(id))
+        with self._lock:
+            row = self._sql.execute(
+                "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
+                " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number), grows, facts"
+                " FROM annotated AS asked WHERE id = ?",
+                (id,),
+            ).fetchone()
+        return Stamp(last, *row)
 
     def candidates(self, id: str) -> list[Candidate]:
         """A query's list, best first."""
@@ -181,7 +229,12 @@ class Desk:
 
     def said(self, id: str, who: str, kind: str = "") -> dict[str, Judgement]:
         """The last word of somebody on each photo of a query's list and audits; photos without one are left out."""
-        return self._known(Judgement(self._digest(id), "", judge_of(who), _prompt(kind), None), self.photos(id))
+        return self.said_by(id, [who], kind)[who]
+
+    def said_by(self, id: str, people: Iterable[str], kind: str = "") -> dict[str, dict[str, Judgement]]:
+        """The same of several people, by name."""
+        query, prompt, images = self._digest(id), _prompt(kind), self.photos(id)
+        return {who: self._known(Judgement(query, "", judge_of(who), prompt, None), images) for who in people}
 
     def shown(self, id: str) -> list[Candidate]:
         """All photos that somebody may be shown for a query: those of its list, then those of audits alone."""
@@ -215,11 +268,24 @@ class Desk:
 
     # -- audits ---------------------------------------------------------------------------------------------
 
-    def keep_audit(self, id: str, who: str, drawn: Drawn) -> None:
-        """Keep what was drawn for somebody to audit; a later draw takes the place of an earlier one."""
+    def audits(self, id: str, who: str) -> int:
+        """How many audits were drawn for somebody."""
+        with self._lock:
+            (count,) = self._sql.execute(
+                "SELECT count(*) FROM audits WHERE annotated = ? AND person = ?", (self._number(id), judge_of(who))
+            ).fetchone()
+        return int(count)
+
+    def keep_audit(self, id: str, who: str, drawn: Drawn, before: int) -> None:
+        """Keep what was drawn for somebody to audit; a later draw takes the place of an earlier one.
+
+        Raises `UsageError` unless so many were drawn `before`: of draws at the same moment the first one stands.
+        """
         lists = json.dumps(drawn.photos), json.dumps(drawn.seen)
         row = (self._number(id), judge_of(who), drawn.rest, drawn.lot, *lists, time.time())
-        with self._lock:
+        with self._lock, ledger.transaction(self._sql):
+            if self.audits(id, who) != before:
+                raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
             self._sql.execute(
                 "INSERT INTO audits(annotated, person, rest, lot, drawn, seen, at) VALUES (?, ?, ?, ?, ?, ?, ?)", row
             )
@@ -245,6 +311,13 @@ def judge_of(who: str) -> str:
     if not name or len(name) > LONGEST or not name.isprintable():
         raise UsageError(f"an annotator's name has 1 to {LONGEST} printable characters; give one with --as NAME")
     return f"{PERSON}{name}"
+
+
+def _refuse_wordless(wanted: Wanted) -> None:
+    if not wanted.text.strip() or not wanted.id.strip():
+        raise UsageError(f"a query has an id and words, not {wanted.id!r} and {wanted.text!r}; say what is looked for")
+    if "\0" in wanted.id + wanted.text:
+        raise UsageError(f"the query {wanted.text!r} holds a NUL, which no text has; leave it out")
 
 
 def mark_of(said: Judgement) -> str:

@@ -17,7 +17,7 @@ from eyespot.build.annotate import queries
 from eyespot.build.annotate.agreement import Said, everybody, labels, overlaps
 from eyespot.build.annotate.datasheet import Sheet, datasheet
 from eyespot.build.annotate.desk import Candidate, Desk, mark_of
-from eyespot.build.annotate.progress import Standing, faults, standing
+from eyespot.build.annotate.progress import Standing, faults, standing_of
 from eyespot.build.annotate.queries import Wanted
 from eyespot.build.rerank import Division, Limits, RerankSet, divide, select
 from eyespot.runs import write_qrels, write_run
@@ -50,8 +50,9 @@ class Labelled:
 def labelled(desk: Desk, id: str) -> Labelled:
     """All of one query."""
     said = everybody(desk, id)
-    wanted, stands = desk.query(id), [standing(desk, id, who) for who in said]
-    return Labelled(wanted, desk.candidates(id), said, labels(desk, id, said), stands)
+    wanted, listed = desk.query(id), desk.candidates(id)
+    stands = [standing_of(desk, id, who, (listed, one)) for who, one in said.items()]
+    return Labelled(wanted, listed, said, labels(desk, id, said), stands)
 
 
 def every(desk: Desk) -> list[Labelled]:
@@ -71,7 +72,7 @@ def flawless(found: list[Labelled]) -> list[Labelled]:
 
 def write(desk: Desk, kept: list[Labelled], out: Path) -> None:
     """Labelled queries in a new folder, whole or not at all; `UsageError` if the folder holds something."""
-    paths = {photo.image: photo.path for one in kept for photo in desk.shown(one.wanted.id)}
+    paths = _paths(desk, kept)
     with whole_folder(out) as folder:
         queries.write(folder / QUERIES, (one.wanted for one in kept))
         _write_annotations(folder / ANNOTATIONS, kept, paths)
@@ -100,6 +101,14 @@ def rerank_set(kept: list[Labelled], limits: Limits, division: Division) -> Rera
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
+
+
+def _paths(desk: Desk, kept: list[Labelled]) -> dict[str, str]:
+    """Where each photo lies; the list of another query may know what one made of a ranking does not."""
+    paths: dict[str, str] = {}
+    for photo in (photo for one in kept for photo in desk.shown(one.wanted.id)):
+        paths[photo.image] = paths.get(photo.image) or photo.path
+    return paths
 
 
 def _write_annotations(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
 from eyespot.build.annotate.auditing import Audited, stood
-from eyespot.build.annotate.desk import Desk, relevant
+from eyespot.build.annotate.desk import Candidate, Desk, relevant
 from eyespot.build.annotate.queries import Wanted
 from eyespot.build.annotate.stopping import IN_A_ROW, Descent, descent
 from eyespot.types import Judgement
@@ -17,6 +17,8 @@ PAUSE = 60.0  # seconds; a longer gap between two marks was not spent on the sec
 WAGE = 15.50  # US dollars an hour, as INQUIRE paid (appendix H.5)
 EASY_DEPTH, EASY_SHARE = 100, 0.5  # a query is too easy if more of its first photos are relevant (section 3.3)
 SURE = 0.9  # a labelling is complete if at least this share of the relevant photos is found
+
+Looked = tuple[Sequence[Candidate], Mapping[str, Judgement]]  # a list, and what somebody said of its photos
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Standing:
     query: str
     who: str
     listed: int
-    grows: bool  # the list goes on as far as the gallery
+    grows: bool  # the list goes on, and is not yet the whole gallery
     labelled: int
     relevant: int
     descent: Descent
@@ -70,14 +72,19 @@ class Standing:
 
 def standing(desk: Desk, id: str, who: str, in_a_row: int = IN_A_ROW) -> Standing:
     """How somebody's labelling of a query stands."""
-    said, listed = desk.said(id, who), desk.candidates(id)
+    return standing_of(desk, id, who, (desk.candidates(id), desk.said(id, who)), in_a_row)
+
+
+def standing_of(desk: Desk, id: str, who: str, known: Looked, in_a_row: int = IN_A_ROW) -> Standing:
+    """The same from the list and what somebody said, where both are known already."""
+    listed, said = known
     labels = {image: relevant(one) for image, one in said.items()}
     drawn = desk.audit(id, who)
     return Standing(
         id,
         who,
         len(listed),
-        desk.grows(id),
+        desk.goes_on(id),
         len(labels),
         sum(labels.values()),
         descent((labels.get(photo.image) for photo in listed), in_a_row),

@@ -7,12 +7,11 @@ from urllib.parse import urlencode
 
 from fastapi import Depends, Form, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, Json
 from starlette.responses import RedirectResponse
 
 from eyespot.build.annotate import agreement, auditing
 from eyespot.build.annotate.desk import mark_of
-from eyespot.build.annotate.export import labelled
 from eyespot.build.annotate.progress import standing
 from eyespot.build.annotate.stopping import IN_A_ROW
 from eyespot.web._house import House, house_of
@@ -21,7 +20,7 @@ from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._settings import Role
 from eyespot.web.annotate._desks import Seat, annotator, new_router, seat
-from eyespot.web.annotate._lists import all_of_a_label, grow_list, query_of_words
+from eyespot.web.annotate._lists import grow_list, list_all, mask_of_a_label, query_of_words
 from eyespot.web.annotate._photos import shown
 from eyespot.web.annotate._taking import zipped
 from eyespot.web.found.facets import facets_of
@@ -30,9 +29,10 @@ router = new_router("/annotate")
 LINKS = (Link("Annotate", "/annotate", Role.ANNOTATOR),)
 Seated = Annotated[Seat, Depends(seat)]
 Served = Annotated[House, Depends(house_of)]
-Words = Annotated[str, Form(min_length=1, max_length=1000)]
+Words = Annotated[str, Form(min_length=1, max_length=300)]
 Short = Annotated[str, Form(max_length=300)]
-Id = Annotated[str, Query(max_length=300)]
+LONGEST_ID = 1000  # a file of queries may have longer ones than the form takes
+Id = Annotated[str, Query(max_length=LONGEST_ID)]
 What = Literal["list", "audit", "likely"]
 MOST = 500  # marks or photos at once
 
@@ -49,28 +49,31 @@ class Marks(BaseModel):
 @router.get("", dependencies=[Depends(annotator)])
 def overview(request: Request, at: Seated, house: Served) -> Response:
     """All queries, how each stands, and a form for another one."""
-    rows = [labelled(at.desk, id) for id in at.desk.queries()]
-    disputed = {one.wanted.id: len(agreement.disputes(at.desk, one.wanted.id, one.said)) for one in rows}
     labels = [f"{one.column}={value}" for one in facets_of(house.snapshot()).labels for value, _ in one.values]
-    return page(request, "annotate.html", who=at.who, rows=rows, disputed=disputed, labels=labels)
+    return page(request, "annotate.html", who=at.who, rows=at.overview.rows(), labels=labels)
 
 
 @router.post("/queries")
 def take_in(at: Seated, house: Served, text: Words, label: Short = "") -> Response:
     """Take a query in and list the nearest photos to its words, or all of a label."""
     at.named()
+    snapshot = house.snapshot()
+    mask = mask_of_a_label(snapshot, label) if label.strip() else None  # a wrong one leaves no query behind
     query = query_of_words(at, house, text)
-    if label.strip():
-        all_of_a_label(at, house, query, label)
+    if mask is not None:
+        list_all(at, query, snapshot, mask)
     elif not at.desk.candidates(query):
         grow_list(at, house, query)
     return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
 
 
 class About(BaseModel):
-    """What is told of a query: INQUIRE's columns, whether it uses terms of science, the criteria of the intake."""
+    """What is told of a query: INQUIRE's columns, whether it uses terms of science, the criteria of the intake.
 
-    query: str = Field(max_length=300)
+    before: the same as the form showed it, by field.
+    """
+
+    query: str = Field(max_length=LONGEST_ID)
     supercategory: str = Field("", max_length=100)
     category: str = Field("", max_length=100)
     iconic_group: str = Field("", max_length=100)
@@ -78,13 +81,20 @@ class About(BaseModel):
     visible: Literal["", "yes", "no"] = ""
     feasible: Literal["", "yes", "no"] = ""
     of_interest: Literal["", "yes", "no"] = ""
+    before: Json[dict[str, str]] | None = Field(None, max_length=5000)
+
+    def changed(self) -> dict[str, str]:
+        """What somebody said by this form; what it merely repeats may be long out of date."""
+        told: dict[str, str] = self.model_dump(exclude={"query", "before"}, exclude_unset=self.before is None)
+        before = self.before or {}
+        return {name: value for name, value in told.items() if value != before.get(name)}
 
 
 @router.post("/about")
 def describe(at: Seated, about: Annotated[About, Form()]) -> Response:
-    """Keep what somebody tells of a query."""
+    """Keep what somebody tells of a query; what they leave as it was stays as others may have changed it."""
     at.named()
-    at.desk.describe(about.query, about.model_dump(exclude={"query"}))
+    at.desk.describe(about.query, about.changed())
     return RedirectResponse("/annotate", 303)
 
 
@@ -101,7 +111,9 @@ def label(request: Request, at: Seated, query: Id, what: What = "list") -> Respo
     if not at.who:
         return RedirectResponse("/annotate", 303)
     who, wanted = at.who, at.desk.query(query)
-    return page(request, "annotate_label.html", who=who, wanted=wanted, what=what, in_a_row=IN_A_ROW)
+    return page(
+        request, "annotate_label.html", who=who, wanted=wanted, what=what, desk=at.desk.name(), in_a_row=IN_A_ROW
+    )
 
 
 @router.get("/disputes")
@@ -124,7 +136,7 @@ def disputes(request: Request, at: Seated, query: Id) -> Response:
 @router.post("/settle")
 def settle(
     at: Seated,
-    query: Annotated[str, Form(max_length=300)],
+    query: Annotated[str, Form(max_length=LONGEST_ID)],
     image: Annotated[str, Form(max_length=1000)],
     mark: Annotated[Literal["y", "n", "d"], Form()],
 ) -> Response:
@@ -140,7 +152,7 @@ def settle(
 class Stretch(BaseModel):
     """Which photos of a query are asked for."""
 
-    query: str = Field(max_length=300)
+    query: str = Field(max_length=LONGEST_ID)
     what: What = "list"
     first: int = Field(0, ge=0, le=10**9)
     count: int = Field(120, ge=1, le=MOST)
@@ -203,4 +215,4 @@ def _stands(at: Seat, query: str) -> dict[str, Any]:
 def _check(at: Seat, query: str, images: Any) -> None:
     strange = set(images).difference(at.desk.photos(query))
     if strange:
-        raise Problem(422, f"{len(strange)} of these photos are on no list of this query; load the page again")
+        raise Problem(409, f"{len(strange)} of these photos are on no list of this query; load the page again")

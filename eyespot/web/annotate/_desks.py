@@ -13,6 +13,7 @@ from eyespot.build.annotate.desk import LONGEST, Desk
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
+from eyespot.web.annotate._overview import Overview
 
 annotator = needs(Role.ANNOTATOR)
 _opening = Lock()
@@ -20,10 +21,11 @@ _opening = Lock()
 
 @dataclass(frozen=True)
 class Seat:
-    """The desk, and who sits at it; empty until they said how they are called."""
+    """The desk, who sits at it, empty until they said how they are called, and how its queries stand."""
 
     desk: Desk
     who: str
+    overview: Overview
 
     def named(self) -> str:
         """Who it is; `Problem` if nobody knows."""
@@ -34,16 +36,18 @@ class Seat:
 
 def seat(request: Request) -> Seat:
     """The seat of whoever asks, as a dependency; turned away without the role."""
-    return Seat(_desk(request), annotator(request).name[:LONGEST].strip())
+    who = annotator(request).name[:LONGEST].strip()
+    desk, overview = _desk(request)
+    return Seat(desk, who, overview)
 
 
-def _desk(request: Request) -> Desk:
+def _desk(request: Request) -> tuple[Desk, Overview]:
     state = request.app.state
     with _opening:
         if getattr(state, "desk", None) is None:
             state.desk = Desk(state.house.settings.ledger)
-    desk: Desk = state.desk
-    return desk
+            state.overview = Overview(state.desk)
+    return state.desk, state.overview
 
 
 def new_router(prefix: str) -> APIRouter:

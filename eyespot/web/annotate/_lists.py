@@ -13,7 +13,10 @@ from eyespot.web.found.snapshot import Snapshot
 
 
 def query_of_words(at: Seat, house: House, text: str) -> str:
-    """The id of the query with these words, taken in if it is new; `Problem` for words that the owner refuses."""
+    """The id of the query with these words, taken in if it is new.
+
+    `Problem` for words that the owner refuses, `UsageError` for none.
+    """
     words = " ".join(text.split())
     known = next((id for id, one in at.desk.queries().items() if one.text == words), None)
     if known is not None:
@@ -27,26 +30,29 @@ def grow_list(at: Seat, house: House, query: str) -> int:
     """Let the list of a search go on; gives how many photos are new."""
     snapshot = house.snapshot()
     wanted = len(at.desk.candidates(query)) + candidates.STEP
-    at.desk.let_grow(query)
-    return _list(at, query, snapshot, snapshot.view.live, wanted)
+    rows = _nearest(at, query, snapshot, snapshot.view.live, wanted)
+    return candidates.grow_by_rows(at.desk, query, snapshot.view, rows)
 
 
-def all_of_a_label(at: Seat, house: House, query: str, label: str) -> int:
-    """Put all photos of COLUMN=VALUE on the list, the nearest first; gives how many are new.
-
-    Raises `UsageError` for what is no label and `NothingFound` if no photo has it.
-    """
+def mask_of_a_label(snapshot: Snapshot, label: str) -> Mask:
+    """The photos of COLUMN=VALUE; `UsageError` for what is no label and `NothingFound` if no photo has it."""
     column, sign, value = label.partition("=")
     if not sign or not column.strip():
         raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {label!r}")
-    snapshot = house.snapshot()
     condition = filters.label(column.strip(), value.strip())
     mask = snapshot.mask(filters.checked(condition.sql, list(snapshot.kinds)))
     if not mask.any():
         raise NothingFound(f"no photo has {label}; choose one of the labels that the form offers")
-    return _list(at, query, snapshot, mask, int(mask.sum()))
+    return mask
 
 
-def _list(at: Seat, query: str, snapshot: Snapshot, mask: Mask, count: int) -> int:
+def list_all(at: Seat, query: str, snapshot: Snapshot, mask: Mask) -> int:
+    """Put all photos that a mask lets through on the list, the nearest first; gives how many are new."""
+    rows = _nearest(at, query, snapshot, mask, int(mask.sum()))
+    return candidates.list_rows(at.desk, query, snapshot.view, rows)
+
+
+def _nearest(at: Seat, query: str, snapshot: Snapshot, mask: Mask, count: int) -> list[int]:
     found = snapshot.search(snapshot.embedded(at.desk.query(query).query), count, mask)
-    return candidates.list_rows(at.desk, query, snapshot.view, found.rows[0].tolist())
+    rows: list[int] = found.rows[0].tolist()
+    return rows

@@ -35,7 +35,7 @@ def download(house: House, found: tuple[Frozen, int, bool], judge: str, format: 
     """The first hits of a result as a file; `found` says of which, how many, and whether with all columns."""
     frozen, depth, all_columns = found
     items = items_of(frozen, frozen.slice(0, depth))
-    verdicts = verdicts_on(house.judgements, frozen.query, [item["id"] for item in items], judge)
+    verdicts = verdicts_on(house.said, frozen.query, [item["id"] for item in items], judge)
     told = [_told(item, verdict_of(verdicts.get(item["id"])), all_columns) for item in items]
     form = FORMS[format]
     headers = {"Content-Disposition": f'attachment; filename="eyespot-{frozen.id[:8]}.{form.suffix}"'}

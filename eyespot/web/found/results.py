@@ -21,7 +21,8 @@ from eyespot.web.found.snapshot import Snapshot
 
 FIRST = 240  # ranks found at once
 DEEPEST = 1_000_000  # ranks
-KEPT = 128 << 20  # bytes of ranks that are kept for those who page
+KEPT = 128 << 20  # bytes that are kept for those who page
+PLAIN, JUDGED = 20_000, 250  # bytes of a result without its arrays, and of each row that a judge saw
 # Rocchio's relevance feedback with the usual weights (Manning et al. 2008, section 9.1.1): the query counts 1.
 LIKE, UNLIKE = 0.75, 0.15
 
@@ -141,6 +142,7 @@ class Results:
     def __init__(self, kept: int = KEPT) -> None:
         self.kept = kept
         self._results: OrderedDict[str, Frozen] = OrderedDict()
+        self._current: dict[str, str] = {}  # of each encoder the version of the gallery that was last searched
         self._lock = Lock()
 
     def __getitem__(self, id: str) -> Frozen:
@@ -159,6 +161,7 @@ class Results:
         """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
         id = _digest(asked, world.snapshot)
         with self._lock:
+            self._current[_encoder(world.snapshot)] = world.snapshot.version
             if id in self._results:
                 self._results.move_to_end(id)
                 return self._results[id]
@@ -175,13 +178,39 @@ class Results:
             return self._results[made.id]
 
     def _forget(self) -> None:
-        while len(self._results) > 1 and sum(map(_weight, self._results.values())) > self.kept:
-            self._results.popitem(last=False)
+        """The longest unused go, before them those of a gallery that has been indexed since; the latest stays.
+
+        What several results share counts for the one of them that would go last.
+        """
+        latest, snapshots = next(reversed(self._results)), {one.snapshot for one in self._results.values()}
+        old = {one for one in snapshots if one.version != self._current.get(_encoder(one), one.version)}
+        counted, held = {id(one.view.live) for one in snapshots - old}, 0  # those of now are served anyway
+        for frozen in sorted(reversed(self._results.values()), key=lambda one: one.snapshot in old):
+            held += _weight(frozen, frozen.snapshot in old, counted)
+            if held > self.kept and frozen.id != latest:
+                del self._results[frozen.id]
 
 
-def _weight(frozen: Frozen) -> int:
-    """About how many bytes a result keeps; masks are shared, but not by all."""
-    return 20_000 + frozen.rows.nbytes + frozen.scores.nbytes + frozen.vector.nbytes + frozen.mask.nbytes // 16
+def _encoder(snapshot: Snapshot) -> str:
+    return snapshot.view.space.encoder
+
+
+def _weight(frozen: Frozen, old: bool, counted: set[int]) -> int:
+    """About how many bytes a result keeps beside the arrays in `counted`, to which its own are added."""
+    weight = PLAIN + JUDGED * len(frozen.judged)
+    for array in _arrays(frozen, old):
+        if id(array) not in counted:
+            counted.add(id(array))
+            weight += array.nbytes
+    return weight
+
+
+def _arrays(frozen: Frozen, old: bool) -> list[NDArray[Any]]:
+    """What goes with a result: also all that a snapshot remembers which nobody else has any more."""
+    own: list[NDArray[Any]] = [frozen.rows, frozen.scores, frozen.vector, frozen.mask]
+    if frozen.origin is not None:
+        own += [frozen.origin.rows, frozen.origin.scores]
+    return own + frozen.snapshot.remembered() if old else own
 
 
 def _digest(asked: Asked, snapshot: Snapshot) -> str:

@@ -196,6 +196,11 @@ class Snapshot:
         """How many pictures this space does not hold."""
         return self.view.without_vector
 
+    def remembered(self) -> list[NDArray[Any]]:
+        """What it holds in memory for those who ask again: the live rows, filters' answers, vectors of queries."""
+        with self._masking:
+            return [self.view.live, *self._masks.values(), *self._vectors.values()]
+
     # -- filters --------------------------------------------------------------------------------------------
 
     @cached_property

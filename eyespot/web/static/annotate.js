@@ -2,19 +2,20 @@
 "use strict";
 
 const work = document.getElementById("work");
-const { query, who, what } = work.dataset;
+const { desk, query, who, what } = work.dataset;
 const box = document.getElementById("photos");
 const zoom = document.getElementById("zoom");
 const help = document.getElementById("help");
-const PAGE = 120, AHEAD = 48, AT_ONCE = 200;
+const PAGE = 120, AHEAD = 48, AT_ONCE = 200, MOST = 500;
 const from = new URLSearchParams(location.search).get("first");
 const WORDS = { y: "relevant", n: "not", d: "doubt" };
-const KEPT = `eyespot-unsaved ${JSON.stringify([who, query])}`;
+const KEPT = `eyespot-unsaved ${JSON.stringify([desk, who, query])} `;
 
 const photos = [];           // {image, thumbnail, large, mark, element}
 const known = new Map();     // image → its place
 const past = [];             // batches of [image, the mark before], for undo
-const unsaved = new Map(Object.entries(JSON.parse(localStorage.getItem(KEPT) || "{}")));
+const unsaved = stored();    // image → mark, until the server has it
+const aside = [];             // what the server says to marks that it refuses
 let here = 0, anchor = null, first = 0, total = 0, grows = false, loading = null, sending = false;
 
 const address = (path, more = {}) => `/annotate/${path}?${new URLSearchParams({ query, ...more })}`;
@@ -35,13 +36,22 @@ function load() {
 }
 
 async function fetchMore() {
-  if (what === "likely") {
-    const found = await ask("photos", { what, first: 0, count: PAGE + unsaved.size });
-    return append(found.photos, found.total, false);
+  if (what === "likely") return likelier();
+  if (grows && first + photos.length >= total) {
+    const { new: more } = await ask("grow", {}, { method: "POST" });
+    if (!more) standing(await ask("standing"));  // the list is at its end now
   }
-  if (grows && first + photos.length >= total) await ask("grow", {}, { method: "POST" });
   const found = await ask("photos", { what, first: first + photos.length, count: PAGE });
   append(found.photos, found.total, found.grows);
+}
+
+// The order changes with every mark, so what is not shown yet may stand anywhere.
+async function likelier() {
+  for (let place = 0; ; place += MOST) {
+    const found = await ask("photos", { what, first: place, count: MOST });
+    const fresh = found.photos.filter((one) => !known.has(one.image));
+    if (fresh.length || place + MOST >= found.total) return append(fresh.slice(0, PAGE), found.total, false);
+  }
 }
 
 function append(found, count, more) {
@@ -168,6 +178,7 @@ function put(some, value) {
 function set(one, value) {
   one.mark = value;
   unsaved.set(one.image, value);
+  localStorage.setItem(KEPT + one.image, JSON.stringify(value));
   show(one);
 }
 
@@ -184,23 +195,40 @@ const say = (text) => { element("told").textContent = text; };
 
 // -- saving ---------------------------------------------------------------------------------------------------
 
+// Every mark has a place of its own in the browser, so no tab writes over what another one keeps.
+function stored() {
+  const mine = Object.entries(localStorage).filter(([place]) => place.startsWith(KEPT));
+  return new Map(mine.map(([place, value]) => [place.slice(KEPT.length), JSON.parse(value)]));
+}
+
+function forget(image, value) {
+  if (localStorage.getItem(KEPT + image) === JSON.stringify(value)) localStorage.removeItem(KEPT + image);
+}
+
 function keep() {
-  if (unsaved.size) localStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(unsaved)));
-  else localStorage.removeItem(KEPT);
-  element("saving").textContent = unsaved.size ? `${unsaved.size} not saved yet` : "All saved";
+  tally();
   if (unsaved.size && !sending) send();
 }
+
+function tally() {
+  element("saving").textContent = unsaved.size ? `${unsaved.size} not saved yet` : "All saved";
+}
+
+// What another tab says later of a photo counts here too, or this one would send its older mark behind it.
+addEventListener("storage", ({ key, newValue }) => {
+  const image = key?.startsWith(KEPT) ? key.slice(KEPT.length) : null;
+  if (newValue === null || !unsaved.has(image)) return;
+  unsaved.set(image, JSON.parse(newValue));
+  const one = photos[known.get(image)];
+  if (one) show(Object.assign(one, { mark: unsaved.get(image) }));
+});
 
 async function send() {
   sending = true;
   for (let wait = 250; unsaved.size; ) {
-    const batch = [...unsaved].slice(0, AT_ONCE);
     try {
-      const body = JSON.stringify({ marks: Object.fromEntries(batch) });
-      const told = await ask("marks", {}, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+      await deliver([...unsaved].slice(0, AT_ONCE));
       wait = 250;
-      confirmed(batch);
-      standing(told);
       tell(null);
     } catch (error) {
       tell(error);
@@ -211,23 +239,44 @@ async function send() {
   sending = false;
 }
 
+// Photos of no list (409) are found half by half and hold the others up no longer; whatever else is wrong may pass.
+async function deliver(batch) {
+  const body = JSON.stringify({ marks: Object.fromEntries(batch) });
+  try {
+    const told = await ask("marks", {}, { method: "POST", body, headers: { "Content-Type": "application/json" } });
+    confirmed(batch);
+    standing(told);
+  } catch (error) {
+    if (error.status !== 409) throw error;
+    if (batch.length === 1) return setAside(batch, error);
+    const half = Math.ceil(batch.length / 2);
+    await deliver(batch.slice(0, half));
+    await deliver(batch.slice(half));
+  }
+}
+
+function setAside(batch, error) {
+  aside.push(error.message);
+  confirmed(batch);
+}
+
 function confirmed(batch) {
   for (const [image, value] of batch) {
+    forget(image, value);
     if (unsaved.get(image) !== value) continue;  // changed again meanwhile: that one is still to be saved
     unsaved.delete(image);
     if (known.has(image)) show(photos[known.get(image)]);
   }
-  if (unsaved.size) localStorage.setItem(KEPT, JSON.stringify(Object.fromEntries(unsaved)));
-  else localStorage.removeItem(KEPT);
-  element("saving").textContent = unsaved.size ? `${unsaved.size} not saved yet` : "All saved";
+  tally();
 }
 
 function tell(error) {
   const wrong = element("wrong");
-  wrong.hidden = !error;
-  if (!error) return;
   const kept = unsaved.size ? `; ${unsaved.size} marks are kept in this browser and sent again` : "";
-  wrong.textContent = (error.status ? error.message : "The server cannot be reached") + kept + ".";
+  const failed = error ? `${error.status ? error.message : "The server cannot be reached"}${kept}. ` : "";
+  const refused = aside.length ? `${aside.length} marks from before were set aside, for the server refuses them: ${aside.at(-1)}.` : "";
+  wrong.hidden = !failed && !refused;
+  wrong.textContent = failed + refused;
 }
 
 addEventListener("beforeunload", (event) => { if (unsaved.size) event.preventDefault(); });
@@ -280,7 +329,9 @@ const REPEATED = new Set(["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"]);
 addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.target.closest("input, textarea, select") || (event.key === " " && event.target.closest("button, a, summary"))) return;
+  if (event.repeat && event.key === "Enter") event.preventDefault();  // on a button it would click on and on
   if (event.repeat && !REPEATED.has(event.key)) return;  // a key held down has looked at nothing
+  if (help.open && event.key !== "?") return;  // what is behind it is not looked at
   const key = event.key.length === 1 ? event.key.toLowerCase() : event.key;
   const move = MOVES[key];
   if (!move && !ACTIONS[key]) return;
@@ -294,6 +345,7 @@ for (const button of document.querySelectorAll("[data-key]")) button.addEventLis
 element("audit").addEventListener("click", draw);
 
 async function begin() {
+  tally();
   const told = await ask("standing", {});
   standing(told);
   const depth = what === "list" ? told.descent.depth : 0;

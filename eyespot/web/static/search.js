@@ -200,6 +200,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "?" && keys) return keys.open || large.open ? null : keys.showModal();
   if (event.key === "/" && form && !large.open) { event.preventDefault(); return $("#q").focus(); }
   if (keys?.open) return;
+  if (event.repeat && !event.key.startsWith("Arrow")) return; // a key held down has looked at nothing
   if (large?.open) {
     if (event.key === "ArrowLeft") step(-1);
     if (event.key === "ArrowRight") step(1);

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.build.annotate.desk import Candidate, Desk, mark_of, relevant
+from eyespot.build.annotate.desk import Candidate, Desk, Drawn, mark_of, relevant
 from eyespot.build.annotate.progress import standing
 from eyespot.build.annotate.queries import Wanted, read, write
 from eyespot.build.annotate.stopping import descent
@@ -151,6 +151,44 @@ def test_an_id_does_not_come_to_mean_other_words(at: Desk) -> None:
 def test_the_same_words_have_one_id(at: Desk) -> None:
     with pytest.raises(UsageError, match="'q' is 'a heron' already"):
         at.take_in([Wanted("r", WORDS, {})])
+
+
+@pytest.mark.parametrize("text", ["", "  ", "a\0heron"])
+def test_a_query_has_words(at: Desk, text: str) -> None:
+    with pytest.raises(UsageError, match=r"the query|has an id and words"):
+        at.take_in([Wanted("r", "a stork", {}), Wanted("s", text, {})])
+    assert [*at.queries()] == ["q"]
+
+
+def test_whatever_is_said_or_listed_changes_the_stamp(at: Desk) -> None:
+    stamps = [at.stamp("q")]
+    for change in (
+        lambda: at.mark("q", "ada", {"0": "y"}),
+        lambda: at.mark("q", "ada", {"0": None}),
+        lambda: at.extend("q", [Candidate("new")]),
+        lambda: at.let_grow("q"),
+        lambda: at.describe("q", {"category": "Species"}),
+        lambda: at.keep_audit("q", "ada", Drawn(1, 0.5, [Candidate("0")], []), 0),
+    ):
+        change()
+        stamps.append(at.stamp("q"))
+    assert len(set(stamps)) == 7
+
+
+def test_what_is_said_of_another_query_leaves_the_stamp(at: Desk) -> None:
+    at.take_in([Wanted("r", "a stork", {})])
+    before = at.stamp("q")
+    at.extend("r", [Candidate("0")])
+    at.mark("r", "ada", {"0": "y"})
+    assert at.stamp("q") == before
+
+
+def test_every_desk_has_a_name_of_its_own_for_good(tmp_path: Path) -> None:
+    names = set()
+    for folder in ("one", "two", "one"):
+        with Desk(tmp_path / folder / "ledger.sqlite") as opened:
+            names.add(opened.name())
+    assert len(names) == 2
 
 
 def test_an_unknown_query_is_told_with_those_there_are(at: Desk) -> None:

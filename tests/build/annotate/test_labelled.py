@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from bench import active_order
 from eyespot.build.annotate import agreement, auditing, candidates, export
 from eyespot.build.annotate.active import likely_first
 from eyespot.build.annotate.auditing import Plan, draw
-from eyespot.build.annotate.desk import Desk
+from eyespot.build.annotate.desk import Candidate, Desk, Drawn
 from eyespot.build.annotate.progress import seconds, standing
+from eyespot.build.annotate.queries import Wanted
 from eyespot.build.rerank import Division, Limits
 from eyespot.gallery import filters
 from eyespot.runs import inquire, read_qrels, read_run
@@ -74,6 +76,28 @@ def test_nobody_chooses_between_audits(at: Desk) -> None:
         draw(at, "q", "ada", plan=Plan(100))
 
 
+def test_of_audits_drawn_at_the_same_moment_one_stands(at: Desk) -> None:
+    """Twice nobody has drawn one yet, and both draw: what the second one keeps comes too late."""
+    drawn = Drawn(500, 0.5, at.candidates("q")[:100], [])
+    at.keep_audit("q", "ada", drawn, at.audits("q", "ada"))
+    with pytest.raises(UsageError, match="at the same moment"):
+        at.keep_audit("q", "ada", drawn._replace(lot=0.1), 0)
+    assert (at.audits("q", "ada"), at.audit("q", "ada")) == (1, drawn)
+
+
+def test_many_who_draw_at_once_get_one_audit(at: Desk) -> None:
+    def try_it(_: int) -> bool:
+        try:
+            draw(at, "q", "ada")
+        except UsageError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        drawn = sum(pool.map(try_it, range(6)))
+    assert (drawn, at.audits("q", "ada")) == (1, 1)
+
+
 def test_what_is_labelled_after_the_audit_no_longer_remains(at: Desk) -> None:
     go_down(at, "ada", 150)
     audit(at, "ada")
@@ -106,6 +130,29 @@ def test_a_search_lists_the_nearest_and_goes_on(tmp_path: Path) -> None:
         new = [candidates.list_nearest(at, "q", collection, 10), candidates.list_nearest(at, "q", collection, 30)]
         kinds = [int(photo.path[-8:-4]) < 10 for photo in at.candidates("q")]
     assert (new, sum(kinds[:10])) == ([10, 30], 10)
+
+
+def test_a_search_that_brought_the_whole_gallery_is_labelled_to_the_end(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 20, 2))
+    with desk(tmp_path, 0) as at:
+        candidates.list_nearest(at, "q", collection, 15)
+        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
+        before = standing(at, "q", "ada").stopped
+        candidates.list_nearest(at, "q", collection, 15)
+        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
+        after = standing(at, "q", "ada")
+        faults = export.labelled(at, "q").faults
+    assert (before, after.stopped, after.listed) == (False, True, 20)
+    assert faults[-1] == "too easy: 20 of the first 20" and "not labelled to the end" not in faults
+
+
+def test_a_list_at_its_end_goes_on_once_there_are_more_photos(tmp_path: Path) -> None:
+    small, large = (Collection(gallery(tmp_path / str(photos), photos, 2)) for photos in (10, 25))
+    with desk(tmp_path, 0) as at:
+        candidates.list_nearest(at, "q", small, 20)
+        ended = at.goes_on("q")
+        candidates.list_nearest(at, "q", large, 5)
+        assert (ended, at.goes_on("q"), at.grows("q")) == (False, True, True)
 
 
 def test_labels_list_all_their_photos(tmp_path: Path) -> None:
@@ -234,6 +281,19 @@ def test_label_studio_has_every_persons_word(out: Path) -> None:
         (["ada"], ["relevant"]),
         (["bob"], ["not relevant"]),
     ]
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_a_photo_keeps_its_place_though_another_query_does_not_know_it(tmp_path: Path, place: str) -> None:
+    listed = {"before": "", "behind": "a.jpg"}
+    with Desk(tmp_path / "ledger.sqlite") as at:
+        for id in ("q", "r"):
+            at.take_in([Wanted(id, f"a heron {id}", {})])
+            at.extend(id, [Candidate("aa", listed[place] if id == "q" else "a.jpg" if place == "before" else "")])
+            at.mark(id, "ada", {"aa": YES})
+        export.write(at, export.every(at), tmp_path / "out")
+    lines = (tmp_path / "out" / "annotations.csv").read_text().splitlines()
+    assert lines[1:] == ["q,aa,a.jpg,1", "r,aa,a.jpg,1"]
 
 
 def test_the_datasheet_says_who_and_how_much(out: Path) -> None:

@@ -1,0 +1,57 @@
+"""How all queries stand, for the page that lists them; a query nobody has touched since is not looked at again."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import NamedTuple
+
+from eyespot.build.annotate.agreement import disputes
+from eyespot.build.annotate.desk import Desk, Stamp
+from eyespot.build.annotate.export import labelled
+from eyespot.build.annotate.progress import Standing
+from eyespot.build.annotate.queries import Wanted
+
+TOLD = ("supercategory", "category", "iconic_group", "lingo", "visible", "feasible", "of_interest")
+
+
+class Row(NamedTuple):
+    """What the page shows of a query, and no photo or mark of it: rows are kept for as long as nothing changes."""
+
+    wanted: Wanted
+    listed: int
+    labelled: bool
+    stands: list[Standing]
+    faults: list[str]
+    disputed: int
+
+    @property
+    def about(self) -> dict[str, str]:
+        """What the form about the query shows, by field."""
+        return {name: str(self.wanted.facts.get(name) or "") for name in TOLD}
+
+
+class Overview:
+    """The rows of a desk, as they were last; any number of threads may ask."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk, self._lock = desk, Lock()
+        self._rows: dict[str, tuple[Stamp, Row]] = {}
+
+    def rows(self) -> list[Row]:
+        """All queries in the order in which they came."""
+        with self._lock:  # two who ask at once had better not both look at everything
+            return [self._row(id) for id in self._desk.queries()]
+
+    def _row(self, id: str) -> Row:
+        # The stamp is taken first: what is said while the row is made is looked at the next time.
+        stamp = self._desk.stamp(id)
+        known = self._rows.get(id)
+        if known is None or known[0] != stamp:
+            known = self._rows[id] = stamp, _made(self._desk, id)
+        return known[1]
+
+
+def _made(desk: Desk, id: str) -> Row:
+    one = labelled(desk, id)
+    disputed = len(disputes(desk, id, one.said))
+    return Row(one.wanted, len(one.photos), bool(one.labels), one.stands, one.faults, disputed)

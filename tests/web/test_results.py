@@ -1,0 +1,91 @@
+"""Frozen results take no more memory than they are given, and those of a gallery as it was go first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eyespot.search.collection import Collection
+from eyespot.types import Mask
+from eyespot.web._asking import Asked, condition_of
+from eyespot.web.found.results import PLAIN, Frozen, Placed, Results, World
+from eyespot.web.found.snapshot import Snapshot
+from tests.web.conftest import make_gallery
+
+MIB = 1 << 20
+
+
+def world_of(gallery: Path, version: str) -> World:
+    collection = Collection(gallery, "starter")
+    snapshot = Snapshot(collection, gallery / "facts", version)
+    snapshot.prepare()
+    return World(snapshot, collection.index, gallery / "pictures")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Four photos."""
+    return world_of(make_gallery(tmp_path_factory.mktemp("results"), 4), "1")
+
+
+def one(world: World) -> Frozen:
+    return Results().freeze(Asked(q="stripes"), world)
+
+
+def kept_of(frozen: Frozen, masks: list[Mask], kept: int) -> list[str]:
+    """Which of as many results, named by their numbers, a store of so many bytes still has."""
+    results = Results(kept)
+    for number, mask in enumerate(masks):
+        results.keep(replace(frozen, id=str(number), mask=mask))
+    return [frozen.id for frozen in results.recent()]
+
+
+def test_masks_count_in_full(world: World) -> None:
+    """Of masks of a million rows, one MiB each, sixteen MiB hold fifteen: the rest is the results themselves."""
+    masks = [np.ones(MIB, bool) for _ in range(40)]
+
+    assert kept_of(one(world), masks, 16 * MIB) == [str(number) for number in range(39, 24, -1)]
+
+
+def test_a_mask_that_many_share_counts_once(world: World) -> None:
+    assert len(kept_of(one(world), [np.ones(MIB, bool)] * 40, 2 * MIB)) == 40
+
+
+def test_the_latest_is_kept_however_large_it_is(world: World) -> None:
+    assert kept_of(one(world), [np.ones(MIB, bool) for _ in range(3)], 1000) == ["2"]
+
+
+def test_what_a_judge_said_counts(world: World) -> None:
+    """A thousand rows of 250 bytes beside the result's own twenty thousand: fourteen of them take 3.8 MB."""
+    results, frozen = Results(4_000_000), one(world)
+    for number in range(100):
+        results.keep(replace(frozen, id=str(number), judged={row: Placed(row, 0.5) for row in range(1000)}))
+
+    assert len(results.recent()) == 14
+
+
+def test_results_of_a_gallery_as_it_was_go_first(tmp_path: Path) -> None:
+    """The old one was looked at last; its snapshot, which nobody else has, and what that remembers go with it."""
+    gallery = make_gallery(tmp_path, 4)
+    results, before = Results(4 * PLAIN), world_of(gallery, "1")
+    old = results.freeze(Asked(q="stripes"), before)
+    now = world_of(gallery, "2")
+    new = [results.freeze(Asked(q=words), now) for words in ("a disc", "a hat")]
+    assert results[old.id] is old
+
+    new.append(results.freeze(Asked(q="a red disc"), now))
+
+    assert {one.id for one in results.recent()} == {one.id for one in new}
+
+
+def test_filters_that_an_old_gallery_remembers_count_with_its_results(tmp_path: Path) -> None:
+    """Three filters and the live rows, of four rows each."""
+    gallery = make_gallery(tmp_path, 4)
+    snapshot = world_of(gallery, "1").snapshot
+    for at in range(3):
+        snapshot.mask(condition_of(Asked(where=f"width > {at}"), list(snapshot.kinds)))
+
+    assert sum(array.nbytes for array in snapshot.remembered()) == 16

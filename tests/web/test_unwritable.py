@@ -1,0 +1,90 @@
+"""A gallery whose ledger cannot be written is searched all the same: what it has is read, and who judges is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from eyespot.web import Judging, Settings
+from tests.web.conftest import at_this_machine, make_gallery
+
+PHOTOS = 6
+PLACES = ("/?q=a+fish", "/hits?q=a+fish&cursor={run}.1", "/spread?q=a+fish", "/?q=a+fish&rerank=quick")
+CALLS = ("/v1/runs/{run}", "/v1/runs/{run}/calibration", "/v1/judgements", "/v1/runs/{run}/rerank?judge=quick")
+
+
+def lock(gallery: Path) -> None:
+    """As on a disk that is mounted for reading alone: SQLite gets no log to write to beside the ledger."""
+    log = gallery / "ledger.sqlite-wal"
+    log.unlink(missing_ok=True)
+    log.mkdir()
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A gallery with one verdict, on the first hit for a fish, in a ledger that cannot be written any more."""
+    gallery = make_gallery(tmp_path_factory.mktemp("unwritable"), PHOTOS)
+    with at_this_machine(Settings(gallery)) as client:
+        best = client.get("/v1/search", params={"q": "a fish"}).json()["items"][0]["id"]
+        said = client.post("/v1/judgements", json={"q": "a fish", "item": best, "verdict": "yes", "rank": 1})
+        assert said.status_code == 201
+    lock(gallery)
+    return gallery
+
+
+@pytest.fixture(scope="module")
+def client(judged: Path) -> Iterator[TestClient]:
+    with at_this_machine(Settings(judged, judging=Judging((("quick", "encoder:starter"),)))) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("place", [*PLACES, *CALLS])
+def test_who_only_looks_is_served(client: TestClient, place: str) -> None:
+    run = client.get("/v1/search", params={"q": "a fish"}).json()["run"]
+
+    assert client.get(place.format(run=run), headers={"Accept": "text/html"}).status_code == 200
+
+
+def test_verdicts_that_it_has_are_seen(client: TestClient) -> None:
+    run = client.get("/v1/search", params={"q": "a fish"}).json()["run"]
+
+    items = client.get(f"/v1/runs/{run}").json()["items"]
+
+    assert [item["verdict"] for item in items] == ["yes", *[None] * (PHOTOS - 1)]
+
+
+def test_who_judges_is_told_that_nothing_can_be_written(client: TestClient, judged: Path) -> None:
+    found = client.get("/v1/search", params={"q": "a hat"}).json()
+    said = client.post("/v1/judgements", json={"q": "a hat", "item": found["items"][0]["id"], "verdict": "no"})
+    looked = client.post(f"/v1/runs/{found['run']}/rerank", json={"judge": "quick"})
+
+    for answer in (said, looked):
+        assert answer.status_code == 500
+        assert f"cannot write judgements to {judged / 'ledger.sqlite'}" in answer.json()["detail"]
+
+
+def test_a_gallery_that_never_had_a_ledger_is_searched_too(tmp_path: Path) -> None:
+    gallery = make_gallery(tmp_path, 3)
+    for place in gallery.glob("ledger.sqlite*"):
+        place.unlink()
+    lock(gallery)
+
+    with at_this_machine(Settings(gallery)) as client:
+        page = client.get("/?q=a+fish", headers={"Accept": "text/html"})
+
+    assert (page.status_code, page.text.count('class="tile"')) == (200, 3)
+
+
+def test_what_is_no_ledger_is_told(tmp_path: Path) -> None:
+    gallery = make_gallery(tmp_path, 3)
+    for place in gallery.glob("ledger.sqlite*"):
+        place.unlink()
+    (gallery / "ledger.sqlite").write_bytes(b"no ledger at all" * 100)
+
+    with at_this_machine(Settings(gallery)) as client:
+        answer = client.get("/v1/judgements")
+
+    assert (answer.status_code, f"{gallery / 'ledger.sqlite'} cannot be used" in answer.json()["detail"]) == (500, True)
