@@ -203,4 +203,5 @@ def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarr
     child.wait()
 
     found = load([np.load(tmp_path / "v.npy")], folder=folder).search(vectors[:5], 10)
-    assert np.allclose(found.scores, 1, atol=1e-5)  # each has ten copies
+    assert found.rows.shape == (5, 10) and (found.scores[:, 0] > 0.9999).all()
+    assert (found.scores > 0.9999).mean() > 0.8  # each has ten copies; some may be missed by what is approximate
