@@ -5,7 +5,7 @@ best. The truth is the formula in float64 for every row that the formula in floa
 margin below the last of the best. `ratio` is the share of searches whose answer is another (scores that differ by less
 than 1e-9 may change places), and the goal is none. Exit code 4 if it is missed.
 
-    python bench/quari_exact.py [--quick] [--json]
+    python bench/quari_exact.py [--quick] [--queries N] [--json]
 """
 
 from __future__ import annotations
@@ -82,13 +82,14 @@ def results(rows: int, queries: int, folder: Path) -> Iterator[Result]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--quick", action="store_true", help="five queries a scenario over a tenth of the rows")
+    parser.add_argument("--queries", type=int, help="so many in each scenario")
     parser.add_argument("--json", action="store_true", help="one line of JSON per result")
     options = parser.parse_args()
     met = True
     say(f"on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as folder:
-        size = (ROWS // 10, 5) if options.quick else (ROWS, 100)
-        for told in results(*size, Path(folder)):
+        rows, queries = (ROWS // 10, 5) if options.quick else (ROWS, 100)
+        for told in results(rows, options.queries or queries, Path(folder)):
             show(told, options)
             met &= told.met
     return 0 if met else 4
