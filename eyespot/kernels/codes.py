@@ -213,8 +213,9 @@ def lengths(vectors: NDArray[np.float32]) -> Reals:
 
 
 def short_lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same in float32, and still never too short."""
-    return np.asarray(lengths(vectors) * (1 + 2.0**-23) + 2.0**-140, np.float32)
+    """The same in float32, and still never too short: infinite where float32 ends."""
+    with np.errstate(over="ignore"):
+        return np.asarray(lengths(vectors) * (1 + 2.0**-23) + 2.0**-140, np.float32)
 
 
 class _Piece(NamedTuple):

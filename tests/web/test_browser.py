@@ -223,14 +223,16 @@ def test_html_in_titles_names_and_queries_is_text(page: Any) -> None:
 
 
 def test_without_scripts_it_still_searches(browser: Any, served: str) -> None:
+    from playwright.sync_api import expect
+
     with opened(browser, served, java_script_enabled=False) as page:
         page.goto("/")
         page.get_by_role("searchbox").fill("stripes")
         page.get_by_role("button", name="Search").click()
-        assert page.locator(".tile").count() == 60
+        expect(page.locator(".tile")).to_have_count(60)  # waits for the rest of the page, which comes in pieces
         page.get_by_role("link", name="More photos").click()
 
-        assert page.locator(".tile").count() == PHOTOS - 60
+        expect(page.locator(".tile")).to_have_count(PHOTOS - 60)
 
 
 @pytest.mark.parametrize("where", ["/", "/?q=stripes", "/docs", "/login"])
