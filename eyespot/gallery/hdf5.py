@@ -68,31 +68,19 @@ def _readable(path: Path) -> Iterator[None]:
         raise EyespotError(f"{path} cannot be read as HDF5 ({reason}); complete it (a cut download?)") from error
 
 
-class HdfFacts:
-    """The names of a file's rows, as a table of one column `image_id`."""
+def count_names(path: Path) -> int | None:
+    """How many names of rows a file holds; None if it names no rows."""
+    with _readable(path):
+        names = _dataset(path, INDEX)
+        return None if names is None else len(names) if names.ndim == 1 else 0
 
-    def __init__(self, place: Path, rows: int) -> None:
-        self.place, self.rows = place, rows
-        self.others: list[str] = []
-        self.lists: list[str] = []
-        with _readable(place):
-            names = _dataset(place, INDEX)
-            self.kinds = {NAME: "text"} if names is not None else {}
-            self.rows = len(names) if names is not None and names.ndim == 1 else rows
 
-    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
-        """All rows in order."""
-        import pyarrow as pa
-
-        from eyespot.gallery.formats.tables import BATCH, NoFacts
-
-        if not self.kinds or not columns:
-            yield from NoFacts(self.rows).batches(columns)
-            return
-        with _readable(self.place):
-            names = _dataset(self.place, INDEX)
-            for start in range(0, self.rows, BATCH):
-                yield pa.RecordBatch.from_arrays([pa.array(_texts(names, start, start + BATCH), pa.string())], [NAME])
+def names(path: Path, at_once: int) -> Iterator[list[str]]:
+    """The name of each row, so many at a time."""
+    with _readable(path):
+        held = _dataset(path, INDEX)
+        for start in range(0, len(held), at_once):
+            yield _texts(held, start, start + at_once)
 
 
 def _texts(names: Any, start: int, stop: int) -> list[str]:

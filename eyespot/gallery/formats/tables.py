@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 import pyarrow.compute
 
+from eyespot.gallery import hdf5
 from eyespot.gallery.photos.labels import wider
 from eyespot.types import EyespotError
 
@@ -36,9 +37,7 @@ def facts_in(place: Path | None, rows: int) -> Facts:
     """The table at a path by its suffix; for None one of `rows` rows that says nothing."""
     if place is None:
         return NoFacts(rows)
-    if place.suffix.lower() in (".hdf5", ".h5"):
-        from eyespot.gallery.hdf5 import HdfFacts
-
+    if place.suffix.lower() in hdf5.SUFFIXES:
         return HdfFacts(place, rows)
     return CsvFacts(place) if place.suffix.lower() == ".csv" else ParquetFacts(place)
 
@@ -56,6 +55,25 @@ class NoFacts:
         """Batches of one nameless, empty column."""
         for start in range(0, self.rows, BATCH):
             yield pa.RecordBatch.from_arrays([pa.nulls(min(BATCH, self.rows - start))], [""])
+
+
+class HdfFacts:
+    """The names of a file's rows, as a table of one column `image_id`."""
+
+    def __init__(self, place: Path, rows: int) -> None:
+        count = hdf5.count_names(place)
+        self.place, self.rows = place, count or rows
+        self.kinds = {} if count is None else {hdf5.NAME: "text"}
+        self.others: list[str] = []
+        self.lists: list[str] = []
+
+    def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All rows in order."""
+        if not self.kinds or not columns:
+            yield from NoFacts(self.rows).batches(columns)
+            return
+        for part in hdf5.names(self.place, BATCH):
+            yield pa.RecordBatch.from_arrays([pa.array(part, pa.string())], [hdf5.NAME])
 
 
 class ParquetFacts:
