@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,15 @@ def queue(served: tuple[int, Path], gallery: Path) -> Queue:
     return fresh(path, gallery)
 
 
+QUEUES = count()
+
+
 def fresh(path: Path, gallery: Path) -> Queue:
+    """Cases of their own, so that no click of an earlier test's browser that comes late decides them."""
+    shown = (f"queue {next(QUEUES)}",)
     pictures = [str(one) for one in sorted((gallery.parent / "source/pictures").iterdir())]
     cases = [
-        Case(f"c{at}", f"Is caption {at} true?", tuple(pictures[at : at + 1 + at % 2]), {"text": f"{at} cups"})
+        Case(f"c{at}", f"Is caption {at} true?", tuple(pictures[at : at + 1 + at % 2]), {"text": f"{at} cups"}, shown)
         for at in range(4)
     ]
     write_queue(path, cases)
