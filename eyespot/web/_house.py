@@ -34,6 +34,7 @@ from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.pictures.thumbnails import Thumbnails
 
 CALIBRATIONS = 200  # that are remembered
+LOADING = 30  # seconds that the end waits for what is being loaded
 
 
 class House:
@@ -49,6 +50,7 @@ class House:
         self._calibrations: OrderedDict[Any, Known | None] = OrderedDict()
         self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
         self._snapshots: dict[str, Snapshot] = {}
+        self._preparing: Thread | None = None
         self._opening, self._copying, self._copied = Lock(), Lock(), ExitStack()
 
     @cached_property
@@ -188,7 +190,8 @@ class House:
 
     def prepare(self) -> None:
         """Load in the background what the first search would wait for."""
-        Thread(target=self._prepare, daemon=True).start()
+        self._preparing = Thread(target=self._prepare, daemon=True)
+        self._preparing.start()
 
     def _prepare(self) -> None:
         try:
@@ -201,6 +204,8 @@ class House:
     def close(self) -> None:
         """Finish what is being written, and ask nobody any more."""
         self.jobs.close()
+        if self._preparing is not None:
+            self._preparing.join(LOADING)  # Python aborts if it ends around a thread that loads a library
         self._copied.close()
         if "judgements" in self.__dict__:
             self.judgements.close()

@@ -157,7 +157,7 @@ def test_keys_alone_do_everything(page: Any) -> None:
     page.keyboard.press("y")
     page.locator("#large button[data-verdict=yes][aria-pressed=true]").wait_for()
     page.keyboard.press("Escape")
-    assert page.evaluate("document.activeElement.closest('.tile').dataset.verdict") == "yes"
+    page.wait_for_function("document.activeElement.closest('.tile')?.dataset.verdict === 'yes'")
     page.keyboard.press("m")
     page.wait_for_url("**like=**")
 
