@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import secrets
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -120,6 +121,7 @@ def _address(listener: socket.socket, fresh: str) -> str:
 
 def _serve(app: FastAPI, listener: socket.socket) -> None:
     import uvicorn
+    from threadpoolctl import threadpool_limits
 
     config = uvicorn.Config(
         app,
@@ -132,4 +134,7 @@ def _serve(app: FastAPI, listener: socket.socket) -> None:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    sys.setswitchinterval(0.001)  # or whoever holds what others need waits long behind a page that is being drawn
+    # The threads of BLAS keep a processor busy for a while after each of the small products that a search needs.
+    with threadpool_limits(1, user_api="blas"):
+        uvicorn.Server(config).run(sockets=[listener])

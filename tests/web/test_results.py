@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 
 from eyespot.search.collection import Collection
 from eyespot.types import Mask
@@ -89,3 +91,21 @@ def test_filters_that_an_old_gallery_remembers_count_with_its_results(tmp_path: 
         snapshot.mask(condition_of(Asked(where=f"width > {at}"), list(snapshot.kinds)))
 
     assert sum(array.nbytes for array in snapshot.remembered()) == 16
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.booleans()), max_size=60))
+def test_the_store_knows_what_its_results_hold(world: World, steps: list[tuple[int, int, bool]]) -> None:
+    """Whatever is kept and searched anew in which order: counted afresh it is the same, and within the limit."""
+    results, frozen, kept = Results(4 * (PLAIN + 1500)), one(world), []
+    masks = [np.ones(1000 * (at + 1), bool) for at in range(4)]
+    for number, mask, asked in steps:
+        results.keep(replace(frozen, id=str(number), mask=masks[mask]))
+        if asked:
+            results.freeze(Asked(q="stripes"), world)
+        kept = results.recent()
+    arrays = {id(array): array.nbytes for each in kept for array in (each.rows, each.scores, each.vector, each.mask)}
+    live = world.snapshot.view.live
+    held = PLAIN * len(kept) + sum(arrays.values()) - (live.nbytes if id(live) in arrays else 0)
+
+    assert results.held == held
+    assert held <= results.kept or len(kept) == 1

@@ -12,7 +12,15 @@ from eyespot.web import Judging, Settings
 from tests.web.conftest import at_this_machine, make_gallery
 
 PHOTOS = 6
-PLACES = ("/?q=a+fish", "/hits?q=a+fish&cursor={run}.1", "/spread?q=a+fish", "/?q=a+fish&rerank=quick")
+PLACES = (
+    "/?q=a+fish",
+    "/hits?q=a+fish&cursor={run}.1",
+    "/spread?q=a+fish",
+    "/?q=a+fish&rerank=quick",
+    "/annotate",
+    "/annotate/label?query=a+heron",
+    "/annotate/set.zip",
+)
 CALLS = ("/v1/runs/{run}", "/v1/runs/{run}/calibration", "/v1/judgements", "/v1/runs/{run}/rerank?judge=quick")
 
 
@@ -25,12 +33,16 @@ def lock(gallery: Path) -> None:
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A gallery with one verdict, on the first hit for a fish, in a ledger that cannot be written any more."""
+    """A gallery with one verdict, on the first hit for a fish, and a mark; its ledger cannot be written any more."""
     gallery = make_gallery(tmp_path_factory.mktemp("unwritable"), PHOTOS)
     with at_this_machine(Settings(gallery)) as client:
         best = client.get("/v1/search", params={"q": "a fish"}).json()["items"][0]["id"]
         said = client.post("/v1/judgements", json={"q": "a fish", "item": best, "verdict": "yes", "rank": 1})
         assert said.status_code == 201
+        client.post("/name", data={"name": "Ada"})
+        client.post("/annotate/queries", data={"text": "a heron"})
+        first = client.get("/annotate/photos", params={"query": "a heron"}).json()["photos"][0]["image"]
+        assert client.post("/annotate/marks?query=a+heron", json={"marks": {first: "y"}}).json()["changed"] == 1
     lock(gallery)
     return gallery
 
@@ -64,6 +76,17 @@ def test_who_judges_is_told_that_nothing_can_be_written(client: TestClient, judg
     for answer in (said, looked):
         assert answer.status_code == 500
         assert f"cannot write judgements to {judged / 'ledger.sqlite'}" in answer.json()["detail"]
+
+
+def test_marks_that_it_has_are_seen_and_new_ones_refused(client: TestClient, judged: Path) -> None:
+    client.post("/name", data={"name": "Ada"})
+    found = client.get("/annotate/photos", params={"query": "a heron"}).json()["photos"]
+    marked = client.post("/annotate/marks?query=a+heron", json={"marks": {found[1]["image"]: "n"}})
+    again = client.get("/annotate/photos", params={"query": "a heron"}).json()["photos"]
+
+    assert marked.status_code == 500
+    assert f"cannot write judgements to {judged / 'ledger.sqlite'}" in marked.json()["detail"]
+    assert [one["mark"] for one in again] == ["y", *[None] * (PHOTOS - 1)]
 
 
 def test_a_gallery_that_never_had_a_ledger_is_searched_too(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float32]
 LONGEST_TEXT = 256  # tokens; what follows is not read
+REMEMBERED = 256  # texts whose vectors are at hand
 MOST_THREADS = 256  # some more, and the processor is busy with nothing but them
 
 
@@ -43,7 +45,7 @@ class TextNetwork:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._last: tuple[str, Floats] = ("", np.empty((0, 384), np.float32))
+        self._known: OrderedDict[str, Floats] = OrderedDict()
 
     @cached_property
     def session(self) -> InferenceSession:
@@ -63,9 +65,12 @@ class TextNetwork:
         return np.concatenate([self._one(text) for text in texts]) if texts else np.empty((0, 384), np.float32)
 
     def _one(self, text: str) -> Floats:
-        if text != self._last[0] or not len(self._last[1]):  # a search asks twice: for the text and its weakest match
-            self._last = (text, self._run(text))
-        return self._last[1]
+        # A search asks twice, for the text and for its weakest match, and others may search between the two.
+        known = self._known.pop(text, None)
+        self._known[text] = vector = self._run(text) if known is None else known
+        while len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+        return vector
 
     def _run(self, text: str) -> Floats:
         ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)

@@ -10,6 +10,7 @@ from threading import Lock
 from fastapi import APIRouter, FastAPI, Request
 
 from eyespot.build.annotate.desk import LONGEST, Desk
+from eyespot.web._house import House
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
@@ -42,10 +43,13 @@ def seat(request: Request) -> Seat:
 
 
 def _desk(request: Request) -> tuple[Desk, Overview]:
-    state = request.app.state
+    """Where the ledger cannot be written, who only looks gets a desk over a copy, and who says something is told."""
+    state, looks = request.app.state, request.method == "GET"
+    house: House = state.house
+    ledger = (house.said if looks else house.judgements).path
     with _opening:
-        if getattr(state, "desk", None) is None:
-            state.desk = Desk(state.house.settings.ledger)
+        if getattr(state, "desk", None) is None or state.desk.judgements.path != ledger:
+            state.desk = Desk(ledger)
             state.overview = Overview(state.desk)
     return state.desk, state.overview
 

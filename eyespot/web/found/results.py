@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -143,7 +143,8 @@ class Results:
         self.kept = kept
         self._results: OrderedDict[str, Frozen] = OrderedDict()
         self._current: dict[str, str] = {}  # of each encoder the version of the gallery that was last searched
-        self._lock = Lock()
+        self._old: set[str] = set()  # those of a gallery that has been indexed since
+        self._book, self._lock = _Book(), Lock()
 
     def __getitem__(self, id: str) -> Frozen:
         with self._lock:
@@ -151,6 +152,11 @@ class Results:
                 raise Problem(410, "this result is not kept any more; search again")
             self._results.move_to_end(id)
             return self._results[id]
+
+    @property
+    def held(self) -> int:
+        """About how many bytes all of them hold, beside what is served anyway."""
+        return self._book.held
 
     def recent(self) -> list[Frozen]:
         """All that are kept, the latest first."""
@@ -161,7 +167,7 @@ class Results:
         """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
         id = _digest(asked, world.snapshot)
         with self._lock:
-            self._current[_encoder(world.snapshot)] = world.snapshot.version
+            self._search_in(world.snapshot)
             if id in self._results:
                 self._results.move_to_end(id)
                 return self._results[id]
@@ -172,37 +178,68 @@ class Results:
     def keep(self, made: Frozen) -> Frozen:
         """The result, kept for whoever pages through it; the one that is kept already, if there is."""
         with self._lock:
-            self._results.setdefault(made.id, made)
+            kept = self._results.setdefault(made.id, made)
             self._results.move_to_end(made.id)
+            self._enter(kept)
             self._forget()
-            return self._results[made.id]
+            return kept
+
+    def _search_in(self, snapshot: Snapshot) -> None:
+        """What was entered as of now may be of a gallery that has been indexed since."""
+        encoder = _encoder(snapshot)
+        if self._current.get(encoder) != snapshot.version:
+            self._current[encoder], self._book = snapshot.version, _Book()
+            for frozen in self._results.values():
+                self._enter(frozen)
+
+    def _enter(self, frozen: Frozen) -> None:
+        snapshot = frozen.snapshot
+        old = self._current.get(_encoder(snapshot), snapshot.version) != snapshot.version
+        if old:
+            self._old.add(frozen.id)
+        self._book.enter(frozen.id, PLAIN + JUDGED * len(frozen.judged), _arrays(frozen, old))
 
     def _forget(self) -> None:
-        """The longest unused go, before them those of a gallery that has been indexed since; the latest stays.
+        """The longest unused go, before them those of a gallery that has been indexed since; the latest stays."""
+        latest = next(reversed(self._results))
+        while self._book.held > self.kept and len(self._results) > 1:
+            old = (id for id in self._results if id in self._old and id != latest) if self._old else iter(())
+            id = next(old, None) or next(iter(self._results))
+            self._book.strike(id)
+            self._old.discard(id)
+            del self._results[id]
 
-        What several results share counts for the one of them that would go last.
-        """
-        latest, snapshots = next(reversed(self._results)), {one.snapshot for one in self._results.values()}
-        old = {one for one in snapshots if one.version != self._current.get(_encoder(one), one.version)}
-        counted, held = {id(one.view.live) for one in snapshots - old}, 0  # those of now are served anyway
-        for frozen in sorted(reversed(self._results.values()), key=lambda one: one.snapshot in old):
-            held += _weight(frozen, frozen.snapshot in old, counted)
-            if held > self.kept and frozen.id != latest:
-                del self._results[frozen.id]
+
+class _Book:
+    """How many bytes all results hold; an array that several share counts once."""
+
+    def __init__(self) -> None:
+        self.held = 0
+        self._entries: dict[str, tuple[int, list[NDArray[Any]]]] = {}  # arrays stay here, lest another get its number
+        self._holders: Counter[int] = Counter()
+
+    def enter(self, name: str, plain: int, arrays: list[NDArray[Any]]) -> None:
+        """A result with what it holds beside arrays, in place of what was entered for it before."""
+        self.strike(name)
+        self._entries[name] = plain, arrays
+        self.held += plain
+        for array in arrays:
+            self.held += 0 if self._holders[id(array)] else array.nbytes
+            self._holders[id(array)] += 1
+
+    def strike(self, name: str) -> None:
+        """A result that is not kept any more, if it is known."""
+        plain, arrays = self._entries.pop(name, (0, []))
+        self.held -= plain
+        for array in arrays:
+            self._holders[id(array)] -= 1
+            if not self._holders[id(array)]:
+                del self._holders[id(array)]
+                self.held -= array.nbytes
 
 
 def _encoder(snapshot: Snapshot) -> str:
     return snapshot.view.space.encoder
-
-
-def _weight(frozen: Frozen, old: bool, counted: set[int]) -> int:
-    """About how many bytes a result keeps beside the arrays in `counted`, to which its own are added."""
-    weight = PLAIN + JUDGED * len(frozen.judged)
-    for array in _arrays(frozen, old):
-        if id(array) not in counted:
-            counted.add(id(array))
-            weight += array.nbytes
-    return weight
 
 
 def _arrays(frozen: Frozen, old: bool) -> list[NDArray[Any]]:
@@ -210,7 +247,9 @@ def _arrays(frozen: Frozen, old: bool) -> list[NDArray[Any]]:
     own: list[NDArray[Any]] = [frozen.rows, frozen.scores, frozen.vector, frozen.mask]
     if frozen.origin is not None:
         own += [frozen.origin.rows, frozen.origin.scores]
-    return own + frozen.snapshot.remembered() if old else own
+    if old:
+        return own + frozen.snapshot.remembered()
+    return [array for array in own if array is not frozen.snapshot.view.live]  # which is served anyway
 
 
 def _digest(asked: Asked, snapshot: Snapshot) -> str:

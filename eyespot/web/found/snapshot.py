@@ -44,13 +44,21 @@ class Placed(NamedTuple):
     root: Root
 
 
+class _Embedded(NamedTuple):
+    """A query's unit vector (1, dim), what an encoder says of its words, and the score below which nothing fits."""
+
+    vector: Vectors
+    caveats: list[str]
+    weakest: float | None
+
+
 class Snapshot:
     """One space of the gallery; what others index meanwhile is not in it."""
 
     def __init__(self, collection: Collection, cache: Path, version: str) -> None:
         self.collection, self.cache, self.version = collection, cache, version
         self._encoding, self._searching = Lock(), Lock()  # an encoder is called from one thread at a time
-        self._vectors: dict[tuple[Term, ...], Vectors] = {}
+        self._known: dict[tuple[Term, ...], _Embedded] = {}
         self._masks: OrderedDict[Condition, Mask] = OrderedDict()
         self._masking = Lock()
         self._under: dict[str, Index] = {}
@@ -152,14 +160,22 @@ class Snapshot:
     # -- searching ------------------------------------------------------------------------------------------
 
     def embedded(self, query: Query) -> Vectors:
-        """The unit vector of words and pictures, (1, dim); remembered, for people page and come back."""
-        known = self._vectors.get(query.terms)
+        """The unit vector of words and pictures, (1, dim)."""
+        return self._embedded(query).vector
+
+    def _embedded(self, query: Query) -> _Embedded:
+        """Remembered, for people page and come back; asked in one go, for others wait for the encoder meanwhile."""
+        known = self._known.get(query.terms)
         if known is None:
+            encoder, texts = self.collection.encoder, [term.text for term in query.terms if term.text is not None]
+            alone = len(query.terms) == len(texts) == 1 and query.terms[0].weight > 0
             with self._encoding:
-                known = embed([query], self.collection.encoder)
-            self._vectors[query.terms] = known
-            while len(self._vectors) > QUERIES:
-                self._vectors.pop(next(iter(self._vectors)), None)
+                caveats = [caveat for text in texts if (caveat := encoder.caveat(text))]
+                vector = embed([query], encoder)
+                known = _Embedded(vector, caveats, encoder.weakest_match(texts[0]) if alone else None)
+            self._known[query.terms] = known
+            while len(self._known) > QUERIES:
+                self._known.pop(next(iter(self._known)), None)
         return known
 
     def search(self, vector: Vectors, k: int, mask: Mask, index: Index | None = None) -> Found:
@@ -179,12 +195,8 @@ class Snapshot:
 
         None: the score is not that of the words alone, so that nobody knows what it should be.
         """
-        texts = [term.text for term in query.terms if term.text is not None] if query else []
-        encoder = self.collection.encoder
-        with self._encoding:
-            told = [caveat for text in texts if (caveat := encoder.caveat(text))]
-            alone = texts[0] if query and len(query.terms) == len(texts) == 1 and query.terms[0].weight > 0 else None
-            weakest = None if alone is None else encoder.weakest_match(alone)
+        asked = self._embedded(query) if query else None
+        told, weakest = (list(asked.caveats), asked.weakest) if asked else ([], None)
         if weakest is not None and best is not None and best < weakest:
             told.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
         if without := self.without_vector:
@@ -199,7 +211,7 @@ class Snapshot:
     def remembered(self) -> list[NDArray[Any]]:
         """What it holds in memory for those who ask again: the live rows, filters' answers, vectors of queries."""
         with self._masking:
-            return [self.view.live, *self._masks.values(), *self._vectors.values()]
+            return [self.view.live, *self._masks.values(), *(known.vector for known in self._known.values())]
 
     # -- filters --------------------------------------------------------------------------------------------
 
