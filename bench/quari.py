@@ -4,9 +4,10 @@ A million clustered unit vectors of 768 dimensions (--quick: a tenth), maps of r
 in three scenarios: near-orthonormal factors, the principal directions of the query's neighbours, Gaussian factors.
 `released` maps, with identity and Frobenius norms, in three: columns that share a direction as trained ones do, that
 half share it, that share none. A gate is the median over the scenarios of a preset. The peer runs before and after each
-call, in random order; CPU time on one thread, wall time on two. Exit code 4 if a goal is missed.
+call, in random order; CPU time on one thread, wall time on two. At last the growth, from a tenth of the rows to twice
+as many. Exit code 4 if a goal is missed.
 
-    python bench/quari.py [--quick] [--json]
+    python bench/quari.py [--quick] [--json] [--only races|growth]
 """
 
 from __future__ import annotations
@@ -232,7 +233,6 @@ class Bench:
         yield self.disagreement
         for race in self.races():
             yield lambda race=race: race.run(self.maps)  # type: ignore[misc]
-        yield self.growth
 
     def races(self) -> Iterator[Race]:
         scan, numpy, one, two = plain(self.vectors), rewritten(self.vectors), self.ours(1), self.ours(2)
@@ -267,38 +267,57 @@ class Bench:
         )
         return bool(max(off) > 1e-6)
 
-    def growth(self) -> Result:
-        """CPU time a row for all rows over that for a tenth of them: 1 where it grows with the rows and no faster."""
-        tenth = AdaptedIndex(self.vectors[: len(self.vectors) // 10], threads=1, small=0, patience=0)
-        tenth.prepare()
-        times: dict[int, list[float]] = {1: [], 10: []}
-        with threadpool_limits(1):
-            for scenario in (*PAPER, *RELEASED) * 4:
-                view = self.maps.draw(scenario)
-                for size, index in ((1, tenth), (10, self.indexes[1])):
-                    start = time.process_time()
-                    index.search([view], 50)
-                    times[size].append(time.process_time() - start)
-        p10, middle, p90 = np.percentile(np.array(times[10]) / np.array(times[1]) / 10, (10, 50, 90))
-        name, peer = "CPU time of a row, all rows", "of a row, a tenth of them"
-        return Result(name, float(middle), peer, float(p10), float(p90), len(times[1]), 1.1)
+
+SIZES = (1, 5, 10, 20)  # tenths of the rows that are raced over
 
 
-def results(rows: int, folder: Path) -> Iterator[Callable[[], Result]]:
+def growth(vectors: Floats, maps: Maps) -> Iterator[Callable[[], Result]]:
+    """CPU time a row over all sizes: 1 where it grows with the rows and no faster."""
+    tenth = len(vectors) // SIZES[-1]
+    sizes = {size * tenth: AdaptedIndex(vectors[: size * tenth], threads=1, small=0, patience=0) for size in SIZES}
+    times: dict[int, list[float]] = {rows: [] for rows in sizes}
+    for index in sizes.values():
+        index.prepare()
+    with threadpool_limits(1):
+        for scenario in (*PAPER, *RELEASED) * 4:
+            view = maps.draw(scenario)
+            for rows, index in sizes.items():
+                start = time.process_time()
+                index.search([view], 50)
+                times[rows].append(time.process_time() - start)
+    a_row = {rows: np.array(taken) / rows for rows, taken in times.items()}
+    say("; ".join(f"{rows} rows: {1e3 * np.median(taken):.1f} ms" for rows, taken in times.items()))
+    few, all_but, twice = (SIZES[at] * tenth for at in (0, 2, 3))
+    for more, less in ((all_but, few), (twice, all_but)):
+        yield lambda more=more, less=less: _grown(more, less, a_row[more] / a_row[less])  # type: ignore[misc]
+
+
+def _grown(more: int, less: int, ratios: Reals) -> Result:
+    p10, middle, p90 = np.percentile(ratios, (10, 50, 90))
+    name, peer = f"CPU time of a row of {more}", f"of a row of {less}"
+    return Result(name, float(middle), peer, float(p10), float(p90), len(ratios), 1.1)
+
+
+def results(rows: int, folder: Path, only: str | None) -> Iterator[Callable[[], Result]]:
     world = World()
-    vectors = world.fill(folder / "vectors.npy", rows)
-    say(f"{rows} vectors made")
-    yield from Bench(vectors, Maps(world, np.array(vectors[:: max(1, rows // 20_000)]))).results()
+    vectors = world.fill(folder / "vectors.npy", 2 * rows)
+    say(f"{rows} vectors made to race over, and as many more for the growth")
+    maps = Maps(world, np.array(vectors[: rows : max(1, rows // 20_000)]))
+    if only != "growth":
+        yield from Bench(vectors[:rows], maps).results()
+    if only != "races":
+        yield from growth(vectors, maps)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--quick", action="store_true", help="a tenth of the size")
     parser.add_argument("--json", action="store_true", help="one line of JSON per result")
+    parser.add_argument("--only", choices=("races", "growth"), help="half of it")
     options = parser.parse_args()
     met = True
     with tempfile.TemporaryDirectory() as folder:
-        for result in results(100_000 if options.quick else 1_000_000, Path(folder)):
+        for result in results(100_000 if options.quick else 1_000_000, Path(folder), options.only):
             told = result()
             show(told, options)
             met &= told.met
