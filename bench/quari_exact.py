@@ -43,11 +43,16 @@ SAME = 1e-9
 def in_float32(view: AdaptedQuery, vectors: Floats) -> Floats:
     """The formula as it is written, in float32, (rows,)."""
     scores = np.empty(len(vectors), np.float32)
+    direction, spread = view.left @ (view.right.T @ view.query), view.right.T @ view.right
     for start in range(0, len(vectors), CHUNK):
         rows = vectors[start : start + CHUNK]
-        bent = (rows @ view.left) @ view.right.T  # (n, dim)
-        if view.identity:
-            bent += np.float32(view.identity) * rows
+        inner = rows @ view.left  # (n, r)
+        if not view.identity:
+            squares = np.einsum("ij,ij->i", inner @ spread, inner)
+            scores[start : start + CHUNK] = rows @ direction / np.sqrt(squares)
+            continue
+        bent = inner @ view.right.T  # (n, dim)
+        bent += np.float32(view.identity) * rows
         scores[start : start + CHUNK] = (bent @ view.query) / np.sqrt(np.einsum("ij,ij->i", bent, bent))
     return scores
 
