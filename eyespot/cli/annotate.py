@@ -124,6 +124,14 @@ def _pair(text: str) -> tuple[str, str]:
     return column.strip(), value.strip()
 
 
+@app.command("remove")
+def remove(id: str = QUERY, gallery: Path = GALLERY) -> None:
+    """Forget a query that nobody has marked a photo for, with its list."""
+    with _desk(gallery) as desk:
+        desk.remove(id)
+    line(f"{id} is removed")
+
+
 # -- labelling ------------------------------------------------------------------------------------------------------
 
 

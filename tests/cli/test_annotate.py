@@ -54,3 +54,19 @@ def test_what_cannot_be_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert {words: (one.returncode, asked[words][1] in one.stderr) for words, one in told.items()} == {
         words: (code, True) for words, (code, _) in asked.items()
     }
+
+
+def test_a_mistyped_query_is_removed_and_a_labelled_one_is_not(tmp_path: Path) -> None:
+    where = ("-g", world.gallery(tmp_path, 12, 3))
+    run_eyespot("annotate", "add", "--id", "1", "--text", "a hreon", *where)
+    removed = run_eyespot("annotate", "remove", "1", *where)
+    again = run_eyespot("annotate", "remove", "1", *where)
+    run_eyespot("annotate", "add", "--id", "1", "--text", "a heron", *where)
+    run_eyespot("annotate", "list", "1", "--nearest", "3", *where)
+    marks = write_marks(tmp_path / "marks.csv", ["clip-retrieval:pictures/0000.jpg"])
+    run_eyespot("annotate", "mark", "1", marks, "--as", "Ada", *where)
+    labelled = run_eyespot("annotate", "remove", "1", *where)
+
+    assert removed.returncode == 0 and "removed" in removed.stdout, removed.stderr
+    assert again.returncode == 2 and "no query '1'" in again.stderr
+    assert labelled.returncode == 2 and "marks stay" in labelled.stderr

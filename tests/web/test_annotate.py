@@ -268,3 +268,15 @@ def test_agreement_beyond_chance_stands_beside_the_disputes(ada: TestClient, set
             who.post("/annotate/marks", params={"query": "a stork"}, json=given)
         page = eve.get("/annotate/disputes", params={"query": "a stork"}).text
     assert "Cohen kappa: 0.00 (" in page
+
+
+def test_a_query_without_marks_is_removed_and_one_with_marks_is_not(ada: TestClient) -> None:
+    ada.post("/annotate/queries", data={"text": "a bittern"})
+    gone = ada.post("/annotate/remove", data={"query": "a bittern"}, follow_redirects=False)
+    mark(ada, {images(ada)[0]: "y"})
+    kept = ada.post("/annotate/remove", data={"query": "a heron"})
+    shown = ada.get("/annotate", headers={"Accept": "text/html"}).text
+
+    assert (gone.status_code, kept.status_code) == (303, 422)
+    assert "a heron" in shown and "a bittern" not in shown
+    assert 'action="/annotate/remove"><input type="hidden" name="query" value="a heron"' not in shown

@@ -62,6 +62,7 @@ class Stamp(NamedTuple):
     audit: int
     grows: int
     facts: str
+    text: str
 
 
 class Desk:
@@ -127,6 +128,15 @@ class Desk:
             known = {**self.query(id).facts, **facts}
             self._sql.execute("UPDATE annotated SET facts = ? WHERE id = ?", (json.dumps(known), id))
 
+    def remove(self, id: str) -> None:
+        """Forget a query, its list and its audits; `UsageError` if somebody has marked a photo, for marks stay."""
+        number = self._number(id)
+        with self._lock, ledger.transaction(self._sql):
+            if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
+                raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
+            for table, column in (("candidates", "annotated"), ("audits", "annotated"), ("annotated", "number")):
+                self._sql.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
+
     def queries(self) -> dict[str, Wanted]:
         """The queries by id, in the order in which they came."""
         with self._lock:
@@ -186,7 +196,7 @@ class Desk:
         with self._lock:
             row = self._sql.execute(
                 "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
-                " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number), grows, facts"
+                " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number), grows, facts, text"
                 " FROM annotated AS asked WHERE id = ?",
                 (id,),
             ).fetchone()

@@ -98,6 +98,14 @@ def describe(at: Seated, about: Annotated[About, Form()]) -> Response:
     return RedirectResponse("/annotate", 303)
 
 
+@router.post("/remove")
+def remove(at: Seated, query: Annotated[str, Form(max_length=LONGEST_ID)]) -> Response:
+    """Forget a query that nobody has marked a photo for."""
+    at.named()
+    at.desk.remove(query)
+    return RedirectResponse("/annotate", 303)
+
+
 @router.get("/set.zip")
 def take_away(at: Seated) -> Response:
     """All that is labelled, as `eyespot annotate export` writes it."""

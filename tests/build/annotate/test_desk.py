@@ -175,6 +175,24 @@ def test_whatever_is_said_or_listed_changes_the_stamp(at: Desk) -> None:
     assert len(set(stamps)) == 7
 
 
+def test_a_query_without_marks_is_removed_with_its_list(at: Desk) -> None:
+    at.keep_audit("q", "ada", Drawn(1, 0.5, [Candidate("0")], []), 0)
+    at.mark("q", "ada", {"0": "y"})
+    at.mark("q", "ada", {"0": None})
+    before = at.stamp("q")
+    at.remove("q")
+    assert at.queries() == {}
+    at.take_in([Wanted("q", "a stork", {})])
+    assert at.photos("q") == [] and at.audit("q", "ada") is None and at.stamp("q") != before
+
+
+def test_a_query_with_marks_stays(at: Desk) -> None:
+    at.mark("q", "ada", {"0": "n"})
+    with pytest.raises(UsageError, match="marked for 'q': 1"):
+        at.remove("q")
+    assert len(at.photos("q")) == 10
+
+
 def test_what_is_said_of_another_query_leaves_the_stamp(at: Desk) -> None:
     at.take_in([Wanted("r", "a stork", {})])
     before = at.stamp("q")
