@@ -134,6 +134,6 @@ def _allowed(name: str, spec: str, budget: Budget, table: Prices) -> Allowed:
 
 def _may_cost(judge: Any) -> bool:
     """Whether questions leave this machine, or a table has a price for them."""
-    from eyespot.judges._endpoint.client import free
+    from eyespot.models.endpoint.client import free
 
     return hasattr(judge, "endpoint") and judge.endpoint.money is not free

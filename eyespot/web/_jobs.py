@@ -20,8 +20,9 @@ Key = tuple[str, str]  # a result and a judge
 class Job:
     """A round of judging: how it goes, and in sentences what should be known of it."""
 
-    state: Literal["running", "done", "failed"] = "running"
+    state: Literal["running", "done", "stopped", "failed"] = "running"
     notes: list[str] = field(default_factory=list)
+    stopping: Event = field(default_factory=Event)
     ended: Event = field(default_factory=Event)
 
 
@@ -53,14 +54,21 @@ class Jobs:
         Thread(target=self._run, args=(job, work), daemon=True).start()
         return job
 
+    def stop(self, key: Key) -> None:
+        """Ask no more in a round that is under way; what has been sent is answered and kept."""
+        if (job := self._jobs.get(key)) is not None:
+            job.stopping.set()
+
     def _run(self, job: Job, work: Callable[[], Iterator[str]]) -> None:
+        ended: Literal["done", "stopped"] = "done"
         try:
             for note in work():
                 if note and note not in job.notes:
                     job.notes.append(note)
-                if self._closing.is_set():
+                if self._closing.is_set() or job.stopping.is_set():
+                    ended = "stopped"
                     break
-            job.state = "done"
+            job.state = ended
         except EyespotError as error:
             job.notes, job.state = [*job.notes, str(error)], "failed"
         except BaseException:

@@ -93,6 +93,12 @@ def let_look(house: House, frozen: Frozen, name: str, most: int | None) -> Stand
     return stands._replace(job=house.jobs.get((plain.id, name)))
 
 
+def stop_looking(house: House, frozen: Frozen, name: str) -> Standing:
+    """Have a judge look at no more; what has been sent to it is answered and kept."""
+    house.jobs.stop(((frozen.origin or frozen).id, name))
+    return standing(house, frozen, name)
+
+
 def _looks(plain: Frozen, allowed: Allowed, heard: Heard) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
     query, run = query_to_judge(plain), run_of(plain, heard.depth)
@@ -140,6 +146,13 @@ def how_far(house: Served, id: str, judge: Annotated[str, Query(max_length=300)]
     return JSONResponse(standing(house, house.results[id], judge).told())
 
 
+@router.delete("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])
+def let_stop(request: Request, house: Served, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
+    """Have a judge stop; what it has said is kept, and it can be asked to go on."""
+    _refuse_role(house.judges[judge], person_of(request))
+    return JSONResponse(stop_looking(house, house.results[id], judge).told(), 202)
+
+
 # -- pages ------------------------------------------------------------------------------------------------------
 
 
@@ -178,6 +191,16 @@ def look(request: Request, house: Served, given: Given, most: Annotated[int | No
         raise UsageError("no judge is named; say which with rerank")
     _refuse_role(house.judges[given.rerank], person_of(request))
     let_look(house, house.found(given.plain), given.rerank, most)
+    return RedirectResponse(f"/?{given.address()}", 303)
+
+
+@router.post("/stop", include_in_schema=False)
+def stop(request: Request, house: Served, given: Given) -> Response:
+    """Have the judge stop, and back to the page."""
+    if given.rerank is None:
+        raise UsageError("no judge is named; say which with rerank")
+    _refuse_role(house.judges[given.rerank], person_of(request))
+    stop_looking(house, house.found(given.plain), given.rerank)
     return RedirectResponse(f"/?{given.address()}", 303)
 
 

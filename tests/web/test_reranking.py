@@ -213,6 +213,38 @@ def test_nobody_waits_for_a_judge_that_is_slow(photos: Path, monkeypatch: pytest
     assert 'hx-get="/looking?q=a+goat&amp;rerank=dear"' in page and "0 of 10 photos" in page
 
 
+@pytest.mark.parametrize("by", ["page", "program"])
+def test_whoever_stops_a_judge_keeps_what_it_said_and_can_let_it_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Thirty photos are looked at in two rounds; after the stop the second one is not sent."""
+    answering = threading.Event()
+
+    def slow(_: Seen) -> Response:
+        answering.wait(30)
+        return YES
+
+    photos = make_gallery(tmp_path, 30)
+    with paying(photos, Double(then=slow), monkeypatch) as settings:
+        settings = replace(settings, judging=replace(settings.judging, depth=30))
+        with at_this_machine(settings) as client:
+            place = f"/v1/runs/{search(client, 'a goat')['run']}/rerank"
+            client.post(place, json={"judge": "dear"})
+            page = client.get("/?q=a+goat&rerank=dear", headers={"Accept": "text/html"}).text
+            if by == "page":
+                client.post("/stop?q=a+goat&rerank=dear")
+            else:
+                client.delete(place, params={"judge": "dear"})
+            answering.set()
+            while (told := client.get(place, params={"judge": "dear"}).json())["state"] == "running":
+                time.sleep(0.01)
+            went_on = looked(client, "a goat", "dear")
+
+    assert 'action="/stop?q=a+goat&amp;rerank=dear"' in page
+    assert (told["state"], told["judged"]) == ("stopped", 24)
+    assert (went_on["state"], went_on["judged"]) == ("done", 30)
+
+
 def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gallery = make_gallery(tmp_path, 3)
     double = Double(then=YES)
