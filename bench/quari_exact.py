@@ -41,17 +41,23 @@ SAME = 1e-9
 
 
 def in_float32(views: Sequence[AdaptedQuery], vectors: Floats) -> Floats:
-    """The formula as it is written, in float32, (views, rows); every piece of the rows is read once for all views."""
+    """The formula in factors, in float32, (views, rows); every piece of the rows is read once for all views."""
     scores = np.empty((len(views), len(vectors)), np.float32)
-    left = np.concatenate([view.left for view in views], axis=1)
+    own = any(view.identity for view in views)
+    sides = [np.concatenate([view[side] for view in views], axis=1) for side in ((1, 2) if own else (1,))]
+    along = np.stack([view.identity * view.query + view.left @ (view.right.T @ view.query) for view in views])
+    spreads = [view.right.T @ view.right for view in views]
     for start in range(0, len(vectors), PIECE):
         rows = np.ascontiguousarray(vectors[start : start + PIECE])
-        inner = np.split(rows @ left, len(views), axis=1)  # (n, r) each
-        for one, view, part in zip(scores, views, inner, strict=True):
-            bent = part @ view.right.T  # (n, dim)
+        above = along @ rows.T  # (views, n)
+        left, *right = (np.split(rows @ side, len(views), axis=1) for side in sides)  # (n, r) for each view
+        lengths = np.einsum("ij,ij->i", rows, rows) if own else 0.0
+        for at, view in enumerate(views):
+            squares = np.einsum("ij,ij->i", left[at] @ spreads[at], left[at])
             if view.identity:
-                bent += np.float32(view.identity) * rows
-            one[start : start + PIECE] = (bent @ view.query) / np.sqrt(np.einsum("ij,ij->i", bent, bent))
+                squares += view.identity**2 * lengths
+                squares += 2 * view.identity * np.einsum("ij,ij->i", left[at], right[0][at])
+            scores[at, start : start + PIECE] = above[at] / np.sqrt(squares)
     return scores
 
 

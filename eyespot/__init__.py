@@ -15,10 +15,16 @@ __version__ = "0.1.0"
 def open(gallery: Path | str, encoder: str | None = None, index: str = "exact") -> Collection:
     """A gallery ready to be searched, in the space of one of its encoders (the default one for None).
 
+    An address ("s3://bucket/birds") is that of a published gallery; its local copy is made, or brought up to date.
     `index`: "exact", or the name of an approximate one that `eyespot tune` made ("faiss"). Raises `UsageError` if
     there is no gallery, or it has no vectors of that encoder.
     """
     # Imported on use, so that `import eyespot` costs nothing.
     from eyespot.search.collection import Collection
 
+    if ":/" in str(gallery):
+        from eyespot.gallery.remote import address_of, fetch
+
+        url = address_of(gallery)
+        gallery = gallery if url is None else fetch(url)
     return Collection(gallery, encoder, index)

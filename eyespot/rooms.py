@@ -24,6 +24,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     **dict.fromkeys(("mteb", "datasets"), "mteb"),
     "harper": "recos",
     "h5py": "hdf5",
+    "fsspec": "remote",
     "sentence_transformers": "rerank",
 }
 

@@ -26,6 +26,7 @@ from eyespot.cli import (
     metrics,
     mine,
     plan,
+    publish,
     search,
     serve,
     stats,
@@ -59,6 +60,7 @@ def options(
 for verb in (demo, index, failures, search, serve, metrics, eval, compare, fuse, stats, adapt, describe, tune, doctor):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.command("plan")(plan.run)
+app.command("publish")(publish.run)
 app.add_typer(transfer.importing, name="import")
 transfer.exporting.command("judgements")(judges.export)
 app.add_typer(transfer.exporting, name="export")

@@ -33,7 +33,7 @@ def run(
     from eyespot import rooms
     from eyespot.gallery.describing import Describing, describe
 
-    place, made_by = gallery_here(gallery), rooms.load("descriptors", extractor)
+    place, made_by = gallery_here(gallery, writes=True), rooms.load("descriptors", extractor)
     with progress_bar() as progress:
         options = Describing(count, workers or os.cpu_count() or 1, retry_failed, progress)
         summary = describe(place, made_by, options)

@@ -50,7 +50,7 @@ def run(
     """Index photos, again and again: only what is new or changed is embedded."""
     from eyespot.gallery.indexing import Options, index
 
-    place = gallery_here(gallery)
+    place = gallery_here(gallery, writes=True)
     roots = _roots(place, photos or [])
     if dry_run:
         _tell_survey(place, roots, json)

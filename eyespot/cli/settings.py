@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from eyespot.cli.telling import note
+from eyespot.cli.telling import note, progress_bar
 from eyespot.types import UsageError
 
 GALLERY = ".eyespot"
@@ -36,8 +36,13 @@ def json_option() -> Any:
     return typer.Option(False, "--json", help="Print JSON on stdout.")
 
 
-def gallery_here(given: Path | None) -> Path:
-    """The gallery named, else the nearest `.eyespot` at or above this folder, else a new one here."""
+def gallery_here(given: Path | None, writes: bool = False) -> Path:
+    """The gallery named, else the nearest `.eyespot` at or above this folder, else a new one here.
+
+    Of an address it is the local copy, brought up to date; `UsageError` for a verb that `writes` to the gallery.
+    """
+    if given is not None and ":/" in str(given) and (found := _fetched(given, writes)) is not None:
+        return found
     place = _nearest() if given is None else _expanded(given)
     if place.exists() and not place.is_dir():
         raise UsageError(f"{place} is a file and no gallery; name a folder with -g")
@@ -47,6 +52,19 @@ def gallery_here(given: Path | None) -> Path:
         shown = os.fsencode(os.path.abspath(place)).decode("utf-8", "backslashreplace")
         raise UsageError(f"the gallery's name {shown} is not valid UTF-8; choose another place with -g") from None
     return place
+
+
+def _fetched(given: Path, writes: bool) -> Path | None:
+    """The local copy of what is published at an address; None for a folder."""
+    from eyespot.gallery.remote import address_of, fetch
+
+    url = address_of(given)
+    if url is None:
+        return None
+    if writes:
+        raise UsageError(f"{url} can be searched, not written; change the gallery it came from, then: eyespot publish")
+    with progress_bar("bytes") as progress:
+        return fetch(url, progress=progress)
 
 
 def _nearest() -> Path:

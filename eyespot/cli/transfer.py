@@ -38,7 +38,7 @@ def import_clip_retrieval(
     """Search the output folder of clip-retrieval inference, where it lies."""
     from eyespot.gallery.formats import clip_retrieval
 
-    _import(clip_retrieval.source([folder]), gallery_here(gallery), _checked(encoder), _way(copy), json)
+    _import(clip_retrieval.source([folder]), gallery_here(gallery, writes=True), _checked(encoder), _way(copy), json)
 
 
 @importing.command("npy")
@@ -52,7 +52,7 @@ def import_npy(
     """Search an array of vectors and its table, where they lie."""
     from eyespot.gallery.formats import npy
 
-    _import(npy.source(places), gallery_here(gallery), _checked(encoder), _way(copy), json)
+    _import(npy.source(places), gallery_here(gallery, writes=True), _checked(encoder), _way(copy), json)
 
 
 @importing.command("hdf5")
@@ -67,7 +67,7 @@ def import_hdf5(
     from eyespot.gallery.formats import hdf5
 
     way = _way(copy) if copy else hdf5.WhereItCan()
-    _import(hdf5.source(places), gallery_here(gallery), _checked(encoder), way, json)
+    _import(hdf5.source(places), gallery_here(gallery, writes=True), _checked(encoder), way, json)
 
 
 @exporting.command("clip-retrieval")

@@ -1,0 +1,41 @@
+"""`eyespot publish`: a gallery on object storage, or anywhere that others reach."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import typer
+
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.cli.telling import as_json, line, progress_bar
+
+
+def run(
+    url: str = typer.Argument(
+        help="Where to: s3://BUCKET/NAME, gs://…, az://…, file:///FOLDER, whatever fsspec knows."
+    ),
+    gallery: Path = gallery_option("The gallery to publish."),
+    json: bool = json_option(),
+) -> None:
+    """Publish a gallery: what is new of it is sent; others search it there with -g URL."""
+    from eyespot.gallery.remote import publish
+
+    place = gallery_here(gallery, writes=True)
+    with progress_bar("bytes") as progress:
+        done = publish(place, url, lambda first, file: _judgements(place / "ledger.sqlite", first, file), progress)
+    if json:
+        as_json({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known})
+    else:
+        line(f"{done.sent} files sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}")
+
+
+def _judgements(ledger: Path, first: int, file: Path) -> int:
+    """The ledger's judgements from a number on, as a table."""
+    from eyespot.judges._exporting import write_table
+    from eyespot.ledger.judgements import Judgements
+
+    if not ledger.is_file():
+        return 0
+    with Judgements(ledger) as judgements:
+        return write_table(islice(judgements.rows(), first, None), {}, file)

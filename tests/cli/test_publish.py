@@ -1,0 +1,54 @@
+"""`eyespot publish`, and the other verbs with the address of a published gallery."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import run_eyespot
+from tests.gallery.conftest import draw
+
+pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
+
+
+@pytest.fixture
+def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for seed in range(3):
+        draw(tmp_path / "photos" / f"{seed}.png", seed)
+    run_eyespot("index", tmp_path / "photos", "-g", tmp_path / "gallery")
+    url = f"file://{tmp_path}/store"
+    done = run_eyespot("publish", url, "-g", tmp_path / "gallery", "--json")
+    assert json.loads(done.stdout)["sent"] == 4, done.stderr
+    return url
+
+
+def test_a_published_gallery_is_searched_by_its_address(published: str, tmp_path: Path) -> None:
+    here = run_eyespot("search", "green stripes", "-g", tmp_path / "gallery", "--json")
+    there = run_eyespot("search", "green stripes", "-g", published, "--json")
+
+    assert there.returncode == 0, there.stderr
+    assert [hit["id"] for hit in json.loads(there.stdout)["items"]] == [
+        hit["id"] for hit in json.loads(here.stdout)["items"]
+    ]
+
+
+def test_what_writes_to_a_gallery_is_refused_there(published: str, tmp_path: Path) -> None:
+    for line in (("index", tmp_path / "photos"), ("publish", published)):
+        refused = run_eyespot(*line, "-g", published)
+        assert refused.returncode == 2 and "can be searched, not written" in refused.stderr
+
+
+def test_judgements_go_along_once(published: str, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    place = tmp_path / "gallery"
+    search = ("search", "stripes", "-g", place, "--rerank", "encoder:starter", "-k", "3")
+    assert run_eyespot(*search).returncode == 0
+    run_eyespot("publish", published, "-g", place)
+    run_eyespot("publish", published, "-g", place)
+
+    (table,) = (tmp_path / "store" / "ledger").iterdir()
+    assert pq.read_table(table)["judge"].to_pylist() == ["encoder:starter"] * 3

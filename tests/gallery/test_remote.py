@@ -1,0 +1,249 @@
+"""Galleries published to an address and searched in a copy: complete, checked, up to date, and through kills."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
+
+import eyespot
+from eyespot import rooms
+from eyespot.gallery import disk
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.remote import MANIFEST, OURS, address_of, copies, fetch, publish
+from eyespot.types import EyespotError, UsageError
+from tests.gallery.conftest import draw
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def make(folder: Path, photos: int = 6) -> Path:
+    for seed in range(photos):
+        draw(folder / "photos" / f"{seed}.png", seed)
+    return update(folder)
+
+
+def update(folder: Path) -> Path:
+    index(folder / "gallery", [str(folder / "photos")], [rooms.load("encoders", "starter")], Options(shard_rows=3))
+    return folder / "gallery"
+
+
+def contents(gallery: Path) -> dict[str, bytes]:
+    """What a gallery is: its files by name."""
+    files = (path for path in gallery.rglob("*") if path.is_file())
+    named = {path.relative_to(gallery).as_posix(): path for path in files}
+    return {name: path.read_bytes() for name, path in named.items() if OURS.fullmatch(name)}
+
+
+def at(folder: Path) -> str:
+    return f"file://{folder}/store"
+
+
+def names(query: str, gallery: Path | str) -> list[str]:
+    run = eyespot.open(gallery).search(query, k=50)
+    return [hit.image for hit in run["q"]]
+
+
+def test_a_copy_finds_what_the_gallery_finds(tmp_path: Path) -> None:
+    gallery = make(tmp_path)
+    done = publish(gallery, at(tmp_path))
+
+    assert done.sent == len(contents(gallery)) and done.known == 0
+    assert names("green stripes", at(tmp_path)) == names("green stripes", gallery)
+    assert contents(fetch(at(tmp_path))) == contents(gallery)
+
+
+def test_only_what_is_new_is_sent_and_fetched(tmp_path: Path) -> None:
+    gallery = make(tmp_path)
+    publish(gallery, at(tmp_path))
+    copy = fetch(at(tmp_path))
+    before = {path: path.stat().st_ino for path in copy.glob("shards/*/*")}
+    draw(tmp_path / "photos" / "new.png", 99)
+    update(tmp_path)
+
+    again = publish(gallery, at(tmp_path))
+    fetch(at(tmp_path))
+
+    fresh = [name for name in contents(gallery) if (copy / name) not in before]
+    assert again.sent == len(fresh) and again.known == len(before)
+    assert {path: path.stat().st_ino for path in before} == before
+    assert contents(copy) == contents(gallery)
+
+
+def test_what_is_made_in_a_copy_stays_and_what_is_gone_goes(tmp_path: Path) -> None:
+    gallery = make(tmp_path)
+    publish(gallery, at(tmp_path))
+    copy = fetch(at(tmp_path))
+    (copy / "ledger.sqlite").write_bytes(b"mine")
+    last = disk.shard_paths(gallery)[-1]
+    disk.clear_shard(gallery, int(last.name))
+    publish(gallery, at(tmp_path))
+    fetch(at(tmp_path))
+
+    assert (copy / "ledger.sqlite").read_bytes() == b"mine"
+    assert [shard.name for shard in disk.shard_paths(copy)] == [shard.name for shard in disk.shard_paths(gallery)]
+
+
+def test_a_damaged_file_is_refused_and_the_old_copy_stays(tmp_path: Path) -> None:
+    gallery = make(tmp_path)
+    publish(gallery, at(tmp_path))
+    copy = fetch(at(tmp_path))
+    before = contents(copy)
+    draw(tmp_path / "photos" / "new.png", 99)
+    update(tmp_path)
+    publish(gallery, at(tmp_path))
+    (sent,) = (path for path in (tmp_path / "store" / "shards").rglob("*.npy") if path.parent.name == "00002")
+    sent.write_bytes(sent.read_bytes()[:-1] + b"x")
+
+    with pytest.raises(EyespotError, match="is not what was published"):
+        fetch(at(tmp_path))
+    assert {name: data for name, data in contents(copy).items() if name in before} == before
+
+
+@pytest.mark.parametrize(
+    "name, where",
+    [
+        ("../outside.toml", "../outside.toml"),
+        ("shards/0/../../x.npy", "shards/0/../../x.npy"),
+        ("shards/00000/a.npy", "../secret/a.npy"),
+        ("shards/00000/a.npy", "shards/00000/../../../a.npy"),
+        ("/etc/passwd", "/etc/passwd"),
+        ("ledger.sqlite", "ledger.sqlite"),
+        ("shards/00000/.hidden", "shards/00000/.hidden"),
+        ("shards/00000/a.npy", "shards/00000/.a.npy"),
+    ],
+)
+def test_a_manifest_cannot_lead_out_of_the_gallery(tmp_path: Path, name: str, where: str) -> None:
+    publish(make(tmp_path, 1), at(tmp_path))
+    manifest = tmp_path / "store" / MANIFEST
+    said = json.loads(manifest.read_text())
+    said["files"][name] = [where, 1, "00", 0]
+    manifest.write_text(json.dumps(said))
+
+    with pytest.raises(EyespotError, match="is damaged"):
+        fetch(at(tmp_path))
+    assert not [path for path in copies().rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("said", ["", "[]", "{}", '{"format": 1, "files": {"gallery.toml": 3}, "judgements": 0}'])
+def test_what_is_no_manifest_is_told(tmp_path: Path, said: str) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / MANIFEST).write_text(said)
+    with pytest.raises(EyespotError, match="is damaged"):
+        fetch(at(tmp_path))
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    publish(make(tmp_path, 1), at(tmp_path))
+    manifest = tmp_path / "store" / MANIFEST
+    manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
+    with pytest.raises(EyespotError, match="newer eyespot"):
+        fetch(at(tmp_path))
+
+
+def test_addresses_that_cannot_be_used_cost_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no gallery is published at"):
+        fetch(at(tmp_path))
+    with pytest.raises(UsageError, match="no address that fsspec knows"):
+        fetch("nosuch://place/gallery")
+    with pytest.raises(UsageError, match="there is no gallery"):
+        publish(tmp_path / "none", at(tmp_path))
+    (tmp_path / "store").write_text("a file")
+    with pytest.raises(EyespotError, match="cannot be used"):
+        publish(make(tmp_path, 1), at(tmp_path))
+
+
+def test_vectors_that_lie_elsewhere_are_not_published(tmp_path: Path) -> None:
+    from eyespot.gallery.formats import npy
+    from eyespot.gallery.formats.registered import InPlace, take_in
+
+    np.save(tmp_path / "vectors.npy", np.eye(3, 512, dtype=np.float32))
+    take_in(tmp_path / "gallery", npy.source([tmp_path / "vectors.npy"]), "starter", InPlace())
+    with pytest.raises(UsageError, match="--copy"):
+        publish(tmp_path / "gallery", at(tmp_path))
+
+
+@given(st.sampled_from(["s3", "gs", "abfs", "memory", "https"]), st.from_regex(r"[a-z]\w*(/\w+){0,3}", fullmatch=True))
+def test_an_address_survives_being_a_path(protocol: str, rest: str) -> None:
+    url = f"{protocol}://{rest}"
+    assert address_of(url) == address_of(Path(url)) == url
+
+
+def test_folders_are_no_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s3:" / "birds").mkdir(parents=True)
+    assert address_of(tmp_path) is None and address_of(Path("photos")) is None
+    assert address_of(Path("s3://birds")) is None  # there is such a folder
+    assert address_of(Path(f"file://{tmp_path}/x")) == f"file://{tmp_path}/x"
+
+
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.sampled_from(["add", "remove", "publish", "fetch"]), min_size=1, max_size=8))
+def test_whatever_happens_a_copy_is_what_was_published_last(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
+    folder = tmp_path_factory.mktemp("steps")
+    gallery, copy, seed = make(folder, 3), folder / "copy", 100
+    publish(gallery, at(folder))
+    published = contents(gallery)
+    for step in steps:
+        if step == "add":
+            draw(folder / "photos" / f"{(seed := seed + 1)}.png", seed)
+            update(folder)
+        elif step == "remove" and len(photos := sorted((folder / "photos").iterdir())) > 1:
+            photos[-1].unlink()
+            update(folder)
+        elif step == "publish":
+            publish(gallery, at(folder))
+            published = contents(gallery)
+        elif step == "fetch":
+            assert contents(fetch(at(folder), copy)) == published
+    assert contents(fetch(at(folder), copy)) == published
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from eyespot.gallery.remote import fetch, publish
+what, gallery, url = sys.argv[1:]
+def tell(*_):
+    print("on", flush=True)
+publish(Path(gallery), url, progress=tell) if what == "publish" else fetch(url, Path(gallery), tell)
+"""
+
+
+@pytest.mark.parametrize("what", ["publish", "fetch"])
+def test_killed_anywhere_it_ends_in_the_same(tmp_path: Path, what: str) -> None:
+    """Killed after every file in turn, then once to the end; in between, readers have the old gallery or the new."""
+    gallery, copy = make(tmp_path, 9), tmp_path / "copy"
+    if what == "fetch":
+        publish(gallery, at(tmp_path))
+    line = [sys.executable, "-c", KILLED, what, str(gallery if what == "publish" else copy), at(tmp_path)]
+    for files in range(1, 6):
+        process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ))
+        assert process.stdout is not None
+        for _ in range(files):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        time.sleep(0.01)
+    subprocess.run(line, cwd=ROOT, check=True, capture_output=True)
+
+    assert contents(fetch(at(tmp_path), copy)) == contents(gallery)
+    assert names("green stripes", copy) == names("green stripes", gallery)
