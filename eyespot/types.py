@@ -106,7 +106,8 @@ class Encoder(Protocol):
     """Pictures and words to unit vectors of one space.
 
     `read` runs in many threads at once and must not share state; `encode_pixels` and `encode_texts` are called
-    from one thread. The same array in the same batch gives the same bits.
+    from one thread. The same array in the same batch gives the same bits. A picture that cannot be embedded gets a row
+    of NaN; an encoder that has `notes`, sentences on such things, is asked for them when indexing is over.
     """
 
     space: Space

@@ -21,8 +21,8 @@ from eyespot import rooms
 from eyespot.build._steps import Context, Declared, Limits, NoAnswer, Prompt, Spent, Till
 from eyespot.build._steps.running import Client
 from eyespot.judges._endpoint import BadAnswer, Declined, NoReply, said, shown
-from eyespot.judges._endpoint.client import free
 from eyespot.judges._prices import Price, Prices, Tokens, estimate, own_table, read_prices
+from eyespot.models.endpoint.client import free
 from eyespot.search.judged import picture_of
 from eyespot.types import UsageError
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from eyespot.encoders._mllm import lora
 from eyespot.encoders._mllm.families import Family, family, settled
-from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, packed, unpacked
+from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, Shown, packed, unpacked
 from eyespot.encoders._torch import Device
 from eyespot.encoders.hf import WEIGHTS, checkpoint_of, licence_of
 from eyespot.models import device as devices
@@ -102,13 +102,6 @@ class MultimodalEncoder:
 # -- what is said, and where it is read ---------------------------------------------------------------------
 
 
-class Shown(NamedTuple):
-    """A picture as `read` packed it, words, or both."""
-
-    picture: Pixels | None
-    words: str | None
-
-
 @dataclass
 class Speaker:
     """A network with its processor and the way its family is asked."""
@@ -191,11 +184,8 @@ class Speaker:
         return self._laid_out(one, "\n".join(part for part in words if part))
 
     def _instructed(self, one: Shown) -> str:
-        told = self.family.instructions
-        if one.words is None:
-            return told.picture
-        around = told.text if one.picture is None else told.both
-        return around.replace("{}", self._harmless(one.words))
+        words = None if one.words is None else self._harmless(one.words)
+        return self.family.instructions.around(words, beside_picture=one.picture is not None)
 
     def _harmless(self, words: str) -> str:
         """Words that spell one of the model's control tokens must not act as one."""

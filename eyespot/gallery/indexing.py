@@ -108,6 +108,7 @@ class _Job:
         self._code_spaces()
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
+        self.summary.notes += [note for encoder in self.encoders.values() for note in getattr(encoder, "notes", ())]
         return self.summary
 
     # -- what there is to do --------------------------------------------------------------------------------

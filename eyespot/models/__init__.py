@@ -1,1 +1,1 @@
-"""Models that others publish: their files, the device they run on, and loading that tells what failed."""
+"""Models that others publish or serve: files, the device they run on, loading that tells what failed, and asking."""

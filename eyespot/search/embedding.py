@@ -94,7 +94,9 @@ def read_picture(picture: Path, min_side: int | None) -> Image:
 def _unit(vectors: Vectors, queries: Sequence[Query]) -> Vectors:
     lengths = np.linalg.norm(vectors, axis=1)
     for query, length in zip(queries, lengths, strict=True):
-        if not np.isfinite(length) or length < 1e-6:
+        if not np.isfinite(length):
+            raise UsageError(f"a picture of query {query.id!r} gets no vector from this encoder; take another one")
+        if length < 1e-6:
             raise UsageError(f"the terms of query {query.id!r} cancel out; change a weight or a word")
     unit: Vectors = vectors / lengths[:, None]
     return unit

@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 
 from eyespot import ledger, rooms
 from eyespot.judges._budget import Budget
-from eyespot.judges._endpoint.client import Endpoint
-from eyespot.judges._endpoint.dialects import said
-from eyespot.judges._endpoint.troubles import Declined, NoReply
+from eyespot.models.endpoint.client import Endpoint
+from eyespot.models.endpoint.dialects import said
+from eyespot.models.endpoint.troubles import Declined, NoReply
 from eyespot.runs.files import json_of, refuse
 from eyespot.search.fused import Fusion, Stage
 from eyespot.types import EyespotError, Query, Run, Term, UsageError

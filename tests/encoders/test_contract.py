@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import tiny_models
 
 from eyespot import rooms
+from tests.encoders import embedding_server
 
 ONNX_SETTINGS = 'dim = 16\nlicence = "MIT"\nimage.size = 32\ntext = {length = 32, mask = "attention_mask"}\n'
 TEXTS = ["a heron", "two people by a pool, at night", ""]
@@ -40,6 +42,12 @@ def mllm(folder: Path) -> Any:
     return rooms.load("encoders", f"mllm:{tiny_multimodal.ume_r1(folder)}", device="cpu", thoughts=4)
 
 
+@contextmanager
+def served(folder: Path) -> Iterator[Any]:
+    with embedding_server.serving() as server:
+        yield rooms.load("encoders", "served:tiny", url=server.url)
+
+
 def onnx(folder: Path) -> Any:
     tiny_models.exported_clip(tiny_models.hf_clip(folder / "hf"), folder)
     (folder / "eyespot.toml").write_text(ONNX_SETTINGS)
@@ -47,17 +55,19 @@ def onnx(folder: Path) -> Any:
 
 
 CASES: dict[str, Callable[[Path], Any]] = {
-    made.__name__: made for made in (starter, hf, open_clip, wildclip, mllm, onnx)
+    made.__name__: made for made in (starter, hf, open_clip, wildclip, mllm, served, onnx)
 }
 
 
 @pytest.fixture(scope="module", params=rooms.names("encoders"))
-def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     if request.param not in CASES:
         pytest.fail(f"add a tiny case for {request.param} to CASES in {Path(__file__).name}")
     if request.param != "starter":
-        pytest.importorskip("torch")
-    return CASES[request.param](tmp_path_factory.mktemp(request.param))
+        pytest.importorskip({"served": "openai"}.get(request.param, "torch"))
+    made = CASES[request.param](tmp_path_factory.mktemp(request.param))
+    with made if isinstance(made, AbstractContextManager) else nullcontext(made) as found:
+        yield found
 
 
 @pytest.fixture

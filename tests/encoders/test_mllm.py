@@ -277,7 +277,8 @@ def test_an_adapter_of_another_model_is_refused(folders: dict[str, Path], tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("kind", "way_out"), [("phi3_v", "VLM2Vec/VLM2Vec-V2.0"), ("phi4mm", "refs/pr/70"), ("clip", "there are: qwen2_vl")]
+    ("kind", "way_out"),
+    [("phi3_v", "served:TIGER-Lab/VLM2Vec-Full"), ("phi4mm", "refs/pr/70"), ("clip", "there are: qwen2_vl")],
 )
 def test_a_kind_that_cannot_embed_is_refused_with_the_way_out(kind: str, way_out: str, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": kind}))

@@ -1,4 +1,4 @@
-"""Servers for tests: a double that answers as a script says and counts what it was asked."""
+"""Servers for tests: a double that answers as a script says and counts what judges and encoders asked it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Double:
     def answer(self, seen: Seen) -> Response:
         with self._lock:
             self.seen.append(seen)
-            if not seen.path.endswith(("/chat/completions", "/messages")):
+            if not seen.path.endswith(("/chat/completions", "/messages", "/embeddings")):
                 offered = self.offers.get(seen.path)
                 return offered(seen) if offered else error(404, "Not Found")
             if self.script:
@@ -132,8 +132,13 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # headers and body leave together, or every answer waits for an acknowledgement
     disable_nagle_algorithm = True
 
+    def do_GET(self) -> None:
+        self._answer({})
+
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def _answer(self, body: Body) -> None:
         seen = Seen(self.path, {name.lower(): value for name, value in self.headers.items()}, body)
         response = self.server.double.answer(seen)
         if response.hang:

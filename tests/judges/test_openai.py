@@ -24,9 +24,9 @@ from eyespot import rooms
 from eyespot.judges._asking import ask
 from eyespot.judges._budget import Budget, BudgetSpent
 from eyespot.judges._endpoint import BadAnswer, EndpointJudge, Pace, Rest, Underway, said
-from eyespot.judges._endpoint.troubles import seconds_to_wait
 from eyespot.judges._wording import INQUIRE, Wording
 from eyespot.ledger.judgements import Judgements
+from eyespot.models.endpoint.troubles import seconds_to_wait
 from eyespot.types import Answer, EyespotError, Pair, Query, Term, UsageError
 from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
 

@@ -35,6 +35,12 @@ class Instructions:
             if WORDS not in getattr(self, name):
                 raise UsageError(f"the instruction {name!r} never says the words of a query; put {WORDS} into it")
 
+    def around(self, words: str | None, beside_picture: bool) -> str:
+        """All that is said: around these words, or beside a picture that has none."""
+        if words is None:
+            return self.picture
+        return (self.both if beside_picture else self.text).replace(WORDS, words)
+
 
 @dataclass(frozen=True)
 class Family:
@@ -87,7 +93,8 @@ KINDS = {  # model_type in config.json → how its plain checkpoints are asked
     "phi4_multimodal": PHI_4,
 }
 ELSEWHERE = {  # kinds whose code lies in their repositories, which is not run → what to take instead
-    "phi3_v": "take VLM2Vec on Qwen2-VL (mllm:VLM2Vec/VLM2Vec-V2.0), or score its rankings with --run",
+    "phi3_v": "take it through a server that knows it (served:TIGER-Lab/VLM2Vec-Full, docs/encoders.md), or VLM2Vec on "
+    "Qwen2-VL (mllm:VLM2Vec/VLM2Vec-V2.0)",
     "phi4mm": "take the revision that transformers reads by itself (microsoft/Phi-4-multimodal-instruct@refs/pr/70)",
 }
 
@@ -116,7 +123,7 @@ def settled(found: Family, folder: Path) -> Family:
     path = folder / SETTINGS
     if not path.is_file():
         return found
-    said = _read(path)
+    said = said_in(path)
     row = FAMILIES.get(said.pop("family", found.name))
     if row is None:
         raise UsageError(f"{path} names no family of these: {', '.join(FAMILIES)}")
@@ -128,7 +135,8 @@ def settled(found: Family, folder: Path) -> Family:
     return replace(row, instructions=Instructions(**{**known, **words}))
 
 
-def _read(path: Path) -> dict[str, Any]:
+def said_in(path: Path) -> dict[str, Any]:
+    """What a TOML file says, with a table of instructions if any; `UsageError` if it is none."""
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from PIL import Image
 
@@ -10,6 +12,13 @@ from eyespot.types import Pixels
 MOST_PIXELS = 1280 * 28 * 28  # what a picture may cost: 1,280 tokens of Qwen2-VL
 MOST_RATIO = 20  # of the longer side to the shorter; narrower pictures get black edges, or the processors refuse them
 HEAD = 8  # bytes of height and width
+
+
+class Shown(NamedTuple):
+    """One input of a model that reads both: a picture as `packed` made it, words, or the two together."""
+
+    picture: Pixels | None
+    words: str | None
 
 
 def packed(picture: Image.Image) -> Pixels:

@@ -1,17 +1,14 @@
-"""Models behind an address: each request is counted before it leaves, paced, and sent again where that helps.
+"""Judges behind an address, and the client that asks (`eyespot.models.endpoint`)."""
 
-`Endpoint.chat` is a question and its reply, `Endpoint.answer` one whose reply has a form; `Underway` asks many at once.
-"""
-
-from eyespot.judges._endpoint.client import Endpoint, Patience, Tab
-from eyespot.judges._endpoint.dialects import AnthropicMessages, ChatCompletions, Reply, said, shown
 from eyespot.judges._endpoint.judging import EndpointJudge, Sight, Way
-from eyespot.judges._endpoint.pace import Pace, Rest
 from eyespot.judges._endpoint.pictures import Pictures
 from eyespot.judges._endpoint.settings import OPTIONS, Settings
-from eyespot.judges._endpoint.troubles import BadAnswer, Declined, NoReply, Trouble
-from eyespot.judges._endpoint.underway import Underway
-from eyespot.judges._endpoint.wire import Wire, anthropic, openai
+from eyespot.models.endpoint.client import Endpoint, Patience, Tab
+from eyespot.models.endpoint.dialects import AnthropicMessages, ChatCompletions, Reply, said, shown
+from eyespot.models.endpoint.pace import Pace, Rest
+from eyespot.models.endpoint.troubles import BadAnswer, Declined, NoReply, Trouble
+from eyespot.models.endpoint.underway import Underway
+from eyespot.models.endpoint.wire import Wire, anthropic, openai
 
 __all__ = [
     "OPTIONS",

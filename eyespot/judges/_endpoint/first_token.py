@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, NamedTuple
 
-from eyespot.judges._endpoint.client import Endpoint
-from eyespot.judges._endpoint.dialects import Token
 from eyespot.judges._endpoint.judging import Sight
-from eyespot.judges._endpoint.troubles import BadAnswer, Declined
 from eyespot.judges._endpoint.ways import SORRY, Words, bare
 from eyespot.judges._wording import Wording
+from eyespot.models.endpoint.client import Endpoint
+from eyespot.models.endpoint.dialects import Token
+from eyespot.models.endpoint.troubles import BadAnswer, Declined
 from eyespot.types import Verdict
 
 ALTERNATIVES = 20  # of the first token: the most that servers give

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from eyespot.judges._endpoint.client import Endpoint
-from eyespot.judges._endpoint.dialects import Message, said, shown
 from eyespot.judges._endpoint.pictures import SIDE, Pictures
-from eyespot.judges._endpoint.troubles import BadAnswer, Declined, NoReply
-from eyespot.judges._endpoint.underway import Underway
 from eyespot.judges._prices import Prices
 from eyespot.judges._wording import Wording, examples
+from eyespot.models.endpoint.client import Endpoint
+from eyespot.models.endpoint.dialects import Message, said, shown
+from eyespot.models.endpoint.troubles import BadAnswer, Declined, NoReply
+from eyespot.models.endpoint.underway import Underway
 from eyespot.types import Answer, Pair, Verdict
 
 TRIES = 3  # of a question whose answer is none of those that were asked for

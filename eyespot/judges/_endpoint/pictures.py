@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from eyespot.judges._endpoint.troubles import NoReply
+from eyespot.models.endpoint.troubles import NoReply
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

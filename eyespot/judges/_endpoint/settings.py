@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from eyespot.judges._budget import Budget
-from eyespot.judges._endpoint.client import Endpoint, Patience, free
-from eyespot.judges._endpoint.dialects import Dialect
 from eyespot.judges._endpoint.judging import EndpointJudge, Way
-from eyespot.judges._endpoint.pace import Pace, Rest
 from eyespot.judges._endpoint.pictures import SIDE, Pictures
-from eyespot.judges._endpoint.wire import Wire
 from eyespot.judges._prices import Prices, read_prices
 from eyespot.judges._wording import Wording
+from eyespot.models.endpoint.client import Endpoint, Patience, free
+from eyespot.models.endpoint.dialects import Dialect
+from eyespot.models.endpoint.pace import Pace, Rest
+from eyespot.models.endpoint.wire import Wire
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from eyespot.judges._endpoint.client import Endpoint
-from eyespot.judges._endpoint.dialects import Reply
 from eyespot.judges._endpoint.judging import Sight
-from eyespot.judges._endpoint.troubles import BadAnswer, Declined
 from eyespot.judges._wording import Wording
+from eyespot.models.endpoint.client import Endpoint
+from eyespot.models.endpoint.dialects import Reply
+from eyespot.models.endpoint.troubles import BadAnswer, Declined
 from eyespot.types import Verdict
 
 MOST = 80  # characters of an answer that a reason quotes

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from eyespot.judges._budget import Budget
-from eyespot.judges._endpoint.amending import Amended
-from eyespot.judges._endpoint.dialects import Dialect, Message, Reply, said, usage_of
-from eyespot.judges._endpoint.pace import Left, Pace, Rest
-from eyespot.judges._endpoint.troubles import Again, BadAnswer, Busy, Declined, NoReply, Status, Unreachable, final
-from eyespot.judges._endpoint.wire import Wire
+from eyespot.models.endpoint.amending import Amended
+from eyespot.models.endpoint.dialects import Dialect, Message, Reply, said, usage_of
+from eyespot.models.endpoint.pace import Left, Pace, Rest
+from eyespot.models.endpoint.troubles import Again, BadAnswer, Busy, Declined, NoReply, Status, Unreachable, final
+from eyespot.models.endpoint.wire import Wire
 from eyespot.types import EyespotError, Spent
 
 if TYPE_CHECKING:
@@ -29,13 +28,26 @@ FORM = "Answer with one JSON object alone, of this JSON schema: {schema}"
 
 
 class Till(Protocol):
-    """What requests are counted by: a `Budget`, or the `Tab` of one item on it."""
+    """What requests are counted by: a budget, or the `Tab` of one item on it."""
 
     def take(self) -> None: ...
 
     def pay(self, tokens_in: int, tokens_out: int, money: float) -> None: ...
 
     def lose(self) -> None: ...
+
+
+class Unlimited:
+    """A till that counts nothing and lets everything leave."""
+
+    def take(self) -> None:
+        """One request leaves."""
+
+    def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:
+        """It cost this."""
+
+    def lose(self) -> None:
+        """What it cost will never be known."""
 
 
 @dataclass
@@ -100,7 +112,7 @@ class Endpoint:
     wire: Wire
     model: str
     dialect: Dialect
-    till: Till = field(default_factory=Budget)
+    till: Till = field(default_factory=Unlimited)
     pace: Pace = field(default_factory=Pace)
     patience: Patience = field(default_factory=Patience)
     money: Callable[[int, int], float] = free
@@ -162,12 +174,19 @@ class Endpoint:
         except (Status, NoReply):
             return None
 
+    def tells(self, path: str) -> Mapping[str, Any] | None:
+        """What the server tells there (GET); None where it tells nothing. Raises what `chat` raises but `Declined`."""
+        try:
+            return self._asked(path, None, _as_it_is)
+        except Status:
+            return None
+
     def _formed(self, shape: Mapping[str, Any]) -> dict[str, Any]:
         return {"response_format": shape} if self.dialect.takes_forms else {}
 
     # -- requests -------------------------------------------------------------------------------------------
 
-    def _asked(self, path: str, body: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Found]) -> Found:
+    def _asked(self, path: str, body: Mapping[str, Any] | None, read: Callable[[Mapping[str, Any]], Found]) -> Found:
         from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
         trying = Retrying(
@@ -186,12 +205,12 @@ class Endpoint:
         except Again as trouble:
             raise NoReply(f"{trouble}, {self.patience.attempts} times") from None
 
-    def _sent(self, path: str, body: Mapping[str, Any], read: Callable[[Mapping[str, Any]], Found]) -> Found:
-        """One request that leaves."""
+    def _sent(self, path: str, body: Mapping[str, Any] | None, read: Callable[[Mapping[str, Any]], Found]) -> Found:
+        """One request that leaves, without a body to look what lies there."""
         left = self.pace.enter()
         self.till.take()
         try:
-            data = self.wire.post(path, body)
+            data = self.wire.get(path) if body is None else self.wire.post(path, body)
         except BaseException as trouble:
             if isinstance(trouble, Busy | Unreachable | Status):
                 self.till.pay(0, 0, 0.0)  # turned away

@@ -19,7 +19,8 @@ class Underway(Iterator[Result], Generic[Item, Result]):
     """The results of `work` in the order in which they are ready.
 
     At most `workers` items are begun and not yet handed out, so whoever keeps each result before taking the next can
-    lose no more than those. The first item goes alone: what it teaches about a server the others need not learn.
+    lose no more than those. Until a result is there no more than `first` are begun: what the first item teaches about a
+    server the others need not learn.
     An error of `work`, or one that is thrown in, is raised once all results under way are handed out; nothing more is
     begun then, and `halt` is called so that those who rest give up.
     """
@@ -30,12 +31,13 @@ class Underway(Iterator[Result], Generic[Item, Result]):
         work: Callable[[Item], Result],
         workers: int,
         halt: Callable[[], None] = _nothing,
+        first: int = 1,
     ) -> None:
         self._items, self._work, self._workers, self._halt = iter(items), work, workers, halt
         self._pool = ThreadPoolExecutor(workers)
         self._done: SimpleQueue[Future[Result]] = SimpleQueue()
         self._open = 0  # begun and not yet handed out
-        self._window = 1
+        self._window = first
         self._end: BaseException | None = None
 
     def __next__(self) -> Result:

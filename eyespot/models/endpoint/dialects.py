@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from eyespot.judges._endpoint.troubles import Again
+from eyespot.models.endpoint.troubles import Again
 from eyespot.types import Spent
 
 Message: TypeAlias = Mapping[str, Any]

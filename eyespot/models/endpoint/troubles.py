@@ -61,6 +61,14 @@ class NoReply(Trouble):
     """There is no answer and no point in another try."""
 
 
+class Refused(NoReply):
+    """The server does not take this request; it may take another."""
+
+
+class Unknown(EyespotError):
+    """The server knows no such model, or nothing at all under this path."""
+
+
 class Halted(Trouble):
     """The run is being stopped; nobody waits for this answer any more."""
 
@@ -77,7 +85,7 @@ def of_status(status: int, body: str, headers: Mapping[str, str]) -> Trouble:
 
 
 def final(trouble: Status, address: str, model: str) -> Exception:
-    """What an error status means for the pair (`Declined`, `NoReply`) or for every pair alike (`EyespotError`)."""
+    """What an error status means for the pair (`Declined`, `Refused`) or for every pair alike (`EyespotError`)."""
     status, said = trouble.status, trouble.said
     if status in (400, 403, 422, 451) and DECLINED.search(said):
         return Declined(said)
@@ -88,8 +96,8 @@ def final(trouble: Status, address: str, model: str) -> Exception:
     if status < 400:
         return EyespotError(f"{address} answers {status}: it has moved; name the address that it has now")
     if status in (404, 405):
-        return EyespotError(f"{address} does not know the model {model!r} ({said}); check its name and the address")
-    return NoReply(str(trouble))
+        return Unknown(f"{address} does not know the model {model!r} ({said}); check its name and the address")
+    return Refused(str(trouble))
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float | None:

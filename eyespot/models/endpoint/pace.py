@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event, Lock
 
-from eyespot.judges._endpoint.troubles import Halted
+from eyespot.models.endpoint.troubles import Halted
 
 MINUTE = 60.0
 

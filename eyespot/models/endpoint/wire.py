@@ -7,12 +7,14 @@ here is one request that leaves, so that counts are true.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eyespot.judges._endpoint.troubles import Again, Unreachable, of_status
+from eyespot.models.endpoint.troubles import Again, Unreachable, of_status
 from eyespot.types import UsageError
+
+STAY: Any = {"follow_redirects": False}
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,15 @@ class Wire:
 
         Raises `Again` (an answer is lost, cut or no JSON; the server is busy), `Unreachable` and `Status`.
         """
+        return self._answered(lambda: self.client.post(path, body=body, cast_to=str, options=STAY))
+
+    def get(self, path: str) -> Mapping[str, Any]:
+        """What lies there; raises what `post` raises."""
+        return self._answered(lambda: self.client.get(path, cast_to=str, options=STAY))
+
+    def _answered(self, exchange: Callable[[], str]) -> Mapping[str, Any]:
         try:
-            text = self.client.post(path, body=body, cast_to=str, options={"follow_redirects": False})
+            text = exchange()
         except self.sdk.APITimeoutError:
             raise Again(f"no answer within {self.timeout:g} seconds") from None
         except self.sdk.APIConnectionError as error:

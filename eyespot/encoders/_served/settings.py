@@ -1,0 +1,100 @@
+"""What an encoder behind an address can be told: options, else a file that EYESPOT_EMBEDDINGS_SETTINGS names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from eyespot.encoders._mllm.families import ANSWER, REPRESENT, WORDS, Instructions, said_in
+from eyespot.encoders._served.wording import FORMATS, Wording
+from eyespot.models.endpoint import ChatCompletions, Endpoint, Pace, Patience, Rest, openai
+from eyespot.types import UsageError
+
+FILE = "EYESPOT_EMBEDDINGS_SETTINGS"
+URLS = ("EYESPOT_EMBEDDINGS_URL", "OPENAI_BASE_URL")
+KEY = "OPENAI_API_KEY"
+WHOLE = ("workers", "batch", "requests_per_minute", "attempts")
+SECONDS = ("timeout", "first_rest")
+OURS = ("model", "messages", "input", "encoding_format")  # fields of a request that cannot be said otherwise
+
+# Models that were trained to embed take the words as they are.
+PLAIN = Instructions("", WORDS, WORDS)
+FAMILIES = {"plain": PLAIN, "chat": ANSWER, "vlm2vec": REPRESENT}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of `load`, with their defaults."""
+
+    url: str = ""  # the server's address; "": from the environment
+    key: str = ""  # "": from the environment; a server of one's own needs none
+    family: str = ""  # whose instructions: plain, chat or vlm2vec; "": by the model's name
+    instructions: Mapping[str, str] = field(default_factory=dict)  # picture, text, both: instead of the family's
+    system: str = ""  # a message before the input's own; "": none
+    request: Mapping[str, Any] = field(default_factory=dict)  # further fields of each request
+    pictures: str = "jpeg"  # how they are sent, or "png"
+    workers: int = 8  # requests under way at once
+    batch: int = 0  # pictures that are taken at once; 0: two for each worker
+    requests_per_minute: int | None = None
+    timeout: float = 60.0  # seconds without a byte until an answer counts as lost
+    attempts: int = 6  # of one request, the first included
+    first_rest: float = 1.0  # seconds; the rests after it may be twice as long each
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Settings:
+        """What the file says and, before that, what is given; `UsageError` for what is unknown or senseless."""
+        known = [one.name for one in fields(cls)]
+        told = {**_filed(), **{name: value for name, value in given.items() if value is not None}}
+        if unknown := [name for name in told if name not in known]:
+            raise UsageError(f"served has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
+        for name, value in told.items():
+            _check(name, value)
+        return cls(**told)
+
+    def wording(self, model: str) -> Wording:
+        """How inputs are put to this model."""
+        family = self.family or ("vlm2vec" if "vlm2vec" in model.casefold() else "plain")
+        if family not in FAMILIES:
+            raise UsageError(f"served knows no family {family!r}; there are: {', '.join(FAMILIES)}")
+        known = {name: said for name, said in asdict(FAMILIES[family]).items() if name != "reasoning"}
+        if strange := [
+            name for name, said in self.instructions.items() if name not in known or not isinstance(said, str)
+        ]:
+            raise UsageError(f"served has no instruction {strange[0]!r} in words; there are: {', '.join(known)}")
+        return Wording(Instructions(**{**known, **self.instructions}), self.system, self.request, self.pictures)
+
+    def endpoint(self, model: str) -> Endpoint:
+        """The model at its address; `UsageError` without one."""
+        url = self.url or next((os.environ[name] for name in URLS if os.environ.get(name)), "")
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+            given = f"{url!r} is no address" if url else "no server is named"
+            raise UsageError(f"{given}; set EYESPOT_EMBEDDINGS_URL as in http://localhost:8000/v1")
+        wire, rest = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), Rest()
+        pace, patience = Pace(self.requests_per_minute, sleep=rest), Patience(self.attempts, self.first_rest)
+        return Endpoint(wire, model, ChatCompletions(), pace=pace, patience=patience, rest=rest)
+
+
+def _filed() -> dict[str, Any]:
+    path = os.environ.get(FILE)
+    said = said_in(Path(path).expanduser()) if path else {}
+    if "key" in said:
+        raise UsageError(f"{path} says a key; leave keys to {KEY}, which nobody shares by mistake")
+    return said
+
+
+def _check(name: str, value: Any) -> None:
+    kinds = {int} if name in WHOLE else {int, float}
+    if name in WHOLE + SECONDS and not (type(value) in kinds and value > 0):
+        raise UsageError(f"served: {name} is {value!r}; give a number above 0")
+    if name in ("instructions", "request") and not isinstance(value, Mapping):
+        raise UsageError(f"served: {name} is {value!r}; give a table of names and values")
+    if name in ("url", "key", "family", "system", "pictures") and not isinstance(value, str):
+        raise UsageError(f"served: {name} is {value!r}; give words")
+    if name == "request" and (taken := [one for one in OURS if one in value]):
+        raise UsageError(f"served: request says {taken[0]!r}, which is said already; leave it out")
+    if name == "pictures" and value not in FORMATS:
+        raise UsageError(f"served: pictures are sent as {' or '.join(FORMATS)}, not as {value!r}")
