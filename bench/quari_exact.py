@@ -6,7 +6,7 @@ formula in float64 for every row that the formula in float32, over all rows, doe
 of the best. `ratio` is the share of searches whose answer is another (scores that differ by less than 1e-9 may change
 places), and the goal is none. Exit code 4 if it is missed.
 
-    python bench/quari_exact.py [--quick] [--queries N] [--rank 16|64] [--json]
+    python bench/quari_exact.py [--quick] [--queries N] [--rank 16|64] [--only WORDS] [--json]
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if __name__ == "__main__":
 import numpy as np
 
 from bench.exact import Floats, Result, World, say, show
-from bench.quari import PAPER, RELEASED, Maps
+from bench.quari import PAPER, RELEASED, Maps, adapted
 from eyespot.adapters.quari import Config, load
 from eyespot.adapters.quari.config import PRESETS
 from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
@@ -33,6 +33,7 @@ from eyespot.adapters.quari.training import Material, Pairs, Settings
 from eyespot.kernels.codes import quantise
 from eyespot.types import AdaptedQuery, Found
 
+Draw = Callable[[], AdaptedQuery]
 ROWS, RANKS, TOPS = 1_000_000, (16, 64), (50, 1000)
 PIECE, TOGETHER = 4_096, 10  # rows, views
 TRAINED = 3_200  # images that a network is trained on
@@ -73,7 +74,7 @@ def is_right(found: Found, known: dict[int, float], k: int) -> bool:
     return len(set(found.rows[0].tolist())) == k and bool(np.abs(np.array(told) - best).max() < SAME)
 
 
-def trained(world: World, sample: Floats, config: Config) -> Callable[[], AdaptedQuery]:
+def trained(world: World, sample: Floats, config: Config) -> Draw:
     """Views of fresh queries by a network that was trained for a minute: texts are noisy copies of the images."""
     from eyespot.adapters.quari.training.loop import train
 
@@ -85,23 +86,34 @@ def trained(world: World, sample: Floats, config: Config) -> Callable[[], Adapte
     return lambda: adapter.adapt(world.draw(1, noise=0.75))[0]
 
 
-def drawn(world: World, sample: Floats, rank: int) -> Iterator[tuple[str, Callable[[], AdaptedQuery]]]:
-    """Every scenario, and what draws the views of its queries."""
+def without_norms(world: World, rng: np.random.Generator, rank: int) -> AdaptedQuery:
+    """A map of the preset `released` whose factors are taken as they are: the identity and Gaussian factors."""
+    query, target = world.draw(2, noise=0.75).astype(np.float64)
+    left, right = rng.standard_normal((2, len(query), rank)) / len(query) ** 0.5
+    return adapted(query + target, 0.8 * left, right, 1.0)
+
+
+def drawn(world: World, sample: Floats, rank: int) -> Iterator[tuple[str, Callable[[], Draw]]]:
+    """Every scenario, and what makes, perhaps in minutes, what draws the views of its queries."""
     maps = Maps(world, sample, np.random.default_rng(100 + rank), rank)
     for scenario in (*PAPER, *RELEASED):
-        yield scenario, partial(maps.draw, scenario)
+        yield scenario, lambda scenario=scenario: partial(maps.draw, scenario)  # type: ignore[misc]
+    yield "without norms", lambda: partial(without_norms, world, maps.rng, rank)
     for preset in PRESETS:
         shape = Config(sample.shape[1], rank, hidden_dim=128, num_steps=2, num_layers=2, preset=preset)
-        yield f"trained, {preset}", trained(world, sample[:TRAINED], shape)
+        yield f"trained, {preset}", partial(trained, world, sample[:TRAINED], shape)
 
 
-def results(rows: int, queries: int, folder: Path, ranks: Sequence[int]) -> Iterator[Result]:
+def results(rows: int, queries: int, folder: Path, ranks: Sequence[int], only: str) -> Iterator[Result]:
     world = World()
     vectors = world.fill(folder / "vectors.npy", rows)
     sample = np.array(vectors[:: max(1, rows // 20_000)])
     index = AdaptedIndex(vectors, [quantise(vectors)], small=0)
     for rank in ranks:
-        for scenario, draw in drawn(world, sample, rank):
+        for scenario, made in drawn(world, sample, rank):
+            if only not in scenario:
+                continue
+            draw = made()
             wrong = {k: 0 for k in TOPS}
             for first in range(0, queries, TOGETHER):
                 views = [draw() for _ in range(min(TOGETHER, queries - first))]
@@ -120,13 +132,16 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="five queries a scenario over a tenth of the rows")
     parser.add_argument("--queries", type=int, help="so many in each scenario")
     parser.add_argument("--rank", type=int, choices=RANKS, help="maps of this rank alone")
+    parser.add_argument("--only", default="", metavar="WORDS", help="the scenarios whose names hold these words")
     parser.add_argument("--json", action="store_true", help="one line of JSON per result")
     options = parser.parse_args()
     met = True
     say(f"on {os.cpu_count()} processors")
     with tempfile.TemporaryDirectory() as folder:
         rows, queries = (ROWS // 10, 5) if options.quick else (ROWS, 100)
-        for told in results(rows, options.queries or queries, Path(folder), [options.rank] if options.rank else RANKS):
+        for told in results(
+            rows, options.queries or queries, Path(folder), [options.rank] if options.rank else RANKS, options.only
+        ):
             show(told, options)
             met &= told.met
     return 0 if met else 4

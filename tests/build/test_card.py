@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -116,6 +117,15 @@ def test_what_a_model_wrote_makes_no_markup(written: Path) -> None:
     assert "<script" not in page and page.count("\u202e") == 0
     outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
     assert "<script" not in outside and not re.search(r"^## not", text, re.MULTILINE)
+
+
+def test_numbers_with_a_sign_stand_to_the_right_as_others_do(card: Card, tmp_path: Path) -> None:
+    rows = Rows("Judges", ["judge", "less the others", "range"], [["one", "-0.2", "2–9"], ["two", "+0.1", "3–4"]])
+    write_card(replace(card, told=replace(card.told, tables=[rows])), tmp_path)
+
+    page = (tmp_path / "card.html").read_text(encoding="utf-8")
+
+    assert all(f'<td class="n">{value}</td>' in page for value in ("-0.2", "+0.1", "2–9"))
 
 
 def test_the_page_needs_nothing_beside_it(written: Path) -> None:

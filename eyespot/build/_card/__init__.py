@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eyespot.build._card.content import Card, Drawing, Rows, Sample, Told, card_of
-from eyespot.build._card.datasheet import QUESTIONS
+from eyespot.build._card.datasheet import QUESTIONS, joined
+from eyespot.build._card.hub import Tables, write_readme
 from eyespot.build._card.markdown import LOSSES, as_markdown
 from eyespot.build._card.page import as_page
 from eyespot.build._card.sankey import sankey
@@ -25,11 +26,14 @@ __all__ = [
     "Drawing",
     "Rows",
     "Sample",
+    "Tables",
     "Told",
     "Wording",
     "card_of",
+    "joined",
     "wording",
     "write_card",
+    "write_readme",
 ]
 
 

@@ -93,6 +93,16 @@ def answered(done: Sequence[Done], answers: Mapping[str, Any]) -> list[Answered]
     ]
 
 
+def joined(own: Mapping[str, Mapping[str, str]], given: Mapping[str, Any]) -> dict[str, Any]:
+    """A pipeline's answers and those of a recipe, which go first; what is no answer is handed on, to be refused."""
+    sections = dict.fromkeys([*own, *given])
+    return {name: _with(own.get(name, {}), given.get(name, {})) for name in sections}
+
+
+def _with(own: Mapping[str, str], given: Any) -> Any:
+    return {**own, **given} if isinstance(given, Mapping) else given
+
+
 def parted(several: Iterable[Answered]) -> tuple[list[Answered], list[str]]:
     """The questions that are answered, and those that are open."""
     every = list(several)

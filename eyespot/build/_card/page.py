@@ -38,7 +38,8 @@ details { margin-top: .7rem } summary { cursor: pointer; font-weight: 600; overf
 pre { margin: .5rem 0 0; padding: .7rem .9rem; background: var(--card); border: 1px solid var(--line);
   border-radius: .5rem; font-size: .8rem; white-space: pre-wrap; overflow-wrap: anywhere }
 @media (max-width: 46rem) { .stream .broad { display: none } .stream .narrow { display: block }
-  th, td { padding-left: .7rem } }
+  table { font-size: .85rem } th, td { padding-left: .55rem }
+  th:first-child, td:first-child { min-width: 4.6rem } }
 @media print {
   :root { color-scheme: light; --page: #fff; --card: #fff; --ink: #000; --soft: #444; --line: #bbb; --mark: #0b6b57 }
   body { max-width: none; padding: 0; font-size: 10pt } tr, h2, h3 { break-inside: avoid } h2, h3 { break-after: avoid }
@@ -97,7 +98,7 @@ def _table(rows: Rows) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return str(value)[:1].isdigit()
+    return str(value).lstrip("+-")[:1].isdigit()
 
 
 def _cell(tag: str, value: object, right: bool) -> str:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from eyespot.build._card.wording import words
 from eyespot.build._steps import NoAnswer, Prompt, Till
 from eyespot.build.recos.captioning import DEMONSTRATION
+from eyespot.build.recos.confusing import changed
 from eyespot.types import UsageError
 
 NAME = DEMONSTRATION
@@ -29,9 +31,9 @@ _TEMPLATES = (
     "{title}, seen from the front.",
     "What can be seen is {title}.",
 )
-_ENDINGS = (
-    ", outdoors",
-    ", in daylight",
+LONGEST_PLACE = 5  # words
+_SMALL = set(words("a an the in of on at to and or with by for from as is are it"))  # what says nothing of a picture
+_ENDINGS = (  # true of any picture
     ", seen from nearby",
     ", in the middle of the picture",
     ", against its background",
@@ -104,14 +106,22 @@ def _less(text: str) -> str:
 def _more(text: str, facts: Mapping[str, Any]) -> str:
     """With a clause out of another label, or one that says little."""
     bare = text.rstrip(" .")
-    for other in _by_people(facts):
-        clause = re.search(r" (?:in|on|with|at|near|through|over) [^,.]+", other)
-        if clause and clause[0].strip() not in bare:
-            return _sentence(f"{bare}{clause[0]}")
+    for clause in map(_last_place, _by_people(facts)):
+        if clause and clause.strip() not in bare:
+            return _sentence(f"{bare}{clause}")
     group = _group(facts)
     if group and group not in bare:
         return _sentence(f"{bare}, a picture of {group}")
-    return _sentence(bare + next(ending for ending in _ENDINGS if ending not in bare)) if len(bare) < 160 else ""
+    ending = next((one for one in _ENDINGS if one not in bare), "")
+    return _sentence(bare + ending) if ending and len(bare) < 160 else ""
+
+
+def _last_place(text: str) -> str:
+    """Where a caption ends: " on the wall"; "" where more than a place is said there."""
+    found = re.search(r".*( (?:in|on|at|near|through|over) [^,.;]+)\.$", text)
+    clause = found[1] if found else ""
+    verbs = {"is", "are", *_kinds()["action"], *_kinds()["posture"]}
+    return clause if len(clause.split()) <= LONGEST_PLACE and verbs.isdisjoint(clause.split()) else ""
 
 
 def _group(facts: Mapping[str, Any]) -> str:
@@ -124,31 +134,55 @@ def _group(facts: Mapping[str, Any]) -> str:
 def _swapped(prompt: Prompt, known: Mapping[str, Any]) -> Mapping[str, Any]:
     if _chance(prompt, "abstains") < _share(prompt, "abstains"):
         return {"captions": [], "unsuitable": "the demonstration was told to abstain at times"}
-    wanted = known["attributes"]
-    swaps = [swap for line in known["captions"].splitlines() if (swap := _swap(line, known, wanted))]
-    return {"captions": swaps, "unsuitable": "" if swaps else "no label of the two pictures differs in one word"}
+    captions = [line.partition(". ")[::2] for line in known["captions"].splitlines()]
+    swaps = [swap for number, text in captions if (swap := _swap(int(number), text, known))]
+    swaps = swaps or list(_nearest({int(number): text for number, text in captions}, known))
+    return {"captions": swaps, "unsuitable": "" if swaps else "no caption of the first is nearly true of the other"}
 
 
-def _swap(line: str, known: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Any] | None:
-    number, _, text = line.partition(". ")
+def _swap(number: int, text: str, known: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The caption with a title or one word of it swapped, if the labels of the new picture bear it out."""
     told = " ".join(map(str, known["facts"].values()))
     for attribute, before, after in _changes(text, told, known):
-        if attribute in wanted:
-            changed = re.sub(rf"(?<!\w){re.escape(before)}(?!\w)", after, text, count=1, flags=re.IGNORECASE)
-            return {"number": int(number), "text": _sentence(_article(changed)), "attribute": attribute}
+        if attribute in known["attributes"]:
+            swapped = re.sub(rf"(?<!\w){re.escape(before)}(?!\w)", after, text, count=1, flags=re.IGNORECASE)
+            return {"number": number, "text": _sentence(_article(swapped)), "attribute": attribute}
     return None
 
 
 def _changes(text: str, told: str, known: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What might be swapped: a title for a title, or a word for another of its kind that the labels hold."""
+    """What might be swapped: a title for a title, or a word for another of its kind if the labels hold all the rest."""
     before, after = _title(known["before"]), _title(known["facts"])
     if before and after and before.casefold() != after.casefold() and before.casefold() in text.casefold():
         yield from ((name, before, after) for name in ("object", "name", "scene"))
-    for attribute, words in _kinds().items():
-        said = next((word for word in words if _holds(text, word)), None)
-        instead = next((word for word in words if word != said and _holds(told, word) and not _holds(text, word)), None)
-        if said and instead:
+    for attribute, kind in _kinds().items():
+        said = next((word for word in kind if _holds(text, word)), None)
+        instead = next((word for word in kind if word != said and _holds(told, word) and not _holds(text, word)), None)
+        if said and instead and _borne_out(text, said, told):
             yield attribute, said, instead
+
+
+def _borne_out(text: str, but: str, told: str) -> bool:
+    """Whether labels hold every word of a caption but one, and but those that say nothing."""
+    return set(words(text.casefold())) <= {*words(told.casefold()), *words(but), *_SMALL}
+
+
+def _nearest(captions: Mapping[int, str], known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What people said of the new picture itself: the captions that differ from the first's in the fewest words."""
+    theirs = _by_people(known["facts"])
+    pairs = sorted((changed(text, own), number, own) for number, text in captions.items() for own in theirs)
+    used: set[int | str] = set()
+    for _, number, own in pairs:
+        attribute = next((name for name in known["attributes"] if _differ(name, captions[number], own)), None)
+        if attribute is not None and used.isdisjoint((number, own)):
+            used.update((number, own))
+            yield {"number": number, "text": own, "attribute": attribute}
+
+
+def _differ(attribute: str, one: str, other: str) -> bool:
+    """Whether two captions hold different words of a kind, and each has some."""
+    first, second = ({word for word in _kinds().get(attribute, []) if _holds(text, word)} for text in (one, other))
+    return bool(first and second and first != second)
 
 
 def _article(text: str) -> str:

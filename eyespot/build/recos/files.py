@@ -30,6 +30,10 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
 }
 
 
+TABLES = {name: {"whole": f"{name}.parquet"} for name in ("captions", "images")}
+"""As `datasets` loads them."""
+
+
 def write_set(records: Iterable[Record], sources: Sources, out: Path) -> dict[str, dict[str, int]]:
     """Lay the set out in the folder `out`, in place of an earlier one; how many images and captions a version has.
 

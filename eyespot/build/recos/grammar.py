@@ -32,11 +32,14 @@ class Checker:
         self._linter: Any = None
 
     def __call__(self, text: str) -> list[str]:
-        """What is wrong, each as "Kind: 'words' (what to write instead)"; `EyespotError` without the extra [recos]."""
+        """What is wrong, each as "Kind: 'words' (what to write instead)"; `EyespotError` without the extra [recos].
+
+        Harper knows few names: a word of a sentence that begins with a capital is one, however it is spelled.
+        """
         with self._lock:
             self._linter = self._linter or _loaded(self._how.dialect)
             found = self._linter.lint(text, language="plaintext")
-        return list(_told(found, self._how.ignore))
+        return list(_told((one for one in found if not _is_name(one, text)), self._how.ignore))
 
 
 def checked(record: Record, _context: Context, checker: Checker, how: Grammar) -> Outcome:
@@ -53,6 +56,12 @@ def _loaded(dialect: str) -> Any:
     with needs("the step grammar"):
         import harper
     return harper.Linter(DIALECTS.index(dialect))
+
+
+def _is_name(found: Any, text: str) -> bool:
+    before = text[: found.span.start].rstrip(" \"'([")
+    first = not before or before[-1] in ".!?:"
+    return bool(found.lint_kind == "Spelling" and found.problem_text[:1].isupper() and not first)
 
 
 def _told(found: Iterable[Any], ignored: Iterable[str]) -> Iterable[str]:

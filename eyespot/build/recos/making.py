@@ -2,7 +2,7 @@
 
 OUT/work     the steps with what they kept and dropped, drawn pictures, answers, cost
 OUT/review   what a person is to look at, and their decisions
-OUT/set      the set, replaced as a whole: images.parquet, captions.parquet, images/, card.md, card.html
+OUT/set      the set, replaced as a whole: images.parquet, captions.parquet, images/, README.md, card.html
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from functools import cached_property
 from pathlib import Path
 
 from eyespot.build._asking import Models
-from eyespot.build._card import card_of, write_card
+from eyespot.build._card import card_of, write_card, write_readme
 from eyespot.build._steps import Done, Limits, Recipe, Running, Step, read_recipe
 from eyespot.build.recos import demonstration
-from eyespot.build.recos.files import write_set
+from eyespot.build.recos.files import TABLES, write_set
 from eyespot.build.recos.pipeline import Pipeline
 from eyespot.build.recos.telling import Made
 from eyespot.types import NothingFound, UsageError
@@ -65,12 +65,16 @@ class Making:
         Models({demonstration.NAME: demonstration.writer}).check(models, limits or self.recipe.limits)
 
     def write(self, done: Sequence[Done]) -> tuple[Made, dict[str, dict[str, int]]]:
-        """The set and its card under `out`; what was made, and how much each version holds."""
-        made = Made(self.pipeline, done)
+        """The set and its card under `out`; what was made, and how much each version holds.
+
+        `NothingFound` if there is no caption; the card, which says why, is there all the same.
+        """
+        made, folder = Made(self.pipeline, done), self.out / SET
+        counts, card = write_set(made.records, self.pipeline.sources, folder), card_of(done, made.told())
+        write_card(card, folder)
+        write_readme(card, TABLES, folder)
         if not made.captions("v0"):
-            raise NothingFound("no caption came through all steps; the card's table of losses says where they went")
-        counts = write_set(made.records, self.pipeline.sources, self.out / SET)
-        write_card(card_of(done, made.told()), self.out / SET)
+            raise NothingFound(f"no caption came through all steps; {folder / 'card.html'} says where they went")
         return made, counts
 
 

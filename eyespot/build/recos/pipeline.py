@@ -98,7 +98,7 @@ def _collect(pipe: Pipeline, declared: Declared) -> Step:
     told = {key: value for key, value in declared.settings.items() if key != "galleries"}
     told |= {} if pipe.limit is None else {"trial": pipe.limit}
     about = "Chooses the pictures of v0, by sub-task."
-    return declared.made(work, settings=told, inputs=pipe.sources.digests, about=about)
+    return declared.made(work, 2, settings=told, inputs=pipe.sources.digests, about=about)
 
 
 def _caption(pipe: Pipeline, declared: Declared) -> Step:
@@ -123,7 +123,7 @@ def _grammar(_pipe: Pipeline, declared: Declared) -> Step:
     how = declared.fitted(grammar.Grammar)
     checker = grammar.Checker(how)
     work = Each(lambda record, context: grammar.checked(record, context, checker, how))
-    return declared.made(work, about=f"Looks for faults of grammar in the captions of {how.version}.")
+    return declared.made(work, 2, about=f"Looks for faults of grammar in the captions of {how.version}.")
 
 
 def _review(pipe: Pipeline, declared: Declared) -> Step:
@@ -137,7 +137,7 @@ def _review(pipe: Pipeline, declared: Declared) -> Step:
 def _complete(_pipe: Pipeline, declared: Declared) -> Step:
     how = declared.fitted(checking.Completing)
     work = Whole(lambda records, context: checking.completed(records, context, how))
-    about = f"Keeps pictures of {how.version} with {how.least} captions of their own or more."
+    about = f"Keeps pictures of {how.version} with {how.least} caption{'s' * (how.least != 1)} of their own or more."
     return declared.made(work, 2, about=about)
 
 
@@ -145,7 +145,7 @@ def _pair(pipe: Pipeline, declared: Declared) -> Step:
     how = declared.fitted(confusing.Pairing)
     work = Whole(lambda records, context: confusing.paired(records, context, pipe.sources, how))
     about = "Finds for each picture the one of its source that looks most like it."
-    return declared.made(work, 2, inputs=pipe.sources.digests, needs=("render",), about=about)
+    return declared.made(work, 3, inputs=pipe.sources.digests, needs=("render",), about=about)
 
 
 def _confuse(pipe: Pipeline, declared: Declared) -> Step:
@@ -168,7 +168,7 @@ def _expand(pipe: Pipeline, declared: Declared) -> Step:
     how = declared.fitted(expanding.Expanding)
     work = Whole(lambda records, context: expanding.expanded(records, context, pipe.sources, how))
     about = f"Adds the {how.similar} pictures most like each, without captions."
-    return declared.made(work, inputs=pipe.sources.digests, needs=("render",), about=about)
+    return declared.made(work, 2, inputs=pipe.sources.digests, needs=("render",), about=about)
 
 
 def _hash(pipe: Pipeline, declared: Declared) -> Step:

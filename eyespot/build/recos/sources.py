@@ -18,6 +18,7 @@ import numpy as np
 from eyespot import rooms
 from eyespot.build._steps import Record
 from eyespot.build._world import World
+from eyespot.gallery.formats.exported import names_owner
 from eyespot.gallery.photos.labels import MEASURED
 from eyespot.runs.files import write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
@@ -25,6 +26,7 @@ from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
 DRAWN = "drawn"
 STARTER = "starter"
 _PRIVATE = MEASURED | {"latitude", "longitude", "taken", "camera"}
+_FILED = {"source", "url", "licence", "license", "split"}  # of the file, as owners are: nothing that can be seen
 
 
 @dataclass
@@ -93,14 +95,14 @@ class Sources:
         return list(zip(found.rows[0].tolist(), found.scores[0].tolist(), strict=True))
 
     def photos(self, name: str, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """What a record says of these rows' pictures: image, source, path and facts (labels, no position)."""
+        """What a record says of these rows' pictures: image, source, path and facts (labels of what it shows)."""
         told = self.world(name).view(self.named).facts(rows)
         return [
             {
                 "image": one["id"],
                 "source": name,
                 "path": str(one["path"]),
-                "facts": {key: value for key, value in one.items() if key not in _PRIVATE and value is not None},
+                "facts": {key: value for key, value in one.items() if value is not None and _of_the_picture(key)},
             }
             for one in told
         ]
@@ -144,3 +146,8 @@ class Sources:
         (folder / "pictures").mkdir(parents=True, exist_ok=True)
         index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
         return World(folder / "gallery", self.work)
+
+
+def _of_the_picture(column: str) -> bool:
+    """Whether a label may tell what is seen. "G-Man", who took it, is no man; "under its owner's terms" no place."""
+    return column not in _PRIVATE | _FILED and not names_owner(column)

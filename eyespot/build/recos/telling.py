@@ -10,16 +10,18 @@ from itertools import chain
 from statistics import fmean
 from typing import Any
 
-from eyespot.build._card import Drawing, Rows, Sample, Told
+from eyespot.build._card import Drawing, Rows, Sample, Told, joined
 from eyespot.build._steps import Done, Record, drops
 from eyespot.build.recos.captioning import DEMONSTRATION
 from eyespot.build.recos.choosing import choices, drawing
+from eyespot.build.recos.datasheet import answers
 from eyespot.build.recos.pipeline import Pipeline
 from eyespot.build.recos.rewriting import Rewriting
 from eyespot.build.recos.subtasks import names, subtask
 from eyespot.runs.recos import VERSIONS
 
 LIKE = 3  # pictures without captions that a sample shows
+OWN = ("citation", "licence")  # of the recipe's [card], what is no part of the datasheet
 CITATION = (
     "Chen, Lou, Huang, Wan, Zhang, Yang: ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex "
     "Real-Life Scenarios. ACM Multimedia 2024 (the method)"
@@ -45,17 +47,19 @@ class Made:
     def told(self) -> Told:
         """What its card cannot count from the steps."""
         recipe = self.pipe.recipe
+        given = {name: part for name, part in recipe.card.items() if name not in OWN}
         return Told(
             recipe.name,
             recipe.about,
             recipe.seed,
-            recipe.card,
+            joined(answers(self), given),
             {f"captions of {version}": [one["text"] for one in self.captions(version)] for version in VERSIONS[:2]},
             list(_samples(self)),
             [table for table in (_subtasks(self), _changes(self), *_choices(self)) if table.rows],
             list(_drawings(self)),
             list(notes(self)),
-            CITATION,
+            str(recipe.card.get("citation", "")) or CITATION,
+            str(recipe.card.get("licence", "")),
         )
 
 
@@ -71,7 +75,7 @@ def notes(made: Made) -> Iterator[str]:
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
     unseen = sum(bool(one.get("unseen")) for one in made.records)
     if unseen:
-        yield f"{unseen:,} captions were put to a person and nobody looked at them yet (`eyespot build review`)."
+        yield f"{unseen:,} captions were put to a person and nobody looked at them yet (eyespot build review)."
     yield from _short(made)
     yield from _bare(made)
 

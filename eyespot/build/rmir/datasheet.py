@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from eyespot.build._card import joined
 from eyespot.build.rmir.files import COLUMNS
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.split import TEST, TRAIN
 
 
-def answers(made: Finished, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def answers(made: Finished, given: Mapping[str, Any]) -> dict[str, Any]:
     """Answers by section and question; what is given for another section is handed on, to be refused there."""
     own = {"composition": _composition(made), "collection": _collection(made), "uses": _uses()}
-    sections = dict.fromkeys([*own, *given])
-    return {name: _joined(own.get(name, {}), given.get(name, {})) for name in sections}
-
-
-def _joined(own: Mapping[str, Any], given: Any) -> Any:
-    return {**own, **given} if isinstance(given, Mapping) else given
+    return joined(own, given)
 
 
 def _composition(made: Finished) -> dict[str, str]:
@@ -34,7 +30,7 @@ def _composition(made: Finished) -> dict[str, str]:
         "splits": f"{TEST}: reliability over {split.threshold:g}, {len(made.in_split(TEST)):,} queries to report on; "
         f"{TRAIN}: the others, {len(made.in_split(TRAIN)):,} to train with.",
         "errors": "The tables count what inputs, targets, pool and splits share, and what half of a query finds alone.",
-        "elsewhere": "The photos, where `mteb` does not hold them: images are named by the digest of their file.",
+        "elsewhere": "The photos, where mteb/ does not hold them: images are named by the digest of their file.",
     }
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from eyespot.build._card import Tables
 from eyespot.build._steps import Record
 from eyespot.build._steps.outcomes import line_of
 from eyespot.build.rmir.finished import Finished
@@ -155,18 +156,12 @@ def _write_lines(file: IO[bytes], lines: Iterable[bytes]) -> None:
     file.writelines(lines)
 
 
-# -- the hub's header ---------------------------------------------------------------------------------------------
+# -- for `datasets` -----------------------------------------------------------------------------------------------
 
 
-def front_matter(made: Finished, licence: str) -> str:
-    """The head of `README.md` by which `datasets` finds the tables, each a configuration."""
-    lines = ["---", f"pretty_name: {json.dumps(made.pipe.recipe.name)}"]
-    lines += [f"license: {json.dumps(licence)}"] if licence else []
-    lines += ["configs:"]
-    for name in COLUMNS:
-        lines += [f"- config_name: {name}", "  data_files:", f"  - {{split: whole, path: {name}.parquet}}"]
+def tables_of(made: Finished) -> Tables:
+    """The tables by the names that `datasets` loads them by."""
+    own = {name: {"whole": f"{name}.parquet"} for name in COLUMNS}
     splits = [name for name in (TEST, TRAIN) if made.in_split(name)]
-    for table in _MTEB if splits else ():
-        lines += [f"- config_name: mteb-{table}", "  data_files:"]
-        lines += [f"  - {{split: {name}, path: mteb/{table}/{name}.parquet}}" for name in splits]
-    return "\n".join([*lines, "---", "", ""])
+    more = {f"mteb-{table}": {name: f"mteb/{table}/{name}.parquet" for name in splits} for table in _MTEB}
+    return own | (more if splits else {})

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.build._asking import Models
-from eyespot.build._card import card_of, write_card
+from eyespot.build._card import card_of, write_card, write_readme
 from eyespot.build._steps import Limits, Recipe, Running, plan, run
 from eyespot.build._steps.folder import renewed
 from eyespot.build._world import Clustering
@@ -22,7 +22,6 @@ from eyespot.build.rmir.demonstration import NAME, teacher
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.pipeline import Pipeline
 from eyespot.kernels.kmeans import cluster
-from eyespot.runs.files import write_whole
 from eyespot.types import UsageError
 
 WORK, SET, AUDIT = "work", "set", "audit"
@@ -74,8 +73,5 @@ def write_set(
         files.write_tables(made, folder)
         files.write_mteb(made, folder / "mteb", show)
         write_card(card, folder)
-        head = files.front_matter(made, card.told.licence)
-        text = head + (folder / "card.md").read_text(encoding="utf-8")
-        write_whole(folder / "README.md", lambda file: file.write(text.encode("utf-8", "replace")))
-        (folder / "card.md").unlink()
+        write_readme(card, files.tables_of(made), folder)
     return audit.write_queues(made, out / AUDIT, sizes)

@@ -57,8 +57,16 @@ def notes(made: Finished) -> list[str]:
     return [
         *([f"This is {few}."] if demonstration.NAME in uses else []),
         *([f"{failed:,} records failed and are left out; --retry-failed tries them again."] if failed else []),
-        *([] if made.in_split(TEST) else ["No query reaches the threshold of reliability, so there is no test set."]),
+        *_without_a_test(made),
     ]
+
+
+def _without_a_test(made: Finished) -> list[str]:
+    if made.in_split(TEST):
+        return []
+    if made.queries:
+        return ["No query reaches the threshold of reliability, so there is no test set."]
+    return ["No query is left, so the set is empty; the losses below say where they went."]
 
 
 # -- samples ------------------------------------------------------------------------------------------------------
@@ -129,13 +137,15 @@ def _way(made: Finished) -> Rows:
 
 
 def _rules(made: Finished) -> Rows:
-    """How many of the questions that were checked break each rule; one may break several."""
+    """How many of the questions on which there is a verdict break each rule; one may break several."""
     lost = [one.record for one in drops(made.of("checked").folder)]
     failing = Counter(name for one in lost for name in one.get("failing", {}))
-    checked = made.of("checked").counts.came
+    counts = made.of("checked").counts
+    checked = counts.came - counts.failed - counts.dropped.get(questions.DECLINED, 0)
     rows = [[name, failing[name], _share(failing[name], checked)] for name in CONSTRAINTS]
-    at_odds = made.of("checked").counts.dropped.get(questions.AT_ODDS, 0)
-    note = f"Of {checked:,} questions; one may break several rules. In {at_odds:,} the check contradicted itself."
+    at_odds = counts.dropped.get(questions.AT_ODDS, 0)
+    more = f"one may break several rules. In {at_odds:,} the check contradicted itself."
+    note = f"Of {checked:,} questions that were checked; {more}"
     return Rows("Rules that questions break", ["rule", "questions", "share"], rows, note)
 
 
@@ -149,7 +159,7 @@ def _judges(made: Finished) -> Rows:
             votes[vote["judge"]].append((one["id"], vote["verdict"]))
     others = {seat: [vote for name in votes if name != seat for vote in votes[name]] for seat in votes}
     rows = [[seat, *_habits(theirs, said, _true(others[seat]))] for seat, theirs in votes.items()]
-    columns = ["judge", "votes", "true", "false", "abstain", "true, less the others", "with the majority"]
+    columns = ["judge", "votes", "true", "false", "abstain", "true, less the others (points)", "with the majority"]
     return Rows("How the panel votes", columns, rows, "With the majority: of the votes that are true or false.")
 
 
@@ -157,7 +167,7 @@ def _habits(votes: Sequence[tuple[str, str]], said: Mapping[str, bool | None], o
     counts = Counter(verdict for _, verdict in votes)
     same = sum(said[id] is (verdict == TRUE) for id, verdict in votes if verdict != ABSTAIN)
     shares = [_share(counts[verdict], len(votes)) for verdict in (TRUE, FALSE, ABSTAIN)]
-    more = f"{100 * (_true(votes) - others):+.1f} points"
+    more = f"{100 * (_true(votes) - others):+z.1f}"
     return [f"{len(votes):,}", *shares, more, _share(same, len(votes) - counts[ABSTAIN])]
 
 

@@ -73,8 +73,17 @@ class Form(Protocol):
 
 def tells_too_much(name: str) -> bool:
     """Whether a column by this name tells where a picture was taken or whose it is."""
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
-    return plain in (*PLACES.split(), *OWNERS.split()) or plain.startswith(("gps", "exif"))
+    plain = _plain(name)
+    return plain in PLACES.split() or names_owner(name) or plain.startswith(("gps", "exif"))
+
+
+def names_owner(name: str) -> bool:
+    """Whether a column by this name tells whose a picture is."""
+    return _plain(name) in OWNERS.split()
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def write(view: View, out: Path, form: Form, export: Export) -> Exported:

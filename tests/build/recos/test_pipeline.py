@@ -65,7 +65,18 @@ def test_the_second_version_says_what_was_changed(demonstrated: Made) -> None:
     assert swapped and all(one["edits"] >= 1 and one["attribute"] and one["of"] in first for one in swapped)
     assert first.isdisjoint(one["image"] for one in swapped)
     by_colour = [one for one in swapped if one["attribute"] == "colour"]
-    assert all(one["edits"] == 1 and set(COLOURS) & set(one["text"].split()) for one in by_colour)
+    assert by_colour and all(colour(one["original"]) != colour(one["text"]) for one in by_colour)
+
+
+def colour(text: str) -> str:
+    return next(word for word in text.split() if word in COLOURS)
+
+
+def test_what_the_demonstration_says_of_the_second_version_is_true_of_it(demonstrated: Made) -> None:
+    """These photos bear numbers: no caption of one becomes true of another by a change of one word."""
+    of_photos = [one for one in demonstrated.captions("v1") if one["source"] == "own"]
+
+    assert of_photos and all(one["text"] in one["facts"].values() for one in of_photos)
 
 
 def test_the_third_version_has_each_picture_once_and_no_captions(demonstrated: Made) -> None:
@@ -111,11 +122,44 @@ def test_the_set_tells_no_place_of_photos_and_no_labels(demonstrated: Made, gall
 
 
 def test_the_card_tells_what_it_is_and_what_would_be_accepted(demonstrated: Made) -> None:
-    card = (demonstrated.pipe.out / "set" / "card.md").read_text(encoding="utf-8")
+    card = (demonstrated.pipe.out / "set" / "README.md").read_text(encoding="utf-8")
 
     assert "> A demonstration: captions were written by rules" in card and "nobody looked at them yet" in card
     assert "### What would be accepted" in card and "### What confusing captions changed" in card
     assert (demonstrated.pipe.out / "set" / "card" / "discriminate-first.svg").is_file()
+
+
+def test_datasets_loads_both_tables(demonstrated: Made, tmp_path: Path) -> None:
+    """And neither the pictures of the card nor a third table."""
+    datasets = pytest.importorskip("datasets")
+    place = str(demonstrated.pipe.out / "set")
+    rows = {
+        name: datasets.load_dataset(place, name, cache_dir=str(tmp_path))["whole"]
+        for name in datasets.get_dataset_config_names(place)
+    }
+
+    assert set(rows) == {"captions", "images"}
+    assert set(rows["captions"]["image"]) <= set(rows["images"]["image"]) == {o["image"] for o in demonstrated.records}
+
+
+def test_the_datasheet_says_what_the_pipeline_knows(demonstrated: Made) -> None:
+    told = demonstrated.told().answers["composition"]
+    images, captions = ({one["image"] for one in demonstrated.captions("v0")}, demonstrated.captions("v0"))
+
+    assert told["count"].startswith(f"v0: {len(images)} pictures, {len(captions)} captions; v1: ")
+    assert "writer (demonstration)" in told["labels"]
+
+
+def test_the_makers_answers_go_before_those_of_the_pipeline(copied: Path, tmp_path: Path, gallery: Path) -> None:
+    place = recipe(tmp_path, gallery)
+    card = '[card]\nlicence = "CC0"\n[card.composition]\ncount = "Few."\n[card.motivation]\nmakers = "We."\n'
+    place.write_text(place.read_text(encoding="utf-8") + card, encoding="utf-8")
+
+    made(place, copied)
+    text = (copied / "set" / "README.md").read_text(encoding="utf-8")
+
+    assert text.startswith("---\n") and '\nlicense: "CC0"\n' in text
+    assert "\nFew.\n" in text and "\nWe.\n" in text and "v0: " not in text.partition("## Datasheet")[2]
 
 
 # -- again ------------------------------------------------------------------------------------------------------
@@ -210,3 +254,15 @@ def test_the_card_counts_pictures_that_lost_all_their_captions(tmp_path: Path, g
     pictures = {one["image"] for one in finished.captions("v0")}
     (told,) = [note for note in notes(finished) if "of v0 lost all their captions" in note]
     assert 0 < len(pictures) < 11 and told.startswith(f"{11 - len(pictures)} of 11 pictures")
+
+
+def test_a_set_without_captions_has_a_card_that_says_why(tmp_path: Path, gallery: Path) -> None:
+    silent = 'writer = { use = "demonstration", silent = 1.0 }'
+    collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\ncount = 4\nwords = ["red", "blue"]'
+    place = recipe(tmp_path, gallery, silent, draw="subtasks = {}", collect=collect)
+
+    with pytest.raises(NothingFound, match=r"set/card\.html says where they went"):
+        made(place, tmp_path / "out")
+
+    assert "| caption | no answer | 4 |" in (tmp_path / "out" / "set" / "README.md").read_text(encoding="utf-8")
+    assert (tmp_path / "out" / "set" / "card.html").is_file()

@@ -17,7 +17,7 @@ from eyespot.build._steps import Dropped, Each, Kept, Outcome, Record, Running, 
 from eyespot.build._steps.outcomes import Added
 from eyespot.build.recos import checking, choosing, confusing, grammar
 from eyespot.build.recos.captioning import Captions, Writer, template
-from eyespot.build.recos.collecting import Collecting, Wanted
+from eyespot.build.recos.collecting import Collecting, Wanted, labels_of
 from eyespot.build.recos.confusing import token_edits
 from eyespot.build.recos.making import Making
 from eyespot.build.recos.rewriting import Rewriting
@@ -82,6 +82,28 @@ def test_a_trial_gives_every_sub_task_its_share() -> None:
 def test_celebrities_are_collected_only_if_they_are_named() -> None:
     assert "celebrity" not in Collecting().wanted()
     assert list(Collecting(subtasks={"celebrity": Wanted()}).wanted()) == ["celebrity"]
+
+
+def test_words_are_looked_for_in_what_labels_say_of_the_picture_alone(tmp_path: Path) -> None:
+    """G-Man took the photo and is not in it; a licence under which it is had tells no place."""
+    import csv
+
+    from eyespot import rooms
+    from eyespot.gallery.indexing import index
+
+    place = photos(tmp_path, ("windmill1", "fish1"))
+    table = tmp_path / "pictures" / "metadata.csv"
+    with table.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    more = [("author", "source", "licence"), *[("G-Man", "https://man.example/", "under the terms of the man")] * 2]
+    with table.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([*row, *its] for row, its in zip([head, *rows], more, strict=True))
+    index(place, [str(tmp_path / "pictures")], [rooms.load("encoders", "starter")])
+    sources = Sources(tmp_path / "work", {"own": place})
+    found = sources.photos("own", sorted(sources.rows("own").values()))
+
+    assert [labels_of(one) for one in found] and not any("man" in labels_of(one).casefold() for one in found)
+    assert {one["facts"]["title"] for one in found} == {"windmill a", "fish b"}
 
 
 # -- complete ---------------------------------------------------------------------------------------------------
@@ -152,6 +174,22 @@ def test_faults_of_grammar_are_found_offline(text: str, fault: str) -> None:
 
     assert isinstance(found, Kept)
     assert fault in " ".join(found.record.get("doubts", [])) and bool(fault) == ("doubts" in found.record)
+
+
+@pytest.mark.parametrize(
+    ("text", "doubted"),
+    [
+        ("A photo of the Louvre and of Machu Picchu.", ""),  # names
+        ("A photo of the louvre.", "louvre"),
+        ("Skiiers on a hill.", "Skiiers"),  # a capital because the sentence begins
+        ("A hill. Skiiers go up.", "Skiiers"),
+    ],
+)
+def test_a_name_is_no_fault_of_spelling(text: str, doubted: str) -> None:
+    pytest.importorskip("harper")
+    found = grammar.Checker(grammar.Grammar())(text)
+
+    assert len(found) == bool(doubted) and doubted in " ".join(found)
 
 
 # -- confusing --------------------------------------------------------------------------------------------------

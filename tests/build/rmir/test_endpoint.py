@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.build._steps import BudgetSpent, Limits, drops, read_recipe, run
-from eyespot.build.rmir import panel, questions
+from eyespot.build.rmir import panel, questions, telling
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.foretold import foretold
 from eyespot.build.rmir.forms import CONSTRAINTS
@@ -56,6 +56,16 @@ def test_a_check_that_contradicts_itself_drops_the_question(misbehaved: tuple[Fi
     assert lost[questions.DECLINED] == did["refused"]
     assert found.of("checked").counts.failed == did["broken"]
     assert not any(lost[questions.FAILS.format(constraint=name)] for name in CONSTRAINTS)
+
+
+def test_rules_are_broken_by_a_share_of_what_there_is_a_verdict_on(
+    misbehaved: tuple[Finished, Scripted, Double],
+) -> None:
+    found, model, _ = misbehaved
+    did = model.counts("Checked")
+
+    assert did["refused"] + did["broken"] > 0
+    assert telling._rules(found).note.startswith(f"Of {did['fits'] + did['at odds']} questions that were checked;")
 
 
 def test_every_vote_is_as_it_was_given(misbehaved: tuple[Finished, Scripted, Double]) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from eyespot.benchmarks import rmir as benchmark
 from eyespot.build._steps import drops, plan, read_recipe, run
-from eyespot.build.rmir import confident
+from eyespot.build.rmir import confident, telling
+from eyespot.build.rmir.demonstration import teacher
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.making import Making
 from eyespot.runs import beir, rmir
@@ -171,6 +172,38 @@ def test_the_card_says_that_it_is_a_demonstration(demonstrated: Finished) -> Non
     card = (demonstrated.pipe.work.parent / "set" / "README.md").read_text()
 
     assert "This is a demonstration" in card and "How far the panel agrees" in card and "Shortcuts" in card
+
+
+def test_an_empty_set_says_that_no_query_is_left(tmp_path: Path, gallery: Path) -> None:
+    """And not that none is reliable enough."""
+    abstaining = DEMONSTRATION.replace('demonstration:first"', 'demonstration:first", abstains = 1.0')
+    abstaining = abstaining.replace('demonstration:second"', 'demonstration:second", abstains = 1.0')
+    found = made(recipe(tmp_path, gallery, abstaining), tmp_path)
+
+    assert not found.queries and telling.notes(found)[1:] == [
+        "No query is left, so the set is empty; the losses below say where they went."
+    ]
+
+
+def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
+    assert telling._habits([("a", "true")], {"a": True}, 1.0001)[4] == "+0.0"
+
+
+@pytest.mark.parametrize(
+    ("labels", "asks"),
+    [
+        ("A person rappels down a rock cliff .", True),
+        ("Two hikers climbing a snowy hill .", True),
+        ("A little girl climbing the stairs to her playhouse .", False),
+        ("explore_monuments/monuments; Betatakin Cliff Dwellings", False),
+    ],
+)
+def test_the_demonstration_asks_what_is_seen_from_the_top_where_somebody_goes_there(labels: str, asks: bool) -> None:
+    prompt = {"use": "demonstration:teacher", "_task": "question", "_about": {"id": "a", "labels": labels}}
+
+    told = teacher(prompt, None)["temporal"]  # type: ignore[arg-type]
+
+    assert ("when they reach the top" in told["question"]) is asks
 
 
 # -- what is wrong with a recipe ----------------------------------------------------------------------------------
