@@ -203,7 +203,7 @@ def _whole(given: dict[str, Any], found: Benchmark, done: tuple[list[Result], An
         given = {**given, "gallery": gallery_here(given["gallery"])}
     split = given["split"] or found.splits[0]
     named = [Path(given[name]) for name in NAMES_OR_FILES if is_file(given[name])]
-    inputs = [*files, *named, *_files_of(found, given, split)]
+    inputs = [*files, *named, *_files_of(found, given, split), *_index_of(given, searched)]
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
     judge = {name: header[name] for name in ("judge", "prompt", "blend") if name in header}
     made = made_by(_arguments(given, more), map(_absolute, inputs), seed=given["seed"], **more, **judge)
@@ -229,6 +229,14 @@ def _files_of(found: Benchmark, given: dict[str, Any], split: str) -> list[Path]
 
     places = (state.place for state in check(found, Path(given["data"]).expanduser(), split))
     return [place for place in places if place is not None and place.is_file()]
+
+
+def _index_of(given: dict[str, Any], searched: Any) -> list[Path]:
+    """What says which approximate index was searched, and how."""
+    from eyespot.search.kept import EXACT, SETTINGS, folder_of
+
+    name = given["index"] or EXACT
+    return [] if searched is None or name == EXACT else [folder_of(searched.view, name) / SETTINGS]
 
 
 def _arguments(given: dict[str, Any], searched: dict[str, str]) -> dict[str, Any]:

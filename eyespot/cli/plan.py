@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from eyespot.search.plan.slopes import Slopes
 
 _TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "": 1.0}
+_MOST = 1e15  # images; more are a slip of the hand
 _SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0}
 _MEASURED = (100_000, 200_000)  # rows; with vectors of 1152 numbers a minute on two cores, and half a gigabyte
 
@@ -92,10 +93,10 @@ def _wanted(known: Slopes, encoder: str, asked: tuple[str, int | None, str], ram
 
 def _count(text: str) -> int:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmb]?)", text.strip().lower().replace(",", "").replace("_", ""))
-    count = round(float(found[1]) * _TIMES[found[2]]) if found else 0
-    if count < 1:
-        raise UsageError(f"--images {text} is no number of images; write it as in 5000000, 5M or 1.5B")
-    return count
+    count = float(found[1]) * _TIMES[found[2]] if found else 0.0
+    if not 0.5 < count < _MOST:
+        raise UsageError(f"--images {text[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
+    return round(count)
 
 
 def _seconds(text: str) -> float:

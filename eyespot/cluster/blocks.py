@@ -13,7 +13,7 @@ import numpy as np
 import ray
 
 from eyespot.cluster.calling import host
-from eyespot.kernels.codes import Block
+from eyespot.kernels.codes import Block, Codes, current_codes
 from eyespot.types import EyespotError
 
 _SEALED = 16  # rows by which a worker knows that its file is the one that is meant
@@ -36,22 +36,24 @@ class Stored(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Rows from `start` to `stop` of an array, and where that lies."""
+    """Rows from `start` to `stop` of an array, and where that lies; `codes` is the prefix of its int8 codes on disk."""
 
     source: Mapped | Stored
     start: int
     stop: int
+    codes: str = ""
 
     def __len__(self) -> int:
         return self.stop - self.start
 
 
-def runs(blocks: Sequence[Block], workers: int) -> list[list[Piece]]:
+def runs(blocks: Sequence[Block], workers: int, codes: Sequence[Codes] | None = None) -> list[list[Piece]]:
     """The rows of all blocks, in order, as so many runs of about the same length; fewer where rows are few."""
     rows = sum(len(block) for block in blocks)
     cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
     mapped = [_mapping(block) for block in blocks]
-    return [list(_run(blocks, mapped, span)) for span in pairwise(cuts)]
+    prefixes = [one.prefix and os.path.abspath(one.prefix) for one in codes] if codes else [""] * len(blocks)
+    return [list(_run(blocks, list(zip(mapped, prefixes, strict=True)), span)) for span in pairwise(cuts)]
 
 
 def whole(block: Block) -> Piece:
@@ -66,18 +68,34 @@ def opened(piece: Piece) -> Block:
     return block[piece.start : piece.stop]
 
 
-def _run(blocks: Sequence[Block], mapped: Sequence[Mapped | None], span: tuple[int, int]) -> Iterator[Piece]:
+def coded(pieces: Sequence[Piece]) -> list[Codes] | None:
+    """The codes of the rows of each piece, mapped; None if any has none, or they are of other or older vectors."""
+    found = [codes for piece in pieces if (codes := _coded(piece)) is not None]
+    return found if found and len(found) == len(pieces) else None
+
+
+def _coded(piece: Piece) -> Codes | None:
+    if not piece.codes or not isinstance(piece.source, Mapped):
+        return None
+    block = _map(piece.source)
+    codes = current_codes(piece.codes, block)
+    return codes and codes.part(block, slice(piece.start, piece.stop))
+
+
+def _run(
+    blocks: Sequence[Block], sources: Sequence[tuple[Mapped | None, str]], span: tuple[int, int]
+) -> Iterator[Piece]:
     first = 0
-    for block, source in zip(blocks, mapped, strict=True):
+    for block, (mapped, codes) in zip(blocks, sources, strict=True):
         start, stop = (min(max(row - first, 0), len(block)) for row in span)
         if start < stop:
-            yield _piece(block, source, (start, stop))
+            yield _piece(block, mapped, (start, stop), codes)
         first += len(block)
 
 
-def _piece(block: Block, source: Mapped | None, span: tuple[int, int]) -> Piece:
+def _piece(block: Block, source: Mapped | None, span: tuple[int, int], codes: str = "") -> Piece:
     if source is not None:
-        return Piece(source, *span)
+        return Piece(source, *span, codes)
     rows = np.ascontiguousarray(block[slice(*span)])
     return Piece(Stored(ray.put(rows)), 0, len(rows))
 

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.adapters.quari import scoring
-from eyespot.cluster.blocks import Piece, opened, runs
+from eyespot.cluster.blocks import Piece, coded, opened, runs
 from eyespot.cluster.calling import Asked, answered, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
+from eyespot.gallery import disk
 from eyespot.indexes import exact
 from eyespot.indexes._asked import allowed, positive
-from eyespot.kernels.codes import Block
+from eyespot.kernels.codes import MAPPED, Block, Codes
 from eyespot.kernels.rows import Ids, Reals, rank
 from eyespot.types import AdaptedQuery, Found, Index, Mask, UsageError, Vectors
 
@@ -80,10 +81,11 @@ class Holder:
 
 
 class _Opened:
-    """A run with its vectors mapped, and what searches them."""
+    """A run with its vectors and their codes mapped, and what searches them."""
 
     def __init__(self, run: Run) -> None:
-        self._blocks = [opened(piece) for piece in run.pieces]
+        disk.let_open((1 + MAPPED) * len(run.pieces))
+        self._blocks, self._codes = [opened(piece) for piece in run.pieces], coded(run.pieces)
         self._first, self._count = run.first, len(run)
         self._numbers = run.rows * self._blocks[0].shape[1]
         self._indexes: dict[str, Index] = {}
@@ -91,14 +93,14 @@ class _Opened:
     def index(self, name: str) -> Index:
         """An index of that name over these rows."""
         if name not in self._indexes:
-            options = {"small": self._least(exact.SMALL)} if name == "exact" else {}
+            options = {"codes": self._codes, "small": self._least(exact.SMALL)} if name == "exact" else {}
             self._indexes[name] = rooms.load("indexes", name, self._blocks, **options)
         return self._indexes[name]
 
     @cached_property
     def scan(self) -> scoring.AdaptedIndex:
         """The scan under adapted queries."""
-        return scoring.AdaptedIndex(self._blocks, small=self._least(scoring.SMALL))
+        return scoring.AdaptedIndex(self._blocks, self._codes, small=self._least(scoring.SMALL))
 
     def _least(self, small: int) -> int:
         """Codes are made where one machine with the whole gallery would make them, so that scores agree in all bits."""
@@ -115,7 +117,10 @@ class _Opened:
 
 
 class Holding:
-    """Who searches a gallery in place of this process: workers that hold its rows for as long as this is open."""
+    """Who searches a gallery in place of this process: workers that hold its rows for as long as this is open.
+
+    Codes that lie on disk beside the blocks are mapped by the workers as well; without them only small runs get any.
+    """
 
     def __init__(self, cluster: Cluster, name: str = "exact") -> None:
         self._cluster, self._name = cluster, name
@@ -128,19 +133,19 @@ class Holding:
         dismissed(worker for held in self._held for worker in held.workers)
         self._held.clear()
 
-    def index(self, blocks: Sequence[Block]) -> Held:
+    def index(self, blocks: Sequence[Block], codes: Sequence[Codes] | None = None) -> Held:
         """Search by inner product; exact unless another index of the room was named."""
-        return Held(self._rows(blocks), self._name)
+        return Held(self._rows(blocks, codes), self._name)
 
-    def scan(self, blocks: Sequence[Block]) -> HeldScan:
+    def scan(self, blocks: Sequence[Block], codes: Sequence[Codes] | None = None) -> HeldScan:
         """Exact search under adapted queries."""
-        return HeldScan(self._rows(blocks))
+        return HeldScan(self._rows(blocks, codes))
 
-    def _rows(self, blocks: Sequence[Block]) -> _Rows:
+    def _rows(self, blocks: Sequence[Block], codes: Sequence[Codes] | None) -> _Rows:
         for held in self._held:
             if len(held.blocks) == len(blocks) and all(map(_same, held.blocks, blocks)):
                 return held
-        self._held.append(_Rows(self._cluster, blocks))
+        self._held.append(_Rows(self._cluster, blocks, codes))
         return self._held[-1]
 
 
@@ -151,10 +156,10 @@ def _same(one: Block, other: Block) -> bool:
 class _Rows:
     """The rows of some blocks, spread over workers in order."""
 
-    def __init__(self, cluster: Cluster, blocks: Sequence[Block]) -> None:
+    def __init__(self, cluster: Cluster, blocks: Sequence[Block], codes: Sequence[Codes] | None) -> None:
         self.blocks, self._patience = blocks, cluster.patience
         self.count = sum(len(block) for block in blocks)
-        held = runs(blocks, cluster.workers)
+        held = runs(blocks, cluster.workers, codes)
         self.starts = np.array([*accumulate((sum(map(len, run)) for run in held), initial=0)])  # (workers + 1,)
         self._runs = [Run(pieces, at, self.count) for pieces, at in zip(held, self.starts.tolist(), strict=False)]
         self.workers = hired(Holder, Cluster(cluster.workers, cluster.cpus), [()] * len(held))

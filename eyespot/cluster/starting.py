@@ -108,14 +108,15 @@ def _processors() -> int:
 
 
 def _shared_out(nodes: Sequence[dict[str, Any]], workers: int) -> Cluster:
-    """Processors and GPUs in equal parts, none larger than the smallest machine."""
+    """Processors and GPUs in equal parts, as large as leave room on the machines for all workers."""
     there = [node["Resources"] for node in nodes if node["Alive"] and node["Resources"].get("CPU")]
-    cpus, gpus = (sum(its.get(kind, 0) for its in there) for kind in ("CPU", "GPU"))
-    count = workers or int(gpus or cpus)
-    if not 0 < count <= cpus:
-        raise UsageError(f"the Ray cluster has {cpus:g} processors; ask for so many --workers or fewer")
-    least = int(min(its["CPU"] for its in there))
-    return Cluster(count, max(1, min(int(cpus) // count, least)), _fraction(gpus / count))
+    room, gpus = sum(int(its["CPU"]) for its in there), sum(its.get("GPU", 0) for its in there)
+    count = workers or int(gpus) or room
+    if not 0 < count <= room:
+        raise UsageError(f"the Ray cluster has {room} processors; ask for so many --workers or fewer")
+    share = min(room // count, int(min(its["CPU"] for its in there))) or 1
+    each = next(its for its in range(share, 0, -1) if sum(int(one["CPU"]) // its for one in there) >= count)
+    return Cluster(count, each, _fraction(gpus / count))
 
 
 def _fraction(gpus: float) -> float:

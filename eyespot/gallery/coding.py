@@ -22,7 +22,7 @@ def is_coded(view: View) -> bool:
 def write_missing(view: View, progress: Progress) -> int:
     """Make the codes that shards lack or that are out of date, shard by shard; how many rows got some.
 
-    Memory does not grow with a shard. Raises `UsageError` if vectors hold NaN or infinity, OSError if the disk is full.
+    Memory does not grow with a shard. Raises OSError if the disk is full.
     """
     rows = 0
     for done, (shard, block) in enumerate(zip(view.shards, view.blocks, strict=True)):

@@ -11,8 +11,8 @@ import os
 import re
 import shutil
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FORMAT = 1
+_FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
+_SPARE, _LEAST = 256, 32  # files that a process should be able to open beside those of a gallery, and must
 
 
 class DamagedHeader(EyespotError):
@@ -292,11 +294,23 @@ def write_note(shard: Path, note: SpaceNote) -> None:
 
 def read_note(shard: Path, stem: str) -> SpaceNote | None:
     """The note of a space in a shard, or None if its vectors are not (wholly) there; `EyespotError` if damaged."""
+    return _noted(shard, stem, json.loads)
+
+
+def glance(shard: Path, stem: str) -> SpaceNote | None:
+    """The same without its fingerprints: a gallery of millions has thousands of notes, which every search reads."""
+    return _noted(shard, stem, lambda _: [])
+
+
+def _noted(shard: Path, stem: str, told: Callable[[str], Any]) -> SpaceNote | None:
     place = shard / f"{stem}.toml"
     if not place.exists():
         return None
     with whole(place, "delete it and run eyespot index (or the import) again"):
-        found = tomllib.loads(place.read_text(encoding="utf-8"))
+        text = place.read_text(encoding="utf-8")
+        # TOML is read by Python at a millisecond for a few hundred numbers; as we write a list it is JSON too.
+        lists = {line[1]: told(line[2]) for line in _FINGERPRINTS.finditer(text)}
+        found = {**tomllib.loads(_FINGERPRINTS.sub("", text)), **lists}
         missing, fingerprints = _typed(found, "missing", list), _typed(found, "fingerprints", list)
         return SpaceNote(_space(found["space"]), missing, fingerprints, found.get("source"))
 
@@ -309,7 +323,7 @@ def read_notes(shard: Path) -> list[SpaceNote]:
 
 def map_vectors(shard: Path, stem: str) -> Vectors:
     """One space's vectors, memory-mapped, (rows, dim), float32 or float16; `EyespotError` if their source is gone."""
-    note = read_note(shard, stem)
+    note = glance(shard, stem)
     if note is not None and note.source is not None:
         return _map_source(shard, note.space.dim, Path(note.source))
     return _map_own(shard / f"{stem}.npy", note.space.dim if note else None)
@@ -363,6 +377,28 @@ def map_array(path: Path) -> Any:
             f"{path} holds {array.dtype} of shape {array.shape}, not rows of float vectors; save it as (rows, dim)"
         )
     return array
+
+
+def let_open(files: int) -> bool:
+    """Let this process map so many files, each of which counts as open; False if the system allows fewer.
+
+    The usual limit is 1024, which a program may raise; ten million pictures are more files.
+    """
+    import resource
+
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = files + _SPARE if most == resource.RLIM_INFINITY else min(files + _SPARE, most)
+    if now == resource.RLIM_INFINITY or files + _SPARE <= now:
+        return True
+    with suppress(OSError, ValueError):  # macOS names no limit and has one
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
+    return files + _LEAST <= resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def need_open(files: int) -> None:
+    """The same; `EyespotError` if the system allows fewer."""
+    if not let_open(files):
+        raise EyespotError(f"{files} files of vectors are more than a program may open; raise the limit with ulimit -n")
 
 
 @contextmanager

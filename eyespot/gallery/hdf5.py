@@ -69,10 +69,12 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def count_names(path: Path) -> int | None:
-    """How many names of rows a file holds; None if it names no rows."""
+    """How many names of rows a file holds; None if it names no rows, `EyespotError` if that is no list of names."""
     with _readable(path):
         names = _dataset(path, INDEX)
-        return None if names is None else len(names) if names.ndim == 1 else 0
+        if names is not None and names.ndim != 1:
+            raise EyespotError(f"{path} has an {INDEX} of shape {names.shape}; save it as a list of one name a row")
+        return None if names is None else len(names)
 
 
 def names(path: Path, at_once: int) -> Iterator[list[str]]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from eyespot.gallery import disk
 from eyespot.gallery.photos.sources import Root, full_path
-from eyespot.kernels.codes import Codes, current_codes
+from eyespot.kernels.codes import MAPPED, Codes, current_codes
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
 
@@ -66,7 +66,7 @@ class Gallery:
     def view(self, stem: str) -> View:
         """The rows that have vectors in one space."""
         shards = disk.shard_paths(self.path)
-        notes = [(shard, disk.read_note(shard, stem)) for shard in shards]
+        notes = [(shard, disk.glance(shard, stem)) for shard in shards]
         ready = [(shard, note) for shard, note in notes if note is not None]
         pending = sum(disk.count_items(shard) for shard, note in notes if note is None)
         return View(self, stem, [shard for shard, _ in ready], [note.missing for _, note in ready], pending)
@@ -93,11 +93,14 @@ class View:
     @cached_property
     def blocks(self) -> list[Vectors]:
         """The vectors, one memory-mapped block (rows, dim) for each shard."""
+        disk.need_open(len(self.shards))
         return [disk.map_vectors(shard, self.stem) for shard in self.shards]
 
     @cached_property
     def codes(self) -> list[Codes] | None:
         """int8 codes of each block, mapped from beside it; None if a shard has none that are up to date."""
+        if not disk.let_open((1 + MAPPED) * len(self.shards)):
+            return None
         pairs = zip(self.shards, self.blocks, strict=True)
         found = [codes for shard, block in pairs if (codes := current_codes(shard / self.stem, block)) is not None]
         return found if found and len(found) == len(self.shards) else None

@@ -6,8 +6,9 @@ rows that came after the index was built, and so is a query for which the rough 
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -25,6 +26,9 @@ LEAST = 1024  # rows; fewer are neither enough to train on nor worth it
 # Codes of four bits for four numbers are a 32nd of float32 vectors, and rows picked out of a mapped file are read at
 # about half the speed of rows in order: so few rows left cost no more than a pass over the codes.
 NARROW = 64
+_NAMED = 1 << 22  # rows that a group of queries has named at once, at some thirty bytes each
+_COMPARED = 64  # rows by which an index knows its vectors
+_GATHERED = 1 << 22  # numbers of vectors in memory at once
 _ROUNDING = 1e-5  # of a float32 product, relative to the largest; far above what dim terms lose
 
 
@@ -81,9 +85,6 @@ class Approximate:
         known = range(len(blocks)) if use.covered is None else use.covered
         self._old = _Some(self._rows, list(known))
         self._new = _Some(self._rows, [at for at in range(len(blocks)) if at not in set(known)])
-        if finder is not None and finder.rows != len(self._old):
-            told = f"the index is of {finder.rows} rows and the vectors have {len(self._old)}"
-            raise UsageError(f"{told}; build it again with: eyespot tune")
         # An index like this is opened so as not to hold the vectors' codes in memory; exact searches make none here.
         self._whole = Exact(blocks, patience=math.inf)
         self._fresh = Exact([blocks[at] for at in self._new.which], patience=math.inf)
@@ -114,36 +115,80 @@ class Approximate:
     def _depth(self, k: int) -> int:
         return max(k, math.ceil(self.use.depth * max(1.0, k / K)))
 
-    def _likely(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Ids]:
+    def _likely(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> Iterator[Ids]:
         """For each query the rows to score, each once and in order."""
-        found = self._old.numbered(self._candidates(queries, self._depth(k), self._old.mask(mask)))
-        fresh = np.empty((len(queries), 0), np.int64)
-        if self._new.left(mask):
-            fresh = self._new.numbered(self._fresh.search(queries, k, self._new.mask(mask)).rows)
-        both = [np.unique(rows) for rows in np.concatenate([found, fresh], axis=1)]
-        return [rows[rows >= 0] for rows in both]
-
-    def _candidates(self, queries: NDArray[np.float32], count: int, mask: Mask | None) -> Ids:
-        """The narrower the mask, the more lists are looked into, or the more rows are asked for and dropped."""
         assert self._finder is not None
-        if mask is None:
-            return self._finder.likely(queries, count, self.use.probes)
-        thinned = len(mask) / max(1, int(np.count_nonzero(mask)))
-        if self._finder.sieving:
-            return self._finder.likely(queries, count, math.ceil(self.use.probes * thinned), mask)
-        most = min(len(mask), math.ceil(1.2 * count * thinned))
-        rows = self._finder.likely(queries, most, self.use.probes)
-        return np.where((rows >= 0) & mask[rows], rows, -1)
+        rough = _Rough.of(self._finder, self._depth(k), self.use.probes, self._old.mask(mask))
+        step = max(1, _NAMED // rough.count)
+        for some in (queries[start : start + step] for start in range(0, len(queries), step)):
+            found = self._old.numbered(rough.named(some))
+            fresh = np.empty((len(some), 0), np.int64)
+            if self._new.left(mask):
+                fresh = self._new.numbered(self._fresh.search(some, k, self._new.mask(mask)).rows)
+            both = (np.unique(rows) for rows in np.concatenate([found, fresh], axis=1))
+            yield from (rows[rows >= 0] for rows in both)
 
     def _best(self, query: NDArray[np.float32], rows: Ids, k: int, mask: Mask | None) -> tuple[Ids, Reals]:
         """In float32 down to those that may be among the k best, then in double precision."""
         if len(rows) < k:
             found, scores = self._whole.ranked(query[None], k, mask)
             return found[0], scores[0]
-        rough = self._rows.gather(rows) @ query  # (n,)
+        rough = self._roughly(query, rows)  # (n,)
         floor = np.partition(rough, -k)[-k] - _ROUNDING * np.abs(rough).max()
         near = rows[~(rough < floor)]
         return rank(near, self._rows.scores(near, query.astype(np.float64), add_products), k)
+
+    def _roughly(self, query: NDArray[np.float32], rows: Ids) -> NDArray[np.float32]:
+        step = max(1, _GATHERED // max(1, self._rows.dim))
+        parts = [self._rows.gather(rows[start : start + step]) @ query for start in range(0, len(rows), step)]
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class _Rough:
+    """What a finder is asked: the narrower the mask, the more lists it looks into, or the more rows it names."""
+
+    finder: Finder
+    count: int  # rows to name for a query
+    probes: int
+    mask: Mask | None
+
+    @classmethod
+    def of(cls, finder: Finder, count: int, probes: int, mask: Mask | None) -> _Rough:
+        """For so many rows that the mask lets through."""
+        if mask is None:
+            return cls(finder, count, probes, None)
+        thinned = len(mask) / max(1, int(np.count_nonzero(mask)))
+        most = count if finder.sieving else min(len(mask), math.ceil(1.2 * count * thinned))
+        return cls(finder, most, math.ceil(probes * thinned), mask)
+
+    def named(self, queries: NDArray[np.float32]) -> Ids:
+        """(m, count) rows that the mask lets through, -1 in the place of others."""
+        if self.mask is None or self.finder.sieving:
+            return self.finder.likely(queries, self.count, self.probes, self.mask)
+        rows = self.finder.likely(queries, self.count, self.probes)
+        return np.where((rows >= 0) & self.mask[rows], rows, -1)
+
+
+def name_of(rows: Rows) -> str:
+    """Names the vectors that an index is built of, by their shape and some of them."""
+    some = np.unique(np.linspace(0, max(0, len(rows) - 1), _COMPARED).astype(np.int64))[: len(rows)]
+    told = hashlib.blake2b(f"{len(rows)} {rows.dim}".encode(), digest_size=16)
+    told.update(np.ascontiguousarray(rows.gather(some)).tobytes())
+    return told.hexdigest()
+
+
+def refuse_others(rows: Rows, name: str | None, count: int) -> None:
+    """`UsageError` if an index of so many vectors, whose name was kept with it, is of others than these."""
+    told = f"the index is of {count} rows and the vectors have {len(rows)}" if count != len(rows) else ""
+    if told or name not in (None, name_of(rows)):
+        raise UsageError(f"{told or 'the index is of other vectors'}; build it again with: eyespot tune")
+
+
+def finite(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The vectors (n, dim) to build of: zeros for a row that is not finite, which no mask of a gallery lets through."""
+    good = np.isfinite(vectors).all(axis=1, keepdims=True)  # (n, 1)
+    return vectors if good.all() else np.where(good, vectors, np.float32(0))
 
 
 def _sifting(mask: Mask | None) -> Mask | None:

@@ -13,6 +13,7 @@ from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, joined
 from eyespot.types import Mask
 
 _CHUNK = 1 << 22  # numbers looked at together
+_TOGETHER = 1024  # queries that share one reading of the vectors
 _LARGE = 1e30  # products below this cannot overflow float32
 
 
@@ -29,6 +30,10 @@ class Plain:
 
     def scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         """What may be among the k best of each query."""
+        groups = (queries[start : start + _TOGETHER] for start in range(0, len(queries), _TOGETHER))
+        return [found for some in groups for found in self._scan(some, k, mask)]
+
+    def _scan(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
         pools = _Pools(queries, k)
         for block, first in zip(self._rows.blocks, self._rows.starts.tolist(), strict=False):
             allowed = None if mask is None else mask[first : first + len(block)]
@@ -85,7 +90,7 @@ class _Pools:
         middle, reach = scores[which, at].astype(np.float64), slack[which] * norms[at] + vanished
         seen = Shortlist(numbers[at], middle - reach, middle + reach)
         for j, part in _runs(which, len(self._queries)):
-            self._keep(j, seen.only(part))
+            self._keep(j, seen.only(part).promising(self._k))  # of a chunk in ascending order hardly a row is
 
     def _products(self, vectors: NDArray[np.float32], longest: float) -> tuple[NDArray[Any], float]:
         """(m, n) inner products, and how far rounding may put them off per unit of both lengths."""

@@ -2,10 +2,11 @@
 
     load(blocks)                                pq below 200,000 rows, ivf from there on
     load(blocks, kind="ivf", lists=2048, parts=192, probes=64, depth=1000)
-    load(blocks, folder=place)                  opened, memory-mapped, if it was built there; else built there
+    load(blocks, folder=place)                  opened if it was built there; else built there
 
 What it names is scored again from the blocks themselves, so no second copy of the vectors is kept. In a folder lie
-parts of at most four million rows, each built in turn, and `layout.json`, which is written last.
+parts of at most four million rows, each built in turn, and `layout.json`, which is written last. Codes are read into
+memory as they are opened, for faiss cannot search them where they lie; a graph is mapped.
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ import json
 import math
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._approximate import LEAST, Approximate, divided
+from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others
 from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import Ids, Rows
 from eyespot.rooms import needs
@@ -84,10 +86,9 @@ def load(blocks: Sequence[Block] | Block, folder: Path | str | None = None, **op
     use, shape = divided(options, Shape)
     blocks = [blocks] if isinstance(blocks, np.ndarray) else list(blocks)
     place = None if folder is None else Path(folder)
-    if place is not None and (place / LAYOUT).is_file():
-        finder = _opened(place)
-    else:
-        finder = _built(blocks if use.covered is None else [blocks[at] for at in use.covered], shape, place)
+    rows = Rows(blocks if use.covered is None else [blocks[at] for at in use.covered])
+    there = place is not None and (place / LAYOUT).is_file()
+    finder = _opened(place, rows) if place is not None and there else _built(rows, shape, place)
     use = replace(use, probes=use.probes or (finder.shape.probes if finder else 1))
     return Approximate(blocks, finder if finder and finder.rows >= LEAST else None, use)
 
@@ -140,18 +141,17 @@ class Parts:
 # -- building -----------------------------------------------------------------------------------------------
 
 
-def _built(blocks: Sequence[Block], shape: Shape, folder: Path | None) -> Parts | None:
+def _built(rows: Rows, shape: Shape, folder: Path | None) -> Parts | None:
     """None where there are too few rows; a folder then holds a layout and nothing else."""
-    rows = Rows(blocks)
     shape = shape.settled(len(rows), rows.dim)
     enough = len(rows) >= max(LEAST, _FEWEST)
     if folder is None:
         return Parts(list(_parts(rows, shape)), shape, _width(rows.dim, shape)) if enough else None
     folder.mkdir(parents=True, exist_ok=True)
     sizes = [_written(folder, at, part) for at, part in enumerate(_parts(rows, shape))] if enough else []
-    layout = {**asdict(shape), "width": _width(rows.dim, shape), "rows": sizes}
+    layout = {**asdict(shape), "width": _width(rows.dim, shape), "rows": sizes, "vectors": name_of(rows)}
     write_whole(folder / LAYOUT, lambda file: file.write(json.dumps(layout, indent=2).encode()))
-    return _opened(folder)
+    return _opened(folder, rows)
 
 
 def _parts(rows: Rows, shape: Shape) -> Iterator[Any]:
@@ -162,7 +162,7 @@ def _parts(rows: Rows, shape: Shape) -> Iterator[Any]:
     for start, stop in pairwise(ends):
         part = _faiss().clone_index(trained) if parts > 1 else trained
         for lower in range(start, stop, _ADDED):
-            more = rows.gather(np.arange(lower, min(lower + _ADDED, stop)))
+            more = finite(rows.gather(np.arange(lower, min(lower + _ADDED, stop))))
             part.add(_widened(more, _width(rows.dim, shape)))
         yield part
 
@@ -183,8 +183,8 @@ def _trained(rows: Rows, shape: Shape) -> Any:
 def _sample(rows: Rows, count: int) -> NDArray[np.float32]:
     """So many rows at random, the same for the same vectors."""
     if count >= len(rows):
-        return rows.gather(np.arange(len(rows)))
-    return rows.gather(np.sort(np.random.default_rng(_SEED).choice(len(rows), count, replace=False)))
+        return finite(rows.gather(np.arange(len(rows))))
+    return finite(rows.gather(np.sort(np.random.default_rng(_SEED).choice(len(rows), count, replace=False))))
 
 
 def _width(dim: int, shape: Shape) -> int:
@@ -204,22 +204,49 @@ def _widened(vectors: NDArray[np.float32], width: int) -> NDArray[np.float32]:
 
 
 def _written(folder: Path, at: int, part: Any) -> int:
-    """A part on the disk; how many rows it has."""
-    _faiss().write_index(part, str(_file(folder, at)))
+    """A part on the disk; how many rows it has. `EyespotError` where there is no room for it."""
+    try:
+        _faiss().write_index(part, str(_file(folder, at)))
+    except RuntimeError as error:
+        told = f"{_file(folder, at)} cannot be written (a full disk?)"
+        raise EyespotError(f"{told}; make room and run the same line again") from error
     with _file(folder, at).open("rb") as file:
         os.fsync(file.fileno())
     return int(part.ntotal)
 
 
-def _opened(folder: Path) -> Parts | None:
+def _opened(folder: Path, rows: Rows) -> Parts | None:
+    """The index in a folder; `UsageError` if it is of other rows than these, `EyespotError` if it is damaged."""
+    layout = _layout(folder)
+    if layout.sizes:
+        refuse_others(rows, layout.name, sum(layout.sizes))
     faiss = _faiss()
-    try:
-        layout = json_of(folder / LAYOUT)
-        width, sizes = layout.pop("width"), layout.pop("rows")
-        parts = [faiss.read_index(str(_file(folder, at)), faiss.IO_FLAG_MMAP_IFC) for at in range(len(sizes))]
-        if [part.ntotal for part in parts] != sizes:
+    how = faiss.IO_FLAG_MMAP_IFC if layout.shape.kind == "hnsw" else 0
+    with _whole(folder):
+        parts = [faiss.read_index(str(_file(folder, at)), how) for at in range(len(layout.sizes))]
+        if [part.ntotal for part in parts] != layout.sizes:
             raise ValueError("its files are not of one index")
-        return Parts(parts, Shape(**layout), width) if parts else None
+    return Parts(parts, layout.shape, layout.width) if parts else None
+
+
+class _Layout(NamedTuple):
+    shape: Shape
+    width: int
+    sizes: list[int]  # rows of each part
+    name: str | None  # of the vectors
+
+
+def _layout(folder: Path) -> _Layout:
+    with _whole(folder):
+        told = json_of(folder / LAYOUT)
+        width, sizes, name = told.pop("width"), told.pop("rows"), told.pop("vectors", None)
+        return _Layout(Shape(**told), width, [int(size) for size in sizes], name)
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[None]:
+    try:
+        yield
     except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
         told = (str(error).splitlines() or ["unreadable"])[0]
         raise EyespotError(f"the index {folder} is damaged ({told}); build it again with: eyespot tune") from error

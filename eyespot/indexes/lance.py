@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._approximate import LEAST, Approximate, divided
+from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others
 from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import Ids, Rows
 from eyespot.rooms import needs
 from eyespot.types import EyespotError, Mask, UsageError
 
 TABLE = "vectors"
+_NAME = b"eyespot.vectors"  # of the vectors, in the table's own notes
 _WIDTH = 8  # dimensions are filled up with zeros to a multiple of this
 _AT_ONCE = 1 << 16  # rows
 _LISTED = 4096  # rows of a list
@@ -58,7 +59,7 @@ def load(blocks: Sequence[Block] | Block, folder: Path | str | None = None, **op
     use = replace(use, probes=use.probes or shape.lists)
     if len(rows) < LEAST:
         return Approximate(blocks, None, use)
-    return Approximate(blocks, Table(_table(rows, shape, _connected(folder)), len(rows)), use)
+    return Approximate(blocks, Table(_table(rows, shape, _connected(folder))), use)
 
 
 class Table:
@@ -66,11 +67,8 @@ class Table:
 
     sieving = False  # a filter would have to name every row
 
-    def __init__(self, table: Any, rows: int) -> None:
-        self._table, self.rows = table, rows
-        if table.count_rows() != rows:
-            told = f"the table {table.name} has {table.count_rows()} rows and the vectors have {rows}"
-            raise UsageError(f"{told}; build it again with: eyespot tune --kind lance")
+    def __init__(self, table: Any) -> None:
+        self._table, self.rows = table, int(table.count_rows())
 
     def likely(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Ids:
         """(m, count) rows, likeliest first, -1 where there are no more."""
@@ -104,9 +102,12 @@ def _connected(folder: Path | str | None) -> Any:
 
 
 def _table(rows: Rows, shape: Shape, database: Any) -> Any:
-    """The table that is there, or one made of these rows."""
+    """The table that is there, or one made of these rows; `UsageError` for a table of others."""
     try:
-        return database.open_table(TABLE)
+        table = database.open_table(TABLE)
+        name = (table.schema.metadata or {}).get(_NAME)
+        refuse_others(rows, name and name.decode(), table.count_rows())
+        return table
     except (FileNotFoundError, ValueError):
         return _made(rows, shape, database)
     except (OSError, RuntimeError) as error:
@@ -119,11 +120,16 @@ def _made(rows: Rows, shape: Shape, database: Any) -> Any:
     from lancedb.index import IvfRq
 
     width = _wide(rows.dim)
-    schema = pa.schema([("row", pa.int64()), ("vector", pa.list_(pa.float32(), width))])
-    table = database.create_table(TABLE, pa.RecordBatchReader.from_batches(schema, _batches(rows, schema)))
+    fields = [("row", pa.int64()), ("vector", pa.list_(pa.float32(), width))]
+    schema = pa.schema(fields, metadata={_NAME: name_of(rows).encode()})
     lists = IvfRq(distance_type="dot", num_partitions=shape.lists)
-    table.create_index("vector", config=lists)
-    return table
+    try:
+        table = database.create_table(TABLE, pa.RecordBatchReader.from_batches(schema, _batches(rows, schema)))
+        table.create_index("vector", config=lists)
+        return table
+    except (OSError, RuntimeError, ValueError) as error:
+        told = f"the table {TABLE} cannot be written to {database.uri} ({_first(error)})"
+        raise EyespotError(f"{told}; make room, or give another place") from error
 
 
 def _batches(rows: Rows, schema: Any) -> Iterator[Any]:
@@ -131,7 +137,7 @@ def _batches(rows: Rows, schema: Any) -> Iterator[Any]:
 
     for start in range(0, len(rows), _AT_ONCE):
         numbers = np.arange(start, min(start + _AT_ONCE, len(rows)))
-        wide = _widened(rows.gather(numbers))
+        wide = _widened(finite(rows.gather(numbers)))
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(wide.ravel()), wide.shape[1])
         yield pa.RecordBatch.from_arrays([pa.array(numbers), vectors], schema=schema)
 

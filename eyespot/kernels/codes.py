@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
@@ -25,8 +25,11 @@ Span = tuple[int, int]
 Reals = NDArray[np.float64]
 T = TypeVar("T")
 
+NOT_FINITE = "some vectors hold NaN or infinity; embed these pictures again"
 WIDEST = 65_536  # dimensions; beyond this 255 · 127 · dim does not fit the 32 bits the products are summed in
 _PARTS = ("codes", "bounds", "lengths", "centre", "match")  # the last one says that the others are whole
+MAPPED = 3  # of them, those with a row for each vector; each is an open file as long as the codes are used
+_MODES: dict[str, Any] = dict.fromkeys(_PARTS[:MAPPED], "r")
 _CHUNK = 1 << 22  # numbers converted at once
 _WIDTH = 64  # codes are padded to whole vector registers
 
@@ -65,6 +68,7 @@ class Codes:
     """One block of vectors in int8, 1 + 20/dim bytes a number (dim counted up to a multiple of 64).
 
     Per row four float32 bounds: scale, |rest| (never too small), |scale · codes| (never too small), sum of codes.
+    A row that holds NaN or infinity has |rest| and length infinite: no search rules it out, but a mask may.
     """
 
     codes: NDArray[np.int8]  # (rows, width), zero beyond dim
@@ -73,6 +77,7 @@ class Codes:
     centre: NDArray[np.float32]  # (dim,)
     match: NDArray[np.uint8]  # (16,), names the vectors these codes were made from
     written: int = 0  # when the files were last changed, in ns; 0: never on disk
+    prefix: str = ""  # of the files they were loaded from
 
     @property
     def nbytes(self) -> int:
@@ -87,14 +92,19 @@ class Codes:
 
     @classmethod
     def load(cls, prefix: Path | str) -> Codes:
-        """What `save` wrote, memory-mapped; EyespotError if a file is missing or damaged."""
+        """What `save` wrote, the parts of each row memory-mapped; EyespotError if a file is missing or damaged."""
         try:
-            parts = {part: np.load(_file(prefix, part), mmap_mode="r", allow_pickle=False) for part in _PARTS}
+            parts = {part: np.load(_file(prefix, part), _MODES.get(part), allow_pickle=False) for part in _PARTS}
             written = min(_file(prefix, part).stat().st_mtime_ns for part in _PARTS)
         except (OSError, ValueError, EOFError) as error:
             way_out = "delete them to have them made again"
             raise EyespotError(f"the codes {prefix}.*.npy cannot be read ({error}); {way_out}") from error
-        return cls(**parts, written=written)
+        return cls(**parts, written=written, prefix=str(prefix))
+
+    def part(self, block: Block, rows: slice) -> Codes:
+        """The codes of some rows, a slice, of the block that these are of."""
+        own = {part: getattr(self, part)[rows] for part in _PARTS[:MAPPED]}
+        return replace(self, **own, match=_digest(block[rows]))
 
     def fit(self, block: Block) -> bool:
         """Whether these codes are of these vectors.
@@ -125,6 +135,8 @@ class Codes:
         codes = self.codes[part].astype(np.float64)
         coded = bounds[:, :1] * codes[:, : block.shape[1]]  # (n, dim)
         vectors = block[part].astype(np.float64)
+        lost = ~np.isfinite(vectors).all(axis=1)
+        vectors[lost] = np.where(np.isinf(bounds[lost, 1:2]), 0, np.inf)
         rest = vectors - self.centre - coded
         near = np.linalg.norm(rest, axis=1) <= bounds[:, 1] * (1 + 1e-9)
         long = np.linalg.norm(coded, axis=1) <= bounds[:, 2] * (1 + 1e-9)
@@ -138,10 +150,7 @@ def padded(dim: int) -> int:
 
 
 def quantise(block: Block, threads: int | None = None) -> Codes:
-    """The codes of a block of float32 or float16 vectors, made in parallel and in bounded memory.
-
-    UsageError if a vector holds NaN or infinity.
-    """
+    """The codes of a block of float32 or float16 vectors, made in parallel and in bounded memory."""
     rows, dim = block.shape
     made = _Piece(_aligned(rows, padded(dim)), np.empty((rows, 4), np.float32), np.empty(rows, np.float32))
     centre = _centre(block)
@@ -157,7 +166,7 @@ def quantise(block: Block, threads: int | None = None) -> Codes:
 def write_codes(block: Block, prefix: Path | str, threads: int | None = None) -> None:
     """The files that `quantise(block).save(prefix)` would leave, in memory that does not grow with the block.
 
-    UsageError if a vector holds NaN or infinity; then, or killed half way, there are no codes.
+    Killed half way, or where something cannot be written, there are no codes.
     """
     _file(prefix, "match").unlink(missing_ok=True)
     centre, width = _centre(block), padded(block.shape[1])
@@ -202,20 +211,26 @@ def lengths(vectors: NDArray[np.float32]) -> Reals:
 
     UsageError if a vector holds NaN or infinity.
     """
-    with np.errstate(over="ignore"):
-        squares = np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)
-    if not np.isfinite(squares).all():
-        squares = np.square(vectors.astype(np.float64)).sum(axis=1)
-    if np.isnan(squares).any() or np.isinf(squares).any():
-        raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
-    long: Reals = np.sqrt(squares * (1 + vectors.shape[1] * 2.0**-22) + vectors.shape[1] * 2.0**-120)
+    long = _lengths(vectors)
+    if np.isinf(long).any():
+        raise UsageError(NOT_FINITE)
     return long
 
 
 def short_lengths(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The same in float32, and still never too short: infinite where float32 ends."""
+    """The same in float32, and still never too short: infinite where float32 ends, and of what is not finite."""
     with np.errstate(over="ignore"):
-        return np.asarray(lengths(vectors) * (1 + 2.0**-23) + 2.0**-140, np.float32)
+        return np.asarray(_lengths(vectors) * (1 + 2.0**-23) + 2.0**-140, np.float32)
+
+
+def _lengths(vectors: NDArray[np.float32]) -> Reals:
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.einsum("ij,ij->i", vectors, vectors).astype(np.float64)
+        if not np.isfinite(squares).all():
+            squares = np.square(vectors.astype(np.float64)).sum(axis=1)
+    squares[np.isnan(squares)] = np.inf
+    long: Reals = np.sqrt(squares * (1 + vectors.shape[1] * 2.0**-22) + vectors.shape[1] * 2.0**-120)
+    return long
 
 
 class _Piece(NamedTuple):
@@ -240,8 +255,14 @@ class _Piece(NamedTuple):
 def _code(vectors: NDArray[np.float32], centre: NDArray[np.float32], out: _Piece) -> None:
     from eyespot.kernels.scans import code_rows
 
-    out.lengths[:] = short_lengths(vectors)  # refuses NaN and infinity
+    out.lengths[:] = short_lengths(vectors)
+    endless = np.flatnonzero(np.isinf(out.lengths))
+    lost = endless[~np.isfinite(vectors[endless]).all(axis=1)]
+    if len(lost):
+        vectors = vectors.copy()
+        vectors[lost] = 0
     code_rows(vectors, centre, out.codes, out.bounds)
+    out.bounds[lost, 1] = np.inf
 
 
 @contextmanager
@@ -294,6 +315,7 @@ def _some(block: Block, count: int) -> Any:
 def _centre(block: Block) -> NDArray[np.float32]:
     """About the mean; any vector would be right, this one leaves short rows."""
     sample = _some(block, 4096).astype(np.float64)
+    sample = sample[np.isfinite(sample).all(axis=1)]
     return np.asarray(sample.mean(axis=0) if len(sample) else np.zeros(block.shape[1]), np.float32)  # (dim,)
 
 

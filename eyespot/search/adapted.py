@@ -46,13 +46,16 @@ class Scan(Protocol):
 
 
 class Means(Protocol):
-    """Who searches vectors (n_i, dim), numbered through all blocks, with the answers of a scan in this process."""
+    """Who searches vectors (n_i, dim), numbered through all blocks, with the answers of a scan in this process.
 
-    def index(self, blocks: Sequence[Vectors]) -> Index:
+    codes: of each block, if there are any; they make it faster.
+    """
+
+    def index(self, blocks: Sequence[Vectors], codes: Sequence[Codes] | None = None) -> Index:
         """Exact search by inner product."""
         ...
 
-    def scan(self, blocks: Sequence[Vectors]) -> Scan:
+    def scan(self, blocks: Sequence[Vectors], codes: Sequence[Codes] | None = None) -> Scan:
         """Exact search under adapted queries."""
         ...
 

@@ -42,13 +42,13 @@ class Collection:
     def index(self) -> Index:
         """Certified exact search over the mapped vectors, or the approximate index that was asked for."""
         if self.means is not None and self._searched_by == kept.EXACT:
-            return self.means.index(self.view.blocks)
+            return self.means.index(self.view.blocks, self.view.codes)
         return kept.open_index(self.view, self._searched_by)
 
     @cached_property
     def scan(self) -> Scan:
         """Exact search under adapted queries."""
-        return scan_of(self.view) if self.means is None else self.means.scan(self.view.blocks)
+        return scan_of(self.view) if self.means is None else self.means.scan(self.view.blocks, self.view.codes)
 
     def query(self, query: str | Query | None = None, image: Path | str | None = None) -> Query:
         """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""

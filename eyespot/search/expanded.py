@@ -54,7 +54,7 @@ class Expanded:
         made = as_run(queries, found, self.view)
         made.header |= {"expanded": self.n, "weighting": self.weighting}
         made.notes = [] if run is None else [*run.notes, *_lost(run)]
-        tell_recall(made, found, *([] if first is None else [first]))
+        tell_recall(made, found, *(one for one in (first, run) if one is not None))
         return made
 
     def _first(self, queries: Sequence[Query], run: Run | None) -> list[list[int]]:

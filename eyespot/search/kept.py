@@ -1,8 +1,8 @@
 """Approximate indexes kept beside a gallery's vectors: GALLERY/indexes/SPACE/NAME/, there whole or not at all.
 
 settings.json says what the index is, how it is used, which share of the nearest it found when it was measured, and of
-which shards it was built; beside it lie the index's own files. A gallery that grew since is searched in both: rows of
-new shards exactly, the others through the index.
+which shards it was built; beside it lie the index's own files, whose sizes it names. A gallery that grew since is
+searched in both: rows of new shards exactly, the others through the index.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +42,17 @@ class Measured:
 
 @dataclass(frozen=True)
 class Covered:
-    """A shard that an index was built of; `digest` names its vectors."""
+    """A shard that an index was built of; `digest` names its vectors, and the rows that had none."""
 
     shard: str
     rows: int
     digest: str
 
     @classmethod
-    def of(cls, shard: Path, block: Vectors) -> Covered:
+    def of(cls, view: View, at: int) -> Covered:
         """A shard of a gallery as it is now."""
-        return cls(shard.name, len(block), _digest(block))
+        block = view.blocks[at]
+        return cls(view.shards[at].name, len(block), _digest(block, view.missing[at]))
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Kept:
     measured: Measured
     space: str
     shards: tuple[Covered, ...]
+    files: Mapping[str, int] = field(default_factory=dict)  # bytes of each file beside settings.json
 
     def as_json(self) -> dict[str, Any]:
         """As it is written."""
@@ -91,6 +93,7 @@ def open_index(view: View, name: str = EXACT) -> Index:
         index: Index = rooms.load("indexes", EXACT, view.blocks, codes=view.codes)
         return index
     kept, folder = read_kept(view, name), folder_of(view, name)
+    _refuse_incomplete(folder, kept)
     use = {"recall": kept.measured.recall, "covered": _places(view, kept, name)}
     index = rooms.load("indexes", kept.index, view.blocks, folder=folder, **kept.settings, **use)
     return index
@@ -104,17 +107,27 @@ def read_kept(view: View, name: str) -> Kept:
         raise UsageError(f"this gallery has no index {name!r} (it has: {have}); make one with: eyespot tune")
     with disk.whole(place, f"delete {place.parent} and run eyespot tune again"):
         found = json.loads(place.read_text(encoding="utf-8"))
-        shards = tuple(Covered(**shard) for shard in found["shards"])
         if found["format"] > FORMAT:
             raise EyespotError(f"{place} was written by a newer eyespot; upgrade eyespot, or run eyespot tune again")
-        return Kept(found["index"], found["settings"], Measured(**found["measured"]), found["space"], shards)
+        shards = tuple(Covered(**shard) for shard in found["shards"])
+        measured = Measured(**found["measured"] | {"recall": float(found["measured"]["recall"])})
+        return Kept(found["index"], found["settings"], measured, found["space"], shards, found.get("files", {}))
+
+
+def _refuse_incomplete(folder: Path, kept: Kept) -> None:
+    """`EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search."""
+    for name, size in kept.files.items():
+        place = folder / name
+        if not place.is_file() or place.stat().st_size != size:
+            lost = "gone" if not place.is_file() else "not whole"
+            raise EyespotError(f"the index {folder} is damaged ({name} is {lost}); build it again with: eyespot tune")
 
 
 def _places(view: View, kept: Kept, name: str) -> tuple[int, ...]:
     """Where the shards of an index stand among those of the gallery; `UsageError` if one is not what it was."""
     at = {shard.name: place for place, shard in enumerate(view.shards)}
     places = tuple(at.get(shard.shard, -1) for shard in kept.shards)
-    now = [Covered.of(view.shards[place], view.blocks[place]) if place >= 0 else None for place in places]
+    now = [Covered.of(view, place) if place >= 0 else None for place in places]
     if kept.space != view.space.digest or list(kept.shards) != now:
         encoder = view.space.encoder
         raise UsageError(
@@ -124,11 +137,12 @@ def _places(view: View, kept: Kept, name: str) -> tuple[int, ...]:
     return places
 
 
-def _digest(block: Vectors) -> str:
-    """Names these vectors, by their shape, type and some rows."""
+def _digest(block: Vectors, missing: Sequence[int]) -> str:
+    """Names these vectors, by their shape, type, some rows, and those without a vector: they get theirs in place."""
     rows = np.unique(np.linspace(0, max(0, len(block) - 1), _COMPARED).astype(np.int64))[: len(block)]
     told = hashlib.blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
     told.update(np.ascontiguousarray(block[rows]).tobytes())
+    told.update(np.asarray(missing, np.int64).tobytes())
     return told.hexdigest()
 
 
@@ -154,8 +168,9 @@ def building(view: View) -> Iterator[Path]:
 
 def keep(view: View, name: str, kept: Kept, built: Path) -> Path:
     """Put an index that was built in a folder of `building` in place of the old one; where it lies now."""
+    files = {str(part.relative_to(built)): part.stat().st_size for part in sorted(built.rglob("*")) if part.is_file()}
     with disk.replacing(built / SETTINGS) as file:
-        file.write((json.dumps(kept.as_json(), indent=2) + "\n").encode())
+        file.write((json.dumps(replace(kept, files=files).as_json(), indent=2) + "\n").encode())
     for part in built.rglob("*"):
         _sync(part)
     final = folder_of(view, name)
@@ -176,5 +191,5 @@ def _sync(part: Path) -> None:
 
 def kept_of(view: View, index: str, settings: Mapping[str, Any], measured: Measured) -> Kept:
     """What is to be kept of an index that was built of all rows the gallery has now."""
-    shards = tuple(Covered.of(shard, block) for shard, block in zip(view.shards, view.blocks, strict=True))
+    shards = tuple(Covered.of(view, at) for at in range(len(view.shards)))
     return Kept(index, settings, measured, view.space.digest, shards)

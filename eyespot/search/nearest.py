@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, nan
 
 from eyespot.gallery.opened import View
 from eyespot.search.embedding import embed
@@ -31,14 +31,15 @@ class Nearest:
         return made
 
 
-def tell_recall(run: Run, *found: Found) -> None:
-    """Say in a run's header whether what it was made of is exact; if not, a note tells what share it finds."""
-    recalls = [one.recall for one in found if one.recall is not None]
+def tell_recall(run: Run, *made_of: Found | Run) -> None:
+    """Say in a run's header whether all it was made of is exact; if not, a note tells once what share it finds."""
+    told = [one.header.get("recall") if isinstance(one, Run) else one.recall for one in made_of]
+    recalls = [float(recall) for recall in told if recall is not None]
     run.header["exact"] = not recalls
     if recalls:
-        recall = run.header["recall"] = min(recalls)
-        told = "how much it finds was never measured" if isnan(recall) else _found(recall)
-        run.notes = [*run.notes, f"approximate: {told}"]
+        recall = run.header["recall"] = nan if any(map(isnan, recalls)) else min(recalls)
+        note = f"approximate: {'how much it finds was never measured' if isnan(recall) else _found(recall)}"
+        run.notes = [*(one for one in run.notes if one != note), note]
 
 
 def _found(recall: float) -> str:

@@ -417,11 +417,25 @@ def test_what_cannot_be_asked_is_told_in_a_sentence(asked: AdaptedQuery, k: int,
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_vectors_that_hold_nan_or_infinity_are_refused(bad: float) -> None:
-    index = AdaptedIndex([np.full((4, 2), bad, np.float32)])
+    with pytest.raises(UsageError, match="embed these pictures again"):
+        AdaptedIndex([np.full((4, 2), bad, np.float32)]).search([SOUND], 1)
 
-    for act in (index.prepare, lambda: index.search([SOUND], 1)):
-        with pytest.raises(UsageError, match="embed these pictures again"):
-            act()
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("options", [{"patience": math.inf}, {"patience": 0, "small": 0}], ids=["plain", "coded"])
+def test_rows_that_are_not_finite_spoil_no_search_that_leaves_them_out(options: dict[str, Any], bad: float) -> None:
+    rng = np.random.default_rng(0)
+    vectors = clustered(rng, 5000, 24).astype(np.float32)
+    adapted, allowed = bent("near the identity", rng, vectors, 3), np.ones(5000, bool)
+    allowed[[0, 1234]] = False
+    expected = AdaptedIndex([vectors], **options).search([adapted], 20, allowed)
+    vectors[~allowed, 3] = bad
+    index = AdaptedIndex([vectors], **options)
+
+    found = index.search([adapted], 20, allowed)
+    assert found.rows.tolist() == expected.rows.tolist()
+    with pytest.raises(UsageError, match="embed these pictures again"):
+        index.search([adapted], 20)
 
 
 @pytest.mark.parametrize("rows", [[4], [-1]])

@@ -116,6 +116,7 @@ def test_an_encoder_nobody_knows_needs_its_dim(table: Path) -> None:
     [
         (("--images", "many"), "no number of images"),
         (("--images", "0"), "no number of images"),
+        (("--images", "9" * 400), "no number of images"),
         (("--images", "1M", "--latency", "soon"), "no time"),
         (("--images", "1M", "--latency", "0s"), "no time"),
         (("--images", "1M", "--slopes", "nowhere.toml"), "cannot be read as TOML"),

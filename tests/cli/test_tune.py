@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,20 @@ def test_lance(gallery: Path) -> None:
     assert json.loads(found.stdout)["index"] == "lance"
     answer = run_eyespot("search", "a heron", "-g", gallery, "--index", "lance", "--json")
     assert json.loads(answer.stdout)["exact"] is False and "WARN" not in answer.stderr
+
+
+@pytest.mark.parametrize(("kind", "package"), [("pq", "faiss"), ("lance", "lancedb")])
+def test_without_room_on_the_disk_it_is_said_and_nothing_is_kept(gallery: Path, kind: str, package: str) -> None:
+    pytest.importorskip(package)
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
+    line = [sys.executable, "-c", f"{limit}; from eyespot.cli import main; main()"]
+    before = names_in(view_of(gallery))
+    asked = ["tune", "-g", str(gallery), "--kind", kind, "--recall", "0.8"]
+    done = subprocess.run([*line, *asked], capture_output=True, text=True, timeout=120)
+
+    assert done.returncode == 1 and "cannot be written" in done.stderr and "make room" in done.stderr
+    assert "stumbled" not in done.stderr and "Traceback" not in done.stderr
+    assert names_in(view_of(gallery)) == before and not list(gallery.rglob(".building"))
 
 
 def test_queries_of_your_own(gallery: Path, tmp_path: Path) -> None:

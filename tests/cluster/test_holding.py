@@ -14,10 +14,11 @@ import pytest
 pytest.importorskip("ray")
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
-from eyespot.cluster.blocks import Mapped, opened, whole
-from eyespot.cluster.holding import Holding
+from eyespot.cluster.blocks import Mapped, coded, opened, runs, whole
+from eyespot.cluster.holding import Holding, Run, _Opened
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes.exact import Exact
+from eyespot.kernels.codes import Codes, write_codes
 from eyespot.types import AdaptedQuery, EyespotError, UsageError
 from tests.cluster.conftest import killing, mapped, unit, workers_of
 
@@ -134,6 +135,45 @@ def test_approximate_indexes_of_each_run_find_most_and_never_fewer_answers() -> 
     assert np.mean([len(set(a) & set(b)) for a, b in zip(found.rows.tolist(), nearest.tolist(), strict=True)]) >= 9
     assert not index.exact and found.recall is not None
     assert_same(few, Exact([vectors]).search(queries, 10, mask))  # so few rows are searched exactly
+
+
+# -- codes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def coded_block(tmp_path: Path) -> tuple[np.ndarray, Codes]:
+    block = mapped(tmp_path / "v.npy", unit(900, DIM))
+    write_codes(block, tmp_path / "v")
+    return block, Codes.load(tmp_path / "v")
+
+
+def test_a_worker_maps_the_codes_that_lie_on_disk(coded_block: tuple[np.ndarray, Codes]) -> None:
+    """Its rows begin within the block. Of many vectors it would make none in memory, and scan floats for minutes."""
+    block, codes = coded_block
+    pieces = runs([block], 3, [codes])[1]
+    worker = _Opened(Run(pieces, 300, 1 << 30))  # of so many rows that codes are worth having
+
+    index, queries = worker.index("exact"), unit(5, DIM, 1)
+    assert isinstance(index, Exact)
+    assert (
+        [type(part.codes) for part in index.codes] == [np.memmap] == [type(part.codes) for part in worker.scan._given]
+    )
+    assert_same(index.search(queries, 9), Exact([block[300:600]]).search(queries, 9))
+    assert_same(worker.scan.search(views(2), 9), AdaptedIndex([block[300:600]]).search(views(2), 9))
+
+
+def test_codes_older_than_their_vectors_are_not_used(coded_block: tuple[np.ndarray, Codes], tmp_path: Path) -> None:
+    block, codes = coded_block
+    later = os.stat(tmp_path / "v.codes.npy").st_mtime_ns + 10**9
+    os.utime(tmp_path / "v.npy", ns=(later, later))
+    assert coded(runs([block], 1, [codes])[0]) is None
+
+
+def test_with_codes_the_answers_are_the_same(coded_block: tuple[np.ndarray, Codes]) -> None:
+    block, codes = coded_block
+    queries = unit(6, DIM, 1)
+    with Holding(Cluster(2)) as holding:
+        assert_same(holding.index([block], [codes]).search(queries, 9), Exact([block]).search(queries, 9))
 
 
 # -- where rows lie -----------------------------------------------------------------------------------------------

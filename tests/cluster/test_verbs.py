@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 pytest.importorskip("ray")
 
 from eyespot.cli import app
-from eyespot.cluster.starting import connected
+from eyespot.cluster.starting import _shared_out, connected
 from eyespot.types import UsageError
 from tests.cluster.conftest import unit
 from tests.gallery.conftest import draw
@@ -81,9 +81,22 @@ def test_eval(gallery: Path, tmp_path: Path) -> None:
 
     def asked(*more: str) -> Any:
         told = json.loads(eyespot("eval", "own", "--data", tmp_path, "-g", gallery, "--json", *more))
-        return told["tasks"]
+        return [task["measures"] for task in told["tasks"]]
 
-    assert len(asked()) == len(asked(*RAY)) > 0
+    found = asked(*RAY)
+    assert found == asked() and found[0]["RR@50"]["mean"] > 0
+
+
+@pytest.mark.parametrize(
+    ("machines", "workers", "each"),
+    [([3, 3], 3, 1), ([5, 5, 5], 4, 2), ([8, 3], 5, 2), ([8, 1], 4, 1), ([6], 0, 1), ([2.5, 2.5], 0, 1), ([16], 3, 5)],
+)
+def test_all_workers_find_room_on_the_machines_there_are(machines: list[float], workers: int, each: int) -> None:
+    """A worker lies on one machine: three with two processors each have no room on two machines of three."""
+    shared = _shared_out([{"Alive": True, "Resources": {"CPU": cpus}} for cpus in machines], workers)
+
+    assert (shared.workers, shared.cpus) == (workers or sum(map(int, machines)), each)
+    assert sum(int(cpus) // shared.cpus for cpus in machines) >= shared.workers
 
 
 # -- the cluster -------------------------------------------------------------------------------------------------

@@ -127,3 +127,14 @@ def test_places_without_such_files_are_refused(tmp_path: Path) -> None:
         hdf5.source([tmp_path / "empty"])
     with pytest.raises(UsageError, match="nothing at"):
         hdf5.source([tmp_path / "nowhere.hdf5"])
+
+
+@pytest.mark.parametrize(
+    ("index", "told"), [([], "has 30 rows and .* has 0"), ([[name] for name in named(30)], r"index of shape \(30, 1\)")]
+)
+def test_names_that_are_not_one_for_each_row_are_refused(tmp_path: Path, index: list[str], told: str) -> None:
+    place = write(tmp_path / "a.hdf5", unit(30))
+    with h5py.File(place, "a") as file:
+        file.create_dataset("index", data=index, dtype=h5py.string_dtype())
+    with pytest.raises(EyespotError, match=told):
+        take(tmp_path / "g", place)

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.indexes import exact
+from eyespot.indexes import _plain, exact
 from eyespot.indexes._coded import Coded
 from eyespot.indexes._plain import Plain
 from eyespot.indexes.exact import Exact
@@ -260,12 +261,49 @@ def test_vectors_that_are_none(blocks: Any) -> None:
         Exact(blocks)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("asked", [1, 16])
 @pytest.mark.parametrize("how", ["plain", "few"])
-def test_vectors_that_hold_nan_are_refused(how: str) -> None:
+def test_vectors_that_are_not_finite_are_refused(how: str, asked: int, bad: float) -> None:
     vectors = np.ones((30, 4), np.float32)
-    vectors[20, 1] = np.nan
+    vectors[20, 1] = bad
     with pytest.raises(UsageError, match="NaN"):
-        opened(vectors, how).search(np.ones((1, 4), np.float32), 1)
+        opened(vectors, how).search(np.ones((asked, 4), np.float32), 1)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("asked", [1, 16])
+@pytest.mark.parametrize("how", PASSES)
+def test_rows_that_are_not_finite_spoil_no_search_that_leaves_them_out(how: str, asked: int, bad: float) -> None:
+    """As imported vectors have them: in place, and never found."""
+    rng = np.random.default_rng(asked)
+    vectors, mask = unit(rng, 400, 24), np.ones(400, np.bool_)
+    mask[[0, 7, 321]] = False
+    scores, queries = every_score([vectors], vectors[:asked]), vectors[:asked].copy()
+    vectors[~mask, 5] = bad
+    assert_best(opened(vectors, how, threads=2).search(queries, 20, mask), scores, 20, mask)
+
+
+def peak(index: Exact, queries: np.ndarray) -> int:
+    """Bytes that a search for five rows takes beside what is there."""
+    tracemalloc.start()
+    index.search(queries, 5)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
+
+
+def test_rows_in_ascending_order_are_not_all_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_plain, "_CHUNK", 1 << 14)
+    rng = np.random.default_rng(0)
+    query, vectors = np.ones((1, 16), np.float32), rng.standard_normal((100_000, 16)).astype(np.float32)
+    assert peak(opened(vectors[np.argsort(vectors.sum(axis=1))], "plain"), query) < 2_500_000  # of 100,000 · 24 · 2
+
+
+def test_many_queries_are_asked_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_plain, "_TOGETHER", 64)
+    vectors = np.random.default_rng(0).standard_normal((4000, 16)).astype(np.float32)
+    assert peak(opened(vectors, "plain"), vectors) < 20_000_000  # all their products at once are 64 MB
 
 
 def test_codes_are_made_when_searching_has_cost_as_much() -> None:

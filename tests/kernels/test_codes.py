@@ -20,7 +20,6 @@ from eyespot.kernels.codes import (
     short_lengths,
     write_codes,
 )
-from eyespot.types import UsageError
 
 PARTS = ("codes", "bounds", "lengths", "centre", "match")
 
@@ -48,12 +47,30 @@ def test_saving_and_writing_leave_the_same_files(tmp_path: Path) -> None:
     assert same[:5] == same[5:]
 
 
-def test_vectors_with_nan_leave_nothing_behind(tmp_path: Path) -> None:
-    vectors = np.ones((50, 4), np.float32)
-    vectors[40, 1] = np.nan
-    with pytest.raises(UsageError, match="NaN"):
-        write_codes(vectors, tmp_path / "v")
-    assert list(tmp_path.iterdir()) == []
+def test_where_a_file_cannot_be_written_nothing_is_left_behind(tmp_path: Path) -> None:
+    (tmp_path / "v.lengths.npy.part").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_codes(np.ones((50, 4), np.float32), tmp_path / "v")
+    assert [place.name for place in tmp_path.iterdir()] == ["v.lengths.npy.part"]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_not_finite_are_never_ruled_out_and_spoil_no_others(value: float) -> None:
+    vectors = np.random.default_rng(0).standard_normal((300, 70)).astype(np.float16)
+    sound = quantise(np.delete(vectors, [0, 40], axis=0))
+    vectors[[0, 40], 3] = value  # the first is one of those that the centre is made of
+    codes = quantise(vectors)
+    assert np.isinf(codes.bounds[[0, 40], 1]).all() and np.isinf(codes.lengths[[0, 40]]).all()
+    assert np.isfinite(np.delete(codes.bounds, [0, 40], axis=0)).all()
+    assert np.allclose(codes.centre, sound.centre, atol=1e-6) and codes.proven(vectors)
+    codes.bounds[40, 1] = 1
+    assert not codes.proven(vectors)
+
+
+def test_codes_of_some_rows_are_those_of_the_block_they_make() -> None:
+    vectors = np.random.default_rng(0).standard_normal((300, 70)).astype(np.float32)
+    part = quantise(vectors).part(vectors, slice(100, 250))
+    assert part.fit(vectors[100:250]) and part.proven(vectors[100:250]) and not part.fit(vectors[50:200])
 
 
 def test_codes_without_their_last_file_are_not_there(tmp_path: Path) -> None:

@@ -15,8 +15,10 @@ import pyarrow as pa
 import pytest
 
 import eyespot
+from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.gallery.opened import View
+from eyespot.search.expanded import Expanded
 from eyespot.search.kept import Measured, building, folder_of, keep, kept_of, names_in, open_index, read_kept
 from eyespot.search.nearest import Nearest
 from eyespot.types import EyespotError, Query, UsageError
@@ -29,8 +31,6 @@ SETTINGS = {"kind": "pq", "parts": 128, "depth": 200}
 
 def build(view: View, recall: float = 0.9876) -> None:
     """Keep an index of all that is in the view, as `eyespot tune` does."""
-    from eyespot import rooms
-
     with building(view) as folder:
         rooms.load("indexes", "faiss", view.blocks, folder=folder / "0", **SETTINGS)
         keep(view, "faiss", kept_of(view, "faiss", SETTINGS, Measured(recall, 50, 100, "drawn")), folder / "0")
@@ -68,6 +68,18 @@ def test_an_exact_answer_of_an_approximate_index_is_called_exact(view: View) -> 
     run = Nearest(view, collection.encoder, collection.index, 5, few)([Query.words("a heron")])
 
     assert run.header["exact"] and run.notes == []
+
+
+@pytest.mark.parametrize("k", [5, 2500])  # so many are searched exactly
+def test_an_expanded_answer_is_no_more_exact_than_the_pictures_it_is_expanded_by(view: View, k: int) -> None:
+    collection = eyespot.open(view.gallery.path, index="faiss")
+    searching = view, collection.encoder, collection.index
+    first = Nearest(*searching, 5, view.live)([Query.words("a heron")])
+
+    run = Expanded(*searching, 5, k, view.live)([Query.words("a heron")], first)
+
+    assert (run.header["exact"], run.header["recall"]) == (False, 0.9876)
+    assert run.notes == ["approximate: found 98.8 % of the true 50 when measured"]
 
 
 def test_a_recall_that_was_never_measured_is_not_made_up(view: View) -> None:
@@ -127,6 +139,61 @@ def test_a_damaged_file_is_one_sentence(view: View, file: str, content: bytes) -
     (folder_of(view, "faiss") / file).write_bytes(content)
 
     with pytest.raises(EyespotError, match=r"damaged.*eyespot tune|upgrade"):
+        open_index(view, "faiss")
+
+
+@pytest.mark.parametrize("row", [1500, 0])
+def test_a_picture_that_got_its_vector_since_is_not_silently_missed(view: View, row: int) -> None:
+    """As a later run of `eyespot index` gives one to a picture that was out of reach: into the same shard."""
+    (shard,), vectors = view.shards, np.array(view.blocks[0])
+    lacking = vectors.copy()
+    lacking[row] = 0
+    disk.write_vectors(shard, lacking, disk.SpaceNote(view.space, [row], []))
+    build(view_of(view.gallery.path))
+    assert open_index(view_of(view.gallery.path), "faiss").search(vectors[:1], 5).rows.shape == (1, 5)
+    disk.write_vectors(shard, vectors, disk.SpaceNote(view.space, [], []))
+
+    with pytest.raises(UsageError, match=r"of other vectors .* eyespot tune -g"):
+        open_index(view_of(view.gallery.path), "faiss")
+
+
+@pytest.mark.parametrize("file", ["layout.json", "part-00000.faiss"])
+def test_a_search_builds_no_index_anew_where_a_file_is_gone_or_cut(view: View, file: str) -> None:
+    """It could take hours, in a gallery that others read."""
+    folder = folder_of(view, "faiss")
+    with (folder / file).open("r+b") as cut:
+        cut.truncate(50)
+    with pytest.raises(EyespotError, match=f"damaged \\({file} is not whole\\); build it again with: eyespot tune"):
+        open_index(view, "faiss")
+
+    (folder / file).unlink()
+    with pytest.raises(EyespotError, match=f"damaged \\({file} is gone\\); build it again with: eyespot tune"):
+        open_index(view, "faiss")
+    assert not (folder / file).exists()
+
+
+def test_a_lost_table_is_not_made_again_by_a_search(view: View) -> None:
+    pytest.importorskip("lancedb")
+    settings = {"lists": 1, "depth": 200}
+    with building(view) as folder:
+        rooms.load("indexes", "lance", view.blocks, folder=folder / "0", **settings)
+        keep(view, "lance", kept_of(view, "lance", settings, Measured(0.9, 50, 100, "drawn")), folder / "0")
+    assert open_index(view, "lance").search(view.blocks[0][:2], 10).rows[:, 0].tolist() == [0, 1]
+    shutil.rmtree(folder_of(view, "lance") / "vectors.lance")
+
+    with pytest.raises(EyespotError, match="is gone"):
+        open_index(view, "lance")
+    assert [place.name for place in folder_of(view, "lance").iterdir()] == ["settings.json"]
+
+
+@pytest.mark.parametrize("recall", [None, "much", []])
+def test_an_answer_is_not_called_exact_because_settings_are_damaged(view: View, recall: object) -> None:
+    place = folder_of(view, "faiss") / "settings.json"
+    told = json.loads(place.read_text())
+    told["measured"]["recall"] = recall
+    place.write_text(json.dumps(told))
+
+    with pytest.raises(EyespotError, match=r"damaged.*eyespot tune"):
         open_index(view, "faiss")
 
 

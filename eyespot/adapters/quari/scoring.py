@@ -20,7 +20,7 @@ from eyespot.adapters.quari._ceilings import Ceilings, Coded, Plain
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
-from eyespot.kernels.codes import WIDEST, Block, Codes, default_threads, quantise, short_lengths
+from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, default_threads, quantise, short_lengths
 from eyespot.kernels.rows import Ids, Reals, Rows
 from eyespot.types import AdaptedQuery, Found, Mask, UsageError
 
@@ -208,7 +208,7 @@ class AdaptedIndex:
         parts = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
         scores = np.concatenate([np.empty(0), *(formula.scores(self._rows.gather(part)) for part in parts)])
         if np.isnan(scores).any():
-            raise UsageError("some vectors hold NaN or infinity; embed these pictures again")
+            raise UsageError(NOT_FINITE)
         return scores
 
     def _first_pass(self, count: int) -> Plain | Coded | OnDevice:
@@ -233,10 +233,10 @@ class AdaptedIndex:
 
     @cached_property
     def _sample(self) -> NDArray[np.float32]:
-        """Some rows, at unit length: a score does not depend on it."""
+        """Some rows, at unit length: a score does not depend on it. Zeros for one that is not finite."""
         chosen = _evenly(len(self._rows), _SAMPLE)
-        short = np.maximum(self._lengths[chosen], 1e-37)[:, None]
-        return np.asarray(self._rows.gather(chosen) / short, np.float32)
+        lengths, rows = self._lengths[chosen][:, None], self._rows.gather(chosen)
+        return np.divide(rows, np.maximum(lengths, 1e-37), out=np.zeros_like(rows), where=np.isfinite(lengths))
 
 
 class _Left:

@@ -153,6 +153,7 @@ class _Import:
     def __init__(self, gallery: Path, ledger: Ledger, source: Source, encoder: str) -> None:
         self.gallery, self.ledger, self.source = gallery, ledger, source
         self.header = disk.read_header(gallery) if (gallery / "gallery.toml").exists() else disk.Header()
+        disk.need_open(2 * len(source.parts))  # a packed HDF5 file stays open beside its table
         self.mapped = {part: disk.map_array(part.vectors) for part in source.parts}
         self.space = Space(encoder, "imported", "unknown", "unknown", self._dim())
         self.stem = disk.stem_of(self.space)

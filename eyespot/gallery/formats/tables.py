@@ -62,7 +62,7 @@ class HdfFacts:
 
     def __init__(self, place: Path, rows: int) -> None:
         count = hdf5.count_names(place)
-        self.place, self.rows = place, count or rows
+        self.place, self.rows = place, rows if count is None else count
         self.kinds = {} if count is None else {hdf5.NAME: "text"}
         self.others: list[str] = []
         self.lists: list[str] = []

@@ -1,0 +1,101 @@
+"""`eyespot eval --index`: the numbers of an approximate index, which say that they are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import eyespot
+from eyespot import rooms
+from eyespot.cli import app
+from eyespot.search.kept import Measured, building, keep, kept_of
+from eyespot.types import UsageError
+from tests.search.imported import drawn, take
+
+pytest.importorskip("faiss")
+NOTE = "approximate: found 71.2 % of the true 50 when measured"
+WORDS = ["a heron", "a red disc", "stripes", "snow", "two birds", "a windmill"]
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three thousand vectors, and an index that misses much: four bits for 128 numbers."""
+    place = tmp_path_factory.mktemp("evaluated") / "gallery"
+    view, settings = take(place, drawn(3000, 0)), {"kind": "pq", "parts": 4, "depth": 50}
+    with building(view) as folder:
+        rooms.load("indexes", "faiss", view.blocks, folder=folder / "0", **settings)
+        keep(view, "faiss", kept_of(view, "faiss", settings, Measured(0.712, 50, 100, "drawn")), folder / "0")
+    return place
+
+
+@pytest.fixture(scope="module")
+def data(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Queries whose relevant images are the ten nearest, so that exact search scores 1."""
+    folder, collection = tmp_path_factory.mktemp("data"), eyespot.open(gallery)
+    asked = {f"q{n}": text for n, text in enumerate(WORDS)}
+    (folder / "queries.csv").write_text("query_id,text\n" + "".join(f"{id},{text}\n" for id, text in asked.items()))
+    best = {id: [hit.image for hit in collection.search(text, k=10)["q"]] for id, text in asked.items()}
+    (folder / "qrels.txt").write_text("".join(f"{id} 0 {image} 1\n" for id in best for image in best[id]))
+    return folder
+
+
+def evaluated(*words: object) -> Result:
+    return CliRunner().invoke(app, ["eval", *map(str, words)])
+
+
+def told(*words: object) -> dict[str, Any]:
+    shown = evaluated(*words, "--json")
+    assert shown.exit_code == 0, shown.output + str(shown.exception)
+    found: dict[str, Any] = json.loads(shown.stdout)
+    return found
+
+
+def mean(found: dict[str, Any]) -> float:
+    value: float = found["tasks"][0]["measures"]["AP@50"]["mean"]
+    return value
+
+
+def test_the_numbers_are_those_of_the_index_and_say_so(gallery: Path, data: Path, tmp_path: Path) -> None:
+    asked = ("own", "--data", data, "-g", gallery)
+    exact, found = told(*asked), told(*asked, "--index", "faiss", "--out", tmp_path / "report")
+
+    assert mean(exact) == 1 and not any("approximate" in note for note in exact["notes"])
+    assert 0.1 < mean(found) < 0.999 and NOTE in found["notes"] and NOTE in found["tasks"][0]["notes"]
+    assert found["made"]["arguments"]["index"] == "faiss"
+    assert NOTE in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_they_come_again_from_their_summary_until_the_index_is_another(
+    gallery: Path, data: Path, tmp_path: Path
+) -> None:
+    first = told("own", "--data", data, "-g", gallery, "--index", "faiss", "--out", tmp_path)
+    assert mean(told("--from", tmp_path / "summary.json")) == mean(first)
+    settings = next(gallery.rglob("settings.json"))
+    before = settings.read_text()
+    settings.write_text(before.replace("0.712", "0.713"))
+
+    again = evaluated("--from", tmp_path / "summary.json")
+    settings.write_text(before)
+
+    assert f"{settings} has changed since" in again.stderr
+
+
+def test_the_environment_may_name_it(gallery: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EYESPOT_INDEX", "faiss")
+    assert NOTE in told("own", "--data", data, "-g", gallery)["notes"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--index", "scann"], "it has: exact, faiss"),
+        (["--index", "faiss", "--ray", "local"], "leave out --index faiss, or --ray"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(gallery: Path, data: Path, words: list[str], sentence: str) -> None:
+    done = evaluated("own", "--data", data, "-g", gallery, *words)
+    assert isinstance(done.exception, UsageError) and sentence in str(done.exception)

@@ -1,0 +1,83 @@
+"""A gallery of thousands of shards: more mapped files than a program may usually open, and notes that are read fast."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eyespot.gallery import disk
+from eyespot.gallery.coding import write_missing
+from eyespot.gallery.facts import table_of
+from eyespot.gallery.opened import Gallery
+from eyespot.gallery.record import Kept
+from eyespot.types import EyespotError, Space
+
+SPACE = Space("starter", "1", "none", "none", 8)
+STEM = disk.stem_of(SPACE)
+SHARDS = 60
+OPEN = """
+import resource, sys
+from eyespot.gallery.opened import Gallery
+from eyespot.types import EyespotError
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[3])))
+gallery = Gallery(sys.argv[1])
+view = gallery.view(gallery.stem())
+try:
+    print(len(view.blocks), view.codes is not None)
+except EyespotError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty shards of one row, with codes: four mapped files each."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(SHARDS):
+        shard = disk.shard_path(folder, number)
+        shard.mkdir(parents=True)
+        disk.write_items(shard, table_of([Kept(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
+        disk.write_vectors(shard, np.eye(8, dtype=np.float32)[:1], disk.SpaceNote(SPACE, [], [[1.0] * 8] * 3))
+    disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {STEM: SPACE}, STEM, SHARDS))
+    write_missing(Gallery(folder).view(STEM), lambda _what, _done, _total: None)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("usual", "most", "told"),
+    [(100, 1000, "60 True"), (100, 150, "60 False"), (70, 70, "more than a program may open; raise the limit")],
+    ids=["raised", "too few for codes", "too few"],
+)
+def test_files_that_are_more_than_the_usual_limit_are_opened(gallery: Path, usual: int, most: int, told: str) -> None:
+    """The limit that a program starts with is raised as far as it may be; codes are then not silently left out."""
+    line = [sys.executable, "-c", OPEN, str(gallery), str(usual), str(most)]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert told in done.stdout
+
+
+def test_a_search_reads_notes_without_their_fingerprints(gallery: Path) -> None:
+    shard = disk.shard_path(gallery, 0)
+    note, seen = disk.read_note(shard, STEM), disk.glance(shard, STEM)
+    assert note is not None and note.fingerprints == [[1.0] * 8] * 3
+    assert seen == disk.SpaceNote(SPACE, [], [])
+
+
+@pytest.mark.parametrize("told", ["[[1.0, ]", "{}", "[1.0, x]"])
+def test_fingerprints_that_are_damaged_are_told(tmp_path: Path, told: str) -> None:
+    disk.write_note(tmp_path, disk.SpaceNote(SPACE, [3], [[0.5]], "/somewhere.npy"))
+    place = tmp_path / f"{STEM}.toml"
+    assert disk.read_note(tmp_path, STEM) == disk.SpaceNote(SPACE, [3], [[0.5]], "/somewhere.npy")
+    place.write_text(place.read_text().replace("[[0.5]]", told))
+    with pytest.raises(EyespotError, match="missing or damaged"):
+        disk.read_note(tmp_path, STEM)
+
+
+def test_fingerprints_written_by_hand_over_several_lines_are_read(tmp_path: Path) -> None:
+    disk.write_note(tmp_path, disk.SpaceNote(SPACE, [], [[0.5]]))
+    place = tmp_path / f"{STEM}.toml"
+    place.write_text(place.read_text().replace("[[0.5]]", "[\n  [0.5],\n]"))
+    assert disk.read_note(tmp_path, STEM) == disk.SpaceNote(SPACE, [], [[0.5]])

@@ -1,0 +1,84 @@
+"""Approximate search under what galleries do to it: filters, batches, rows without a vector, vectors of others."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from eyespot.indexes import _approximate
+from eyespot.indexes.exact import Exact
+from eyespot.types import Index, UsageError
+from tests.indexes.test_contract import KEPT, WAYS, loading
+
+ALL = [(name, way) for name, ways in WAYS.items() for way in ways]
+
+
+def clustered(rows: int, dim: int = 32, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((200, dim))
+    vectors = centres[rng.integers(0, 200, rows)] + 0.5 * rng.standard_normal((rows, dim))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+def share(index: Index, exact: Index, queries: np.ndarray, mask: np.ndarray | None) -> float:
+    """Of the true 20 nearest, the share that is found."""
+    found, true = (one.search(queries, 20, mask).rows.tolist() for one in (index, exact))
+    return float(np.mean([len({*a} & {*b}) / 20 for a, b in zip(found, true, strict=True)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [("faiss", {"kind": "ivf", "lists": 16, "probes": 1}), ("lance", {"lists": 16, "probes": 1})],
+    ids=["ivf", "lance"],
+)
+def test_lists_give_as_much_under_a_filter_as_without(name: str, way: dict[str, Any]) -> None:
+    """A tenth of the rows, at random: the twenty nearest are no longer of one cluster, and so of several lists."""
+    vectors = clustered(20_000)
+    queries, mask = vectors[:40], np.random.default_rng(1).random(20_000) < 0.1
+    index, exact = loading(name, {**way, "depth": 200})([vectors]), Exact([vectors])
+
+    assert not index.search(queries, 20, mask).exact
+    assert share(index, exact, queries, mask) >= share(index, exact, queries, None) - 0.05
+
+
+@pytest.mark.parametrize(("name", "way"), ALL, ids=[way.get("kind", name) for name, way in ALL])
+def test_rows_that_are_not_finite_are_no_hindrance_and_not_found(name: str, way: dict[str, Any]) -> None:
+    """As imported vectors have them: they stay where they are, and no mask lets them through."""
+    vectors, mask = clustered(2000), np.ones(2000, np.bool_)
+    mask[[0, 900, 1999]] = False
+    queries, exact = vectors[100:140], Exact([vectors])
+    spoiled = vectors.copy()
+    spoiled[[0, 900, 1999], 3] = [np.nan, np.inf, -np.inf]
+    index = loading(name, way)([spoiled])
+
+    assert not np.isin(index.search(queries, 50, mask).rows, [0, 900, 1999]).any()
+    assert share(index, exact, queries, mask) >= 0.9
+
+
+def test_memory_does_not_grow_with_the_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three thousand queries that each name 1900 rows would take 70 MB for these alone."""
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(_approximate, "_NAMED", 1 << 16)
+    vectors = clustered(4000, 8)
+    index = loading("faiss", {"kind": "pq", "depth": 1900})([vectors])
+    alone = np.concatenate([index.search(query[None], 5).rows for query in vectors[::100]])
+
+    tracemalloc.start()
+    found = index.search(np.concatenate([vectors[::100]] * 75), 5)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert not found.exact and found.rows.tolist() == alone.tolist() * 75
+    assert peak < 20e6
+
+
+@pytest.mark.parametrize(("name", "way"), KEPT, ids=[way.get("kind", name) for name, way in KEPT])
+def test_as_many_other_vectors_are_refused(name: str, way: dict[str, Any], tmp_path: Path) -> None:
+    load = loading(name, way)
+    load([clustered(1500)], folder=tmp_path / "index")
+    with pytest.raises(UsageError, match=r"is of other vectors; build it again"):
+        load([clustered(1500, seed=1)], folder=tmp_path / "index")
