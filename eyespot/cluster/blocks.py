@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -35,7 +36,8 @@ class Stored(NamedTuple):
     reference: Any
 
 
-class Piece(NamedTuple):
+@dataclass(frozen=True)  # a tuple of that length would be pickled through one of so many places
+class Piece:
     """Rows from `start` to `stop` of an array, and where that lies; `codes` is the prefix of its int8 codes on disk."""
 
     source: Mapped | Stored

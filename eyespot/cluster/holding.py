@@ -7,9 +7,10 @@ single scan. The numbers of workers and of shards therefore change nothing but t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import ray
@@ -33,7 +34,8 @@ Bits = NDArray[np.uint8] | None  # a mask, eight rows a byte; None lets all thro
 _INLINE = 100_000  # bytes; larger questions are put into shared memory once for all workers
 
 
-class Run(NamedTuple):
+@dataclass(frozen=True)
+class Run:
     """What one worker holds: rows of a gallery of `rows` in all, the first of which has the number `first` there."""
 
     pieces: list[Piece]
@@ -44,10 +46,13 @@ class Run(NamedTuple):
         return sum(map(len, self.pieces))
 
 
+Where = list[Any]  # where a run is: one reference, which Ray follows only if it is asked to
+
+
 class Holder:
     """One worker, which searches its run of rows under their numbers in the gallery.
 
-    It is told its run with each question, so that one that was started again knows it as well.
+    It is told with each question where its run is, so that one that was started again knows it as well.
     """
 
     def __init__(self) -> None:
@@ -57,7 +62,7 @@ class Holder:
         """A sign of life."""
         return host()
 
-    def search(self, run: Run, name: str, asked: tuple[Vectors, int], bits: Bits) -> Told:
+    def search(self, run: Where, name: str, asked: tuple[Vectors, int], bits: Bits) -> Told:
         """The k best for each query, by an index of that name."""
         opened = self._open(run)
         index, mask = opened.index(name), opened.mask(bits)
@@ -66,17 +71,20 @@ class Holder:
         found = index.search(*asked, mask)
         return opened.numbered((found.rows, found.scores.astype(np.float64)), found.recall)
 
-    def scan(self, run: Run, asked: tuple[Sequence[AdaptedQuery], int], bits: Bits) -> Told:
+    def scan(self, run: Where, asked: tuple[Sequence[AdaptedQuery], int], bits: Bits) -> Told:
         """The k best for each adapted query."""
         opened = self._open(run)
         return opened.numbered(opened.scan.ranked(*asked, opened.mask(bits)))
 
-    def rescore(self, run: Run, adapted: AdaptedQuery, rows: Ids) -> Reals:
+    def rescore(self, run: Where, adapted: AdaptedQuery, rows: Ids) -> Reals:
         """The scores of some rows, by their numbers in the gallery."""
-        return self._open(run).scan.rescore(adapted, rows - run.first)
+        opened = self._open(run)
+        return opened.scan.rescore(adapted, rows - opened.first)
 
-    def _open(self, run: Run) -> _Opened:
-        self._opened = self._opened or _Opened(run)
+    def _open(self, run: Where) -> _Opened:
+        if self._opened is None:
+            held: Any = ray.get(run[0])
+            self._opened = _Opened(held)
         return self._opened
 
 
@@ -86,7 +94,7 @@ class _Opened:
     def __init__(self, run: Run) -> None:
         disk.let_open((1 + MAPPED) * len(run.pieces))
         self._blocks, self._codes = [opened(piece) for piece in run.pieces], coded(run.pieces)
-        self._first, self._count = run.first, len(run)
+        self.first, self._count = run.first, len(run)
         self._numbers = run.rows * self._blocks[0].shape[1]
         self._indexes: dict[str, Index] = {}
 
@@ -113,7 +121,7 @@ class _Opened:
     def numbered(self, found: Ranked, recall: float | None = None) -> Told:
         """What was found, under the numbers of the whole gallery."""
         rows, scores = found
-        return rows + self._first, scores, recall
+        return rows + self.first, scores, recall
 
 
 class Holding:
@@ -161,7 +169,8 @@ class _Rows:
         self.count = sum(len(block) for block in blocks)
         held = runs(blocks, cluster.workers, codes)
         self.starts = np.array([*accumulate((sum(map(len, run)) for run in held), initial=0)])  # (workers + 1,)
-        self._runs = [Run(pieces, at, self.count) for pieces, at in zip(held, self.starts.tolist(), strict=False)]
+        whole = [Run(pieces, at, self.count) for pieces, at in zip(held, self.starts.tolist(), strict=False)]
+        self._runs: list[Where] = [[ray.put(run)] for run in whole]
         self.workers = hired(Holder, Cluster(cluster.workers, cluster.cpus), [()] * len(held))
 
     def ask(self, method: str, asked: Sequence[Any], mask: Mask | None) -> list[Told]:

@@ -31,6 +31,7 @@ _PARTS = ("codes", "bounds", "lengths", "centre", "match")  # the last one says 
 MAPPED = 3  # of them, those with a row for each vector; each is an open file as long as the codes are used
 _MODES: dict[str, Any] = dict.fromkeys(_PARTS[:MAPPED], "r")
 _CHUNK = 1 << 22  # numbers converted at once
+_MANY = 1 << 25  # numbers of a block in float16 that repay compiled conversion
 _WIDTH = 64  # codes are padded to whole vector registers
 
 
@@ -60,6 +61,10 @@ def chunks(block: Block, numbers: int = _CHUNK) -> Iterator[Span]:
 
 def floats(block: Block, rows: Any) -> NDArray[np.float32]:
     """Some rows as contiguous float32 (n, dim); a slice of a float32 block is not copied."""
+    if block.dtype == np.float16 and block.size >= _MANY:
+        from eyespot.kernels.halves import widened
+
+        return widened(block[rows])
     return np.ascontiguousarray(block[rows], np.float32)
 
 
