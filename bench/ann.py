@@ -89,6 +89,21 @@ def scann(vectors: Floats, _folder: Path) -> Iterator[Built]:
     for share in (40, 20, 10, 5, 3):
         settings = [(max(1, leaves // share), again) for again in DEPTHS]
         yield Built(f"ScaNN {leaves} leaves, {leaves // share} searched", settings, at, 0)
+    yield scann_of_all(vectors)
+
+
+def scann_of_all(vectors: Floats) -> Built:
+    """ScaNN without a tree: it reads the codes of all rows, as our pq does."""
+    import scann
+
+    builder = scann.scann_ops_pybind.builder(vectors, K, "dot_product").set_n_training_threads(1)
+    index = builder.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(1000).build()
+
+    def at(again: int) -> Find:
+        how = {"pre_reorder_num_neighbors": again}
+        return lambda queries: np.stack([index.search(query, **how)[0] for query in queries]).astype(np.int64)
+
+    return Built("ScaNN, all codes", DEPTHS, at, 0)
 
 
 def hnswlib(vectors: Floats, folder: Path) -> Iterator[Built]:

@@ -32,7 +32,7 @@ from eyespot.cli._judging import (
     prices_option,
     wording_option,
 )
-from eyespot.cli._ray import means_on, ray_option, refuse_approximate, workers_option
+from eyespot.cli._ray import means_on, ray_option, workers_option
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
 from eyespot.cli.telling import as_json, escaped, line, note
 from eyespot.types import NothingFound, UsageError
@@ -110,7 +110,6 @@ def run(
     earlier: dict[str, str] = {}
     if again is not None:
         given, earlier = _again(again, out)
-    refuse_approximate(ray, given["index"] or "exact")
     given["means"] = context.with_resource(means_on(ray, workers))
     if given["benchmark"] == LIST:
         _list(json)

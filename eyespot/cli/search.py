@@ -34,7 +34,7 @@ from eyespot.cli._looking import (
     calibrating,
     likely_option,
 )
-from eyespot.cli._ray import means_on, ray_option, refuse_approximate, workers_option
+from eyespot.cli._ray import means_on, ray_option, workers_option
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
 from eyespot.cli.telling import as_json, escaped, line, note, raw
 from eyespot.types import NothingFound, UsageError
@@ -102,7 +102,6 @@ def run(
     about |= {"prices": prices, "ledger": ledger, "dry-run": dry_run}
     second = second_stage(rerank, about)
     started = time.perf_counter()
-    refuse_approximate(ray, index)
     collection = eyespot.open(gallery_here(gallery), encoder, index)
     collection.means = context.with_resource(means_on(ray, workers))
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from eyespot import rooms
 from eyespot.adapters.quari import scoring
 from eyespot.cluster.blocks import Piece, coded, opened, runs
 from eyespot.cluster.calling import Asked, answered, dismissed, hired, host
+from eyespot.cluster.parts import HeldParts
 from eyespot.cluster.starting import Cluster
 from eyespot.gallery import disk
 from eyespot.indexes import exact
@@ -133,13 +135,16 @@ class Holding:
     def __init__(self, cluster: Cluster, name: str = "exact") -> None:
         self._cluster, self._name = cluster, name
         self._held: list[_Rows] = []
+        self._parts: list[HeldParts] = []
 
     def __enter__(self) -> Holding:
         return self
 
     def __exit__(self, *_: object) -> None:
-        dismissed(worker for held in self._held for worker in held.workers)
+        workers = [*(held.workers for held in self._held), *(held.workers for held in self._parts)]
+        dismissed(chain.from_iterable(workers))
         self._held.clear()
+        self._parts.clear()
 
     def index(self, blocks: Sequence[Block], codes: Sequence[Codes] | None = None) -> Held:
         """Search by inner product; exact unless another index of the room was named."""
@@ -148,6 +153,11 @@ class Holding:
     def scan(self, blocks: Sequence[Block], codes: Sequence[Codes] | None = None) -> HeldScan:
         """Exact search under adapted queries."""
         return HeldScan(self._rows(blocks, codes))
+
+    def parts(self, folder: Path, sizes: Sequence[int]) -> HeldParts:
+        """Search in the parts of an approximate index in a folder, as `eyespot.indexes.faiss.load` has them held."""
+        self._parts.append(HeldParts(self._cluster, folder, sizes))
+        return self._parts[-1]
 
     def _rows(self, blocks: Sequence[Block], codes: Sequence[Codes] | None) -> _Rows:
         for held in self._held:

@@ -3,6 +3,7 @@
     load(blocks)                                pq below 200,000 rows, ivf from there on
     load(blocks, kind="ivf", lists=2048, parts=192, probes=64, depth=1000)
     load(blocks, folder=place)                  opened if it was built there; else built there
+    load(blocks, folder=place, held=workers)    the same answers; the parts are opened and searched by others
 
 What it names is scored again from the blocks themselves, so no second copy of the vectors is kept. In a folder lie
 parts of at most four million rows, each built in turn, and `layout.json`, which is written last. Codes are read into
@@ -14,13 +15,13 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,14 +73,22 @@ class Shape:
         )
 
     @property
+    def sieving(self) -> bool:
+        """Whether a mask is heeded inside: a graph under a narrow one loses its way, and comes back with too few."""
+        return self.kind != "hnsw"
+
+    @property
     def probes(self) -> int:
         """What is looked into unasked: an eighth of the lists, or 400 places of a graph."""
         return 400 if self.kind == "hnsw" else math.ceil(self.lists / 8)
 
 
-def load(blocks: Sequence[Block] | Block, folder: Path | str | None = None, **options: Any) -> Approximate:
+def load(
+    blocks: Sequence[Block] | Block, folder: Path | str | None = None, held: Hold | None = None, **options: Any
+) -> Approximate:
     """An approximate index over one array or several blocks; options as for `Shape` and, on its use, `Use`.
 
+    held: asked for the parts in the folder, if the index was built there, who searches them in place of this process.
     UsageError for a setting that does not exist or an index of other rows; EyespotError if its files are damaged.
     """
     _faiss().cvar.distance_compute_blas_threshold = 20  # of batches; its default is 13 times slower at 128 queries
@@ -88,7 +97,7 @@ def load(blocks: Sequence[Block] | Block, folder: Path | str | None = None, **op
     place = None if folder is None else Path(folder)
     rows = Rows(blocks if use.covered is None else [blocks[at] for at in use.covered])
     there = place is not None and (place / LAYOUT).is_file()
-    finder = _opened(place, rows) if place is not None and there else _built(rows, shape, place)
+    finder = _opened(place, rows, held) if place is not None and there else _built(rows, shape, place)
     use = replace(use, probes=use.probes or (finder.shape.probes if finder else 1))
     return Approximate(blocks, finder if finder and finder.rows >= LEAST else None, use)
 
@@ -99,6 +108,20 @@ def _faiss() -> Any:
         return import_module("faiss")
 
 
+Scored = tuple[NDArray[np.float32], Ids]  # about how near, and rows, -1 where there are no more; (m, count) both
+
+
+class Searched(Protocol):
+    """Who searches parts that lie in a folder."""
+
+    def __call__(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None) -> Scored:
+        """The likeliest rows of these parts for each query (m, dim), of equals the lower part's first."""
+        ...
+
+
+Hold = Callable[[Path, Sequence[int]], Searched]  # a folder, and how many rows its parts have
+
+
 class Parts:
     """Codes of all rows in one or several faiss indexes that share what was trained."""
 
@@ -106,21 +129,18 @@ class Parts:
         self.shape, self._parts, self._width = shape, parts, width
         self._starts = np.cumsum([0, *(part.ntotal for part in parts)])
         self.rows = int(self._starts[-1])
-        self.sieving = shape.kind != "hnsw"  # a graph under a narrow mask loses its way, and comes back with too few
+        self.sieving = shape.sieving
 
     def likely(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Ids:
         """(m, count) rows, likeliest first, -1 where there are no more."""
-        wide = _widened(queries, self._width)
-        found = [self._search(at, wide, (count, probes), mask) for at in range(len(self._parts))]
-        if len(found) == 1:
-            return found[0][1]
-        scores, rows = (np.concatenate(column, axis=1) for column in zip(*found, strict=True))
-        best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
-        return np.take_along_axis(rows, best, axis=1)
+        return self.scored(queries, count, probes, mask)[1]
 
-    def _search(
-        self, at: int, queries: NDArray[np.float32], wanted: tuple[int, int], mask: Mask | None
-    ) -> tuple[NDArray[np.float32], Ids]:
+    def scored(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Scored:
+        """The same, and about how near they are."""
+        wide = _widened(queries, self._width)
+        return likeliest([self._search(at, wide, (count, probes), mask) for at in range(len(self._parts))], count)
+
+    def _search(self, at: int, queries: NDArray[np.float32], wanted: tuple[int, int], mask: Mask | None) -> Scored:
         start, stop = self._starts[at : at + 2].tolist()
         own = None if mask is None else np.packbits(mask[start:stop], bitorder="little")
         params = self._params(wanted, own, stop - start)
@@ -138,10 +158,31 @@ class Parts:
         return faiss.SearchParametersIVF(nprobe=probes, sel=faiss.IDSelectorBitmap(rows, faiss.swig_ptr(bits)))
 
 
+class _Held:
+    """An index whose parts others search."""
+
+    def __init__(self, layout: _Layout, searched: Searched) -> None:
+        self.shape, self._searched, self.rows = layout.shape, searched, sum(layout.sizes)
+        self.sieving = layout.shape.sieving
+
+    def likely(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Ids:
+        """(m, count) rows, likeliest first, -1 where there are no more."""
+        return self._searched(queries, count, probes, mask)[1]
+
+
+def likeliest(found: Sequence[Scored], count: int) -> Scored:
+    """The first `count` of what several parts found, by how near they seem; of equals those of the earlier part."""
+    if len(found) == 1:
+        return found[0]
+    scores, rows = (np.concatenate(column, axis=1) for column in zip(*found, strict=True))
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+    return np.take_along_axis(scores, best, axis=1), np.take_along_axis(rows, best, axis=1)
+
+
 # -- building -----------------------------------------------------------------------------------------------
 
 
-def _built(rows: Rows, shape: Shape, folder: Path | None) -> Parts | None:
+def _built(rows: Rows, shape: Shape, folder: Path | None) -> Parts | _Held | None:
     """None where there are too few rows; a folder then holds a layout and nothing else."""
     shape = shape.settled(len(rows), rows.dim)
     enough = len(rows) >= max(LEAST, _FEWEST)
@@ -215,18 +256,24 @@ def _written(folder: Path, at: int, part: Any) -> int:
     return int(part.ntotal)
 
 
-def _opened(folder: Path, rows: Rows) -> Parts | None:
+def _opened(folder: Path, rows: Rows, held: Hold | None = None) -> Parts | _Held | None:
     """The index in a folder; `UsageError` if it is of other rows than these, `EyespotError` if it is damaged."""
     layout = _layout(folder)
-    if layout.sizes:
-        refuse_others(rows, layout.name, sum(layout.sizes))
-    faiss = _faiss()
+    if not layout.sizes:
+        return None
+    refuse_others(rows, layout.name, sum(layout.sizes))
+    return open_parts(folder) if held is None else _Held(layout, held(folder, layout.sizes))
+
+
+def open_parts(folder: Path, which: slice = slice(None)) -> Parts:
+    """Some parts of the index in a folder, their rows numbered from 0; `EyespotError` if it is damaged."""
+    layout, faiss = _layout(folder), _faiss()
     how = faiss.IO_FLAG_MMAP_IFC if layout.shape.kind == "hnsw" else 0
     with _whole(folder):
-        parts = [faiss.read_index(str(_file(folder, at)), how) for at in range(len(layout.sizes))]
-        if [part.ntotal for part in parts] != layout.sizes:
+        parts = [faiss.read_index(str(_file(folder, at)), how) for at in range(len(layout.sizes))[which]]
+        if [part.ntotal for part in parts] != layout.sizes[which]:
             raise ValueError("its files are not of one index")
-    return Parts(parts, layout.shape, layout.width) if parts else None
+    return Parts(parts, layout.shape, layout.width)
 
 
 class _Layout(NamedTuple):

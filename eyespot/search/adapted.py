@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,6 +58,10 @@ class Means(Protocol):
 
     def scan(self, blocks: Sequence[Vectors], codes: Sequence[Codes] | None = None) -> Scan:
         """Exact search under adapted queries."""
+        ...
+
+    def parts(self, folder: Path, sizes: Sequence[int]) -> Any:
+        """Who searches the parts, of so many rows each, of an approximate index that lies in a folder."""
         ...
 
 

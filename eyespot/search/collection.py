@@ -21,7 +21,7 @@ IMPORTED = "imported"  # the revision of vectors that came with nothing but thei
 class Collection:
     """One space of a gallery, ready to be searched; the encoder and the vectors are loaded when first needed."""
 
-    means: Means | None = None  # who searches exactly in place of this process; set it before the first search
+    means: Means | None = None  # who searches in place of this process; set it before the first search
 
     def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = kept.EXACT) -> None:
         self.gallery, self._searched_by = Gallery(gallery), index
@@ -41,9 +41,7 @@ class Collection:
     @cached_property
     def index(self) -> Index:
         """Certified exact search over the mapped vectors, or the approximate index that was asked for."""
-        if self.means is not None and self._searched_by == kept.EXACT:
-            return self.means.index(self.view.blocks, self.view.codes)
-        return kept.open_index(self.view, self._searched_by)
+        return kept.open_index(self.view, self._searched_by, self.means)
 
     @cached_property
     def scan(self) -> Scan:

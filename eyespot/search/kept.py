@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,13 @@ from eyespot.gallery import disk
 from eyespot.gallery.opened import View
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
+if TYPE_CHECKING:
+    from eyespot.search.adapted import Means
+
 EXACT = "exact"
 SETTINGS = "settings.json"
 FORMAT = 1
+IN_PARTS = "faiss"  # the index whose parts several processes can search
 _COMPARED = 64  # rows of a shard; all of them would have to be read from the disk
 
 
@@ -84,17 +88,23 @@ def names_in(view: View) -> list[str]:
     return sorted(place.parent.name for place in found if not place.parent.name.startswith("."))
 
 
-def open_index(view: View, name: str = EXACT) -> Index:
-    """An index over the view's rows: the exact one, or one that is kept under this name.
+def open_index(view: View, name: str = EXACT, means: Means | None = None) -> Index:
+    """An index over the view's rows: the exact one, or one that is kept under this name; searched by `means`, if given.
 
     `UsageError` if there is none or the space was made again since, `EyespotError` if its files are damaged.
     """
     if name == EXACT:
+        if means is not None:
+            return means.index(view.blocks, view.codes)
         index: Index = rooms.load("indexes", EXACT, view.blocks, codes=view.codes)
         return index
     kept, folder = read_kept(view, name), folder_of(view, name)
     _refuse_incomplete(folder, kept)
-    use = {"recall": kept.measured.recall, "covered": _places(view, kept, name)}
+    use: dict[str, Any] = {"recall": kept.measured.recall, "covered": _places(view, kept, name)}
+    if means is not None:
+        if kept.index != IN_PARTS:
+            raise UsageError(f"the index {name} is searched by one process; leave out --ray, or --index {name}")
+        use["held"] = means.parts
     index = rooms.load("indexes", kept.index, view.blocks, folder=folder, **kept.settings, **use)
     return index
 

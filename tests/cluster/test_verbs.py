@@ -20,6 +20,7 @@ from eyespot.types import UsageError
 from tests.cluster.conftest import unit
 from tests.gallery.conftest import draw
 from tests.gallery.test_killed import contents
+from tests.search.imported import drawn, take
 
 RAY = ("--ray", "local", "--workers", "2")
 
@@ -60,9 +61,27 @@ def test_search(gallery: Path) -> None:
     assert asked(*RAY) == asked()
 
 
-def test_search_with_an_approximate_index_is_refused(gallery: Path) -> None:
-    done = CliRunner().invoke(app, ["search", "a disc", "-g", str(gallery), "--index", "faiss", *RAY])
-    assert isinstance(done.exception, UsageError) and "leave out --index faiss, or --ray" in str(done.exception)
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four thousand vectors, so many that an index is made of them."""
+    place = tmp_path_factory.mktemp("large") / "gallery"
+    take(place, drawn(4000, 0))
+    return place
+
+
+@pytest.mark.parametrize("index", ["faiss", "lance"])
+def test_search_with_an_approximate_index(large: Path, index: str) -> None:
+    pytest.importorskip({"lance": "lancedb"}.get(index, index))
+    eyespot("tune", "-g", large, "--recall", "0.5", "--kind", {"faiss": "pq"}.get(index, index))
+    words = ["search", "a disc", "-g", str(large), "--index", index, "--json"]
+    if index == "lance":
+        done = CliRunner().invoke(app, [*words, *RAY])
+        assert isinstance(done.exception, UsageError) and "searched by one process" in str(done.exception)
+        return
+    here, there = json.loads(eyespot(*words)), json.loads(eyespot(*words, *RAY))
+
+    assert not there["exact"] and there["recall"] == here["recall"]
+    assert there["items"] == here["items"]
 
 
 def test_mine_semipositives(tmp_path: Path) -> None:
