@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.types import UsageError
-
 if TYPE_CHECKING:
     from eyespot.cluster.starting import Cluster
     from eyespot.search.adapted import Means
@@ -67,12 +65,6 @@ def clustering_on(address: str | None, workers: int) -> Iterator[Callable[..., A
         from eyespot.cluster.centroids import Clustering
 
         yield Clustering(cluster)
-
-
-def refuse_approximate(address: str | None, index: str) -> None:
-    """`UsageError` for an index that is not spread over workers."""
-    if address is not None and index != "exact":
-        raise UsageError(f"workers on Ray search exactly; leave out --index {index}, or --ray")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._ray import means_on, ray_option, refuse_approximate, workers_option
+from eyespot.cli._ray import means_on, ray_option, workers_option
 from eyespot.cli.settings import json_option
 from eyespot.cli.telling import as_json, note, progress_bar, summarise
 from eyespot.types import UsageError
@@ -46,7 +46,8 @@ def semipositives(
 
     how = Mining(neighbours, keep, temperature)
     images, ids = images_of(vectors, encoder)
-    refuse_approximate(ray, index)
+    if ray is not None and index != "exact":
+        raise UsageError(f"workers on Ray mine exactly; leave out --index {index}, or --ray")
     with progress_bar() as progress, means_on(ray, workers) as means:
         found = mine_into(out, images, ids, searching(index, how, means), progress)
     alone = int(np.all(found.rows < 0, axis=1).sum())

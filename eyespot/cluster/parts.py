@@ -1,4 +1,4 @@
-"""Approximate indexes kept in a folder, whose parts are searched by workers: the answers of one process, to the bit.
+"""Approximate indexes kept in a folder, whose parts are searched by workers: the answers of one process.
 
 A worker names the likeliest rows of its parts, in the order and with the scores that the index has for them; the first
 of all of these are what one process would have named.

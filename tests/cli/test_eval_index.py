@@ -89,13 +89,14 @@ def test_the_environment_may_name_it(gallery: Path, data: Path, monkeypatch: pyt
     assert NOTE in told("own", "--data", data, "-g", gallery)["notes"]
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (["--index", "scann"], "it has: exact, faiss"),
-        (["--index", "faiss", "--ray", "local"], "leave out --index faiss, or --ray"),
-    ],
-)
-def test_what_cannot_be_searched_is_refused(gallery: Path, data: Path, words: list[str], sentence: str) -> None:
-    done = evaluated("own", "--data", data, "-g", gallery, *words)
-    assert isinstance(done.exception, UsageError) and sentence in str(done.exception)
+def test_on_a_cluster_the_numbers_are_the_same(gallery: Path, data: Path) -> None:
+    pytest.importorskip("ray")
+    asked = ("own", "--data", data, "-g", gallery, "--index", "faiss")
+    here, there = told(*asked), told(*asked, "--ray", "local", "--workers", "2")
+
+    assert there["tasks"][0]["measures"] == here["tasks"][0]["measures"] and NOTE in there["notes"]
+
+
+def test_an_index_that_is_not_there_is_refused(gallery: Path, data: Path) -> None:
+    done = evaluated("own", "--data", data, "-g", gallery, "--index", "scann")
+    assert isinstance(done.exception, UsageError) and "it has: exact, faiss" in str(done.exception)

@@ -1,4 +1,4 @@
-"""An approximate index whose parts lie with workers: what one process finds, under masks, and when workers are killed."""
+"""An approximate index whose parts workers hold: what one process finds, under masks, and when workers are killed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_folder_that_a_machine_does_not_see_is_named(vectors: np.ndarray, tmp_
     with Holding(Cluster(1)) as holding:
         there = load([vectors], folder=tmp_path / "index", held=holding.parts)
         shutil.move(tmp_path / "index", tmp_path / "elsewhere")
-        with pytest.raises(EyespotError, match="index is not there on .*; keep the gallery on a disk that all"):
+        with pytest.raises(EyespotError, match=r"index is not there on .*; keep the gallery on a disk that all"):
             there.search(unit(1, DIM), 3)
 
 
@@ -89,5 +89,5 @@ def test_a_damaged_part_is_said(vectors: np.ndarray, tmp_path: Path) -> None:
     (tmp_path / "part-00000.faiss").write_bytes(b"nothing of faiss")
     with Holding(Cluster(1)) as holding:
         there = load([vectors], folder=tmp_path, held=holding.parts)
-        with pytest.raises(EyespotError, match="is damaged .*; build it again with: eyespot tune"):
+        with pytest.raises(EyespotError, match=r"is damaged .*; build it again with: eyespot tune"):
             there.search(unit(1, DIM), 3)
