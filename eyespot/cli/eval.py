@@ -235,7 +235,8 @@ def _index_of(given: dict[str, Any], searched: Any) -> list[Path]:
     from eyespot.search.kept import EXACT, SETTINGS, folder_of
 
     name = given["index"] or EXACT
-    return [] if searched is None or name == EXACT else [folder_of(searched.view, name) / SETTINGS]
+    unused = searched is None or name == EXACT or (given["adapt"] and not given["expand"])
+    return [] if unused else [folder_of(searched.view, name) / SETTINGS]
 
 
 def _arguments(given: dict[str, Any], searched: dict[str, str]) -> dict[str, Any]:

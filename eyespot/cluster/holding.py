@@ -94,8 +94,9 @@ class _Opened:
     """A run with its vectors and their codes mapped, and what searches them."""
 
     def __init__(self, run: Run) -> None:
-        disk.let_open((1 + MAPPED) * len(run.pieces))
-        self._blocks, self._codes = [opened(piece) for piece in run.pieces], coded(run.pieces)
+        disk.need_open(len(run.pieces))
+        self._blocks = [opened(piece) for piece in run.pieces]
+        self._codes = coded(run.pieces) if disk.let_open(MAPPED * len(run.pieces)) else None
         self.first, self._count = run.first, len(run)
         self._numbers = run.rows * self._blocks[0].shape[1]
         self._indexes: dict[str, Index] = {}
@@ -156,6 +157,7 @@ class Holding:
 
     def parts(self, folder: Path, sizes: Sequence[int]) -> HeldParts:
         """Search in the parts of an approximate index in a folder, as `eyespot.indexes.faiss.load` has them held."""
+        self._refuse_both(self._held)
         self._parts.append(HeldParts(self._cluster, folder, sizes))
         return self._parts[-1]
 
@@ -163,8 +165,15 @@ class Holding:
         for held in self._held:
             if len(held.blocks) == len(blocks) and all(map(_same, held.blocks, blocks)):
                 return held
+        self._refuse_both(self._parts)
         self._held.append(_Rows(self._cluster, blocks, codes))
         return self._held[-1]
+
+    def _refuse_both(self, others: Sequence[object]) -> None:
+        """`UsageError` if workers that hold something else have the processors: Ray would wait for ever."""
+        if others:
+            told = "workers hold either all rows (exact and adapted search) or the parts of an approximate index"
+            raise UsageError(f"{told}; leave out --ray, or --index")
 
 
 def _same(one: Block, other: Block) -> bool:

@@ -7,6 +7,7 @@ of all of these are what one process would have named.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ class Share(NamedTuple):
     """The parts of an index that one worker searches, told with each question."""
 
     folder: str
+    seal: str  # by which a worker knows that its folder holds the index that is meant
     first: int
     stop: int
 
@@ -54,7 +56,7 @@ class HeldParts:
     def __init__(self, cluster: Cluster, folder: Path, sizes: Sequence[int]) -> None:
         cuts = np.linspace(0, len(sizes), min(cluster.workers, len(sizes)) + 1).astype(int).tolist()
         starts = [0, *accumulate(sizes)]
-        self._shares = [Share(str(folder.resolve()), *span) for span in pairwise(cuts)]
+        self._shares = [Share(str(folder.resolve()), _seal(folder), *span) for span in pairwise(cuts)]
         self._spans = [(starts[first], starts[stop]) for first, stop in pairwise(cuts)]  # rows
         self._patience = cluster.patience
         self.workers = hired(Searcher, Cluster(cluster.workers, cluster.cpus), [()] * len(self._shares))
@@ -76,4 +78,12 @@ def _opened(share: Share) -> Parts:
     if not (folder / LAYOUT).is_file():
         told = f"{folder} is not there on {host()}; keep the gallery on a disk that all machines of the cluster see"
         raise EyespotError(told)
+    if _seal(folder) != share.seal:
+        told = f"{folder} on {host()} holds another index than the one that was opened; run the same line again"
+        raise EyespotError(f"{told}, with the gallery on a disk that all machines of the cluster see")
     return open_parts(folder, slice(share.first, share.stop))
+
+
+def _seal(folder: Path) -> str:
+    """Names an index by its layout: its kind, the rows of its parts, and the vectors it is of."""
+    return blake2b((folder / LAYOUT).read_bytes(), digest_size=16).hexdigest()

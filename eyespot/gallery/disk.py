@@ -6,6 +6,7 @@ never a half.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -257,6 +258,10 @@ def whole(place: Path, way_out: str) -> Iterator[Path]:
         raise
     except PermissionError as error:
         raise EyespotError(f"{place} may not be read; give yourself the right to read the gallery") from error
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise EyespotError(f"{place} is missing or damaged ({_why(error)}); {way_out}") from error
+        raise EyespotError(f"{place} cannot be opened beside so many others; raise the limit with ulimit -n") from error
     except Exception as error:  # a cut file can end in nearly any of Python's own errors
         raise EyespotError(f"{place} is missing or damaged ({_why(error)}); {way_out}") from error
 
@@ -380,13 +385,14 @@ def map_array(path: Path) -> Any:
 
 
 def let_open(files: int) -> bool:
-    """Let this process map so many files, each of which counts as open; False if the system allows fewer.
+    """Let this process map so many more files, each of which counts as open; False if the system allows fewer.
 
     The usual limit is 1024, which a program may raise; ten million pictures are more files.
     """
     import resource
 
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files += next((len(os.listdir(place)) for place in ("/proc/self/fd", "/dev/fd") if os.path.isdir(place)), 0)
     wanted = files + _SPARE if most == resource.RLIM_INFINITY else min(files + _SPARE, most)
     if now == resource.RLIM_INFINITY or files + _SPARE <= now:
         return True

@@ -99,9 +99,9 @@ class View:
     @cached_property
     def codes(self) -> list[Codes] | None:
         """int8 codes of each block, mapped from beside it; None if a shard has none that are up to date."""
-        if not disk.let_open((1 + MAPPED) * len(self.shards)):
+        pairs = list(zip(self.shards, self.blocks, strict=True))
+        if not disk.let_open(MAPPED * len(self.shards)):
             return None
-        pairs = zip(self.shards, self.blocks, strict=True)
         found = [codes for shard, block in pairs if (codes := current_codes(shard / self.stem, block)) is not None]
         return found if found and len(found) == len(self.shards) else None
 

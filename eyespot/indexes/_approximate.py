@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eyespot.indexes._asked import allowed, positive, queries_for
 from eyespot.indexes.exact import Exact
-from eyespot.kernels.codes import Block
+from eyespot.kernels.codes import NOT_FINITE, Block
 from eyespot.kernels.rows import Ids, Reals, Rows, add_products, rank
 from eyespot.types import Found, Mask, UsageError, Vectors
 
@@ -136,7 +136,10 @@ class Approximate:
         rough = self._roughly(query, rows)  # (n,)
         floor = np.partition(rough, -k)[-k] - _ROUNDING * np.abs(rough).max()
         near = rows[~(rough < floor)]
-        return rank(near, self._rows.scores(near, query.astype(np.float64), add_products), k)
+        scores = self._rows.scores(near, query.astype(np.float64), add_products)
+        if not np.isfinite(scores).all():
+            raise UsageError(NOT_FINITE)
+        return rank(near, scores, k)
 
     def _roughly(self, query: NDArray[np.float32], rows: Ids) -> NDArray[np.float32]:
         step = max(1, _GATHERED // max(1, self._rows.dim))

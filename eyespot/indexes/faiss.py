@@ -91,7 +91,6 @@ def load(
     held: asked for the parts in the folder, if the index was built there, who searches them in place of this process.
     UsageError for a setting that does not exist or an index of other rows; EyespotError if its files are damaged.
     """
-    _faiss().cvar.distance_compute_blas_threshold = 20  # of batches; its default is 13 times slower at 128 queries
     use, shape = divided(options, Shape)
     blocks = [blocks] if isinstance(blocks, np.ndarray) else list(blocks)
     place = None if folder is None else Path(folder)
@@ -105,7 +104,9 @@ def load(
 def _faiss() -> Any:
     """faiss, whose own types leave out half of it."""
     with needs("faiss"):
-        return import_module("faiss")
+        faiss: Any = import_module("faiss")
+    faiss.cvar.distance_compute_blas_threshold = 20  # of batches; with its default these take many times longer
+    return faiss
 
 
 Scored = tuple[NDArray[np.float32], Ids]  # about how near, and rows, -1 where there are no more; (m, count) both

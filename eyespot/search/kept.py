@@ -121,7 +121,8 @@ def read_kept(view: View, name: str) -> Kept:
             raise EyespotError(f"{place} was written by a newer eyespot; upgrade eyespot, or run eyespot tune again")
         shards = tuple(Covered(**shard) for shard in found["shards"])
         measured = Measured(**found["measured"] | {"recall": float(found["measured"]["recall"])})
-        return Kept(found["index"], found["settings"], measured, found["space"], shards, found.get("files", {}))
+        files = {str(name): int(size) for name, size in found.get("files", {}).items()}
+        return Kept(found["index"], found["settings"], measured, found["space"], shards, files)
 
 
 def _refuse_incomplete(folder: Path, kept: Kept) -> None:

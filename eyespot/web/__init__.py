@@ -9,7 +9,7 @@ from importlib import import_module
 from fastapi import FastAPI
 
 import eyespot
-from eyespot.web import _pages, _problems, review
+from eyespot.web import _failing, _pages, _problems, review
 from eyespot.web._counts import Counted
 from eyespot.web._house import House
 from eyespot.web._security import Door
@@ -52,7 +52,7 @@ def application(settings: Settings) -> FastAPI:
     for name in PARTS:
         _include(app, f"eyespot.web.{name}")
     review.install(app, settings.reviews)
-    _problems.install(app)
+    _failing.install(app)
     app.add_middleware(Door, settings=settings)
     app.add_middleware(Counted, counts=house.counts)
     return app

@@ -1,4 +1,4 @@
-"""What went wrong, told as RFC 9457 has it (`application/problem+json`) to programs and as a page to people."""
+"""What went wrong, told to programs as RFC 9457 has it (`application/problem+json`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,7 @@ import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
-
-from eyespot.types import EyespotError, NothingFound, UsageError
+from fastapi import Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,42 +43,3 @@ def phrase(status: int) -> str:
 def wants_page(headers: Mapping[str, str], path: str) -> bool:
     """Whether a person in a browser asks, and not a program."""
     return not path.startswith("/v1/") and "text/html" in headers.get("accept", "")
-
-
-def install(app: FastAPI) -> None:
-    """Let every error of the application be told in one of the two ways."""
-    app.add_exception_handler(Problem, lambda request, error: _answer(request, error))
-    app.add_exception_handler(EyespotError, lambda request, error: _answer(request, _of_eyespot(error)))
-    app.add_exception_handler(HTTPException, lambda request, error: _answer(request, _of_http(error)))
-    app.add_exception_handler(RequestValidationError, lambda request, error: _answer(request, _of_input(error)))
-    app.add_exception_handler(Exception, lambda request, _: _answer(request, STUMBLED))
-
-
-STUMBLED = Problem(500, "eyespot stumbled; what happened stands in the server's own output")
-
-
-def _answer(request: Request, problem: Problem) -> Response:
-    if not wants_page(request.headers, request.url.path):
-        return told(problem)
-    from eyespot.web._pages import page
-
-    name = "problem_inside.html" if request.headers.get("hx-request") else "problem.html"
-    answer = page(request, name, problem.status, heading=phrase(problem.status), detail=problem.detail)
-    answer.headers.update(problem.headers)
-    return answer
-
-
-def _of_eyespot(error: EyespotError) -> Problem:
-    status = 404 if isinstance(error, NothingFound) else 422 if isinstance(error, UsageError) else 500
-    return Problem(status, str(error))
-
-
-def _of_http(error: HTTPException) -> Problem:
-    what = {404: "there is nothing at this address", 405: "this address does not answer to that method"}
-    return Problem(error.status_code, what.get(error.status_code, str(error.detail)), error.headers)
-
-
-def _of_input(error: RequestValidationError) -> Problem:
-    """What was given is not told back: it may be long, secret, or no text at all."""
-    wrong = ["{}: {}".format(".".join(map(str, one["loc"][1:])) or "body", one["msg"]) for one in error.errors()[:5]]
-    return Problem(422, "; ".join(wrong).encode("utf-8", "replace").decode())

@@ -15,7 +15,7 @@ from eyespot.cluster.holding import Holding
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes import faiss
 from eyespot.indexes.faiss import load
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, UsageError
 from tests.cluster.conftest import killing, unit
 from tests.cluster.test_holding import assert_same
 
@@ -82,6 +82,27 @@ def test_a_folder_that_a_machine_does_not_see_is_named(vectors: np.ndarray, tmp_
         shutil.move(tmp_path / "index", tmp_path / "elsewhere")
         with pytest.raises(EyespotError, match=r"index is not there on .*; keep the gallery on a disk that all"):
             there.search(unit(1, DIM), 3)
+
+
+def test_another_index_in_its_place_is_said_and_never_searched(vectors: np.ndarray, tmp_path: Path) -> None:
+    """Of as many rows and parts: another machine's copy of the gallery, or one that was tuned again meanwhile."""
+    place, other = tmp_path / "index", tmp_path / "other"
+    load([vectors], folder=place, kind="pq")
+    load([np.ascontiguousarray(vectors[::-1])], folder=other, kind="pq")
+    with Holding(Cluster(1)) as holding:
+        there = load([vectors], folder=place, held=holding.parts)
+        shutil.rmtree(place)
+        other.rename(place)
+        with pytest.raises(EyespotError, match="holds another index than the one that was opened; run the same line"):
+            there.search(unit(1, DIM), 3)
+
+
+def test_workers_that_hold_parts_hold_no_rows_beside_them(vectors: np.ndarray, tmp_path: Path) -> None:
+    load([vectors], folder=tmp_path, kind="pq")
+    with Holding(Cluster(1)) as holding:
+        load([vectors], folder=tmp_path, held=holding.parts)
+        with pytest.raises(UsageError, match="leave out --ray, or --index"):
+            holding.scan([vectors])
 
 
 def test_a_damaged_part_is_said(vectors: np.ndarray, tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ def search(block, prefix):
     index.window = 1 << 16
     return index.search([view], 5).rows
 
+import eyespot.kernels.halves
 search(vectors[:20000], folder / "warm")  # loads libraries and starts threads
 status = Path("/proc/self/status").read_text().splitlines()
 now = next(1024 * int(line.split()[1]) for line in status if line.startswith("VmData"))

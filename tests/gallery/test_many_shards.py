@@ -81,3 +81,11 @@ def test_fingerprints_written_by_hand_over_several_lines_are_read(tmp_path: Path
     place = tmp_path / f"{STEM}.toml"
     place.write_text(place.read_text().replace("[[0.5]]", "[\n  [0.5],\n]"))
     assert disk.read_note(tmp_path, STEM) == disk.SpaceNote(SPACE, [], [[0.5]])
+
+
+def test_what_is_open_already_counts(gallery: Path) -> None:
+    """As in a server that has several spaces, or the old and the new state of a gallery."""
+    several = OPEN.replace("view = ", "views = [gallery.view(gallery.stem()) for _ in range(3)]\nview = ")
+    several = several.replace("try:", "try:\n    kept = [(one.blocks, one.codes) for one in views]")
+    done = subprocess.run([sys.executable, "-c", several, str(gallery), "100", "5000"], capture_output=True, text=True)
+    assert done.stdout == "60 True\n", done.stderr

@@ -11,6 +11,7 @@ import pytest
 
 from eyespot.indexes import _approximate
 from eyespot.indexes.exact import Exact
+from eyespot.kernels.codes import NOT_FINITE
 from eyespot.types import Index, UsageError
 from tests.indexes.test_contract import KEPT, WAYS, loading
 
@@ -57,6 +58,21 @@ def test_rows_that_are_not_finite_are_no_hindrance_and_not_found(name: str, way:
 
     assert not np.isin(index.search(queries, 50, mask).rows, [0, 900, 1999]).any()
     assert share(index, exact, queries, mask) >= 0.9
+
+
+@pytest.mark.parametrize(("name", "way"), ALL, ids=[way.get("kind", name) for name, way in ALL])
+def test_without_a_mask_they_are_refused_and_never_an_answer(name: str, way: dict[str, Any]) -> None:
+    vectors, refused = clustered(3000), []
+    vectors[[0, 900, 1999], 3] = [np.nan, np.inf, -np.inf]
+    index = loading(name, {**way, "depth": 1000})([vectors])
+    for query in vectors[100:140, None]:
+        try:
+            assert np.isfinite(index.search(query, 50).scores).all()
+        except UsageError as error:
+            refused.append(str(error))
+
+    assert set(refused) <= {NOT_FINITE}
+    assert refused or way.get("kind") != "pq"  # which names such rows, like any of zeros, for some of the queries
 
 
 def test_memory_does_not_grow_with_the_queries(monkeypatch: pytest.MonkeyPatch) -> None:

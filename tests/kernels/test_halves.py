@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from eyespot.kernels.codes import floats
 from eyespot.kernels.halves import widened
@@ -18,6 +19,18 @@ def same(found: np.ndarray, halves: np.ndarray) -> bool:
 
 def test_every_float16_is_what_numpy_makes_of_it() -> None:
     assert same(widened(ALL), ALL)
+
+
+def test_the_smallest_are_kept_where_what_is_almost_zero_is_taken_for_zero() -> None:
+    torch = pytest.importorskip("torch")
+    expected = np.array([1, 3, 1023, 1024, -5], np.float64) * 2.0**-24
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot")
+    try:
+        found = widened(expected.astype(np.float16))
+    finally:
+        torch.set_flush_denormal(False)
+    assert found.tolist() == expected.tolist()
 
 
 def test_rows_out_of_order_strided_or_none() -> None:

@@ -142,6 +142,15 @@ def test_a_damaged_file_is_one_sentence(view: View, file: str, content: bytes) -
         open_index(view, "faiss")
 
 
+@pytest.mark.parametrize("files", [None, [1], {"part-00000.faiss": "long"}], ids=["null", "list", "words"])
+def test_a_damaged_list_of_its_files_is_one_sentence(view: View, files: object) -> None:
+    place = folder_of(view, "faiss") / "settings.json"
+    place.write_text(json.dumps(json.loads(place.read_text()) | {"files": files}))
+
+    with pytest.raises(EyespotError, match=r"damaged.*eyespot tune"):
+        open_index(view, "faiss")
+
+
 @pytest.mark.parametrize("row", [1500, 0])
 def test_a_picture_that_got_its_vector_since_is_not_silently_missed(view: View, row: int) -> None:
     """As a later run of `eyespot index` gives one to a picture that was out of reach: into the same shard."""

@@ -122,6 +122,17 @@ def test_two_hundred_photos_by_keyboard_alone_until_the_rule_fires(visit: Open, 
     assert (text_of(page, "relevant"), text_of(page, "labelled")) == ("10", "200")
 
 
+def test_keys_that_come_faster_than_photos_wait_for_them(visit: Open, gallery: Path) -> None:
+    page = visit("Ada", "a slow line")
+    slow = {"offline": False, "latency": 300, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", slow)
+    for key in "yn" * 130:
+        page.keyboard.press(key)
+    page.locator("#labelled", has_text="260").wait_for(timeout=60_000)
+    saved(page)
+    assert said(gallery, "a slow line", "Ada") == ["y", "n"] * 130
+
+
 def test_the_audit_says_what_remains(visit: Open) -> None:
     page = visit("Ada", "a bird in a tree")
     for _ in range(100):

@@ -16,7 +16,8 @@ const known = new Map();     // image → its place
 const past = [];             // batches of [image, the mark before], for undo
 const unsaved = stored();    // image → mark, until the server has it
 const aside = [];             // what the server says to marks that it refuses
-let here = 0, anchor = null, first = 0, total = 0, grows = false, loading = null, sending = false;
+const queued = [];           // keys that wait for photos that are on their way
+let here = 0, anchor = null, first = 0, total = 0, grows = false, loading = null, late = false, sending = false;
 
 const address = (path, more = {}) => `/annotate/${path}?${new URLSearchParams({ query, ...more })}`;
 const element = (id) => document.getElementById(id);
@@ -163,7 +164,22 @@ function toggle(dialog) {
 function mark(value) {
   const [from, to] = range();
   put(photos.slice(from, to + 1), value);
-  if (value !== null) go(to + 1);
+  if (value === null) return;
+  go(to + 1);
+  if (to + 1 >= photos.length && (loading || grows || first + photos.length < total)) waitFor(to + 1);
+}
+
+// Whoever is faster than the photos come has seen none of them: keys wait, so that none falls on the photo before.
+async function waitFor(place) {
+  late = true;
+  await load();
+  late = false;
+  const there = place < photos.length;
+  if (there) go(place);
+  while (queued.length && !late) {
+    const [key, act] = queued.shift();
+    if (there || !(key in WORDS)) act();  // there is no photo for that mark
+  }
 }
 
 function put(some, value) {
@@ -336,9 +352,9 @@ addEventListener("keydown", (event) => {
   const move = MOVES[key];
   if (!move && !ACTIONS[key]) return;
   event.preventDefault();
-  if (!move) ACTIONS[key]();
-  else if (event.shiftKey) stretch(here + move());
-  else go(here + move());
+  const act = () => (!move ? ACTIONS[key]() : (event.shiftKey ? stretch : go)(here + move()));
+  if (late) queued.push([key, act]);
+  else act();
 });
 
 for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", () => ACTIONS[button.dataset.key]());
