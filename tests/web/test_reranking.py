@@ -242,7 +242,7 @@ def test_whoever_stops_a_judge_keeps_what_it_said_and_can_let_it_go_on(
 
     assert 'action="/stop?q=a+goat&amp;rerank=dear"' in page
     assert (told["state"], told["judged"]) == ("stopped", 24)
-    assert (went_on["state"], went_on["judged"]) == ("done", 30)
+    assert (went_on["state"], went_on["judged"]) == ("done", 30), went_on
 
 
 def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
