@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 import eyespot
 from eyespot import rooms
-from eyespot.cli import app
 from eyespot.search.kept import Measured, building, keep, kept_of
 from eyespot.types import UsageError
+from tests.cli.test_eval import evaluated, told
 from tests.search.imported import drawn, take
 
 pytest.importorskip("faiss")
@@ -41,17 +39,6 @@ def data(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     best = {id: [hit.image for hit in collection.search(text, k=10)["q"]] for id, text in asked.items()}
     (folder / "qrels.txt").write_text("".join(f"{id} 0 {image} 1\n" for id in best for image in best[id]))
     return folder
-
-
-def evaluated(*words: object) -> Result:
-    return CliRunner().invoke(app, ["eval", *map(str, words)])
-
-
-def told(*words: object) -> dict[str, Any]:
-    shown = evaluated(*words, "--json")
-    assert shown.exit_code == 0, shown.output + str(shown.exception)
-    found: dict[str, Any] = json.loads(shown.stdout)
-    return found
 
 
 def mean(found: dict[str, Any]) -> float:
