@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Event, Lock, Thread
 from typing import Literal
 
@@ -34,25 +34,27 @@ class Jobs:
         self._lock, self._closing = Lock(), Event()
 
     def get(self, key: Key) -> Job | None:
-        """The round of this judge over this result that was started last."""
-        return self._jobs.get(key)
+        """How the round of this judge over this result that was started last stands now; it does not go on."""
+        if (job := self._jobs.get(key)) is None:
+            return None
+        state = job.state  # first, as what a round says at its end stands before it has ended
+        return replace(job, state=state, notes=[*job.notes])
 
-    def start(self, key: Key, work: Callable[[], Iterator[str]]) -> Job:
-        """Let a judge look in the background; the round that is under way already, if there is one.
+    def start(self, key: Key, work: Callable[[], Iterator[str]]) -> None:
+        """Let a judge look in the background, unless a round is under way already.
 
         `work` is run to its next `yield` as long as the server is not closing; it yields what should be known, or "".
         """
         with self._lock:
             known = self._jobs.get(key)
             if known is not None and known.state == "running":
-                return known
+                return
             if sum(job.state == "running" for job in self._jobs.values()) >= AT_ONCE:
                 raise Problem(429, "many judges are at work already; try again in a minute", {"Retry-After": "60"})
             job = self._jobs[key] = Job()
             self._jobs.move_to_end(key)
             self._forget()
         Thread(target=self._run, args=(job, work), daemon=True).start()
-        return job
 
     def stop(self, key: Key) -> None:
         """Ask no more in a round that is under way; what has been sent is answered and kept."""

@@ -71,8 +71,9 @@ class Standing(NamedTuple):
 def standing(house: House, frozen: Frozen, name: str) -> Standing:
     """How far this judge is; nothing is asked or written. `UsageError` if there is none of that name."""
     plain, allowed = frozen.origin or frozen, house.judges[name]
+    job = house.jobs.get((plain.id, name))  # before the verdicts: a round that is done has all of its own among them
     plan = planned(plain, house.heard(name))
-    return Standing(allowed, plan, allowed.cost(plan.to_ask), house.jobs.get((plain.id, name)))
+    return Standing(allowed, plan, allowed.cost(plan.to_ask), job)
 
 
 def may_ask(allowed: Allowed, person: Person) -> bool:
@@ -87,10 +88,11 @@ def let_look(house: House, frozen: Frozen, name: str, most: int | None) -> Stand
         raise Problem(
             409, f"{stands.planned.to_ask} photos would be asked about by now, not {most}; look at the cost again"
         )
-    if stands.planned.to_ask:
-        heard = house.heard(name)._replace(ledger=house.judgements)  # told now if nothing can be written there
-        house.jobs.start((plain.id, name), lambda: _looks(plain, stands.judge, heard))
-    return stands._replace(job=house.jobs.get((plain.id, name)))
+    if not stands.planned.to_ask:
+        return stands
+    heard = house.heard(name)._replace(ledger=house.judgements)  # told now if nothing can be written there
+    house.jobs.start((plain.id, name), lambda: _looks(plain, stands.judge, heard))
+    return standing(house, frozen, name)
 
 
 def stop_looking(house: House, frozen: Frozen, name: str) -> Standing:

@@ -15,6 +15,8 @@ import pytest
 from eyespot.web import Judging, Role, Settings
 from tests.web.conftest import HOSTILE, PHOTOS, TOKENS, make_gallery, serving
 
+expect = pytest.importorskip("playwright.sync_api").expect
+
 DROP = """([name, data]) => {
   const bytes = Uint8Array.from(atob(data), (one) => one.charCodeAt(0));
   const carried = new DataTransfer();
@@ -106,7 +108,7 @@ def test_filters_narrow_and_are_in_the_link(page: Any) -> None:
     assert page.locator("#total").inner_text() == "18"  # of 24 herons all are of 2020, six of them in January
     assert page.get_by_label("heron").is_checked()
     page.get_by_role("link", name="Clear").click()
-    page.wait_for_function(f"document.querySelector('#total').textContent === '{PHOTOS}'")
+    expect(page.locator("#total")).to_have_text(str(PHOTOS))
 
 
 def test_a_box_is_drawn_on_the_map(page: Any) -> None:
@@ -136,7 +138,7 @@ def test_more_like_this_not_this_and_taking_both_back(page: Any) -> None:
     page.wait_for_url("**unlike=**")
     assert second not in titles(page)
     page.locator(".chip").click()
-    page.wait_for_function("!location.search.includes('like')")
+    page.wait_for_url(lambda place: "like" not in place)
 
     assert titles(page)[:2] == [first, second]
 
@@ -157,7 +159,7 @@ def test_keys_alone_do_everything(page: Any) -> None:
     page.keyboard.press("y")
     page.locator("#large button[data-verdict=yes][aria-pressed=true]").wait_for()
     page.keyboard.press("Escape")
-    page.wait_for_function("document.activeElement.closest('.tile')?.dataset.verdict === 'yes'")
+    expect(page.locator(".tile[data-verdict=yes]:focus-within")).to_have_count(1)
     page.keyboard.press("m")
     page.wait_for_url("**like=**")
 
@@ -223,8 +225,6 @@ def test_html_in_titles_names_and_queries_is_text(page: Any) -> None:
 
 
 def test_without_scripts_it_still_searches(browser: Any, served: str) -> None:
-    from playwright.sync_api import expect
-
     with opened(browser, served, java_script_enabled=False) as page:
         page.goto("/")
         page.get_by_role("searchbox").fill("stripes")

@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 
 from eyespot.types import UsageError
 from eyespot.web import Judging, Role, Settings, application
+from eyespot.web._jobs import Jobs
 from tests.judges.servers import YES, Double, Response, Seen, chat, error
 from tests.web.conftest import TOKENS, at_this_machine, from_afar, make_gallery
 
@@ -243,6 +244,25 @@ def test_whoever_stops_a_judge_keeps_what_it_said_and_can_let_it_go_on(
     assert 'action="/stop?q=a+goat&amp;rerank=dear"' in page
     assert (told["state"], told["judged"]) == ("stopped", 24)
     assert (went_on["state"], went_on["judged"]) == ("done", 30), went_on
+
+
+def test_how_a_round_stands_is_told_as_of_then() -> None:
+    """Verdicts are read after it: were it still to change, a round that is done could lack some of its own."""
+    jobs, may_end = Jobs(), threading.Event()
+
+    def work() -> Iterator[str]:
+        may_end.wait(30)
+        yield "a photo is gone"
+
+    jobs.start(("a result", "a judge"), work)
+    then = jobs.get(("a result", "a judge"))
+    jobs.stop(("a result", "a judge"))
+    may_end.set()
+    jobs.close()
+    now = jobs.get(("a result", "a judge"))
+
+    assert then is not None and (then.state, then.notes) == ("running", [])
+    assert now is not None and (now.state, now.notes) == ("stopped", ["a photo is gone"])
 
 
 def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
