@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from eyespot.gallery import disk
+from eyespot.gallery.files import whole
 from eyespot.gallery.opened import Gallery, place_of
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
@@ -90,7 +91,7 @@ def columns(gallery: Path) -> list[str]:
     tables = [shard / "items.parquet" for shard in disk.shard_paths(gallery)]
     names: dict[str, None] = {}
     for table in tables:
-        with disk.whole(table, "restore it from a copy or index into a new gallery with -g"):
+        with whole(table, "restore it from a copy or index into a new gallery with -g"):
             names |= dict.fromkeys(pq.read_schema(table).names)
     return [name for name in names if name not in ("live", "roots", "paths")]
 

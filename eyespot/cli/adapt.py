@@ -23,7 +23,7 @@ def run(
 
     from eyespot import rooms
     from eyespot.adapters.quari.scoring import AdaptedIndex
-    from eyespot.gallery.disk import map_array
+    from eyespot.gallery.files import map_array
     from eyespot.runs.files import write_whole
 
     adapter = rooms.load("adapters", f"quari:{checkpoint}")

@@ -89,7 +89,7 @@ def _vectors(place: Path) -> Any:
     """An array of queries at unit length, (queries, dim)."""
     import numpy as np
 
-    from eyespot.gallery.disk import map_array
+    from eyespot.gallery.files import map_array
 
     if not place.is_file():
         raise UsageError(f"there is no file {place}")

@@ -23,7 +23,7 @@ from eyespot.cluster.blocks import Piece, coded, opened, runs
 from eyespot.cluster.calling import Asked, answered, dismissed, hired, host
 from eyespot.cluster.parts import HeldParts
 from eyespot.cluster.starting import Cluster
-from eyespot.gallery import disk
+from eyespot.gallery.files import let_open, need_open
 from eyespot.indexes import exact
 from eyespot.indexes._asked import allowed, positive
 from eyespot.kernels.codes import MAPPED, Block, Codes
@@ -94,9 +94,9 @@ class _Opened:
     """A run with its vectors and their codes mapped, and what searches them."""
 
     def __init__(self, run: Run) -> None:
-        disk.need_open(len(run.pieces))
+        need_open(len(run.pieces))
         self._blocks = [opened(piece) for piece in run.pieces]
-        self._codes = coded(run.pieces) if disk.let_open(MAPPED * len(run.pieces)) else None
+        self._codes = coded(run.pieces) if let_open(MAPPED * len(run.pieces)) else None
         self.first, self._count = run.first, len(run)
         self._numbers = run.rows * self._blocks[0].shape[1]
         self._indexes: dict[str, Index] = {}

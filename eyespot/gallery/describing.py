@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.gallery import disk
+from eyespot.gallery.files import locked
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
 from eyespot.gallery.opened import Gallery, place_of
 from eyespot.gallery.photos.found import reason
@@ -65,7 +66,7 @@ def describe(gallery: Path, extractor: Extractor, options: Describing | None = N
     it knows the place of no picture, and `EyespotError` while another run writes to it.
     """
     opened = Gallery(gallery)
-    with disk.locked(gallery):
+    with locked(gallery):
         return _Job(opened, extractor, options or Describing()).run()
 
 

@@ -6,21 +6,20 @@ never a half.
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.gallery.files import map_array, replacing, sync_folder, toml_lines, whole, why
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.sources import Root
 from eyespot.kernels.codes import delete_codes
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FORMAT = 1
 _FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
-_SPARE, _LEAST = 256, 32  # files that a process should be able to open beside those of a gallery, and must
 
 
 class DamagedHeader(EyespotError):
@@ -72,7 +70,7 @@ def read_header(gallery: Path) -> Header:
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedHeader(
-            f"{gallery / 'gallery.toml'} is damaged ({_why(error)}); run eyespot index to write it again"
+            f"{gallery / 'gallery.toml'} is damaged ({why(error)}); run eyespot index to write it again"
         ) from error
 
 
@@ -107,14 +105,6 @@ def _typed(found: Mapping[str, Any], name: str, kind: type[T]) -> T:
     return value
 
 
-def _why(error: Exception) -> str:
-    """In a few words, what is wrong with a file."""
-    if isinstance(error, KeyError):
-        return f"{error.args[0]} is missing"
-    text = reason(error) if isinstance(error, OSError) else str(error)
-    return (text.splitlines() or [type(error).__name__])[0]
-
-
 def read_or_rebuild_header(gallery: Path) -> Header:
     """The header for whoever writes: a new one where there is none, one rebuilt from the shards if it is damaged."""
     try:
@@ -135,35 +125,6 @@ def write_header(gallery: Path, header: Header) -> None:
         lines += ["", "[[spaces]]", *toml_lines({"stem": stem, **asdict(space)})]
     with replacing(gallery / "gallery.toml") as file:
         file.write(("\n".join(lines) + "\n").encode())
-
-
-def toml_lines(values: Mapping[str, Any]) -> list[str]:
-    """`name = value` for texts, numbers and flat lists of them."""
-    # A JSON string is a TOML string but for DEL (and for characters beyond the first plane, once they are escaped);
-    # JSON numbers and flat lists of numbers are TOML's too.
-    texts = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in values.items()}
-    return [f"{name} = {text}" for name, text in texts.items()]
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` once it is whole and on the disk."""
-    temporary = path.with_name(f".{path.name}.part")
-    with temporary.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames inside the folder last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextmanager
@@ -247,23 +208,6 @@ def count_items(shard: Path) -> int:
 
 
 _NO_FACTS = "restore it from a copy or index into a new gallery with -g"
-
-
-@contextmanager
-def whole(place: Path, way_out: str) -> Iterator[Path]:
-    """`EyespotError` with the way out for a file of the gallery that is missing, cut or of another kind."""
-    try:
-        yield place
-    except (EyespotError, MemoryError):
-        raise
-    except PermissionError as error:
-        raise EyespotError(f"{place} may not be read; give yourself the right to read the gallery") from error
-    except OSError as error:
-        if error.errno not in (errno.EMFILE, errno.ENFILE):
-            raise EyespotError(f"{place} is missing or damaged ({_why(error)}); {way_out}") from error
-        raise EyespotError(f"{place} cannot be opened beside so many others; raise the limit with ulimit -n") from error
-    except Exception as error:  # a cut file can end in nearly any of Python's own errors
-        raise EyespotError(f"{place} is missing or damaged ({_why(error)}); {way_out}") from error
 
 
 @dataclass(frozen=True)
@@ -360,62 +304,3 @@ def _map_source(shard: Path, dim: int, source: Path) -> Vectors:
             f"{rows} rows of {dim}); put the old file back or import it into a new gallery"
         )
     return vectors
-
-
-def map_array(path: Path) -> Any:
-    """Somebody's `.npy` file, memory-mapped, (rows, dim), of any kind of float; `EyespotError` if it is not that.
-
-    Of an HDF5 file the features: mapped too, or a dataset to read in pieces.
-    """
-    if path.suffix.lower() in (".hdf5", ".h5"):
-        from eyespot.gallery.hdf5 import features
-
-        return features(path)
-    try:
-        array = np.lib.format.open_memmap(path, mode="r")
-    except FileNotFoundError:
-        raise EyespotError(f"{path} is gone (an unplugged disk?); put it back or import into a new gallery") from None
-    except Exception as error:  # a hostile header can end in nearly any of Python's own errors
-        raise EyespotError(f"{path} is no .npy file of numbers ({error}); save the vectors with numpy.save") from error
-    if array.ndim != 2 or array.dtype.kind != "f" or not array.size:
-        raise EyespotError(
-            f"{path} holds {array.dtype} of shape {array.shape}, not rows of float vectors; save it as (rows, dim)"
-        )
-    return array
-
-
-def let_open(files: int) -> bool:
-    """Let this process map so many more files, each of which counts as open; False if the system allows fewer.
-
-    The usual limit is 1024, which a program may raise; ten million pictures are more files.
-    """
-    import resource
-
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files += next((len(os.listdir(place)) for place in ("/proc/self/fd", "/dev/fd") if os.path.isdir(place)), 0)
-    wanted = files + _SPARE if most == resource.RLIM_INFINITY else min(files + _SPARE, most)
-    if now == resource.RLIM_INFINITY or files + _SPARE <= now:
-        return True
-    with suppress(OSError, ValueError):  # macOS names no limit and has one
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
-    return files + _LEAST <= resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
-def need_open(files: int) -> None:
-    """The same; `EyespotError` if the system allows fewer."""
-    if not let_open(files):
-        raise EyespotError(f"{files} files of vectors are more than a program may open; raise the limit with ulimit -n")
-
-
-@contextmanager
-def locked(gallery: Path) -> Iterator[None]:
-    """One writer at a time; `EyespotError` if another eyespot is writing here."""
-    import fcntl
-
-    gallery.mkdir(parents=True, exist_ok=True)
-    with (gallery / "lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise EyespotError(f"another eyespot is writing to {gallery}; wait for it to end and run again") from None
-        yield

@@ -19,6 +19,7 @@ import numpy as np
 
 from eyespot import ledger
 from eyespot.gallery import coding, disk
+from eyespot.gallery.files import locked
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.hands import Hands, Later, Read, Threads
 from eyespot.gallery.opened import Gallery, View
@@ -64,7 +65,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
     """
     try:
         with ExitStack() as open_things:
-            open_things.enter_context(disk.locked(gallery))
+            open_things.enter_context(locked(gallery))
             job = _Job(gallery, encoders, options or Options())
             open_things.callback(job.ledger.close)
             return job.run([root for path in paths for root in roots_of(path)])

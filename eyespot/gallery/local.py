@@ -24,7 +24,7 @@ from typing import IO, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery import disk
+from eyespot.gallery.files import replacing, sync_folder, toml_lines, whole
 from eyespot.gallery.opened import View
 from eyespot.types import Extractor, LocalFeatures, UsageError
 
@@ -59,7 +59,7 @@ def read_local_note(shard: Path, stem: str) -> LocalNote | None:
     place = _folder(shard, stem) / "note.toml"
     if not place.exists():
         return None
-    with disk.whole(place, "delete its folder and run eyespot describe again"):
+    with whole(place, "delete its folder and run eyespot describe again"):
         found = tomllib.loads(place.read_text(encoding="utf-8"))
         missing = dict(zip(found["missing"], found["reasons"], strict=True))
         return LocalNote(found["extractor"], found["settings"], found["count"], missing)
@@ -108,7 +108,7 @@ class DescribedShard:
 
     def _mapped(self, name: str) -> NDArray[Any]:
         place = _folder(self.shard, self.stem) / f"{name}.npy"
-        with disk.whole(place, "delete its folder and run eyespot describe again"):
+        with whole(place, "delete its folder and run eyespot describe again"):
             mode: Literal["r"] | None = None if _is_empty(place) else "r"  # no system maps nothing
             array: NDArray[Any] = np.load(place, mmap_mode=mode, allow_pickle=False)
             return array
@@ -201,19 +201,19 @@ def new_local(shard: Path, note: LocalNote) -> Iterator[Writer]:
         yield writer
     finally:
         writer.close()
-    with disk.replacing(building / "offsets.npy") as file:
+    with replacing(building / "offsets.npy") as file:
         np.save(file, np.array(writer.ends, np.int64), allow_pickle=False)
     _write_note(building, note, writer.missing)
     shutil.rmtree(final, ignore_errors=True)  # killed between these two lines, the shard is described again
     building.rename(final)
-    disk.sync_folder(final.parent)
+    sync_folder(final.parent)
 
 
 def _write_note(folder: Path, note: LocalNote, missing: Mapping[int, str]) -> None:
-    lines = disk.toml_lines({"extractor": note.extractor, "count": note.count})
-    lines += disk.toml_lines({"missing": list(missing), "reasons": list(missing.values())})
-    lines += ["", "[settings]", *disk.toml_lines(note.settings)]
-    with disk.replacing(folder / "note.toml") as file:
+    lines = toml_lines({"extractor": note.extractor, "count": note.count})
+    lines += toml_lines({"missing": list(missing), "reasons": list(missing.values())})
+    lines += ["", "[settings]", *toml_lines(note.settings)]
+    with replacing(folder / "note.toml") as file:
         file.write(("\n".join(lines) + "\n").encode())
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eyespot.gallery import disk
+from eyespot.gallery.files import let_open, need_open
 from eyespot.gallery.photos.sources import Root, full_path
 from eyespot.kernels.codes import MAPPED, Codes, current_codes
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
@@ -93,14 +94,14 @@ class View:
     @cached_property
     def blocks(self) -> list[Vectors]:
         """The vectors, one memory-mapped block (rows, dim) for each shard."""
-        disk.need_open(len(self.shards))
+        need_open(len(self.shards))
         return [disk.map_vectors(shard, self.stem) for shard in self.shards]
 
     @cached_property
     def codes(self) -> list[Codes] | None:
         """int8 codes of each block, mapped from beside it; None if a shard has none that are up to date."""
         pairs = list(zip(self.shards, self.blocks, strict=True))
-        if not disk.let_open(MAPPED * len(self.shards)):
+        if not let_open(MAPPED * len(self.shards)):
             return None
         found = [codes for shard, block in pairs if (codes := current_codes(shard / self.stem, block)) is not None]
         return found if found and len(found) == len(self.shards) else None

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery import disk
+from eyespot.gallery.files import locked, replacing
 from eyespot.types import EyespotError, UsageError
 
 FORMAT = 1
@@ -269,7 +270,7 @@ def fetch(url: str, into: Path | None = None, progress: Progress = _silent) -> P
     name = re.sub(r"[^A-Za-z0-9.]+", "-", store.url).strip("-")[-40:]
     copy = into or copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
     if not _is_current(wanted, copy):  # else several may read at once
-        with disk.locked(copy):
+        with locked(copy):
             _fetch(store, wanted, copy, progress)
     return copy
 
@@ -305,7 +306,7 @@ def _fetch_file(store: _Store, file: File, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.blake2b(digest_size=16), 0
     try:
-        with disk.replacing(place) as local:
+        with replacing(place) as local:
             for piece in store.pieces(file.at):
                 local.write(piece)
                 digest.update(piece)
@@ -326,5 +327,5 @@ def _fetched(copy: Path) -> dict[str, str]:
 
 
 def _remember(copy: Path, have: dict[str, str]) -> None:
-    with disk.replacing(copy / STATE) as file:
+    with replacing(copy / STATE) as file:
         file.write(json.dumps(have).encode())

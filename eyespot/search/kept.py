@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot import rooms
-from eyespot.gallery import disk
+from eyespot.gallery.files import locked, replacing, sync_folder, whole
 from eyespot.gallery.opened import View
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
@@ -115,7 +115,7 @@ def read_kept(view: View, name: str) -> Kept:
     if not place.is_file():
         have = ", ".join([EXACT, *names_in(view)])
         raise UsageError(f"this gallery has no index {name!r} (it has: {have}); make one with: eyespot tune")
-    with disk.whole(place, f"delete {place.parent} and run eyespot tune again"):
+    with whole(place, f"delete {place.parent} and run eyespot tune again"):
         found = json.loads(place.read_text(encoding="utf-8"))
         if found["format"] > FORMAT:
             raise EyespotError(f"{place} was written by a newer eyespot; upgrade eyespot, or run eyespot tune again")
@@ -167,7 +167,7 @@ def building(view: View) -> Iterator[Path]:
     What a killed run left is cleared first. `EyespotError` if another one is building.
     """
     place = view.gallery.path / "indexes" / view.stem
-    with disk.locked(view.gallery.path / "indexes"):
+    with locked(view.gallery.path / "indexes"):
         folder = place / ".building"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -180,7 +180,7 @@ def building(view: View) -> Iterator[Path]:
 def keep(view: View, name: str, kept: Kept, built: Path) -> Path:
     """Put an index that was built in a folder of `building` in place of the old one; where it lies now."""
     files = {str(part.relative_to(built)): part.stat().st_size for part in sorted(built.rglob("*")) if part.is_file()}
-    with disk.replacing(built / SETTINGS) as file:
+    with replacing(built / SETTINGS) as file:
         file.write((json.dumps(replace(kept, files=files).as_json(), indent=2) + "\n").encode())
     for part in built.rglob("*"):
         _sync(part)
@@ -188,7 +188,7 @@ def keep(view: View, name: str, kept: Kept, built: Path) -> Path:
     if final.exists():  # no system renames over a folder that holds something; killed in between, there is none
         final.rename(built.with_name(f"{built.name}.old"))
     built.rename(final)
-    disk.sync_folder(final.parent)
+    sync_folder(final.parent)
     return final
 
 

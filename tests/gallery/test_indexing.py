@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eyespot.gallery.disk import locked, read_items, shard_paths
+from eyespot.gallery.disk import read_items, shard_paths
+from eyespot.gallery.files import locked
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.opened import Gallery, View
 from eyespot.gallery.photos.sources import Root

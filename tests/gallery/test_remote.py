@@ -20,6 +20,7 @@ pytest.importorskip("fsspec", reason="galleries at an address need the extra [re
 import eyespot
 from eyespot import rooms
 from eyespot.gallery import disk
+from eyespot.gallery.files import locked
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.remote import MANIFEST, OURS, address_of, copies, fetch, publish
 from eyespot.types import EyespotError, UsageError
@@ -90,7 +91,7 @@ def test_several_read_a_copy_that_is_current_and_one_brings_it_up_to_date(tmp_pa
     gallery = make(tmp_path, 3)
     publish(gallery, at(tmp_path))
     copy = fetch(at(tmp_path))
-    with disk.locked(copy):
+    with locked(copy):
         assert fetch(at(tmp_path)) == copy
         next(copy.glob("shards/*/*.npy")).unlink()
         with pytest.raises(EyespotError, match="another eyespot is writing"):

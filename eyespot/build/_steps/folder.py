@@ -30,7 +30,7 @@ from eyespot.build._steps.outcomes import (
     rows,
 )
 from eyespot.build._steps.step import Step, digest_of
-from eyespot.gallery.disk import sync_folder
+from eyespot.gallery.files import sync_folder
 from eyespot.types import EyespotError
 
 KEPT, DROPPED, NOTE = "kept", "dropped", "step.toml"

@@ -21,7 +21,7 @@ from eyespot.build._steps.outcomes import Added, Dropped, Failed, Kept, NoAnswer
 from eyespot.build._steps.purse import Purse
 from eyespot.build._steps.spending import Limits, Till
 from eyespot.build._steps.step import Context, Each, Prompt, Step, Tell, Whole, digest_of_json
-from eyespot.gallery.disk import locked
+from eyespot.gallery.files import locked
 from eyespot.types import EyespotError, UsageError
 
 Client: TypeAlias = Callable[[Prompt, Till], Mapping[str, Any]]

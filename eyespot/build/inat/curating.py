@@ -23,7 +23,7 @@ from eyespot.build.inat.source import Source, source_of
 from eyespot.build.inat.stages import Finished
 from eyespot.build.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, stages_of
 from eyespot.build.inat.tables import Tables, opened, parquet, put_in_place
-from eyespot.gallery.disk import locked
+from eyespot.gallery.files import locked
 from eyespot.types import UsageError
 
 WORK = ".work"

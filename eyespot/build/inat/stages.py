@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eyespot.build.inat.tables import Tables, parquet
-from eyespot.gallery.disk import sync_folder
+from eyespot.gallery.files import sync_folder
 from eyespot.runs.files import write_whole
 from eyespot.types import EyespotError, NothingFound
 

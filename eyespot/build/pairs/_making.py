@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from eyespot.gallery.disk import replacing
+from eyespot.gallery.files import replacing
 from eyespot.runs.files import json_of, whole_folder, write_whole
 from eyespot.types import NothingFound, UsageError
 

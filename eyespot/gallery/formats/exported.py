@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import DTypeLike, NDArray
 
-from eyespot.gallery import disk
+from eyespot.gallery.files import sync_folder
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.opened import View, place_of
 from eyespot.gallery.photos.sources import Root
@@ -204,7 +204,7 @@ def _new_file(path: Path) -> Iterator[IO[bytes]]:
         yield file
         file.flush()
         os.fsync(file.fileno())
-    disk.sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 @contextmanager
@@ -212,5 +212,5 @@ def _new_folder(out: Path) -> Iterator[Path]:
     """A folder that takes its name, and is on the disk, when the block ends well."""
     with whole_folder(out) as building:
         yield building
-        disk.sync_folder(building)
-    disk.sync_folder(out.absolute().parent)
+        sync_folder(building)
+    sync_folder(out.absolute().parent)

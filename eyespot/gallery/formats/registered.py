@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
+from eyespot.gallery.files import locked, map_array, need_open, replacing
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
     MEANT,
@@ -119,7 +120,7 @@ class Copied:
     def put(self, folder: Path, array: NDArray[Any], note: disk.SpaceNote) -> None:
         dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
         rows, dim = array.shape
-        with disk.replacing(folder / f"{disk.stem_of(note.space)}.npy") as file:
+        with replacing(folder / f"{disk.stem_of(note.space)}.npy") as file:
             arrays.write(file, (rows, dim), dtype, arrays.normalised(array, dtype))
         disk.write_note(folder, disk.SpaceNote(note.space, note.missing, note.fingerprints))
 
@@ -136,7 +137,7 @@ def take_in(gallery: Path, source: Source, encoder: str, way: Way, progress: Pro
     """
     try:
         with ExitStack() as open_things:
-            open_things.enter_context(disk.locked(gallery))
+            open_things.enter_context(locked(gallery))
             ledger = Ledger(gallery / "ledger.sqlite")
             open_things.callback(ledger.close)
             return _Import(gallery, ledger, source, encoder).run(way, progress)
@@ -153,8 +154,8 @@ class _Import:
     def __init__(self, gallery: Path, ledger: Ledger, source: Source, encoder: str) -> None:
         self.gallery, self.ledger, self.source = gallery, ledger, source
         self.header = disk.read_header(gallery) if (gallery / "gallery.toml").exists() else disk.Header()
-        disk.need_open(2 * len(source.parts))  # a packed HDF5 file stays open beside its table
-        self.mapped = {part: disk.map_array(part.vectors) for part in source.parts}
+        need_open(2 * len(source.parts))  # a packed HDF5 file stays open beside its table
+        self.mapped = {part: map_array(part.vectors) for part in source.parts}
         self.space = Space(encoder, "imported", "unknown", "unknown", self._dim())
         self.stem = disk.stem_of(self.space)
         self.facts = {part: self._facts(part) for part in source.parts}

@@ -1,0 +1,131 @@
+"""A gallery's files, one at a time: written whole, opened or with the reason why not, and one writer at a time."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from eyespot.gallery.photos.found import reason
+from eyespot.types import EyespotError
+
+_SPARE, _LEAST = 256, 32  # files that a process should be able to open beside those of a gallery, and must
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` once it is whole and on the disk."""
+    temporary = path.with_name(f".{path.name}.part")
+    with temporary.open("wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside the folder last through a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def toml_lines(values: Mapping[str, Any]) -> list[str]:
+    """`name = value` for texts, numbers and flat lists of them."""
+    # A JSON string is a TOML string but for DEL (and for characters beyond the first plane, once they are escaped);
+    # JSON numbers and flat lists of numbers are TOML's too.
+    texts = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in values.items()}
+    return [f"{name} = {text}" for name, text in texts.items()]
+
+
+@contextmanager
+def whole(place: Path, way_out: str) -> Iterator[Path]:
+    """`EyespotError` with the way out for a file of the gallery that is missing, cut or of another kind."""
+    try:
+        yield place
+    except (EyespotError, MemoryError):
+        raise
+    except PermissionError as error:
+        raise EyespotError(f"{place} may not be read; give yourself the right to read the gallery") from error
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise EyespotError(f"{place} is missing or damaged ({why(error)}); {way_out}") from error
+        raise EyespotError(f"{place} cannot be opened beside so many others; raise the limit with ulimit -n") from error
+    except Exception as error:  # a cut file can end in nearly any of Python's own errors
+        raise EyespotError(f"{place} is missing or damaged ({why(error)}); {way_out}") from error
+
+
+def why(error: Exception) -> str:
+    """In a few words, what is wrong with a file."""
+    if isinstance(error, KeyError):
+        return f"{error.args[0]} is missing"
+    text = reason(error) if isinstance(error, OSError) else str(error)
+    return (text.splitlines() or [type(error).__name__])[0]
+
+
+def map_array(path: Path) -> Any:
+    """Somebody's `.npy` file, memory-mapped, (rows, dim), of any kind of float; `EyespotError` if it is not that.
+
+    Of an HDF5 file the features: mapped too, or a dataset to read in pieces.
+    """
+    if path.suffix.lower() in (".hdf5", ".h5"):
+        from eyespot.gallery.hdf5 import features
+
+        return features(path)
+    try:
+        array = np.lib.format.open_memmap(path, mode="r")
+    except FileNotFoundError:
+        raise EyespotError(f"{path} is gone (an unplugged disk?); put it back or import into a new gallery") from None
+    except Exception as error:  # a hostile header can end in nearly any of Python's own errors
+        raise EyespotError(f"{path} is no .npy file of numbers ({error}); save the vectors with numpy.save") from error
+    if array.ndim != 2 or array.dtype.kind != "f" or not array.size:
+        raise EyespotError(
+            f"{path} holds {array.dtype} of shape {array.shape}, not rows of float vectors; save it as (rows, dim)"
+        )
+    return array
+
+
+def let_open(files: int) -> bool:
+    """Let this process map so many more files, each of which counts as open; False if the system allows fewer.
+
+    The usual limit is 1024, which a program may raise; ten million pictures are more files.
+    """
+    import resource
+
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files += next((len(os.listdir(place)) for place in ("/proc/self/fd", "/dev/fd") if os.path.isdir(place)), 0)
+    wanted = files + _SPARE if most == resource.RLIM_INFINITY else min(files + _SPARE, most)
+    if now == resource.RLIM_INFINITY or files + _SPARE <= now:
+        return True
+    with suppress(OSError, ValueError):  # macOS names no limit and has one
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
+    return files + _LEAST <= resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def need_open(files: int) -> None:
+    """The same; `EyespotError` if the system allows fewer."""
+    if not let_open(files):
+        raise EyespotError(f"{files} files of vectors are more than a program may open; raise the limit with ulimit -n")
+
+
+@contextmanager
+def locked(gallery: Path) -> Iterator[None]:
+    """One writer at a time; `EyespotError` if another eyespot is writing here."""
+    import fcntl
+
+    gallery.mkdir(parents=True, exist_ok=True)
+    with (gallery / "lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise EyespotError(f"another eyespot is writing to {gallery}; wait for it to end and run again") from None
+        yield
