@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from eyespot.rooms import needs
 from eyespot.types import EyespotError, UsageError
 
 LOCAL = "local"
+PATIENCE = 4.0  # seconds in which somebody must listen at an address
 _SETTINGS = {  # as Ray reads them when it is imported or begins
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent to anybody
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
@@ -76,9 +80,27 @@ def _begin(ray: Any, address: str, workers: int, store: int | None) -> None:
             here = {"num_cpus": max(_processors(), workers), "object_store_memory": store, "include_dashboard": False}
             ray.init(LOCAL, **here, **quiet)
         else:
+            _knock(address)
             ray.init(address, **quiet)
     except Exception as error:  # of many kinds, from gRPC's to Python's own
         raise EyespotError(_unreached(address, error)) from error
+
+
+def _knock(address: str) -> None:
+    """OSError if nobody listens at HOST:PORT: Ray itself would try for minutes before it says so."""
+    place = urlsplit(address if "://" in address else f"ray://{address}")
+    if place.hostname is None or place.port is None:
+        return  # auto, which Ray looks up
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.create_connection((place.hostname, place.port), PATIENCE).close()
+        except OSError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.5)
+        else:
+            return
 
 
 def _keep_from_stdout() -> None:

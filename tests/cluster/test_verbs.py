@@ -134,7 +134,6 @@ def test_more_workers_than_the_cluster_has_processors_are_refused() -> None:
         pass
 
 
-@pytest.mark.slow
 def test_a_cluster_that_does_not_answer_is_one_sentence(gallery: Path) -> None:
     line = [sys.executable, "-m", "eyespot.cli", "search", "a disc", "-g", str(gallery), "--ray", "127.0.0.1:1"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=250)
