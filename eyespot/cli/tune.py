@@ -14,6 +14,7 @@ from eyespot.rooms import needs
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
+    from eyespot.reports.tables import Table
     from eyespot.search.collection import Collection
     from eyespot.search.tuning import Asked, Candidate, Try, Tuned
 
@@ -132,11 +133,20 @@ def _bytes(place: Path) -> int:
 
 def _lines(tuned: Tuned) -> list[str]:
     rows = [f"{'index':<32} {'probes':>6} {'depth':>6} {'recall@50':>9} {'ms':>9}"]
-    for one in sorted(tuned.beside[1], key=lambda one: one.seconds):
-        mark = "  kept" if one is tuned.chosen else ""
-        numbers = f"{one.settings['probes']:>6} {one.settings['depth']:>6} {one.recall:>9.4f} {_ms(one.seconds):>9.3f}"
-        rows.append(f"{one.candidate.name:<32} {numbers}{mark}")
+    for one in _by_time(tuned):
+        name, probes, depth, recall, ms, kept = _row(one, tuned)
+        rows.append(f"{name:<32} {probes:>6} {depth:>6} {recall:>9} {ms:>9}  {kept}".rstrip())
     return [*rows, f"{'exact':<32} {'':>6} {'':>6} {1:>9.4f} {_ms(tuned.exact_seconds):>9.3f}"]
+
+
+def _by_time(tuned: Tuned) -> list[Try]:
+    return sorted(tuned.beside[1], key=lambda one: one.seconds)
+
+
+def _row(one: Try, tuned: Tuned) -> tuple[str, ...]:
+    """A setting as a table has it: index, probes, depth, recall, milliseconds, whether it is the one that is kept."""
+    numbers = (str(one.settings["probes"]), str(one.settings["depth"]), f"{one.recall:.4f}", f"{_ms(one.seconds):.3f}")
+    return one.candidate.name, *numbers, "kept" if one is tuned.chosen else ""
 
 
 def _tell(tuned: Tuned) -> None:
@@ -173,10 +183,22 @@ def _brief(one: Try) -> str:
 
 
 def _write_page(place: Path, drawn: str, tuned: Tuned) -> None:
+    from eyespot.reports.page import Pictured, page_of_table
     from eyespot.runs.files import write_whole
-    from eyespot.search.contact_sheet import page, safe
 
-    table = "\n".join(_lines(tuned))
-    body = f"<p>A point is probes/depth.</p>\n{drawn}\n<pre>{safe(table)}</pre>\n"
-    whole = page("Approximate indexes", body, f"kept: {tuned.chosen.name}")
+    shown = Pictured([("A point is probes/depth; the line joins what nothing else beats in both.", drawn)])
+    whole = page_of_table(_table(tuned), shown, f"kept: {tuned.chosen.name}")
     write_whole(place, lambda file: file.write(whole.encode()))
+
+
+def _table(tuned: Tuned) -> Table:
+    from eyespot.reports.tables import Table
+
+    found, rows = tuned.measured, [_row(one, tuned) for one in _by_time(tuned)]
+    exact = ("exact", "", "", "1.0000", f"{_ms(tuned.exact_seconds):.3f}", "")
+    about = (
+        f"Measured on {found.queries} queries that chose nothing ({found.source}): {_share(found.recall)} found by "
+        f"what is kept. The numbers below are of the queries that chose it."
+    )
+    columns = ("index", "probes", "depth", "recall@50", "ms of CPU time", "")
+    return Table("Approximate indexes", columns, [*rows, exact], about)

@@ -88,6 +88,13 @@ def page_of(evaluation: Evaluation, pictured: Pictured, beside: Sequence[Summary
     return page(main.title, "".join(body), " ".join(part for part in (cite, licence) if part), _STYLE)
 
 
+def page_of_table(table: Table, pictured: Pictured, footer: str = "") -> str:
+    """One self-contained page of a drawing and the numbers that it shows."""
+    return page(
+        table.title, f"{_note(table.note)}{_figures(pictured)}{_section('Numbers', _laid_out(table))}", footer, _STYLE
+    )
+
+
 def _about(benchmark: Benchmark) -> str:
     home = f' · <a href="{safe(benchmark.home)}" rel="noreferrer">{safe(benchmark.home)}</a>' if benchmark.home else ""
     return f'<p class="note">{safe(benchmark.about[:1].upper() + benchmark.about[1:])}{home}</p>\n'

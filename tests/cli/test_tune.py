@@ -52,7 +52,10 @@ def test_the_fastest_that_finds_enough_is_kept_and_searched(gallery: Path, tmp_p
     assert len(kept) == 1 and found["index"] == "faiss"
     assert found["measured"]["recall"] >= 0.95 and found["measured"]["queries"] == QUERIES // 2
     assert names_in(view_of(gallery)) == ["faiss"] and found["bytes"] < 4000 * DIM
-    assert (tmp_path / "t.png").read_bytes()[:4] == b"\x89PNG" and "<svg" in (tmp_path / "t.html").read_text()
+    assert (tmp_path / "t.png").read_bytes()[:4] == b"\x89PNG"
+    page = (tmp_path / "t.html").read_text()
+    assert "<svg" in page and page.count("<tr") == len(found["tried"]) + 2  # the head, exact search
+    assert page.count(">kept<") == 1
     searched = run_eyespot("search", "a heron", "-g", gallery, "-k", 3, "--json", EYESPOT_INDEX="faiss")
     answer = json.loads(searched.stdout)
     assert (answer["exact"], answer["recall"], len(answer["items"])) == (False, found["measured"]["recall"], 3)
