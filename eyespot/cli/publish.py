@@ -9,6 +9,7 @@ import typer
 
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.cli.telling import as_json, line, progress_bar
+from eyespot.types import UsageError
 
 
 def run(
@@ -31,11 +32,17 @@ def run(
 
 
 def _judgements(ledger: Path, first: int, file: Path) -> int:
-    """The ledger's judgements from a number on, as a table."""
+    """The ledger's judgements from a number on, as a table; `UsageError` if those before are of another ledger."""
     from eyespot.judges._exporting import write_table
     from eyespot.ledger.judgements import Judgements
 
     if not ledger.is_file():
         return 0
     with Judgements(ledger) as judgements:
-        return write_table(islice(judgements.rows(), first, None), {}, file)
+        rows = judgements.rows()
+        if (before := sum(1 for _ in islice(rows, first))) < first:
+            raise UsageError(
+                f"{first} judgements are published there and this ledger has {before}: it is another one; publish the "
+                "gallery to an address of its own"
+            )
+        return write_table(rows, {}, file)

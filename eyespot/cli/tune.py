@@ -36,11 +36,12 @@ def run(
 ) -> None:
     """Build approximate indexes, keep the fastest that finds enough; search it with --index."""
     import eyespot
-    from eyespot.search.tuning import Tuning, candidates
+    from eyespot.search.tuning import Tuning, candidates, refuse_few
 
     _refuse_drawing(plot, html)
     collection = eyespot.open(gallery_here(gallery), encoder)
     view = collection.view
+    refuse_few(int(view.live.sum()))
     kinds = candidates(kind, int(view.starts[-1]), view.space.dim)
     if dry_run:
         _tell_plan(kinds, int(view.live.sum()), json)

@@ -34,7 +34,7 @@ HEADER = "gallery.toml"
 STATE = ".fetched.json"  # in a local copy: which content each of its files has
 PIECE = 1 << 22  # bytes
 # Nothing else is taken from an address, whatever its manifest says.
-OURS = re.compile(r"gallery\.toml|(shards/\d+|indexes/[\w.+-]+/[\w.+-]+)/[\w+][\w.+-]*")
+OURS = re.compile(r"gallery\.toml|(shards/\d+|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
 HERE = ("file", "local")
 Progress = Callable[[str, int, int], None]  # what is being done, how many bytes are done, of how many
@@ -141,10 +141,14 @@ class _Store:
             self.fs.put_file(str(source), self._at(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
-        """The bytes of a file, some at a time."""
-        with self._told(), self.fs.open(self._at(name), "rb") as file:
-            while piece := file.read(PIECE):
-                yield piece
+        """The bytes of a file, some at a time; `EyespotError` if it is not there."""
+        with self._told():
+            try:
+                with self.fs.open(self._at(name), "rb") as file:
+                    while piece := file.read(PIECE):
+                        yield piece
+            except FileNotFoundError:
+                raise EyespotError(f"{self.url}/{name} is missing; publish the gallery again") from None
 
     def _at(self, name: str) -> str:
         return f"{self.root}/{name}"
@@ -157,7 +161,7 @@ class _Store:
     def _told(self) -> Iterator[None]:
         try:
             yield
-        except (FileNotFoundError, EyespotError):
+        except EyespotError:
             raise
         except ImportError as error:  # fsspec says which package knows this protocol
             raise EyespotError(f"{self.url} needs one more package: {error}") from None
@@ -182,7 +186,7 @@ def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Pro
     store = _Store(url)
     before = _manifest(store) or Manifest()
     local = {name: gallery / name for name in _names(gallery)}
-    known, done, sent = 0, 0, 0
+    known = done = sent = size = 0
     total = sum(path.stat().st_size for path in local.values())
     files: dict[str, File] = {}
     for name, path in local.items():
@@ -191,7 +195,7 @@ def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Pro
             known += 1
         else:
             store.send(path, file.at)
-            sent += 1
+            sent, size = sent + 1, size + file.size
         done += file.size
         progress("publishing", done, total)
     judgements = before.judgements
@@ -199,7 +203,6 @@ def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Pro
         judgements = _publish_judgements(store, judgements, judged)
     after = Manifest(files, judgements)
     store.write(MANIFEST, after.as_json())
-    size = sum(file.size for name, file in files.items() if file != before.files.get(name))
     return Done(sent, size, known)
 
 
@@ -217,7 +220,7 @@ def _names(gallery: Path) -> Iterator[str]:
                     f"the vectors of {note.space.encoder} lie in place at {note.source} and not in the gallery; import "
                     "them with --copy to publish them"
                 )
-    places = [*gallery.glob("shards/*/*"), *gallery.glob("indexes/*/*/*")]
+    places = [*gallery.glob("shards/*/*"), *gallery.glob("indexes/*/*/**/*")]
     names = (path.relative_to(gallery).as_posix() for path in sorted(places) if path.is_file())
     yield from (name for name in names if OURS.fullmatch(name) and "/." not in name)
     yield HEADER
@@ -243,7 +246,7 @@ def _publish_judgements(store: _Store, before: int, write: Ledger) -> int:
         file = Path(folder) / "judgements.parquet"
         count = write(before, file)
         if count:
-            store.send(file, f"ledger/judgements-{before:09d}-{before + count - 1:09d}.parquet")
+            store.send(file, f"ledger/judgements-{before:09d}.parquet")  # in place of one that a kill left unnamed
     return before + count
 
 
@@ -305,16 +308,13 @@ def _fetch(store: _Store, wanted: Manifest, copy: Path, progress: Progress) -> N
 def _fetch_file(store: _Store, file: File, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.blake2b(digest_size=16), 0
-    try:
-        with replacing(place) as local:
-            for piece in store.pieces(file.at):
-                local.write(piece)
-                digest.update(piece)
-                size += len(piece)
-            if (size, digest.hexdigest()) != (file.size, file.digest):
-                raise EyespotError(f"{store.url}/{file.at} is not what was published; publish the gallery again")
-    except FileNotFoundError:
-        raise EyespotError(f"{store.url}/{file.at} is missing; publish the gallery again") from None
+    with replacing(place) as local:
+        for piece in store.pieces(file.at):
+            local.write(piece)
+            digest.update(piece)
+            size += len(piece)
+        if (size, digest.hexdigest()) != (file.size, file.digest):
+            raise EyespotError(f"{store.url}/{file.at} is not what was published; publish the gallery again")
     os.utime(place, ns=(file.mtime_ns, file.mtime_ns))  # codes and indexes know by it that they still fit
 
 

@@ -273,7 +273,7 @@ def _code(vectors: NDArray[np.float32], centre: NDArray[np.float32], out: _Piece
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
     """A file that takes its place when it is whole and on the disk, and leaves nothing if it does not come to that."""
-    partial = path.with_name(path.name + ".part")
+    partial = path.with_name(f".{path.name}.part")  # hidden: what a kill leaves is nobody's
     try:
         with partial.open("wb") as out:
             yield out

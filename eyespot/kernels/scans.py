@@ -303,11 +303,22 @@ def code_rows(vectors, centre, codes, bounds):
         _code_row(centred, largest, codes[row, : centred.size], bounds[row])
 
 
-@_kernel(types.void(_FLOATS, _ROWS, _REAL, _REAL), fastmath=_REORDER)
+@_kernel(types.void(_FLOATS, _ROWS, _REAL, _REAL))
 def inner(vectors, rows, query, scores):
-    """scores[i] = vectors[rows[i]] · query, summed in double precision in one order, so equal rows score equally."""
+    """`eyespot.kernels.rows.add_products`, bit for bit and several times as fast."""
+    whole = query.size // 8 * 8
     for i in range(rows.size):
-        total = 0.0
-        for at in range(query.size):
-            total += np.float64(vectors[rows[i], at]) * query[at]
-        scores[i] = total
+        row, rest = rows[i], 0.0
+        a = b = c = d = e = f = g = h = 0.0  # one order, and still the width of vector registers
+        for at in range(0, whole, 8):
+            a += np.float64(vectors[row, at]) * query[at]
+            b += np.float64(vectors[row, at + 1]) * query[at + 1]
+            c += np.float64(vectors[row, at + 2]) * query[at + 2]
+            d += np.float64(vectors[row, at + 3]) * query[at + 3]
+            e += np.float64(vectors[row, at + 4]) * query[at + 4]
+            f += np.float64(vectors[row, at + 5]) * query[at + 5]
+            g += np.float64(vectors[row, at + 6]) * query[at + 6]
+            h += np.float64(vectors[row, at + 7]) * query[at + 7]
+        for at in range(whole, query.size):
+            rest += np.float64(vectors[row, at]) * query[at]
+        scores[i] = ((a + b) + (c + d)) + ((e + f) + (g + h)) + rest

@@ -85,7 +85,7 @@ class Tuned(NamedTuple):
 def pictures_moved(view: View, count: int = QUERIES) -> Asked:
     """Pictures of the gallery, each moved by half the way between two others: near what is there, and not there."""
     live = np.flatnonzero(view.live)
-    _refuse_few(len(live))
+    refuse_few(len(live))
     random = np.random.default_rng(_SEED)
     one, two, three = (view.vectors(np.sort(random.choice(live, count)).tolist()) for _ in range(3))
     way = two - random.permutation(three)
@@ -94,7 +94,8 @@ def pictures_moved(view: View, count: int = QUERIES) -> Asked:
     return Asked(unit.astype(np.float32), "pictures of the gallery, each moved towards another")
 
 
-def _refuse_few(rows: int) -> None:
+def refuse_few(rows: int) -> None:
+    """`NothingFound` for a gallery that exact search is through with before any index is."""
     if rows < LEAST_ROWS:
         told = f"the gallery has {rows} pictures to search"
         raise NothingFound(f"{told}; below {LEAST_ROWS} exact search is the fastest, so there is nothing to tune")
@@ -144,7 +145,7 @@ class Tuning:
             raise UsageError(f"queries of shape {shape} do not fit this gallery; give (queries, {dim}), all finite")
         if shape[0] < LEAST_QUERIES:
             raise UsageError(f"{shape[0]} queries measure too little; give {LEAST_QUERIES} or more")
-        _refuse_few(int(self.view.live.sum()))
+        refuse_few(int(self.view.live.sum()))
 
     def run(self, kinds: Sequence[Candidate]) -> Tuned:
         """Build every candidate and keep the best one, under the name of its member of `indexes/`.

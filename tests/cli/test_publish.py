@@ -52,3 +52,40 @@ def test_judgements_go_along_once(published: str, tmp_path: Path) -> None:
 
     (table,) = (tmp_path / "store" / "ledger").iterdir()
     assert pq.read_table(table)["judge"].to_pylist() == ["encoder:starter"] * 3
+
+
+def test_a_kill_before_the_list_was_written_doubles_no_judgement(published: str, tmp_path: Path) -> None:
+    """What such a kill leaves is a table of judgements that the list does not know of."""
+    import pyarrow.parquet as pq
+
+    place, store = tmp_path / "gallery", tmp_path / "store"
+    search = ("search", "stripes", "-g", place, "--rerank", "encoder:starter", "-k")
+    before = (store / "gallery.json").read_bytes()
+    run_eyespot(*search, "2", "--depth", "2")
+    run_eyespot("publish", published, "-g", place)
+    (store / "gallery.json").write_bytes(before)
+    run_eyespot(*search, "3")
+    run_eyespot("publish", published, "-g", place)
+
+    (table,) = (store / "ledger").iterdir()
+    assert pq.read_table(table).num_rows == 3
+
+
+def test_another_ledger_is_refused_not_left_out(published: str, tmp_path: Path) -> None:
+    place = tmp_path / "gallery"
+    search = ("search", "stripes", "-g", place, "--rerank", "encoder:starter")
+    run_eyespot(*search)
+    run_eyespot("publish", published, "-g", place)
+    (place / "ledger.sqlite").unlink()
+    run_eyespot(*search, "--depth", "1")
+    refused = run_eyespot("publish", published, "-g", place)
+
+    assert refused.returncode == 2 and "it is another one" in refused.stderr
+
+
+def test_what_only_looks_new_is_not_sent_and_not_counted(published: str, tmp_path: Path) -> None:
+    for file in (tmp_path / "gallery" / "shards").rglob("*"):
+        file.touch()
+    done = run_eyespot("publish", published, "-g", tmp_path / "gallery", "--json")
+
+    assert json.loads(done.stdout) == {"url": published, "sent": 0, "bytes": 0, "known": 4}

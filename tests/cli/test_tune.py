@@ -86,6 +86,17 @@ def test_lists(gallery: Path) -> None:
     assert found["settings"]["kind"] == "ivf" and found["settings"]["lists"] == 128
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_without_a_vector_there_is_nothing_to_tune(tmp_path: Path, more: list[str]) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "torn.jpg").write_bytes(b"no photo")
+    run_eyespot("index", tmp_path / "photos", "-g", tmp_path / "gallery")
+    asked = run_eyespot("tune", "-g", tmp_path / "gallery", *more)
+
+    assert (asked.returncode, asked.stdout) == (4, "")
+    assert len(asked.stderr.splitlines()) == 1 and "nothing to tune" in asked.stderr
+
+
 def test_lance(gallery: Path) -> None:
     pytest.importorskip("lancedb")
     found = run_eyespot("tune", "-g", gallery, "--kind", "lance", "--recall", 0.8, "--json")
@@ -94,6 +105,24 @@ def test_lance(gallery: Path) -> None:
     assert json.loads(found.stdout)["index"] == "lance"
     answer = run_eyespot("search", "a heron", "-g", gallery, "--index", "lance", "--json")
     assert json.loads(answer.stdout)["exact"] is False and "WARN" not in answer.stderr
+
+
+@pytest.mark.parametrize(("kind", "package"), [("pq", "faiss"), ("lance", "lancedb")])
+def test_an_index_is_published_with_its_gallery(
+    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, package: str
+) -> None:
+    pytest.importorskip(package)
+    pytest.importorskip("fsspec")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    name, address = told("-g", gallery, "--kind", kind, "--recall", 0.5)["index"], f"file://{tmp_path}/store"
+    assert run_eyespot("publish", address, "-g", gallery).returncode == 0
+    here, there = (
+        run_eyespot("search", "a heron", "-g", place, "--index", name, "--json") for place in (gallery, address)
+    )
+
+    assert there.returncode == 0, there.stderr
+    assert json.loads(there.stdout)["items"] == json.loads(here.stdout)["items"]
+    assert json.loads(there.stdout)["recall"] == json.loads(here.stdout)["recall"]
 
 
 @pytest.mark.parametrize(("kind", "package"), [("pq", "faiss"), ("lance", "lancedb")])
