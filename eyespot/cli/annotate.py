@@ -62,7 +62,7 @@ def add(
     from eyespot.build.annotate.queries import Wanted, read
 
     if (file is None) == (text is None):
-        raise UsageError("name a CSV of queries or give one with --text, not both")
+        raise UsageError("name a CSV of queries, or give one with --text; one of the two")
     wanted = read(file) if text is None else [Wanted(id or text, text, {})]
     with _desk(gallery) as desk:
         left_out = desk.take_in(wanted)
@@ -89,7 +89,7 @@ def listed(
     from eyespot.build.annotate import candidates
 
     if (bool(label) + (nearest is not None) + (run is not None)) != 1:
-        raise UsageError("say which photos: --label COLUMN=VALUE, --nearest N, or --run FILE")
+        raise UsageError("say which photos in one way: --label COLUMN=VALUE, --nearest N, or --run FILE")
     with _desk(gallery) as desk:
         if run is not None:
             from eyespot.runs import read_run
@@ -144,11 +144,7 @@ def mark(
     json: bool = json_option(),
 ) -> None:
     """Keep marks that were made elsewhere."""
-    from eyespot.runs.files import required, rows_of
-
-    marks = {
-        required(file, at, row, "image", "image_id"): str(row.get("mark") or "") or None for at, row in rows_of(file)
-    }
+    marks = _marks(file)
     with _desk(gallery) as desk:
         strange = set(marks) - set(desk.photos(id))
         if strange:
@@ -158,6 +154,20 @@ def mark(
         as_json({"query": id, "changed": changed, "given": len(marks)})
     else:
         line(f"{changed} marks changed, {len(marks) - changed} were so already")
+        if empty := sum(mark is None for mark in marks.values()):
+            note(f"{empty} of the {len(marks)} had an empty mark, which takes back what was marked before")
+
+
+def _marks(file: Path) -> dict[str, str | None]:
+    """By photo; a table without the column takes no mark back, it is refused."""
+    from eyespot.runs.files import refuse, required, rows_of
+
+    found: dict[str, str | None] = {}
+    for at, row in rows_of(file):
+        if "mark" not in row:
+            refuse(file, f"line {at}", f"has no column mark; there are: {', '.join(row)}")
+        found[required(file, at, row, "image", "image_id")] = str(row["mark"] or "") or None
+    return found
 
 
 @app.command("audit")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.cli.telling import as_json, escaped, line
+from eyespot.types import UsageError
 
 
 def run(
@@ -25,8 +26,11 @@ def _failures(gallery: Path) -> list[dict[str, str]]:
     from eyespot.gallery import disk
     from eyespot.gallery.photos.sources import full_path
     from eyespot.gallery.reading import reading
+    from eyespot.gallery.remote import STATE
 
     disk.read_header(gallery)
+    if (gallery / STATE).is_file():
+        raise UsageError("what could not be read is known where the gallery was indexed and published; ask there")
     with reading(gallery) as ledger:
         roots = ledger.roots()
         return [{"path": full_path(roots[f.root], f.path), "reason": f.reason} for f in ledger.failures()]

@@ -40,7 +40,7 @@ def run(
         help="Reading threads, or workers on Ray; 0: all cores.",
     ),
     ray: str = ray_option(),
-    half: bool = typer.Option(False, "--half", help="Keep vectors in float16, half the size; the space stays so."),
+    half: bool = typer.Option(False, "--half", help="Keep new vectors in float16, half the size, from now on."),
     codes: bool = typer.Option(False, "--codes", help="Keep int8 codes too: fast exact search in little memory."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
     forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),

@@ -20,9 +20,10 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Publish a gallery: what is new of it is sent; others search it there with -g URL."""
-    from eyespot.gallery.remote import publish
+    from eyespot.gallery.remote import address_of, publish
 
     place = gallery_here(gallery, writes=True)
+    url = url if address_of(url) else f"file://{Path(url).expanduser().absolute()}"  # a plain folder
     with progress_bar("bytes") as progress:
         done = publish(place, url, lambda first, file: _judgements(place / "ledger.sqlite", first, file), progress)
     if json:

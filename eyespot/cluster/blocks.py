@@ -14,7 +14,7 @@ import numpy as np
 import ray
 
 from eyespot.cluster.calling import host
-from eyespot.kernels.codes import Block, Codes, current_codes
+from eyespot.kernels.codes import Block, Codes, current_codes, evenly
 from eyespot.types import EyespotError
 
 _SEALED = 16  # rows by which a worker knows that its file is the one that is meant
@@ -133,5 +133,4 @@ _WAY_OUT = "keep the gallery on a disk that all machines of the cluster see, at 
 
 
 def _seal(block: Block) -> bytes:
-    rows = np.unique(np.linspace(0, len(block) - 1, _SEALED).astype(np.int64)) if len(block) else slice(0)
-    return blake2b(np.ascontiguousarray(block[rows]).tobytes(), digest_size=16).digest()
+    return blake2b(np.ascontiguousarray(block[evenly(len(block), _SEALED)]).tobytes(), digest_size=16).digest()

@@ -27,6 +27,7 @@ class Asked(NamedTuple):
     worker: Any
     answer: Any
     patience: float = 60.0  # seconds
+    begins: float = 0.0  # seconds that it may take to begin anew, where that is more
 
 
 def hired(kind: type, cluster: Cluster, each: Iterable[Sequence[Any]], *lanes: str) -> list[Any]:
@@ -68,9 +69,8 @@ def awaited(asked: Sequence[Asked]) -> None:
         _, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=patience, fetch_local=False)
         if waiting:
             silent = [one.worker for one in asked if one.answer in waiting]
-            _refuse_lost(
-                silent, "{} of the workers on Ray are lost (a machine that is gone?); see ray status", patience
-            )
+            sentence = "{} of the workers on Ray are lost (a machine that is gone?); see ray status"
+            _refuse_lost(silent, sentence, max(patience, *(one.begins for one in asked)))
 
 
 def host() -> str:

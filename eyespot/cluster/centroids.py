@@ -94,7 +94,7 @@ class Clustering:
 
     def __init__(self, cluster: Cluster) -> None:
         # One processor each, however few they are: BLAS may round otherwise on two.
-        self._cluster = Cluster(cluster.workers)
+        self._cluster = Cluster(cluster.workers, patience=cluster.patience)
 
     def __call__(self, vectors: Block, how: KMeans, progress: Progress | None = None) -> Clusters:
         """Clusters of the rows of `vectors` (rows, dim), the same for every number of workers."""
@@ -146,14 +146,14 @@ class _Sweep:
             part, candidates = (span, state.labels[slice(*span)]), self._candidates[at]
             answer, noted = worker.assign.options(num_returns=2).remote(self._where, task, part, candidates)
             self._candidates[at] = noted if candidates is None else candidates
-            asked.append(Asked(worker, answer))
+            asked.append(Asked(worker, answer, self._cluster.patience))
         for span, (labels, distances) in zip(self._spans, answered(asked), strict=True):
             state.labels[slice(*span)], state.distances[slice(*span)] = labels, distances
 
     def _add(self, state: State, how: KMeans) -> None:
         labels, step = ray.put(state.labels), len(self._workers)
-        each = enumerate(self._workers)
-        asked = [Asked(one, one.add.remote(self._where, labels, (at, step), how)) for at, one in each]
+        answers = [one.add.remote(self._where, labels, (at, step), how) for at, one in enumerate(self._workers)]
+        asked = [Asked(*both, self._cluster.patience) for both in zip(self._workers, answers, strict=True)]
         for at, (sums, counts) in enumerate(answered(asked)):
             state.sums[at::step], state.counts[at::step] = sums, counts
 

@@ -19,7 +19,7 @@ import numpy as np
 import ray
 
 from eyespot import rooms
-from eyespot.cluster.calling import Asked, answered, awaited, dismissed, hired, host
+from eyespot.cluster.calling import BEGIN, Asked, answered, awaited, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
 from eyespot.gallery.hands import Hands, Later, Read, read_one
 from eyespot.gallery.photos.sources import Root, is_there
@@ -126,6 +126,10 @@ class Crew:
             self._stems = set(encoders)
         return self._workers
 
+    def asked(self, worker: Any, answer: Any) -> Asked:
+        """What one of them was asked; one that was killed has its models to load before it gives a sign of life."""
+        return Asked(worker, answer, self._cluster.patience, BEGIN)
+
 
 class _Hands:
     """A crew at work for some encoders."""
@@ -157,7 +161,7 @@ class _Hands:
         while len(self._open) >= _AHEAD * len(self._crew.workers(self._encoders)):
             awaited([self._open.popleft()])
         worker = pixels[0].worker
-        asked = Asked(worker, worker.embed.remote(stem, _parts(pixels)))
+        asked = self._crew.asked(worker, worker.embed.remote(stem, _parts(pixels)))
         self._open.append(asked)
         return lambda: _vectors(asked)
 
@@ -165,7 +169,7 @@ class _Hands:
         needed, stems = {one.root: roots[one.root] for one in planned}, list(self._encoders)
         reading = worker.read.options(num_returns=2, concurrency_group=READING)
         reads, pixels = reading.remote(stems, planned, needed)
-        return Asked(worker, reads), pixels
+        return self._crew.asked(worker, reads), pixels
 
     def _placed(self, asked: Asked, pixels: Any) -> Iterator[Read]:
         """What was read, with the places of its pixels."""

@@ -279,10 +279,10 @@ def map_vectors(shard: Path, stem: str) -> Vectors:
 
 
 def is_half(gallery: Path, stem: str) -> bool:
-    """Whether the first vectors that a space has here, imports aside, are float16."""
-    own = (place for shard in shard_paths(gallery) if (place := shard / f"{stem}.npy").exists())
-    first = next(own, None)
-    return first is not None and bool(_map_own(first, None).dtype == np.float16)
+    """Whether the newest vectors that a space has here, imports aside, are float16."""
+    own = (place for shard in reversed(shard_paths(gallery)) if (place := shard / f"{stem}.npy").exists())
+    newest = next(own, None)
+    return newest is not None and bool(_map_own(newest, None).dtype == np.float16)
 
 
 def _map_own(place: Path, dim: int | None) -> Vectors:

@@ -40,7 +40,7 @@ class Options:
     retry_failed: bool = False
     forget: bool = False
     shard_rows: int | None = None  # None: by the size of the job
-    half: bool = False  # vectors in float16; a space that has some goes on so
+    half: bool = False  # new vectors in float16; a space whose newest are goes on so
     codes: bool = False  # int8 codes beside the vectors; a space that has some gets the rest anyway
     progress: Progress = lambda _what, _done, _total: None
     hands: Callable[[Mapping[str, Encoder]], Hands] | None = None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eyespot.indexes._asked import allowed, positive, queries_for
 from eyespot.indexes.exact import Exact
-from eyespot.kernels.codes import NOT_FINITE, Block
+from eyespot.kernels.codes import NOT_FINITE, Block, evenly
 from eyespot.kernels.rows import Ids, Reals, Rows, add_products, rank
 from eyespot.types import Found, Mask, UsageError, Vectors
 
@@ -175,10 +175,18 @@ class _Rough:
 
 def name_of(rows: Rows) -> str:
     """Names the vectors that an index is built of, by their shape and some of them."""
-    some = np.unique(np.linspace(0, max(0, len(rows) - 1), _COMPARED).astype(np.int64))[: len(rows)]
     told = hashlib.blake2b(f"{len(rows)} {rows.dim}".encode(), digest_size=16)
-    told.update(np.ascontiguousarray(rows.gather(some)).tobytes())
+    told.update(np.ascontiguousarray(rows.gather(evenly(len(rows), _COMPARED))).tobytes())
     return told.hexdigest()
+
+
+def widened(vectors: NDArray[np.float32], width: int) -> NDArray[np.float32]:
+    """Vectors (n, dim ≤ width) with zeros behind them, (n, width), which changes no inner product."""
+    if vectors.shape[1] == width:
+        return np.ascontiguousarray(vectors)
+    wide = np.zeros((len(vectors), width), np.float32)
+    wide[:, : vectors.shape[1]] = vectors
+    return wide
 
 
 def refuse_others(rows: Rows, name: str | None, count: int) -> None:

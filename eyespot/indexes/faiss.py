@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others
+from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others, widened
 from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import Ids, Rows
 from eyespot.rooms import needs
@@ -65,7 +65,9 @@ class Shape:
             raise UsageError(f"{told} make no index; give an even number of parts, and 2 links or more")
 
     def settled(self, rows: int, dim: int) -> Shape:
-        """Every 0 replaced; a pq has one list."""
+        """Every 0 replaced; a pq has one list. `UsageError` for more lists than rows to train them on."""
+        if self.lists > max(1, rows):
+            raise UsageError(f"{self.lists} lists of {rows} rows make no index; give fewer lists")
         kind = self.kind if self.kind != "auto" else "ivf" if rows >= _MANY else "pq"
         lists = self.lists or 1 << round(math.log2(2 * math.sqrt(max(1, rows))))
         return replace(
@@ -138,7 +140,7 @@ class Parts:
 
     def scored(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Scored:
         """The same, and about how near they are."""
-        wide = _widened(queries, self._width)
+        wide = widened(queries, self._width)
         return likeliest([self._search(at, wide, (count, probes), mask) for at in range(len(self._parts))], count)
 
     def _search(self, at: int, queries: NDArray[np.float32], wanted: tuple[int, int], mask: Mask | None) -> Scored:
@@ -205,7 +207,7 @@ def _parts(rows: Rows, shape: Shape) -> Iterator[Any]:
         part = _faiss().clone_index(trained) if parts > 1 else trained
         for lower in range(start, stop, _ADDED):
             more = finite(rows.gather(np.arange(lower, min(lower + _ADDED, stop))))
-            part.add(_widened(more, _width(rows.dim, shape)))
+            part.add(widened(more, _width(rows.dim, shape)))
         yield part
 
 
@@ -218,7 +220,7 @@ def _trained(rows: Rows, shape: Shape) -> Any:
     else:
         index = faiss.IndexIVFPQFastScan(faiss.IndexFlatIP(width), width, shape.lists, shape.parts, 4, inner)
         index.cp.min_points_per_centroid = 1  # a word less on stderr; lists are few enough
-    index.train(_widened(_sample(rows, max(_TRAINED_ON, 40 * shape.lists)), width))
+    index.train(widened(_sample(rows, max(_TRAINED_ON, 40 * shape.lists)), width))
     return index
 
 
@@ -232,14 +234,6 @@ def _sample(rows: Rows, count: int) -> NDArray[np.float32]:
 def _width(dim: int, shape: Shape) -> int:
     """Dimensions with zeros behind, so that all parts are equally long."""
     return dim if shape.kind == "hnsw" else -(-dim // shape.parts) * shape.parts
-
-
-def _widened(vectors: NDArray[np.float32], width: int) -> NDArray[np.float32]:
-    if vectors.shape[1] == width:
-        return np.ascontiguousarray(vectors)
-    wide = np.zeros((len(vectors), width), np.float32)
-    wide[:, : vectors.shape[1]] = vectors
-    return wide
 
 
 # -- files --------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others
+from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others, widened
 from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import Ids, Rows
 from eyespot.rooms import needs
@@ -73,7 +73,7 @@ class Table:
     def likely(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None = None) -> Ids:
         """(m, count) rows, likeliest first, -1 where there are no more."""
         found = np.full((len(queries), count), -1, np.int64)
-        for at, query in enumerate(_widened(queries)):
+        for at, query in enumerate(widened(queries, _wide(queries.shape[1]))):
             asked = self._table.search(query).distance_type("dot").nprobes(max(1, probes)).limit(count)
             rows = _answered(asked.select(["row", "_distance"]))
             found[at, : len(rows)] = rows
@@ -137,19 +137,13 @@ def _batches(rows: Rows, schema: Any) -> Iterator[Any]:
 
     for start in range(0, len(rows), _AT_ONCE):
         numbers = np.arange(start, min(start + _AT_ONCE, len(rows)))
-        wide = _widened(finite(rows.gather(numbers)))
+        wide = widened(finite(rows.gather(numbers)), _wide(rows.dim))
         vectors = pa.FixedSizeListArray.from_arrays(pa.array(wide.ravel()), wide.shape[1])
         yield pa.RecordBatch.from_arrays([pa.array(numbers), vectors], schema=schema)
 
 
 def _wide(dim: int) -> int:
     return -(-dim // _WIDTH) * _WIDTH
-
-
-def _widened(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    wide = np.zeros((len(vectors), _wide(vectors.shape[1])), np.float32)
-    wide[:, : vectors.shape[1]] = vectors
-    return wide
 
 
 def _first(error: Exception) -> str:

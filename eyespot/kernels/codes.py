@@ -312,21 +312,21 @@ def _aligned(rows: int, width: int) -> NDArray[np.int8]:
     return raw[start : start + rows * width].reshape(rows, width)
 
 
-def _some(block: Block, count: int) -> Any:
-    rows = np.unique(np.linspace(0, len(block) - 1, count).astype(np.int64)) if len(block) else np.empty(0, np.int64)
-    return np.asarray(block[rows])
+def evenly(rows: int, most: int) -> NDArray[np.int64]:
+    """The numbers of at most so many of the rows, from the first to the last: enough to know vectors by."""
+    return np.unique(np.linspace(0, max(0, rows - 1), most).astype(np.int64))[:rows]
 
 
 def _centre(block: Block) -> NDArray[np.float32]:
     """About the mean; any vector would be right, this one leaves short rows."""
-    sample = _some(block, 4096).astype(np.float64)
+    sample = np.asarray(block[evenly(len(block), 4096)], np.float64)
     sample = sample[np.isfinite(sample).all(axis=1)]
     return np.asarray(sample.mean(axis=0) if len(sample) else np.zeros(block.shape[1]), np.float32)  # (dim,)
 
 
 def _digest(block: Block) -> NDArray[np.uint8]:
     digest = blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(_some(block, 64)).tobytes())
+    digest.update(np.ascontiguousarray(block[evenly(len(block), 64)]).tobytes())
     return np.frombuffer(digest.digest(), np.uint8)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import numpy as np
 from eyespot import rooms
 from eyespot.gallery.files import locked, replacing, sync_folder, whole
 from eyespot.gallery.opened import View
+from eyespot.kernels.codes import evenly
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -150,9 +150,8 @@ def _places(view: View, kept: Kept, name: str) -> tuple[int, ...]:
 
 def _digest(block: Vectors, missing: Sequence[int]) -> str:
     """Names these vectors, by their shape, type, some rows, and those without a vector: they get theirs in place."""
-    rows = np.unique(np.linspace(0, max(0, len(block) - 1), _COMPARED).astype(np.int64))[: len(block)]
     told = hashlib.blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
-    told.update(np.ascontiguousarray(block[rows]).tobytes())
+    told.update(np.ascontiguousarray(block[evenly(len(block), _COMPARED)]).tobytes())
     told.update(np.asarray(missing, np.int64).tobytes())
     return told.hexdigest()
 
@@ -183,21 +182,13 @@ def keep(view: View, name: str, kept: Kept, built: Path) -> Path:
     with replacing(built / SETTINGS) as file:
         file.write((json.dumps(replace(kept, files=files).as_json(), indent=2) + "\n").encode())
     for part in built.rglob("*"):
-        _sync(part)
+        sync_folder(part)  # a file's data is flushed the same way
     final = folder_of(view, name)
     if final.exists():  # no system renames over a folder that holds something; killed in between, there is none
         final.rename(built.with_name(f"{built.name}.old"))
     built.rename(final)
     sync_folder(final.parent)
     return final
-
-
-def _sync(part: Path) -> None:
-    handle = os.open(part, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def kept_of(view: View, index: str, settings: Mapping[str, Any], measured: Measured) -> Kept:

@@ -70,3 +70,20 @@ def test_a_mistyped_query_is_removed_and_a_labelled_one_is_not(tmp_path: Path) -
     assert removed.returncode == 0 and "removed" in removed.stdout, removed.stderr
     assert again.returncode == 2 and "no query '1'" in again.stderr
     assert labelled.returncode == 2 and "marks stay" in labelled.stderr
+
+
+def test_a_table_without_marks_takes_none_back_and_empty_ones_do(tmp_path: Path) -> None:
+    where, photo = ("-g", world.gallery(tmp_path, 12, 3)), "clip-retrieval:pictures/0000.jpg"
+    run_eyespot("annotate", "add", "--id", "1", "--text", "a heron", *where)
+    run_eyespot("annotate", "list", "1", "--nearest", "3", *where)
+    ways = {"image,mark\n{},y\n": 0, "image,Mark\n{},n\n": 2, "image,mark\n{},\n": 0}
+    labelled = []
+    for table, code in ways.items():
+        (tmp_path / "marks.csv").write_text(table.format(photo))
+        done = run_eyespot("annotate", "mark", "1", tmp_path / "marks.csv", "--as", "Ada", *where)
+        assert done.returncode == code, done.stderr
+        told = json.loads(run_eyespot("annotate", "status", "1", "--json", *where).stdout)["1"]["annotators"]
+        labelled.append(told["Ada"]["labelled"] if told else 0)
+
+    assert labelled == [1, 1, 0]
+    assert "takes back" in done.stderr

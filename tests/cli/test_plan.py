@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from eyespot.cli import app
 from eyespot.search.plan.arithmetic import GIB, Wanted, building, cheapest, needs
-from eyespot.search.plan.measuring import as_toml, line
+from eyespot.search.plan.measuring import as_toml, line, measured
 from eyespot.search.plan.slopes import Line, Rate, Slopes, read_slopes
 from eyespot.types import UsageError
 
@@ -180,3 +180,17 @@ def test_money_follows_hours() -> None:
     slopes = Slopes(cores=2, build={"codes": 3600.0}, core_hour=1.0, gib_hour=0.5)
     steps = list(building(Wanted(1000, 1_000_000, 1, 4), slopes))
     assert [(one.step, one.hours, one.money) for one in steps] == [("embedding", None, None), ("codes", 1.0, 4.0)]
+
+
+def test_a_machine_is_measured_whole(tmp_path: Path) -> None:
+    """What is measured is what a plan needs, and what was known beside it stays."""
+    known = read_slopes(None)
+    found = measured(known, 64, tmp_path, (3000, 6000))
+
+    assert set(found.scan) >= {"float32", "float16", "int8", "quari"}
+    assert all(one.slope > 0 and one.fixed >= 0 for one in found.scan.values())
+    assert found.build["codes"] > 0 and found.rechecked >= 50 / 6000 * 1e6
+    assert found.encoders == known.encoders and found.core_hour == known.core_hour
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "mine.toml").write_text(as_toml(found))
+    assert read_slopes(tmp_path / "mine.toml") == found

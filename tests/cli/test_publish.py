@@ -89,3 +89,14 @@ def test_what_only_looks_new_is_not_sent_and_not_counted(published: str, tmp_pat
     done = run_eyespot("publish", published, "-g", tmp_path / "gallery", "--json")
 
     assert json.loads(done.stdout) == {"url": published, "sent": 0, "bytes": 0, "known": 4}
+
+
+def test_a_plain_folder_is_an_address_too(published: str, tmp_path: Path) -> None:
+    """`published` is there for what it sets up; what could not be read is known at home alone."""
+    done = run_eyespot("publish", "plain", "-g", tmp_path / "gallery", "--json", cwd=tmp_path)
+    address = f"file://{tmp_path}/plain"
+
+    assert json.loads(done.stdout)["url"] == address
+    assert run_eyespot("search", "green stripes", "-g", address).returncode == 0
+    refused = run_eyespot("failures", "-g", address)
+    assert refused.returncode == 2 and "where the gallery was indexed" in refused.stderr

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from eyespot.cli import app
 from eyespot.search.kept import names_in
-from eyespot.search.tuning import QUERIES, Asked, candidates, pictures_moved
+from eyespot.search.tuning import QUERIES, Asked, Try, Tuning, candidates, pictures_moved
 from eyespot.types import EyespotError, NothingFound, UsageError
 from tests.cli.conftest import run_eyespot
 from tests.cli.pages import run_page
@@ -84,6 +84,18 @@ def test_lists(gallery: Path) -> None:
     found = told("-g", gallery, "--kind", "ivf", "--recall", 0.8)
 
     assert found["settings"]["kind"] == "ivf" and found["settings"]["lists"] == 128
+
+
+def test_of_those_that_surely_find_enough_the_fastest_is_chosen(gallery: Path) -> None:
+    view = view_of(gallery)
+    tuning = Tuning(view, 0.9, pictures_moved(view))
+    (candidate, *_) = candidates("pq", 4000, DIM)
+
+    def tried(recall: float, error: float, seconds: float) -> Try:
+        return Try(candidate, {"probes": 1, "depth": 100}, recall, error, seconds)
+
+    best, sure, unsure, short = tried(0.99, 0, 3), tried(0.95, 0.001, 2), tried(0.91, 0.1, 1), tried(0.8, 0, 0.5)
+    assert tuning._chosen([best, sure, unsure, short]) is sure
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])

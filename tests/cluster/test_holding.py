@@ -15,10 +15,11 @@ pytest.importorskip("ray")
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.cluster.blocks import Mapped, coded, opened, runs, whole
-from eyespot.cluster.holding import Holding, Run, _Opened
+from eyespot.cluster.holding import Holding, Run, _merged, _Opened
 from eyespot.cluster.starting import Cluster
-from eyespot.indexes.exact import Exact
+from eyespot.indexes.exact import SMALL, Exact
 from eyespot.kernels.codes import Codes, write_codes
+from eyespot.kernels.rows import rank
 from eyespot.types import AdaptedQuery, EyespotError, UsageError
 from tests.cluster.conftest import killing, mapped, unit, workers_of
 
@@ -169,11 +170,28 @@ def test_codes_older_than_their_vectors_are_not_used(coded_block: tuple[np.ndarr
     assert coded(runs([block], 1, [codes])[0]) is None
 
 
-def test_with_codes_the_answers_are_the_same(coded_block: tuple[np.ndarray, Codes]) -> None:
-    block, codes = coded_block
-    queries = unit(6, DIM, 1)
+def test_with_codes_the_answers_are_the_same(tmp_path: Path) -> None:
+    """As many numbers as codes are worth having for; every vector is there often, also at the other worker."""
+    vectors = np.tile(unit(2048, 1024).astype(np.float16), (SMALL // (2048 * 1024), 1))
+    block, queries = mapped(tmp_path / "v.npy", vectors), unit(3, 1024, 1)
+    write_codes(block, tmp_path / "v")
+    codes = Codes.load(tmp_path / "v")
+    assert _Opened(Run(runs([block], 2, [codes])[0], 0, len(block))).index("exact").codes != ()
     with Holding(Cluster(2)) as holding:
-        assert_same(holding.index([block], [codes]).search(queries, 9), Exact([block]).search(queries, 9))
+        assert_same(holding.index([block], [codes]).search(queries, 50), Exact([block]).search(queries, 50))
+
+
+def test_a_worker_without_codes_yet_scores_as_one_that_has_made_some(tmp_path: Path) -> None:
+    """As one does that was killed and started again. Every picture is there twice, once at each."""
+    vectors, queries = unit(3000, 128), unit(20, 128, 1)
+    blocks = [mapped(tmp_path / "a.npy", vectors), mapped(tmp_path / "b.npy", vectors)]
+    old, new = (_Opened(Run([whole(block)], 3000 * at, 1 << 30)) for at, block in enumerate(blocks))
+    while not old.index("exact").codes:
+        old.index("exact").search(queries[:1], 9)
+    told = [one.numbered(one.index("exact").ranked(queries[:2], 9, None)) for one in (old, new)]
+
+    assert not new.index("exact").codes
+    assert_same(_merged(told, (2, 9), rank), Exact(blocks).search(queries[:2], 9))
 
 
 # -- where rows lie -----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ import eyespot.indexes
 from eyespot.types import Index, UsageError
 
 NAMES = sorted(m.name for m in pkgutil.iter_modules(eyespot.indexes.__path__) if not m.name.startswith("_"))
-NEEDS = {"lance": "lancedb"}
+NEEDS = {"faiss": "faiss", "lance": "lancedb"}
 # So small that the rough pass does its work on two thousand rows too.
 WAYS: dict[str, list[dict[str, Any]]] = {
     "faiss": [{"kind": kind, "depth": 200} for kind in ("pq", "ivf", "hnsw")],
@@ -31,8 +31,8 @@ Load = Callable[..., Index]
 
 def loading(name: str, way: dict[str, Any]) -> Load:
     """What `load` of a member does with these options; skips where its package is not installed."""
-    if find_spec(NEEDS.get(name, "faiss")) is None:
-        pytest.skip(f"{NEEDS.get(name, 'faiss')} is not installed")
+    if name in NEEDS and find_spec(NEEDS[name]) is None:
+        pytest.skip(f"{NEEDS[name]} is not installed")
     made: Load = import_module(f"eyespot.indexes.{name}").load
     return lambda blocks, **options: made(blocks, **way, **options)
 
@@ -144,7 +144,7 @@ def test_masks_of_other_rows_are_refused(index: Index, vectors: np.ndarray, mask
 
 # -- those that are kept in a folder ----------------------------------------------------------------------------
 
-KEPT = [(name, way) for name, way in ALL if name in WAYS and way.get("kind") != "hnsw"]
+KEPT = [(name, way) for name, way in ALL if name in WAYS]
 
 
 @pytest.fixture(params=KEPT, ids=lambda one: "-".join([one[0], one[1].get("kind", "")]).strip("-"))

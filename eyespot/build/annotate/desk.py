@@ -115,7 +115,10 @@ class Desk:
         ).fetchall()
         if any(row != (wanted.id, wanted.text) for row in known):
             id, text = next(row for row in known if row != (wanted.id, wanted.text))
-            raise UsageError(f"the query {id!r} is {text!r} already; give {wanted.text!r} an id and words of its own")
+            raise UsageError(
+                f"there is the query {id!r} with the words {text!r}; give {wanted.id!r}, {wanted.text!r}, an id and "
+                "words of its own"
+            )
         self._sql.execute(
             "INSERT INTO annotated(id, query, text, facts) VALUES (?, ?, ?, ?)"
             " ON CONFLICT(id) DO UPDATE SET facts = excluded.facts",

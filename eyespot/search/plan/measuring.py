@@ -136,8 +136,8 @@ def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slo
     points: dict[str, list[tuple[float, float]]] = {}
     coding, left = [], 0.0
     for rows in sizes:
-        for vectors, codes, seconds in _made(world, folder, rows):
-            known = replace(known, seek=_seek(folder / "vectors.npy", dim) or known.seek)
+        for vectors, codes, seconds, seek in _made(world, folder, rows):
+            known = replace(known, seek=seek or known.seek)
             coding.append((float(rows * dim), seconds))
             left = rechecked(vectors, codes, world)
             for name, search in {**searches(vectors, codes, world), "float32": in_float32(vectors)}.items():
@@ -153,13 +153,14 @@ def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slo
     )
 
 
-def _made(world: World, folder: Path, rows: int) -> Iterator[tuple[NDArray[Any], Codes, float]]:
-    """Vectors and their codes on disk for as long as they are looked at, and the seconds that coding took."""
+def _made(world: World, folder: Path, rows: int) -> Iterator[tuple[NDArray[Any], Codes, float, float | None]]:
+    """Vectors and their codes on disk for as long as they are looked at, the seconds of coding, and of a seek."""
     vectors = world.fill(folder / "vectors.npy", rows)
+    seek = _seek(folder / "vectors.npy", world.dim)  # now: pages that a mapping has touched stay in memory
     start = time.perf_counter()
     write_codes(vectors, folder / "vectors")
     seconds = time.perf_counter() - start
-    yield vectors, Codes.load(folder / "vectors"), seconds
+    yield vectors, Codes.load(folder / "vectors"), seconds, seek
     for place in folder.glob("vectors*.npy"):
         place.unlink()
 

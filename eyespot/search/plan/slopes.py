@@ -26,10 +26,6 @@ class Line(NamedTuple):
     fixed: float
     slope: float
 
-    def at(self, numbers: float) -> float:
-        """Seconds over so many numbers."""
-        return self.fixed + self.slope * numbers / BILLION
-
 
 class Rate(NamedTuple):
     """Images a machine embeds in a second, the length of their vectors, and where that was measured."""
@@ -43,7 +39,7 @@ class Rate(NamedTuple):
 class Slopes:
     """All that was measured. A value that is not there is None or missing, and what hangs on it is not told.
 
-    scan: a line for each way to search, by its name in `arithmetic.WAYS`. build: seconds for 10⁹ numbers, for `codes`
+    scan: a line for each way to search, by its name in `arithmetic.ways`. build: seconds for 10⁹ numbers, for `codes`
     and `approximate`. rechecked: rows of a million that the certified scan reads again, each for `seek` seconds where
     vectors are not in memory. call: seconds it costs to ask several machines. facts: bytes of an image beside its
     vectors. core_hour, gib_hour: US dollars.
