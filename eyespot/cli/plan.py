@@ -136,7 +136,8 @@ def _close(wanted: Wanted, known: Slopes, exact: Needs | None, encoder: str) -> 
     if exact is None:
         note(f"no exact way answers within {wanted.latency:g} s however many machines; allow more with --latency")
     else:
-        note(f"exact answers take least with {exact.way}: {exact.machines} machines, {exact.seconds:.3f} s")
+        machines = "1 machine" if exact.machines == 1 else f"{exact.machines:,} machines"
+        note(f"exact answers take least with {exact.way}: {machines}, {exact.seconds:.3f} s")
     told = known.encoders.get(encoder)
     if told and wanted.images_per_second == told.images_per_second:
         note(f"{encoder} embeds {told.images_per_second:.1f} images a second on: {told.measured}")

@@ -29,7 +29,9 @@ def run(
     if json:
         as_json({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known})
     else:
-        line(f"{done.sent} files sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}")
+        line(
+            f"{done.sent} file{'s' * (done.sent != 1)} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}"
+        )
 
 
 def _judgements(ledger: Path, first: int, file: Path) -> int:

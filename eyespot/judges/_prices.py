@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import os
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eyespot.runs.files import toml_of
 from eyespot.types import Spent, UsageError
 
 SHIPPED = Path(__file__).parent / "prices.toml"
@@ -72,15 +72,8 @@ def read_prices(given: Path | None = None) -> Prices:
     """The prices of all tables; `UsageError` for a file that is not there or has no prices in it."""
     found: dict[str, Price] = {}
     for path in tables(given):
-        found |= {model: _price(path, model, facts) for model, facts in _toml(path).items()}
+        found |= {model: _price(path, model, facts) for model, facts in toml_of(path).items()}
     return Prices(found)
-
-
-def _toml(path: Path) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"the prices {path} cannot be read as TOML ({error}); mend the file") from None
 
 
 def _price(path: Path, model: str, facts: Any) -> Price:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eyespot.runs.files import toml_of
 from eyespot.types import Query, Term, UsageError
 
 QUERY = "{query}"  # where the query's words go
@@ -65,14 +65,7 @@ def wording(named: str) -> Wording:
     path = Path(named)
     if not path.is_file():
         raise UsageError(f"no wording {named!r}; name a TOML file or one of: {', '.join(WORDINGS)}")
-    return _of(path, _toml(path))
-
-
-def _toml(path: Path) -> Mapping[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as TOML ({error}); mend it") from None
+    return _of(path, toml_of(path))
 
 
 def _of(path: Path, found: Mapping[str, Any]) -> Wording:

@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import shutil
+import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -77,6 +78,14 @@ def json_of(path: Path) -> Any:
         refuse(path, "", "is nested too deeply for JSON of rankings")
     except ValueError as error:
         refuse(path, "", str(error))
+
+
+def toml_of(path: Path) -> dict[str, Any]:
+    """What a TOML file says; `UsageError` if it is not there or is none."""
+    try:
+        return tomllib.loads(text_of(path))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path} cannot be read as TOML ({error}); mend the file") from None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def test_an_encoder_nobody_knows_needs_its_dim(table: Path) -> None:
         (("--images", "9" * 400), "no number of images"),
         (("--images", "1M", "--latency", "soon"), "no time"),
         (("--images", "1M", "--latency", "0s"), "no time"),
-        (("--images", "1M", "--slopes", "nowhere.toml"), "cannot be read as TOML"),
+        (("--images", "1M", "--slopes", "nowhere.toml"), "there is no file nowhere.toml"),
     ],
 )
 def test_what_makes_no_sense_is_refused(words: tuple[str, ...], told: str) -> None:

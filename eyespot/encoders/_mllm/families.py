@@ -6,12 +6,12 @@ that was trained with one wording may read better with that: an `eyespot.toml` i
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Container, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from eyespot.runs.files import toml_of
 from eyespot.types import UsageError
 
 WORDS = "{}"  # where the words of a query stand
@@ -137,10 +137,7 @@ def settled(found: Family, folder: Path) -> Family:
 
 def said_in(path: Path) -> dict[str, Any]:
     """What a TOML file says, with a table of instructions if any; `UsageError` if it is none."""
-    try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} cannot be read as TOML ({error}); mend it") from None
+    said = toml_of(path)
     if not isinstance(said.get("instructions", {}), Mapping):
         raise UsageError(f"{path} has no table [instructions]; write it as [instructions] with lines below")
     return said

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eyespot.runs.files import toml_of
 from eyespot.types import UsageError
 
 SHIPPED = Path(__file__).parent / "slopes.toml"
@@ -91,10 +91,7 @@ _FIELDS = {"scan": {"fixed", "slope"}, "encoders": {"images_per_second", "dim", 
 
 
 def _toml(path: Path) -> Mapping[str, Any]:
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"the slopes {path} cannot be read as TOML ({error}); mend the file") from None
+    found = toml_of(path)
     if wrong := next(_wrong(found), None):
         raise UsageError(f"{path}: {wrong}; write it as in {SHIPPED}")
     return found
