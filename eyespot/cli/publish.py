@@ -29,9 +29,8 @@ def run(
     if json:
         as_json({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known})
     else:
-        line(
-            f"{done.sent} file{'s' * (done.sent != 1)} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}"
-        )
+        files = "1 file" if done.sent == 1 else f"{done.sent} files"
+        line(f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}")
 
 
 def _judgements(ledger: Path, first: int, file: Path) -> int:

@@ -85,7 +85,7 @@ def test_what_is_wrong_with_a_table_is_said(table: Path, text: str, said: str) -
 
 
 def test_a_table_that_is_not_there_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="there is no file"):
         read_prices(tmp_path / "nix.toml")
 
 
