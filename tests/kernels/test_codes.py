@@ -48,10 +48,10 @@ def test_saving_and_writing_leave_the_same_files(tmp_path: Path) -> None:
 
 
 def test_where_a_file_cannot_be_written_nothing_is_left_behind(tmp_path: Path) -> None:
-    (tmp_path / "v.lengths.npy.part").mkdir()
+    (tmp_path / ".v.lengths.npy.part").mkdir()
     with pytest.raises(IsADirectoryError):
         write_codes(np.ones((50, 4), np.float32), tmp_path / "v")
-    assert [place.name for place in tmp_path.iterdir()] == ["v.lengths.npy.part"]
+    assert [place.name for place in tmp_path.iterdir()] == [".v.lengths.npy.part"]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
