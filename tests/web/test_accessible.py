@@ -53,7 +53,8 @@ def judged(page: Any) -> None:
         for tile in page.locator(".tile").all():
             tile.locator("button[data-verdict=yes]").click()
         page.locator(".tile:not([data-verdict])").first.wait_for(state="detached")
-        page.locator("#onward").click()
+        with page.expect_navigation():  # a page that is still coming has no grid yet
+            page.locator("#onward").click()
     page.get_by_role("link", name="To the hits").click()
     page.locator(".cuts, .relevant b").first.wait_for()
 

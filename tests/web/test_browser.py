@@ -249,7 +249,7 @@ def test_on_a_phone_filters_fold_away(browser: Any, served: str) -> None:
         assert not page.get_by_label("heron").is_visible()
         page.get_by_role("button", name="Filters").tap()
 
-        assert page.get_by_label("heron").is_visible()
+        expect(page.get_by_label("heron")).to_be_visible()
 
 
 def test_dark_is_dark(browser: Any, served: str) -> None:
@@ -269,7 +269,8 @@ def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, s
         page.get_by_role("button", name="Sign out").wait_for()
 
         assert TOKENS[Role.READER] not in page.url + page.content()
-        page.get_by_role("button", name="Sign out").click()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Sign out").click()
         page.goto("/?q=stripes")
         assert "/login?next=" in page.url
 
@@ -310,7 +311,8 @@ def test_a_judge_is_asked_without_scripts_too(browser: Any, judging_place: str) 
         page.goto("/?q=green+stripes")
         page.get_by_text("Re-rank", exact=True).click()
         page.get_by_role("link", name="Which judge, and at what cost").click()
-        page.get_by_role("button", name="Let it look").click()
+        with page.expect_navigation():
+            page.get_by_role("button", name="Let it look").click()
         for _ in range(600):
             if page.get_by_text("10 of the first 10 photos judged").count():
                 break
@@ -339,15 +341,16 @@ def test_a_spread_is_judged_with_keys_alone_and_gives_probabilities(browser: Any
     """Yes to the first six ranks: 24 photos are judged to the last, so the count is certain."""
     with opened(browser, judging_place) as page:
         page.goto("/?q=a+blue+disc")
-        page.get_by_role("link", name="Judge a spread of photos").click()
+        with page.expect_navigation():
+            page.get_by_role("link", name="Judge a spread of photos").click()
         while page.locator("#grid").count():
             page.locator(".tile .picture").first.focus()
             for tile in page.locator(".tile").all():
                 page.keyboard.press("y" if int(tile.get_attribute("data-rank")) <= 6 else "n")
                 tile.locator("button[aria-pressed=true]").wait_for()
             page.locator("#onward:focus").wait_for()
-            page.keyboard.press("Enter")
-            page.wait_for_load_state()
+            with page.expect_navigation():
+                page.keyboard.press("Enter")
             page.get_by_text("photos are what you look for").wait_for()
         page.get_by_role("link", name="To the hits").click()
         page.get_by_text("About 6 of the first 24 photos are what you look for").wait_for()

@@ -63,8 +63,10 @@ def visit(browser: Any) -> Iterator[Any]:
         context = browser.new_context(viewport={"width": 1100, "height": 800})
         contexts.append(context)
         page = context.new_page()
+        page.set_default_timeout(60_000)  # a busy machine is no error
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(f"http://127.0.0.1:{port}/review")
+        page.locator("input[name=name]:focus").wait_for()  # which comes a moment after the page
         page.keyboard.type(who)
         with page.expect_navigation():
             page.keyboard.press("Enter")
