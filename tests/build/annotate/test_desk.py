@@ -144,12 +144,12 @@ def test_a_query_that_fails_the_intake_is_left_out(at: Desk) -> None:
 
 
 def test_an_id_does_not_come_to_mean_other_words(at: Desk) -> None:
-    with pytest.raises(UsageError, match="'q' is 'a heron' already"):
+    with pytest.raises(UsageError, match="the query 'q' with the words 'a heron'"):
         at.take_in([Wanted("q", "a stork", {})])
 
 
 def test_the_same_words_have_one_id(at: Desk) -> None:
-    with pytest.raises(UsageError, match="'q' is 'a heron' already"):
+    with pytest.raises(UsageError, match="the query 'q' with the words 'a heron'"):
         at.take_in([Wanted("r", WORDS, {})])
 
 
