@@ -44,6 +44,9 @@ def run(
     codes: bool = typer.Option(False, "--codes", help="Keep int8 codes too: fast exact search in little memory."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
     forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),
+    remove: list[str] = typer.Option(
+        None, "--remove", help="Take this folder, tar or list out of the gallery; its files stay where they are."
+    ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only count what lies there and what of it is new."),
     json: bool = json_option(),
 ) -> None:
@@ -51,6 +54,8 @@ def run(
     from eyespot.gallery.indexing import Options, index
 
     place = gallery_here(gallery, writes=True)
+    if remove and dry_run:
+        raise UsageError("--remove and --dry-run exclude each other: a dry run changes nothing")
     roots = _roots(place, photos or [])
     if dry_run:
         _tell_survey(place, roots, json)
@@ -58,7 +63,9 @@ def run(
     encoders = _encoders(place, encoder, bool(photos))
     with progress_bar() as progress, hands_on(ray, workers) as hands:
         threads = workers or os.cpu_count() or 1
-        options = Options(threads, retry_failed, forget, half=half, codes=codes, progress=progress, hands=hands)
+        options = Options(
+            threads, retry_failed, forget, remove or (), half=half, codes=codes, progress=progress, hands=hands
+        )
         summary = index(place, photos or [], encoders, options)
     _report(place, summary, json)
 

@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from eyespot.gallery.opened import Gallery, View
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.gallery.record import Failure, Kept, Ledger, Outcome, Planned
 from eyespot.gallery.recovery import recover
-from eyespot.types import Encoder, EyespotError, Mask, Pixels, Vectors
+from eyespot.types import Encoder, EyespotError, Mask, Pixels, UsageError, Vectors
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is asked about
@@ -39,6 +40,7 @@ class Options:
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     retry_failed: bool = False
     forget: bool = False
+    remove: Sequence[str] = ()  # roots to take out of the gallery first, by their paths
     shard_rows: int | None = None  # None: by the size of the job
     half: bool = False  # new vectors in float16; a space whose newest are goes on so
     codes: bool = False  # int8 codes beside the vectors; a space that has some gets the rest anyway
@@ -96,6 +98,8 @@ class _Job:
     def run(self, roots: list[Root]) -> Summary:
         if recover(self.gallery, self.ledger):
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
+        self._remove()
+        self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
         self._embed_planned()  # what a killed run left
         looked = self._look(roots or [root for root in self.ledger.roots().values() if root.kind != "import"])
@@ -114,6 +118,12 @@ class _Job:
 
     # -- what there is to do --------------------------------------------------------------------------------
 
+    def _remove(self) -> None:
+        roots = self.ledger.roots()
+        for number in dict.fromkeys(number for path in self.options.remove for number in _numbers_of(path, roots)):
+            alone = self.ledger.remove_root(number)
+            self.summary.notes.append(f"{roots[number].path} was taken out, and {alone} pictures that lay only there")
+
     def _look(self, roots: Sequence[Root]) -> dict[int, Root]:
         """Look through the roots that are there; those looked at, by number."""
         self.ledger.begin_looking()
@@ -130,7 +140,8 @@ class _Job:
 
     def _note_absent(self, root: Root) -> None:
         known = root in self.ledger.roots().values()
-        tail = "its pictures are kept" if known else "nothing to index there"
+        kept = f"its pictures are kept; if it is gone for good, take it out with: --remove {quote(root.path)}"
+        tail = kept if known else "nothing to index there"
         self.summary.notes.append(f"{root.path} is missing or empty (an unplugged disk?); {tail}")
 
     def _forget_gone(self, looked: Mapping[int, Root]) -> None:
@@ -279,6 +290,22 @@ class _Job:
             Planned(shard, root, self.ledger.seen(root, path))
             for root, path in zip(kept.roots, kept.paths, strict=True)
         ]
+
+
+def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
+    """The root at this path, and the tars of a folder that were indexed with it."""
+    place = os.path.abspath(os.path.expanduser(path))
+    found = {
+        number: root
+        for number, root in roots.items()
+        if root.path in (path, place) or (root.kind == "tar" and os.path.dirname(root.path) == place)
+    }
+    if not found:
+        known = ", ".join(root.path for root in roots.values()) or "none"
+        raise UsageError(f"{path} is no root of this gallery, so it cannot be taken out; its roots are: {known}")
+    if any(root.kind == "import" for root in found.values()):
+        raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")
+    return list(found)
 
 
 def _by_shard(reads: Iterator[Read]) -> Iterator[tuple[int, Iterator[Read]]]:

@@ -44,6 +44,7 @@ _NOT_SEEN = "NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = files.root AND s.pa
 _LOST = f"""{_NOT_SEEN} AND NOT EXISTS (SELECT 1 FROM files other JOIN seen USING(root, path)
     WHERE other.id = files.id)"""
 _LAST = "\U0010ffff"  # sorts behind every path
+REMOVED = "removed"  # the kind of a root that was taken out of the gallery
 RETRY = -1  # the time of a file that could not be read for no fault of its own: any later look finds it changed
 
 
@@ -106,12 +107,37 @@ class Ledger:
 
     def add_root(self, root: Root) -> int:
         """The root's number, the same one each time it is indexed."""
-        self.sql.execute("INSERT OR IGNORE INTO roots(path, kind) VALUES (?, ?)", root)
+        self.sql.execute(
+            "INSERT INTO roots(path, kind) VALUES (?, ?)"
+            f" ON CONFLICT(path) DO UPDATE SET kind = excluded.kind WHERE kind = '{REMOVED}'",
+            root,
+        )
         return int(self._one("SELECT number FROM roots WHERE path = ?", root.path))
 
     def roots(self) -> dict[int, Root]:
         """Every root by number."""
-        return {n: Root(path, kind) for n, path, kind in self.sql.execute("SELECT number, path, kind FROM roots")}
+        rows = self.sql.execute("SELECT number, path, kind FROM roots WHERE kind <> ?", (REMOVED,))
+        return {number: Root(path, kind) for number, path, kind in rows}
+
+    def remove_root(self, number: int) -> int:
+        """Take a root and its files out; how many pictures lay nowhere else.
+
+        Its row stays, so that no later root gets its number while tables of facts still name it.
+        """
+        alone = self._one(
+            "SELECT count(DISTINCT id) FROM files WHERE root = ? AND NOT EXISTS"
+            " (SELECT 1 FROM files other WHERE other.id = files.id AND other.root <> files.root)",
+            number,
+        )
+        with ledger.transaction(self.sql):
+            self.sql.execute(
+                "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items JOIN files USING(id) WHERE root = ?",
+                (number,),
+            )
+            for table in ("files", "labels", "problems", "plan"):
+                self.sql.execute(f"DELETE FROM {table} WHERE root = ?", (number,))
+            self.sql.execute("UPDATE roots SET kind = ? WHERE number = ?", (REMOVED, number))
+        return int(alone)
 
     def move_root(self, number: int, path: str) -> None:
         """The same photos lie elsewhere now."""

@@ -135,6 +135,21 @@ def test_a_dry_run_counts_and_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / ".eyespot").exists()
 
 
+def test_a_folder_is_taken_out_and_the_way_to_it_is_said(tmp_path: Path) -> None:
+    first, second = some_photos(tmp_path / "first"), tmp_path / "my disk"
+    draw(second / "other.jpg", 20)
+    run_eyespot("index", first, second, cwd=tmp_path)
+    second.rename(tmp_path / "away")
+
+    away = run_eyespot("index", cwd=tmp_path)
+    trial = run_eyespot("index", "--remove", second, "--dry-run", cwd=tmp_path)
+    taken = run_eyespot("index", "--remove", second, "--json", cwd=tmp_path)
+
+    assert f"--remove '{second}'" in away.stderr
+    assert (trial.returncode, taken.returncode) == (2, 0)
+    assert json.loads(taken.stdout)["pictures"] == 4
+
+
 def test_a_dry_run_tells_what_is_new_or_changed(tmp_path: Path) -> None:
     photos = some_photos(tmp_path / "photos")
     run_eyespot("index", photos, cwd=tmp_path)

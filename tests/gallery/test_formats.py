@@ -28,7 +28,7 @@ from eyespot.gallery.formats.exported import Export, tells_too_much, write
 from eyespot.gallery.formats.items import Naming, key_hashes, merged, repeated
 from eyespot.gallery.formats.registered import Copied, Imported, InPlace, Way, take_in
 from eyespot.gallery.formats.tables import CsvFacts, ParquetFacts
-from eyespot.gallery.indexing import index
+from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.opened import Gallery, View
 from eyespot.gallery.photos.labels import kind_of, wider
 from eyespot.types import Encoder, EyespotError, NothingFound, UsageError
@@ -175,6 +175,16 @@ def test_indexing_afterwards_neither_forgets_nor_overwrites_nor_rescans(
     assert header.spaces[header.default].encoder == NAME
     assert len(ids(gallery)) == 9
     assert len(Gallery(gallery).view(Gallery(gallery).stem("starter")).shards) == 1
+
+
+def test_what_was_imported_is_not_taken_out(gallery: Path, folder: Path, starter: Encoder) -> None:
+    take(gallery, folder)
+    (root,) = Gallery(gallery).header.roots.values()
+
+    with pytest.raises(UsageError, match="was imported"):
+        index(gallery, [], [starter], Options(remove=[root.path]))
+
+    assert len(ids(gallery)) == 9
 
 
 def test_an_import_into_a_gallery_of_photos_leaves_its_default_and_its_photos(

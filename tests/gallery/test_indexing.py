@@ -17,7 +17,7 @@ from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.opened import Gallery, View
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.record import Ledger
-from eyespot.types import Encoder, EyespotError
+from eyespot.types import Encoder, EyespotError, UsageError
 from tests.gallery.conftest import draw
 
 
@@ -138,6 +138,80 @@ def test_an_unplugged_root_is_reported_and_kept(gallery: Path, photos: Path, sta
 
     assert "missing or empty" in summary.notes[0]
     assert len(live_paths(gallery)) == 9
+
+
+@pytest.fixture
+def two_roots(gallery: Path, photos: Path, starter: Encoder, tmp_path: Path) -> Path:
+    """The gallery with a second root of three pictures, one of which the first has too; the folder of the second."""
+    more = tmp_path / "more"
+    draw(more / "a.jpg", 70)
+    draw(more / "b.jpg", 71)
+    (more / "torn.jpg").write_bytes(b"\xff\xd8 no more")
+    (more / "metadata.csv").write_text("file_name,kind\na.jpg,heron\n")
+    shutil.copy(photos / "photo1.jpg", more / "same.jpg")
+    index(gallery, [str(photos), str(more)], [starter], Options(workers=2))
+    return more
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_root_is_taken_out_whether_it_is_there_or_not(
+    gallery: Path, two_roots: Path, starter: Encoder, gone: bool
+) -> None:
+    if gone:
+        shutil.rmtree(two_roots)
+    summary = index(gallery, [], [starter], Options(workers=2, remove=[str(two_roots)]))
+    again = index(gallery, [], [starter], Options(workers=2))
+
+    assert summary.notes == [f"{two_roots} was taken out, and 2 pictures that lay only there"]
+    assert (summary.pictures, summary.embedded, summary.failures) == (9, 0, [])
+    assert (again.pictures, again.notes) == (9, [])
+    assert {path.rpartition("/")[0] for paths in live_paths(gallery).values() for path in paths}.isdisjoint(
+        {str(two_roots)}
+    )
+    assert str(two_roots) not in {root.path for root in Gallery(gallery).header.roots.values()}
+
+
+def test_a_root_that_was_taken_out_comes_back_without_being_embedded(
+    gallery: Path, two_roots: Path, starter: Encoder
+) -> None:
+    index(gallery, [], [starter], Options(workers=2, remove=[str(two_roots)]))
+    back = index(gallery, [str(two_roots)], [starter], Options(workers=2))
+
+    assert (back.pictures, back.embedded, [one.path for one in back.failures]) == (11, 0, ["torn.jpg"])
+    facts = opened(gallery).facts(np.flatnonzero(opened(gallery).live).tolist())
+    assert [fact["kind"] for fact in facts if fact["path"].endswith("a.jpg")] == ["heron"]
+
+
+def test_no_later_root_gets_the_number_of_one_that_was_taken_out(
+    gallery: Path, two_roots: Path, photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    before = Gallery(gallery).header.roots
+    index(gallery, [], [starter], Options(workers=2, remove=[str(two_roots)]))
+    draw(tmp_path / "third" / "c.jpg", 80)
+    index(gallery, [str(tmp_path / "third")], [starter], Options(workers=2))
+
+    after = Gallery(gallery).header.roots
+    assert [after[number] for number in after if number in before] == [Root(str(photos), "folder")]
+    assert len(after) == 2
+
+
+def test_a_run_killed_after_a_root_was_taken_out_leaves_no_table_that_names_it(
+    gallery: Path, two_roots: Path, starter: Encoder
+) -> None:
+    ledger = Ledger(gallery / "ledger.sqlite")
+    ledger.remove_root(next(number for number, root in ledger.roots().items() if root.path == str(two_roots)))
+    ledger.close()  # as a run leaves it that was killed here
+    assert len(live_paths(gallery)) == 11
+    summary = index(gallery, [], [starter], Options(workers=2))
+
+    assert (summary.pictures, len(live_paths(gallery))) == (9, 9)
+
+
+def test_what_is_no_root_is_not_taken_out(gallery: Path, two_roots: Path, starter: Encoder) -> None:
+    with pytest.raises(UsageError, match=r"its roots are: .*more"):
+        index(gallery, [], [starter], Options(workers=2, remove=[str(two_roots), str(two_roots / "deep")]))
+
+    assert len(live_paths(gallery)) == 11
 
 
 def test_a_folder_that_cannot_be_entered_now_is_not_forgotten(gallery: Path, photos: Path, starter: Encoder) -> None:
