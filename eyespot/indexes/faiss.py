@@ -65,10 +65,10 @@ class Shape:
             raise UsageError(f"{told} make no index; give an even number of parts, and 2 links or more")
 
     def settled(self, rows: int, dim: int) -> Shape:
-        """Every 0 replaced; a pq has one list. `UsageError` for more lists than rows to train them on."""
-        if self.lists > max(1, rows):
-            raise UsageError(f"{self.lists} lists of {rows} rows make no index; give fewer lists")
+        """Every 0 replaced; only an ivf has lists. `UsageError` for more of them than rows to train them on."""
         kind = self.kind if self.kind != "auto" else "ivf" if rows >= _MANY else "pq"
+        if kind == "ivf" and self.lists > max(1, rows):
+            raise UsageError(f"{self.lists} lists of {rows} rows make no index; give fewer lists")
         lists = self.lists or 1 << round(math.log2(2 * math.sqrt(max(1, rows))))
         return replace(
             self, kind=kind, parts=self.parts or 2 * math.ceil(max(1, dim) / 8), lists=lists if kind == "ivf" else 1

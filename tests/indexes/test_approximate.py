@@ -98,3 +98,11 @@ def test_as_many_other_vectors_are_refused(name: str, way: dict[str, Any], tmp_p
     load([clustered(1500)], folder=tmp_path / "index")
     with pytest.raises(UsageError, match=r"is of other vectors; build it again"):
         load([clustered(1500, seed=1)], folder=tmp_path / "index")
+
+
+def test_more_lists_than_rows_are_refused_where_there_are_lists() -> None:
+    faiss = pytest.importorskip("eyespot.indexes.faiss", reason="needs faiss-cpu")
+
+    with pytest.raises(UsageError, match="9 lists of 8 rows"):
+        faiss.Shape("ivf", lists=9).settled(8, 4)
+    assert faiss.Shape("pq", lists=9).settled(8, 4).lists == 1
