@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.build.made_up import PRICE, files
+from eyespot.build._steps import NoAnswer, Prompt, Running, Till, run
+from eyespot.build._steps.memory import FILE
+from tests.build.made_up import PRICE, asked, files, odd_ones_go, source
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = 4
@@ -62,6 +66,21 @@ def test_a_killed_pipeline_started_again_ends_in_the_same_files(tmp_path: Path, 
     asked = Counter((tmp_path / "killed.log").read_text().splitlines())
     assert len(asked) == count // 2 and sum(asked.values()) <= count // 2 + hits * WORKERS
     assert not list((tmp_path / "killed" / "steps").glob(".*"))
+
+
+def test_what_had_no_answer_is_on_the_disk_before_the_next_is_asked(tmp_path: Path) -> None:
+    """Or a kill would have it asked, and paid for, once more."""
+    kept: list[int] = []
+
+    def silent(_prompt: Prompt, till: Till) -> dict[str, str]:
+        with closing(sqlite3.connect(tmp_path / FILE)) as sql:
+            kept.append(sql.execute("SELECT count(*) FROM outcomes WHERE failed").fetchone()[0])
+        till.take()
+        raise NoAnswer("not a word")
+
+    run([source(12), odd_ones_go(), asked(workers=1)], tmp_path, Running(client=silent))
+
+    assert kept == [0, 1, 2, 3, 4, 5]
 
 
 def test_kills_raise_no_budget_of_money(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """What a pipeline has done and paid for, in one file beside its steps, through a kill at any moment.
 
 Answers of models are on the disk before they are used, requests with what they may cost before they leave; outcomes of
-single records follow in groups, four a second or more, and what a kill takes of them costs work and no money.
+single records follow in groups, four a second or more, and what a kill takes of them costs work and no money; what
+failed for want of an answer does not wait, for nothing else would tell that it was asked.
 """
 
 from __future__ import annotations

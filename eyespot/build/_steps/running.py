@@ -209,6 +209,8 @@ class _Turn:
         except NoAnswer as error:
             outcomes = [Failed(record, NO_ANSWER, str(error))]
         self.memory.keep(self.mark, key, outcomes)
+        if self.step.models and any(isinstance(one, Failed) for one in outcomes):
+            self.memory.flush()  # after a kill no answer would tell that this was asked and paid for
         return outcomes
 
 
