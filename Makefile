@@ -9,7 +9,7 @@ demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.ht
 	$(BIN)/eyespot demo
 
 test: $(VENV)/.dev check  ## lint, types, import contracts and the whole suite
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
