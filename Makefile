@@ -3,13 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check fix test-slow bench clean
+.PHONY: demo test check fix test-long test-slow bench clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
 	$(BIN)/eyespot demo
 
 test: $(VENV)/.dev check  ## lint, types, import contracts and the whole suite
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not long"
 
 check: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -20,6 +20,9 @@ check: $(VENV)/.dev
 fix: $(VENV)/.dev         ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+test-long: $(VENV)/.dev   ## whole pages of the documentation as they stand, and a Ray cluster
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "long and not slow"
 
 test-slow: $(VENV)/.dev   ## the tests that take minutes
 	$(BIN)/python -m pytest -q -m slow

@@ -29,6 +29,7 @@ def tools(tmp_path: Path) -> dict[str, str]:
     return clean | {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
 
 
+@pytest.mark.long
 def test_the_page_on_search_runs_as_it_stands(tmp_path: Path) -> None:
     page = ROOT / "docs" / "search.md"
     script = "set -e\n" + "\n".join(blocks(page, "sh"))

@@ -13,6 +13,7 @@ from tests.test_docs import ROOT, blocks, tools
 PAGE = ROOT / "docs" / "quari.md"
 
 
+@pytest.mark.long
 def test_its_lines_and_its_code_run(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")  # the map needs the extra [plots]

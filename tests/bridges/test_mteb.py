@@ -324,6 +324,7 @@ def test_importing_the_bridge_imports_neither_mteb_nor_torch(child_env: dict[str
     assert child(code, child_env) == "[]\n"
 
 
+@pytest.mark.long
 def test_the_page_runs_as_it_stands(child_env: dict[str, str], tmp_path: Path) -> None:
     code = "".join(re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL))
     env = child_env | {"MTEB_CACHE": str(tmp_path)}

@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.test_docs import ROOT, blocks, tools
 
 PAGE = ROOT / "docs" / "rerank.md"
 
 
+@pytest.mark.long
 def test_its_lines_and_its_code_run(tmp_path: Path) -> None:
     env, script = tools(tmp_path), "set -e\n" + "\n".join(blocks(PAGE, "sh"))
     shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True)

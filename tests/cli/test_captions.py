@@ -15,6 +15,7 @@ from tests.test_docs import ROOT, blocks, tools
 PAGE = ROOT / "docs" / "captions.md"
 
 
+@pytest.mark.long
 def test_the_page_runs_as_it_stands(sample_gallery: Path, tmp_path: Path) -> None:
     (tmp_path / ".eyespot").symlink_to(sample_gallery)
     (script,) = blocks(PAGE, "sh")

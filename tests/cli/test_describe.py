@@ -27,6 +27,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "gallery"
 
 
+@pytest.mark.long
 def test_the_page_runs_as_it_stands(gallery: Path, tmp_path: Path) -> None:
     page = ROOT / "docs" / "rerank_baselines.md"
     (script,), (code, _) = blocks(page, "sh"), blocks(page, "python")

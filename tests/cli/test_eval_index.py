@@ -76,6 +76,7 @@ def test_the_environment_may_name_it(gallery: Path, data: Path, monkeypatch: pyt
     assert NOTE in told("own", "--data", data, "-g", gallery)["notes"]
 
 
+@pytest.mark.long
 def test_on_a_cluster_the_numbers_are_the_same(gallery: Path, data: Path) -> None:
     pytest.importorskip("ray")
     asked = ("own", "--data", data, "-g", gallery, "--index", "faiss")

@@ -391,6 +391,7 @@ def test_what_cannot_be_fused_is_one_sentence(
 # -- the page -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_page_on_judges_runs_as_it_stands(
     tmp_path: Path, sample_gallery: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -405,6 +406,7 @@ def test_the_page_on_judges_runs_as_it_stands(
     assert "'from_ledger': 20, 'asked': 0" in python.stdout and "indmill" in python.stdout.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_the_page_on_calibration_runs_as_it_stands(
     tmp_path: Path, sample_gallery: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -234,6 +234,7 @@ def test_an_index_that_is_not_there_is_refused(gallery: Path) -> None:
     assert isinstance(done.exception, UsageError) and "make one with: eyespot tune" in str(done.exception)
 
 
+@pytest.mark.long
 def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = tools(tmp_path)
     (tmp_path / "here").mkdir()

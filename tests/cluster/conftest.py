@@ -18,6 +18,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Ray leaves the handles of its own processes to Python's collector, which complains of those that still run."""
     for item in items:
         if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.long)
             item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
 
 

@@ -6,11 +6,14 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.test_docs import ROOT, blocks, tools
 
 PAGE = ROOT / "docs" / "scale.md"
 
 
+@pytest.mark.long
 def test_its_lines_run(tmp_path: Path) -> None:
     script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
     shell = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)

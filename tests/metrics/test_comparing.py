@@ -263,6 +263,7 @@ def test_what_was_not_compared_is_refused() -> None:
 # -- the page -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_page_on_comparing_runs_as_it_stands(tmp_path: Path) -> None:
     page, env = ROOT / "docs" / "compare.md", tools(tmp_path)
     script = "set -e\n" + "\n".join(blocks(page, "sh"))

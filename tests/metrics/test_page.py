@@ -6,12 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from eyespot.metrics import PRESETS, names
 from tests.test_docs import ROOT, blocks, tools
 
 PAGE = ROOT / "docs" / "metrics.md"
 
 
+@pytest.mark.long
 def test_the_page_on_metrics_runs_as_it_stands(tmp_path: Path) -> None:
     script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))
     env = tools(tmp_path)

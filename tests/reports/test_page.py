@@ -15,6 +15,7 @@ from tests.test_docs import ROOT, blocks, tools
 PAGE = ROOT / "docs" / "eval.md"
 
 
+@pytest.mark.long
 def test_the_page_on_evaluation_runs_as_it_stands(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")  # its map needs the extra [plots]
     script = "set -e\n" + "\n".join(blocks(PAGE, "sh"))

@@ -14,6 +14,7 @@ from tests.test_docs import ROOT, blocks, tools
 PAGE = ROOT / "docs" / "rmir.md"
 
 
+@pytest.mark.long
 def test_the_page_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     env = tools(tmp_path)
 
