@@ -145,7 +145,8 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         as_json(_as_dict(gallery, summary))
     summarise(f"{summary.pictures} pictures in {gallery}, {summary.embedded} embedded now")
     if summary.failures:
-        note(f"{len(summary.failures)} could not be read; see them with: eyespot failures -g {gallery}")
+        fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
+        note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
         raise typer.Exit(SOME_FAILED)
 
 

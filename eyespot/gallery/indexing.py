@@ -50,12 +50,13 @@ class Options:
 
 @dataclass
 class Summary:
-    """What an indexing run did; `notes` are sentences for the user."""
+    """What an indexing run did; `notes` are sentences for the user, `failures` are those of earlier runs too."""
 
     pictures: int = 0
     paths: int = 0
     embedded: int = 0
     failures: list[Failure] = field(default_factory=list)
+    new_failures: int = 0
     notes: list[str] = field(default_factory=list)
 
 
@@ -98,6 +99,7 @@ class _Job:
     def run(self, roots: list[Root]) -> Summary:
         if recover(self.gallery, self.ledger):
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
+        known = set(self.ledger.failures())
         self._remove()
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
@@ -113,6 +115,7 @@ class _Job:
         self._code_spaces()
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
+        self.summary.new_failures = len(set(self.summary.failures) - known)
         self.summary.notes += [note for encoder in self.encoders.values() for note in getattr(encoder, "notes", ())]
         return self.summary
 

@@ -75,10 +75,16 @@ def test_failures_are_listed_with_their_reason_and_exit_code_three(tmp_path: Pat
     indexed = run_eyespot("index", photos, cwd=tmp_path)
     again = run_eyespot("index", cwd=tmp_path)
     table = run_eyespot("failures", cwd=tmp_path)
+    (photos / "torn.jpg").write_bytes(b"\xff\xd8 no more")
+    more = run_eyespot("index", cwd=tmp_path)
+    (photos / "torn.jpg").unlink()
+    run_eyespot("index", cwd=tmp_path)
     rows = json.loads(run_eyespot("failures", "--json", cwd=tmp_path).stdout)
 
     assert (indexed.returncode, again.returncode, table.returncode) == (3, 3, 0)
-    assert "eyespot failures" in indexed.stderr
+    assert "1 could not be read; see them with: eyespot failures" in indexed.stderr
+    assert "1 could not be read, 0 of them new; see" in again.stderr
+    assert "2 could not be read, 1 of them new; see" in more.stderr
     assert rows == [{"path": str(photos / "zero.jpg"), "reason": "empty file"}]
     assert table.stdout == f"{photos / 'zero.jpg'}\tempty file\n"
 
