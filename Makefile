@@ -21,7 +21,7 @@ fix: $(VENV)/.dev         ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test-long: $(VENV)/.dev   ## whole pages of the documentation as they stand, and a Ray cluster
+test-long: $(VENV)/.dev   ## whole pages of the documentation, a Ray cluster, runs that are killed often
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "long and not slow"
 
 test-slow: $(VENV)/.dev   ## the tests that take minutes

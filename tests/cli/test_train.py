@@ -96,6 +96,7 @@ def test_a_training_ends_in_a_checkpoint_that_serves(pairs: Path, tmp_path: Path
     assert "my encoder" in (tmp_path / "out" / "model" / "config.yml").read_text()
 
 
+@pytest.mark.long
 def test_a_killed_training_ends_in_the_same_weights(pairs: Path, tmp_path: Path) -> None:
     how = ["--epochs", "20", "--checkpoint-every", "10", "--dropout", "0.1", "--patience", "0"]
     line = [sys.executable, "-m", "eyespot.cli", "train", "quari", str(pairs), "--out", str(tmp_path / "cut"), *SMALL]

@@ -254,6 +254,7 @@ def test_a_reader_that_goes_away_is_no_error(sample_gallery: Path) -> None:
     assert (len(ran.stdout.splitlines()), ran.stderr) == (1, "")
 
 
+@pytest.mark.long
 def test_interrupted_means_130_and_the_next_run_goes_on(tmp_path: Path) -> None:
     photos = tmp_path / "photos"
     photos.mkdir()

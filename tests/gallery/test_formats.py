@@ -212,6 +212,7 @@ def kill_at_shard(line: list[str], gallery: Path, shard: int, delay: float) -> b
     return running
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_and_run_again_it_ends_in_the_same_gallery(tmp_path: Path) -> None:
     for part in range(8):
         add_part(tmp_path / "big", str(part), unit(20_000, part), keys(20_000, part * 10_000))

@@ -75,6 +75,7 @@ def kill_often(gallery: Path, photos: Path, times: int, seconds: float) -> int:
     ("count", "times"),
     [(130, 6), pytest.param(640, 50, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])],
 )
+@pytest.mark.long
 def test_a_killed_run_started_again_ends_in_the_same_gallery(tmp_path: Path, count: int, times: int) -> None:
     photos = collection(tmp_path / "photos", count)
     seconds = left_alone(tmp_path / "calm", photos)

@@ -55,6 +55,7 @@ def killed_after(requests: int, server: Double, process: subprocess.Popen[bytes]
         pytest.param(14, 30, marks=[pytest.mark.slow, pytest.mark.timeout(1800)]),
     ],
 )
+@pytest.mark.long
 def test_a_killed_making_ends_in_the_same_set(tmp_path: Path, gallery: Path, count: int, kills: int) -> None:
     """At most the calls in flight at a kill are made again."""
     moment, hits = random.Random(kills), 0

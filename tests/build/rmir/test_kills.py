@@ -49,6 +49,7 @@ def put(seen: Seen) -> str:
 @pytest.mark.parametrize(
     ("count", "kills"), [(3, 3), pytest.param(6, 30, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])]
 )
+@pytest.mark.long
 def test_a_killed_making_ends_in_the_same_set(tmp_path: Path, gallery: Path, count: int, kills: int) -> None:
     """At most the calls in flight at a kill are made again."""
     moment, hits = random.Random(kills), 0
