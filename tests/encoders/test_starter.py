@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,23 @@ def test_the_same_batch_gives_the_same_bits(starter: Starter) -> None:
     again = load()
     assert starter.encode_pixels(drawn_pictures()).tobytes() == again.encode_pixels(drawn_pictures()).tobytes()
     assert starter.encode_texts(REFERENCE_TEXTS).tobytes() == again.encode_texts(REFERENCE_TEXTS).tobytes()
+
+
+def test_the_bits_do_not_hang_on_the_number_of_threads() -> None:
+    """A worker of a cluster has one processor, another process all of them; BLAS sums otherwise for each number."""
+    code = (
+        "import hashlib, numpy as np\nfrom eyespot.encoders.starter import load\n"
+        "pixels = np.random.default_rng(0).integers(0, 256, (16, 260, 260, 3), np.uint8)\n"
+        "print(hashlib.sha256(load().encode_pixels(pixels).tobytes()).hexdigest())"
+    )
+    told = set()
+    for number in "12":
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "EYESPOT_THREADS"), number)
+        env = os.environ | threads | {"OPENBLAS_CORETYPE": "Haswell"}  # of the kernels that differ; others ignore it
+        child = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+        told.add(child.stdout)
+
+    assert len(told) == 1
 
 
 def test_no_texts_are_no_rows(starter: Starter) -> None:
