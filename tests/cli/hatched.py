@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import IO, NoReturn
@@ -37,7 +38,7 @@ USUAL = (
 
 
 class Nest:
-    """A process that hatches others; one for each worker of the suite."""
+    """A process that hatches others; one for each worker of the suite. It is not `ready` where it cannot be forked."""
 
     def __init__(self) -> None:
         self._turn = Lock()
@@ -47,6 +48,7 @@ class Nest:
         self._process = subprocess.Popen(line, cwd=ROOT, env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         theirs.close()
         self._socket = ours
+        self.ready = bool(ours.recv(99))
 
     def run(
         self, words: Sequence[str], cwd: Path | None, env: Mapping[str, str], timeout: float
@@ -92,8 +94,11 @@ def _text(file: IO[bytes]) -> str:
 def brood(orders: socket.socket) -> None:
     """Fork for each order; a keeper of each waits for its end and says how it ended."""
     for name in USUAL:
-        importlib.import_module(name)
-    assert os.listdir("/proc/self/task") == [str(os.getpid())], "a process with threads cannot be forked safely"
+        with suppress(ImportError):
+            importlib.import_module(name)
+    if os.listdir("/proc/self/task") != [str(os.getpid())]:
+        return  # what has threads is not safely forked
+    orders.send(b"ready")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
     while True:
         order, fds, _, _ = socket.recv_fds(orders, 1 << 22, 3)
