@@ -143,7 +143,8 @@ class _Job:
 
     def _note_absent(self, root: Root) -> None:
         known = root in self.ledger.roots().values()
-        kept = f"its pictures are kept; if it is gone for good, take it out with: --remove {quote(root.path)}"
+        line = f"eyespot index --remove {quote(root.path)} -g {quote(str(self.gallery))}"
+        kept = f"its pictures are kept; if it is gone for good, take it out with: {line}"
         tail = kept if known else "nothing to index there"
         self.summary.notes.append(f"{root.path} is missing or empty (an unplugged disk?); {tail}")
 

@@ -139,10 +139,6 @@ class Ledger:
             self.sql.execute("UPDATE roots SET kind = ? WHERE number = ?", (REMOVED, number))
         return int(alone)
 
-    def move_root(self, number: int, path: str) -> None:
-        """The same photos lie elsewhere now."""
-        self.sql.execute("UPDATE roots SET path = ? WHERE number = ?", (path, number))
-
     # -- scanning -------------------------------------------------------------------------------------------
 
     def begin_looking(self) -> None:
