@@ -115,6 +115,9 @@ def _notes(done: Mapping[str, Finished]) -> list[str]:
         if told:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in told["lines"].items())
             notes.append(f"lines that are no rows, in {one.about}: {kinds}; line {told['first']:,} the first")
+    if shared := done[LISTED].told["ambiguous"]:
+        name = f"keep each as {collection.DOWNLOAD} names it, by its id, or in its folder"
+        notes.append(f"{shared:,} photos share a file name with others; {name}")
     unmapped = done[ALIGNED].told["unmapped"]
     if unmapped:
         notes.append(f"{unmapped:,} species of the target list have no taxon; {collection.TAXONOMY} says why")
