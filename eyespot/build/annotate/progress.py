@@ -111,7 +111,7 @@ def seconds(said: Iterable[Judgement]) -> float:
     timed = [(gap, count) for gap, count in gaps if gap <= PAUSE + A_PHOTO * (count - 1)]
     if not timed:
         return 0.0
-    spent, looked = (sum(part) for part in zip(*timed, strict=True))
+    spent, looked = sum(gap for gap, _ in timed), sum(count for _, count in timed)
     return spent * photos.total() / looked
 
 
