@@ -166,16 +166,17 @@ class Calibrated:
     def _round(self, seen: _Seen, ranks: Ints, query: Query, run: Run) -> _Seen:
         """What is known once these hits were looked at as well."""
         looked = seen.looked.and_then(self.stage.look_at(query, run, ranks))
-        sample = self._planned(query, run) if seen.sample is None else seen.sample.joined(ranks)
+        sample = self.first_round(query, run) if seen.sample is None else seen.sample.joined(ranks)
         return _Seen(sample, self._curve(sample, looked, query, run), looked)
 
     def _next(self, seen: _Seen, size: int, query: Query, run: Run) -> Ints:
         if seen.sample is None or seen.curve is None:
-            return self._planned(query, run).ranks
+            return self.first_round(query, run).ranks
         # what failed has no place in the curve, and would fail again
         return np.setdiff1d(next_ranks(seen.curve, size), seen.sample.ranks)
 
-    def _planned(self, query: Query, run: Run) -> Sample:
+    def first_round(self, query: Query, run: Run) -> Sample:
+        """The hits that are judged first: spread over the ranks, so that they speak for all."""
         return plan(self._hits(query, run), min(FIRST, self._wanted(query, run)), _seed(query))
 
     def _curve(self, sample: Sample, looked: Looked, query: Query, run: Run) -> Curve | None:
@@ -197,11 +198,11 @@ class Calibrated:
     def _with_others(self, seen: _Seen, query: Query, run: Run) -> _Seen:
         """With the verdicts that the ledger has besides."""
         assert seen.sample is not None
-        others = np.setdiff1d(self._seen_before(query, run), seen.sample.ranks)
+        others = np.setdiff1d(self.ranks_seen(query, run), seen.sample.ranks)
         return self._round(seen, others, query, run) if len(others) else seen
 
-    def _seen_before(self, query: Query, run: Run) -> Ints:
-        """The ranks at which the judge saw the same pictures as now."""
+    def ranks_seen(self, query: Query, run: Run) -> Ints:
+        """The ranks, ascending, at which the judge saw the same pictures as now."""
         ids = [run.facts.get(hit.image, {}).get("id", "") for hit in run[query.id][: self.stage.depth]]
         said = known(self.stage.judge, self.stage.ledger, query_digest(query), ids)
         return np.array([rank for rank, id in enumerate(ids, 1) if id in said and said[id].rank == rank], np.int64)
