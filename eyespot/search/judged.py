@@ -77,10 +77,10 @@ class Looked:
 class Judged:
     """A second stage: the first `depth` of every ranking by the judge's probability, the rest behind as they were.
 
-    Equals stand as the first stage had them. What has no verdict (no picture, no answer) keeps its order below what
-    has. `blend` is how much the judge counts: below 1 a hit scores blend · probability + (1 - blend) · its first score,
-    from 0 for the lowest of the first `depth` to 1 for the best. The run's facts say which picture an image is: `id`
-    and `path`.
+    Equals stand as the first stage had them, in scores that fall; `scores` has them as equals, for measures. What has
+    no verdict (no picture, no answer) keeps its order below what has. `blend` is how much the judge counts: below 1 a
+    hit scores blend · probability + (1 - blend) · its first score, from 0 for the lowest of the first `depth` to 1 for
+    the best. The run's facts say which picture an image is: `id` and `path`.
     """
 
     judge: Judge
@@ -140,14 +140,15 @@ class Judged:
         return {(query, image): judgement for query, its in found.items() for image, judgement in its.items()}
 
     def reranked(self, run: Run, looked: Looked) -> Run:
-        """The run in the order of what was said."""
-        made, _ = Rescored(self.scores(run, looked), self.depth)(run)
-        made.header |= self.header(looked.asked)
+        """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
+        rescored, _ = Rescored(self.scores(run, looked), self.depth)(run)
+        made = Run({query: list(_falling(hits)) for query, hits in rescored.items()})
+        made.header, made.facts = rescored.header | self.header(looked.asked), run.facts
         made.notes = [*run.notes, *notes_of(looked), *getattr(self.judge, "notes", [])]
         return made
 
     def scores(self, run: Run, looked: Looked) -> Run:
-        """The judged hits alone, each ranking strictly falling: equals follow the first stage."""
+        """The judged hits alone, best first, with what the verdicts are worth, for measures: equals stay equal."""
         return Run({query: self._scores(query, hits[: self.depth], looked) for query, hits in run.items()})
 
     def _scores(self, query: str, head: Sequence[Hit], looked: Looked) -> list[Hit]:
@@ -158,7 +159,7 @@ class Judged:
             for image, verdict, its in said
             if verdict is not None
         )
-        return list(_falling(sorted(blended, key=lambda hit: -hit.score)))
+        return sorted(blended, key=lambda hit: -hit.score)
 
     def header(self, asked: Asked) -> dict[str, Any]:
         counts = {"from_ledger": asked.known, "asked": asked.asked, "refused": asked.refused, "failed": asked.failed}
@@ -181,6 +182,7 @@ def notes_of(looked: Looked, unsaid: str = "they go behind the judged") -> list[
 
 
 def _falling(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """The same order in scores of which none equals another."""
     lowest = float("inf")
     for hit in hits:
         lowest = min(hit.score, lowest - STEP)

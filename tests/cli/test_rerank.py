@@ -290,6 +290,31 @@ def test_half_judged_numbers_are_not_shown(made: Path, own: Path, ledger: Path, 
         assert sum(row.judgement.spent.calls for row in judgements.rows()) == len(server.answered) == 6
 
 
+def test_a_judge_in_words_scores_as_its_verdicts_in_a_file_do(
+    made: Path, own: Path, ledger: Path, server: Double, tmp_path: Path
+) -> None:
+    """Yes to half of the photos: 1 and 0, whose ties the measures see by either way, and again in the saved run."""
+    server.script = [chat(word) for word in ("No", "Yes", "Yes", "No", "Yes")]
+    words = ("eval", "own", "--data", own, "-g", made, "--depth", 5)
+    judge = ("--rerank", "openai:tiny", "--judge", "answer=words", "--judge", "workers=1", "--ledger", ledger)
+    told(*words, "--out", tmp_path / "first")
+
+    judged = told(*words, *judge, "--out", tmp_path / "second")
+
+    first = [hit.image for hit in read_run(tmp_path / "first/run.parquet")["q"][:5]]
+    write_run(Run.from_columns(["q"] * 5, first, (0, 1, 1, 0, 1)), tmp_path / "second.txt")
+    by_file = told(*words, "--rerank", tmp_path / "second.txt")
+    saved = told(*words[:4], "--run", tmp_path / "second/run.parquet")
+    ((task,), (other,), (again,)) = judged["tasks"], by_file["tasks"], saved["tasks"]
+    assert task["measures"] == other["measures"] and task["stages"] == other["stages"]
+    assert _means(again) == _means(task) and task["measures"]["AP@50"]["definition"]["ties"] == "average"
+    assert task["measures"]["AP@50"]["mean"] in (1 / 3, 1 / 5)  # one of three yes, or one of two no behind them
+
+
+def _means(task: Any) -> dict[str, float]:
+    return {label: found["mean"] for label, found in task["measures"].items()}
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -418,7 +443,7 @@ def test_the_page_on_calibration_runs_as_it_stands(
     made = subprocess.run(python, cwd=tmp_path, env=env, capture_output=True, text=True)
 
     assert plan == "encoder:starter: 30 pairs, 0 in the ledger, 30 to ask\n"
-    assert "30 verdicts from the ledger, 0 asked" in made.stdout, made.stderr
+    assert "42 verdicts from the ledger, 0 asked" in made.stdout, made.stderr
     assert "expected calibration error" in made.stdout and "windmill" in (tmp_path / "hits.html").read_text()
 
 

@@ -37,7 +37,7 @@ class Slice(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where the search itself had put a hit, from 1, and what a judge said of it: how probable it is relevant."""
+    """Where the search itself had put a hit, from 1, and the number that a judge gave it."""
 
     rank: int
     probability: float | None
