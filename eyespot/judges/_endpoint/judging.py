@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from eyespot.judges._endpoint.pictures import SIDE, Pictures
 from eyespot.judges._prices import Prices
 from eyespot.judges._wording import Wording, examples
+from eyespot.models.endpoint.amending import PROBABILITIES, left_out
 from eyespot.models.endpoint.client import Endpoint
 from eyespot.models.endpoint.dialects import Message, said, shown
 from eyespot.models.endpoint.troubles import BadAnswer, Declined, NoReply
@@ -83,7 +84,7 @@ class EndpointJudge:
     @property
     def notes(self) -> list[str]:
         """What the user should know of the answers so far, a sentence each."""
-        return self.way.notes(self.name) + (self.prices.notes if self.prices else [])
+        return self.way.notes(self.name) + self._left_out() + (self.prices.notes if self.prices else [])
 
     def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         """One answer for every pair as soon as it is there.
@@ -92,6 +93,13 @@ class EndpointJudge:
         """
         self.endpoint.rest.begin()
         return Underway(pairs, self._answer, self.workers, self.endpoint.rest.halt)
+
+    def _left_out(self) -> list[str]:
+        """What the server does not accept; of probabilities the way of asking speaks itself."""
+        changes = self.endpoint.amended.changes
+        if fields := left_out(one for one in changes if one.field not in PROBABILITIES):
+            return [f"{self.name} does not accept {', '.join(fields)}; it is asked without"]
+        return []
 
     def _digest(self, way: str) -> str:
         special = [way] if way else []
