@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,10 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
+from eyespot.judges._asking import ask
 from eyespot.judges._endpoint import EndpointJudge, Reply, said
+from eyespot.judges._exporting import write_table
+from eyespot.ledger.judgements import Judgements
 from eyespot.types import EyespotError, Pair, Query
 from tests.judges.servers import YES, Double, Response, Seen, chat, error
 
@@ -204,3 +208,22 @@ def test_a_router_without_a_provider_for_all_that_is_asked_is_no_unknown_model()
         pytest.raises(EyespotError, match="no provider of the model 'tiny' takes all that is asked of it"),
     ):
         asked(server)
+
+
+# -- what the ledger says ------------------------------------------------------------------------------------------
+
+
+def test_a_verdict_says_without_what_it_was_asked(tmp_path: Path, pictures: list[Path]) -> None:
+    with Double(then=thinker) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        list(ask(judge(server), pairs(pictures[:2]), ledger))
+        write_table(ledger.rows(), {}, tmp_path / "verdicts.jsonl")
+
+    reasons = [json.loads(line)["reason"] for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
+    assert reasons == ["said 'Yes'; asked without temperature 0"] * 2
+
+
+def test_a_verdict_of_a_model_that_takes_all_says_nothing_of_that(pictures: list[Path]) -> None:
+    with Double() as server:
+        answer = next(judge(server).judge(pairs(pictures[:1])))
+
+    assert answer.verdict is not None and answer.verdict.reason == ""
