@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
@@ -70,7 +71,7 @@ class EndpointJudge:
 
     @property
     def prompt(self) -> str:
-        """The wording's digest, or one of all that is special: another size of pictures, another way of asking.
+        """The wording's digest, or one of all that is special: another size of pictures, way of asking, field.
 
         It changes when the server turns out to tell no probabilities: what it says then is something else.
         """
@@ -102,6 +103,7 @@ class EndpointJudge:
     def _digest(self, way: str) -> str:
         special = [way] if way else []
         special += [f"side={self.pictures.side}"] if self.pictures.side != SIDE else []
+        special += [f"extra={json.dumps(extra, sort_keys=True)}"] if (extra := self.endpoint.extra) else []
         if not special:
             return self.wording.digest
         return hashlib.sha256("\x1f".join([self.wording.digest, *special]).encode()).hexdigest()[:16]

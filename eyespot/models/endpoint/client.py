@@ -123,6 +123,7 @@ class Endpoint:
     rest: Rest = field(default_factory=Rest)
     amended: Amended = field(default_factory=Amended)
     on_reply: Callable[[Reply], None] = ignore
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of every request for a message
 
     def tabbed(self) -> tuple[Endpoint, Tab]:
         """The same endpoint for one item, and what that item cost so far."""
@@ -137,7 +138,7 @@ class Endpoint:
         Raises `Declined` (the model or its guard does not want to), `NoReply` (no answer to this one), `BudgetSpent`,
         and `EyespotError` for what would be the same with every question: a wrong key, no such model, nobody there.
         """
-        asked = self.dialect.body(self.model, messages, options)
+        asked = {**self.dialect.body(self.model, messages, options), **self.extra}
         with self.amended.turn(asked):
             reply = self._accepted(asked)
         if reply.declined:
