@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from eyespot.judges._endpoint.pictures import SIDE, Pictures
 from eyespot.judges._prices import Prices
 from eyespot.judges._wording import Wording, examples
-from eyespot.models.endpoint.amending import PROBABILITIES, Change, left_out
+from eyespot.models.endpoint.amending import PROBABILITIES, Adjustment, left_out
 from eyespot.models.endpoint.client import Endpoint
 from eyespot.models.endpoint.dialects import Message, Reply, said, shown
 from eyespot.models.endpoint.troubles import BadAnswer, Declined, NoReply
@@ -140,6 +140,6 @@ def _with_changes(verdict: Verdict, replies: Sequence[Reply]) -> Verdict:
     return replace(verdict, reason="; ".join([*said, f"asked without {', '.join(fields)}"])) if fields else verdict
 
 
-def _left_out(changes: Sequence[Change]) -> list[str]:
+def _left_out(changes: Sequence[Adjustment]) -> list[str]:
     """Without the probabilities, of which the way of asking speaks itself."""
     return left_out(one for one in changes if one.field not in PROBABILITIES)

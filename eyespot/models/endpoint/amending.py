@@ -28,7 +28,7 @@ FORMS = ("response_format", "json_schema")
 NEEDED = ("model", "messages", "system")  # a request without them is none
 
 
-class Change(NamedTuple):
+class Adjustment(NamedTuple):
     """A field of a request that did not leave as it was asked; without `sent_as`, its name then, it was left out."""
 
     field: str
@@ -37,13 +37,13 @@ class Change(NamedTuple):
     sent: Any = None
 
 
-def changes(asked: Body, sent: Body) -> tuple[Change, ...]:
+def changes(asked: Body, sent: Body) -> tuple[Adjustment, ...]:
     """What became of the fields of a request on their way."""
-    found = (Change(name, _plain(value), *_sent(name, sent)) for name, value in asked.items())
+    found = (Adjustment(name, _plain(value), *_sent(name, sent)) for name, value in asked.items())
     return tuple(one for one in found if (one.field, one.asked) != (one.sent_as, one.sent))
 
 
-def left_out(several: Iterable[Change]) -> list[str]:
+def left_out(several: Iterable[Adjustment]) -> list[str]:
     """The fields that were left out, each with its value: "temperature 0.25"."""
     return list(dict.fromkeys(f"{one.field} {one.asked}" for one in several if not one.sent_as))
 
@@ -139,7 +139,7 @@ class Amended:
     def __init__(self) -> None:
         self._learned: list[Amendment] = []
         self._tried: set[frozenset[str]] = set()  # fields that went through together
-        self._changes: dict[Change, None] = {}
+        self._changes: dict[Adjustment, None] = {}
         self._lock, self._first = Lock(), Lock()
 
     def __call__(self, body: Body) -> Body:
@@ -153,13 +153,13 @@ class Amended:
         with self._lock:
             self._learned += [] if amend in self._learned else [amend]
 
-    def record(self, several: Iterable[Change]) -> None:
+    def record(self, several: Iterable[Adjustment]) -> None:
         """Remember what became of fields of a request that was answered."""
         with self._lock:
             self._changes |= dict.fromkeys(several)
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[Adjustment]:
         """What became of fields of requests so far, each once."""
         return list(self._changes)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from eyespot.models.endpoint.amending import Amended, amendment, changes, refused
+from eyespot.models.endpoint.amending import Amended, amendment, changes, left_out, refused
 from eyespot.models.endpoint.dialects import Dialect, Message, Reply, said, usage_of
 from eyespot.models.endpoint.pace import Left, Pace, Rest
 from eyespot.models.endpoint.troubles import Again, BadAnswer, Busy, Declined, NoReply, Status, Unreachable, final
@@ -124,6 +124,7 @@ class Endpoint:
     amended: Amended = field(default_factory=Amended)
     on_reply: Callable[[Reply], None] = ignore
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields of every request for a message
+    strict: bool = False  # nothing is left out of a request; what the server refuses ends the run
 
     def tabbed(self) -> tuple[Endpoint, Tab]:
         """The same endpoint for one item, and what that item cost so far."""
@@ -205,6 +206,11 @@ class Endpoint:
     def _mend(self, body: Mapping[str, Any], trouble: Status) -> None:
         """Learn what to leave out from now on; raises what the trouble means where nothing can be."""
         if (amend := amendment(body, trouble)) is not None:
+            if self.strict and (fields := left_out(changes(body, amend(body)))):
+                raise EyespotError(
+                    f"{self.model} at {self.wire.address} does not accept {', '.join(fields)} ({trouble.said}); leave "
+                    "it out, name a model that takes it, or say strict = false"
+                ) from None
             self.amended.learn(amend)
         elif name := refused(body, trouble):
             raise EyespotError(

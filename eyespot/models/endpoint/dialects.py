@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from eyespot.models.endpoint.amending import Change
+from eyespot.models.endpoint.amending import Adjustment
 from eyespot.models.endpoint.troubles import Again
 from eyespot.types import Spent
 
@@ -32,7 +32,7 @@ class Reply(NamedTuple):
     finish: str
     declined: str = ""  # why, where the model or its guard would not answer
     model: str = ""  # who answered, by the server's own word
-    changes: tuple[Change, ...] = ()  # of the request, because the server does not take it as it was asked
+    changes: tuple[Adjustment, ...] = ()  # of the request, because the server does not take it as it was asked
 
 
 class Dialect(Protocol):
