@@ -174,7 +174,11 @@ class Models:
                 messages.insert(0, said("system", prompt["system"]))
             till.expect(str(prompt["use"]), _likely(prompt, model.price))
             endpoint = replace(
-                model.endpoint, till=till, strict=self.strict, on_reply=partial(self._reply, prompt, till)
+                model.endpoint,
+                till=till,
+                on_reply=partial(self._reply, prompt, till),
+                strict=self.strict,
+                roomy=False,  # the recipe's limit is what the budget puts aside
             )
             found = endpoint.answer(messages, prompt["_form"], **options)
         except Declined as why:

@@ -159,6 +159,13 @@ def test_a_client_of_a_pipelines_own_has_nothing_to_tell(tmp_path: Path) -> None
     assert otherwise(done) == [] and [origin.answers for origin in done[-1].origins] == [3]
 
 
+def test_the_limit_of_a_recipe_is_never_raised(tmp_path: Path) -> None:
+    with Double(then=chat("", finish="length")) as server:
+        done = put(tmp_path, server)
+
+    assert {one.body["max_tokens"] for one in server.seen} == {300} and done[-1].counts.failed == 6
+
+
 # -- what is told ---------------------------------------------------------------------------------------------------
 
 

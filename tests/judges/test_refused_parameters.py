@@ -147,7 +147,7 @@ def test_a_limit_too_small_to_think_is_raised_once() -> None:
 def test_an_answer_that_its_limit_cuts_off_fails_alone_with_the_way_out(pictures: list[Path]) -> None:
     cut = complaint(400, "Could not finish the message because max_tokens or model output limit was reached.")
     with Double([cut], then=chat("Yes")) as server:
-        first, second = judge(server, workers=1, answer="words").judge(pairs(pictures[:2]))
+        first, second = judge(server, workers=1, answer="words", answer_tokens=50).judge(pairs(pictures[:2]))
 
     assert first.failure.endswith("let it have more tokens (answer_tokens of a judge, max_tokens of a recipe)")
     assert second.verdict is not None
@@ -227,3 +227,41 @@ def test_a_verdict_of_a_model_that_takes_all_says_nothing_of_that(pictures: list
         answer = next(judge(server).judge(pairs(pictures[:1])))
 
     assert answer.verdict is not None and answer.verdict.reason == ""
+
+
+# -- models that think before they answer --------------------------------------------------------------------------
+
+
+def thoughtful(seen: Seen) -> Response:
+    """gpt-5 as it is without options: 600 tokens of thought, then a word."""
+    refusal = thinker(seen)
+    if refusal.status != 200 or seen.body["max_completion_tokens"] >= 600:
+        return refusal
+    return chat("", finish="length")
+
+
+def test_a_model_that_thinks_gets_room_for_it_once(pictures: list[Path]) -> None:
+    with Double(then=thoughtful) as server:
+        asked = judge(server)
+        answers = list(asked.judge(pairs(pictures)))
+
+    assert [answer.verdict.probability for answer in answers if answer.verdict] == [1.0] * 6
+    chats = server.asked(CHAT)
+    assert [one.body["max_completion_tokens"] for one in chats[-6:]] == [2048] * 6
+    assert sorted(answer.spent.calls for answer in answers)[:5] == [1] * 5
+
+
+def test_a_limit_of_the_users_own_stands(pictures: list[Path]) -> None:
+    with Double(then=thoughtful) as server:
+        (answer,) = judge(server, answer_tokens=50).judge(pairs(pictures[:1]))
+
+    assert "let it have more tokens (option answer_tokens)" in answer.failure
+    assert max(one.body.get("max_completion_tokens", 0) for one in server.asked(CHAT)) == 50
+
+
+def test_room_is_made_too_where_the_limit_is_refused(pictures: list[Path]) -> None:
+    cut = complaint(400, "Could not finish the message because max_tokens or model output limit was reached.")
+    with Double([cut], then=chat("Yes")) as server:
+        answers = list(judge(server, answer="words").judge(pairs(pictures)))
+
+    assert [one.body["max_tokens"] for one in server.seen] == [16, *[2048] * 6] and all(one.verdict for one in answers)

@@ -96,7 +96,8 @@ class Settings:
     first_rest: float = 1.0  # seconds; the rests after it may be twice as long each
     answer: str = ""  # how it is to answer: words, grades, votes or, where the endpoint can, probabilities
     votes: int = 5
-    answer_tokens: int = 16  # the most that an answer in words may have; models that think need more
+    answer_tokens: int = 16  # the most that an answer in words may have
+    roomy: bool = True  # models that think get more than that, unless the user says what they may have
     prices: Prices | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)  # further fields of each request, as they are
 
@@ -106,7 +107,8 @@ class Settings:
         known = {one.name for one in fields(cls)}
         if unknown := [name for name in given if name not in known]:
             raise UsageError(f"{judge} has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
-        made = cls(**{name: value for name, value in given.items() if value is not None})
+        said = {name: value for name, value in given.items() if value is not None}
+        made = cls(**{"roomy": "answer_tokens" not in said, **said})
         for name in NUMBERS:
             if (value := getattr(made, name)) is not None and value <= 0:
                 raise UsageError(f"{judge}: {name} is {value}; give a number above 0")
@@ -135,6 +137,7 @@ class Settings:
             money=free if _costs_nothing(wire, model, prices) else partial(prices.cost, model),
             rest=rest,
             extra=self.extra,
+            roomy=self.roomy,
         )
         pictures = Pictures(self.side, self.read)
         return EndpointJudge(name + _place(wire), endpoint, wording, pictures, way, self.workers, prices)

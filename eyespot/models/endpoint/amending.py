@@ -20,6 +20,7 @@ Amendment: TypeAlias = Callable[[Body], Body]
 
 FEWER = 5  # alternatives of a token where twenty are too many
 LEAST = 16  # tokens of an answer, where fewer are refused
+THOUGHT = 2048  # tokens of an answer, where a model thinks before it
 REFUSALS = (400, 403, 404, 422, 501)
 PROBABILITIES = ("logprobs", "top_logprobs", "logprob_token_ids")
 LIMIT, NEWER = "max_tokens", "max_completion_tokens"
@@ -69,6 +70,11 @@ def fewer_alternatives(body: Body) -> Body:
 def room(body: Body) -> Body:
     """A limit that leaves room for a word."""
     return {name: max(value, LEAST) if name in LIMITS else value for name, value in body.items()}
+
+
+def thinking(body: Body) -> Body:
+    """A limit that leaves room for thought, which counts as part of the answer."""
+    return {name: max(value, THOUGHT) if name in LIMITS else value for name, value in body.items()}
 
 
 def newer_name(body: Body) -> Body:

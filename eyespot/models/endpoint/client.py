@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from eyespot.models.endpoint.amending import Amended, amendment, changes, left_out, refused
+from eyespot.models.endpoint.amending import Amended, amendment, changes, left_out, refused, thinking
 from eyespot.models.endpoint.dialects import Dialect, Message, Reply, said, usage_of
 from eyespot.models.endpoint.pace import Left, Pace, Rest
 from eyespot.models.endpoint.troubles import Again, BadAnswer, Busy, Declined, NoReply, Status, Unreachable, final
@@ -124,6 +124,7 @@ class Endpoint:
     amended: Amended = field(default_factory=Amended)
     on_reply: Callable[[Reply], None] = ignore
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields of every request for a message
+    roomy: bool = False  # the limit of tokens is raised where a model that thinks used it up before its answer
     strict: bool = False  # nothing is left out of a request; what the server refuses ends the run
 
     def tabbed(self) -> tuple[Endpoint, Tab]:
@@ -195,8 +196,17 @@ class Endpoint:
                 reply = self._asked(self.dialect.path, body, self.dialect.reply)
             except Status as trouble:
                 self._mend(body, trouble)
-            else:
-                return self._answered(reply._replace(changes=changes(asked, body)))
+                continue
+            if reply.unspoken and self._thinks(body):
+                continue
+            return self._answered(reply._replace(changes=changes(asked, body)))
+
+    def _thinks(self, body: Mapping[str, Any]) -> bool:
+        """Whether more tokens can be given to what used up its limit; they are, from now on."""
+        if not self.roomy or "logprobs" in body or thinking(body) == body:
+            return False
+        self.amended.learn(thinking)
+        return True
 
     def _answered(self, reply: Reply) -> Reply:
         self.amended.record(reply.changes)
@@ -212,6 +222,8 @@ class Endpoint:
                     "it out, name a model that takes it, or say strict = false"
                 ) from None
             self.amended.learn(amend)
+        elif trouble.cut_off and self._thinks(body):
+            return
         elif name := refused(body, trouble):
             raise EyespotError(
                 f"{self.model} at {self.wire.address} does not accept {name} ({trouble.said}); leave it out, or name "

@@ -34,6 +34,11 @@ class Reply(NamedTuple):
     model: str = ""  # who answered, by the server's own word
     changes: tuple[Adjustment, ...] = ()  # of the request, because the server does not take it as it was asked
 
+    @property
+    def unspoken(self) -> bool:
+        """Whether the limit of tokens was used up before the answer began."""
+        return not self.text.strip() and self.finish in ("length", "max_tokens")
+
 
 class Dialect(Protocol):
     """A protocol: where it is spoken, how a request looks and how its answer."""
