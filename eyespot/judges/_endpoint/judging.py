@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from eyespot.judges._endpoint.pictures import SIDE, Pictures
 from eyespot.judges._prices import Prices
 from eyespot.judges._wording import Wording, examples
+from eyespot.models.endpoint.amending import PROBABILITIES, Adjustment, left_out
 from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.dialects import Message, said, shown
+from eyespot.models.endpoint.dialects import Message, Reply, said, shown
 from eyespot.models.endpoint.troubles import BadAnswer, Declined, NoReply
 from eyespot.models.endpoint.underway import Underway
 from eyespot.types import Answer, Pair, Verdict
@@ -69,7 +71,7 @@ class EndpointJudge:
 
     @property
     def prompt(self) -> str:
-        """The wording's digest, or one of all that is special: another size of pictures, another way of asking.
+        """The wording's digest, or one of all that is special: another size of pictures, way of asking, field.
 
         It changes when the server turns out to tell no probabilities: what it says then is something else.
         """
@@ -83,7 +85,7 @@ class EndpointJudge:
     @property
     def notes(self) -> list[str]:
         """What the user should know of the answers so far, a sentence each."""
-        return self.way.notes(self.name) + (self.prices.notes if self.prices else [])
+        return self.way.notes(self.name) + self._unaccepted() + (self.prices.notes if self.prices else [])
 
     def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         """One answer for every pair as soon as it is there.
@@ -93,22 +95,29 @@ class EndpointJudge:
         self.endpoint.rest.begin()
         return Underway(pairs, self._answer, self.workers, self.endpoint.rest.halt)
 
+    def _unaccepted(self) -> list[str]:
+        if fields := _left_out(self.endpoint.amended.changes):
+            return [f"{self.name} does not accept {', '.join(fields)}; it is asked without"]
+        return []
+
     def _digest(self, way: str) -> str:
         special = [way] if way else []
         special += [f"side={self.pictures.side}"] if self.pictures.side != SIDE else []
+        special += [f"extra={json.dumps(extra, sort_keys=True)}"] if (extra := self.endpoint.extra) else []
         if not special:
             return self.wording.digest
         return hashlib.sha256("\x1f".join([self.wording.digest, *special]).encode()).hexdigest()[:16]
 
     def _answer(self, pair: Pair) -> Answer:
         endpoint, tab = self.endpoint.tabbed()
+        replies: list[Reply] = []
         try:
-            verdict = self._verdict(endpoint, self._sight(pair))
+            verdict = self._verdict(replace(endpoint, on_reply=replies.append), self._sight(pair))
         except Declined as why:
             return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True, spent=tab.spent)
         except (BadAnswer, NoReply) as why:
             return Answer(pair, None, failure=str(why), spent=tab.spent)
-        return Answer(pair, verdict, spent=tab.spent)
+        return Answer(pair, _with_changes(verdict, replies), spent=tab.spent)
 
     def _sight(self, pair: Pair) -> Sight:
         shown = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
@@ -122,3 +131,15 @@ class EndpointJudge:
             except BadAnswer:
                 continue
         return self.way(endpoint, sight)
+
+
+def _with_changes(verdict: Verdict, replies: Sequence[Reply]) -> Verdict:
+    """The verdict with what the model would not take of the request, in its reason: so the ledger holds it."""
+    fields = _left_out(replies[-1].changes) if replies else []
+    said = [verdict.reason] if verdict.reason else []
+    return replace(verdict, reason="; ".join([*said, f"asked without {', '.join(fields)}"])) if fields else verdict
+
+
+def _left_out(changes: Sequence[Adjustment]) -> list[str]:
+    """Without the probabilities, of which the way of asking speaks itself."""
+    return left_out(one for one in changes if one.field not in PROBABILITIES)
