@@ -24,6 +24,7 @@ from eyespot import rooms
 from eyespot.judges._asking import ask
 from eyespot.judges._budget import Budget, BudgetSpent
 from eyespot.judges._endpoint import BadAnswer, EndpointJudge, Pace, Rest, Underway, said
+from eyespot.judges._endpoint.first_token import Decision
 from eyespot.judges._wording import INQUIRE, Wording
 from eyespot.ledger.judgements import Judgements
 from eyespot.models.endpoint.troubles import seconds_to_wait
@@ -146,9 +147,7 @@ def test_a_parameter_with_a_newer_name_is_renamed_and_one_too_many_is_left_out(p
 
 @pytest.mark.parametrize(("text", "score"), [("Yes", 1.0), (" no.", 0.0), ("**YES**, it does", 1.0)])
 @pytest.mark.parametrize("refused", [True, False])
-def test_without_probabilities_the_words_count_and_that_is_said_once(
-    text: str, score: float, refused: bool, pictures: list[Path]
-) -> None:
+def test_without_probabilities_the_words_count(text: str, score: float, refused: bool, pictures: list[Path]) -> None:
     def wordy(seen: Seen) -> Response:
         return error(400, "logprobs are not supported") if refused and "logprobs" in seen.body else chat(text)
 
@@ -157,10 +156,7 @@ def test_without_probabilities_the_words_count_and_that_is_said_once(
         answers = list(asked.judge(pairs(pictures[:3])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [score] * 3
-    (note,) = asked.notes
-    assert note == "openai:tiny@localhost gives no token probabilities; its words are taken instead: " + (
-        "a verdict is 1 or 0, nothing between"
-    )
+    assert {answer.prompt for answer in answers} == {judge(server, answer="words").prompt} != {asked.prompt}
     assert len(server.asked("/v1/systemone")) == 1
 
 
@@ -171,7 +167,8 @@ def test_a_servers_own_decision_stands_in_for_probabilities(pictures: list[Path]
         answers = list(asked.judge(pairs(pictures[:3])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [0.375] * 3
-    assert len(server.asked(CHAT)) == 1 and "own yes/no decision" in asked.notes[0]
+    assert len(server.asked(CHAT)) == 1 and len(server.asked("/v1/systemone")) == 3
+    assert {asked.fallbacks[answer.prompt] for answer in answers} == {Decision.sentence}
 
 
 def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
@@ -188,14 +185,18 @@ def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
     assert (again.asked.known, len(server.seen)) == (3, paid)
 
 
-def test_words_no_longer_stand_once_the_same_model_has_told_probabilities(tmp_path: Path, pictures: list[Path]) -> None:
+def test_words_are_not_asked_for_again_once_the_same_model_gives_probabilities(
+    tmp_path: Path, pictures: list[Path]
+) -> None:
     with Double(then=chat("Yes")) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
         list(ask(judge(server), pairs(pictures[:3]), ledger))
         server.then = chat("Yes", {"Yes": 0.75, "No": 0.25})
         list(ask(judge(server), pairs(pictures[3:4]), ledger))
-        told = list(ask(judge(server), pairs(pictures[:4]), ledger))
+        paid = len(server.answered)
+        again = list(ask(judge(server), pairs(pictures[:4]), ledger))
 
-    assert [one.verdict.probability for one in told if one.verdict] == [0.75] * 4
+    assert sorted(one.verdict.probability for one in again if one.verdict) == [0.75, 1, 1, 1]
+    assert len(server.answered) == paid
 
 
 def test_a_refusal_is_no_sign_of_probabilities(tmp_path: Path, pictures: list[Path]) -> None:

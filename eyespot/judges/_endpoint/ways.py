@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from eyespot.judges._endpoint.judging import Sight
+from eyespot.judges._endpoint.judging import Opinion, Sight
 from eyespot.judges._wording import Wording
 from eyespot.models.endpoint.client import Endpoint
 from eyespot.models.endpoint.dialects import Reply
-from eyespot.models.endpoint.troubles import BadAnswer, Declined
+from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined
 from eyespot.types import Verdict
 
 MOST = 80  # characters of an answer that a reason quotes
-SORRY = re.compile(r"\W*(i['’]?m sorry|sorry|i can(no|['’])t|i['’]?m (not able|unable)|i am (not able|unable))", re.I)
 
 GRADES = Wording(
     name="grades",
@@ -64,13 +65,12 @@ class Words:
 
     wording: Wording
     tokens: int  # the most that an answer may have
-    special: str = "words"
-    fallbacks: tuple[str, ...] = ()
-    sentence: str = "its words are taken instead: a verdict is 1 or 0, nothing between"
+    fallbacks: ClassVar[Mapping[str, str]] = {}
+    special: ClassVar[str] = "words"
+    sentence: ClassVar[str] = "its words are taken instead: a verdict is 1 or 0, nothing between"
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
-        text = spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0))
-        return Verdict(probability=float(word_of(text, self.wording)), reason=f"said {text.strip()[:MOST]!r}")
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
+        return Opinion(in_words(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0), self.wording))
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} is not asked for probabilities; {self.sentence}"]
@@ -81,12 +81,12 @@ class Grades:
     """A grade from 0 to 10 as the model writes it; a tenth of it is the probability."""
 
     tokens: int
-    special: str = "grades"
-    fallbacks: tuple[str, ...] = ()
+    special: ClassVar[str] = "grades"
+    fallbacks: ClassVar[Mapping[str, str]] = {}
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
         grade = grade_of(spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)))
-        return Verdict(probability=grade / 10, reason=f"{grade:g} of 10")
+        return Opinion(Verdict(probability=grade / 10, reason=f"{grade:g} of 10"))
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} writes grades from 0 to 10: scores are coarse and not calibrated"]
@@ -99,18 +99,18 @@ class Votes:
     wording: Wording
     votes: int
     tokens: int
-    fallbacks: tuple[str, ...] = ()
+    fallbacks: ClassVar[Mapping[str, str]] = {}
 
     @property
     def special(self) -> str:
         return f"votes={self.votes}"
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
         found = [self._vote(endpoint, sight) for _ in range(self.votes)]
         valid = [vote for vote in found if vote is not None]
         if not valid:
             raise BadAnswer(f"none of {self.votes} answers is {self.wording.yes} or {self.wording.no}")
-        return Verdict(probability=sum(valid) / len(valid), reason=f"{sum(valid)} of {len(valid)} votes")
+        return Opinion(Verdict(probability=sum(valid) / len(valid), reason=f"{sum(valid)} of {len(valid)} votes"))
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} votes {self.votes} times for each picture: scores are steps of 1/{self.votes}"]
@@ -120,6 +120,12 @@ class Votes:
             return word_of(spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=1)), self.wording)
         except BadAnswer:
             return None
+
+
+def in_words(reply: Reply, wording: Wording) -> Verdict:
+    """1 or 0 by the words of a reply; raises what `word_of` raises."""
+    text = spoken(reply)
+    return Verdict(probability=float(word_of(text, wording)), reason=f"said {text.strip()[:MOST]!r}")
 
 
 def spoken(reply: Reply) -> str:

@@ -18,6 +18,8 @@ NO_CREDIT = re.compile(r"insufficient_quota|insufficient credit|credit balance",
 DECLINED = re.compile(
     r"content[_ ]?(policy|filter|management)|responsible ?ai|moderation|flagged|safety system", re.IGNORECASE
 )
+SORRY = re.compile(r"\W*(i['’]?m sorry|sorry|i can(no|['’])t|i['’]?m (not able|unable)|i am (not able|unable))", re.I)
+"""How a refusal in words begins."""
 LONGEST = 300  # characters of a server's own words that are kept
 
 
