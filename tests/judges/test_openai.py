@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import socket
 import threading
 import time
@@ -23,7 +24,7 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.judges._asking import ask
 from eyespot.judges._budget import Budget, BudgetSpent
-from eyespot.judges._endpoint import BadAnswer, EndpointJudge, Pace, Rest, Underway, said
+from eyespot.judges._endpoint import BadAnswer, Declined, EndpointJudge, Pace, Rest, Underway, said
 from eyespot.judges._endpoint.first_token import Decision
 from eyespot.judges._wording import INQUIRE, Wording
 from eyespot.ledger.judgements import Judgements
@@ -255,6 +256,9 @@ def test_tokens_that_are_not_among_the_likeliest_are_named_where_the_server_lets
         error(400, "This violates our content_policy"),
         error(403, "your input was flagged"),
         chat("I'm sorry, but I can't help with that"),
+        chat("I'm sorry, but I can't help with that", {"I": 0.99, "Yes": 0.001}),
+        chat("I", {"I": 0.97, "Sorry": 0.02, "The": 0.01}),
+        chat("Sorry", {"Sorry": 0.9, "Yes": 0.05}),
     ],
 )
 def test_a_refusal_is_a_verdict_of_no_and_counted_as_refused(declines: Response, pictures: list[Path]) -> None:
@@ -262,7 +266,29 @@ def test_a_refusal_is_a_verdict_of_no_and_counted_as_refused(declines: Response,
         answer = only(judge(server), pictures)
 
     assert answer.refused and answer.verdict is not None and answer.verdict.probability == 0
-    assert answer.spent.calls == 1
+    assert len(server.asked(CHAT)) == 1
+
+
+def test_neither_yes_nor_no_among_the_first_tokens_is_a_verdict_of_no_in_one_call(
+    tmp_path: Path, pictures: list[Path]
+) -> None:
+    """As INQUIRE scores it: no Yes, 0."""
+    with Double(then=chat("The", {"The": 0.8, "It": 0.2})) as server, Judgements(tmp_path / "l.sqlite") as ledger:
+        asked = judge(server)
+        (one,) = ask(asked, pairs(pictures[:1]), ledger)
+        list(ask(judge(server), pairs(pictures[:1]), ledger))
+
+    assert one.verdict is not None and not one.refused and one.prompt == asked.prompt
+    assert (one.verdict.probability, len(server.asked(CHAT))) == (0, 1)
+    assert one.verdict.reason == "neither Yes nor No is among the first tokens; the likeliest is 'The'"
+    assert asked.notes[0].startswith("in 1 of 1 answers")
+
+
+def test_i_before_a_likely_answer_is_no_refusal(pictures: list[Path]) -> None:
+    with Double(then=chat("I", {"I": 0.6, "Yes": 0.3, "No": 0.1})) as server:
+        answer = only(judge(server), pictures)
+
+    assert not answer.refused and answer.verdict is not None and answer.verdict.probability == pytest.approx(0.75)
 
 
 def test_an_answer_that_is_neither_is_asked_for_twice_more_and_then_a_failure(pictures: list[Path]) -> None:
@@ -646,6 +672,40 @@ def test_a_second_answer_that_does_not_fit_is_a_failure_with_its_reason() -> Non
         judge(server).endpoint.answer(ASKED, Sighting)
 
     assert len(server.seen) == 2
+
+
+REFUSALS = [
+    "I'm sorry, but I can't help with that.",
+    "I’m sorry, I can’t assist with identifying people.",
+    "Sorry, I cannot do that.",
+    "I am unable to look at this picture.",
+    "I cannot assist with that request.",
+    "I apologize, but this picture is not something I can describe.",
+    "Unfortunately, I can't help with that.",
+    "I won't describe this person.",
+    "I'm not comfortable with that.",
+    "**I must decline.**",
+]
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_a_refusal_in_words_is_no_answer_to_mend(text: str) -> None:
+    with Double(then=chat(text)) as server, pytest.raises(Declined, match=re.escape(text)):
+        judge(server).endpoint.answer(ASKED, Sighting)
+
+    assert len(server.seen) == 1
+
+
+def test_a_refusal_to_mend_an_answer_is_a_refusal() -> None:
+    with Double([chat("herons, many of them")], then=chat(REFUSALS[0])) as server, pytest.raises(Declined):
+        judge(server).endpoint.answer(ASKED, Sighting)
+
+    assert len(server.seen) == 2
+
+
+def test_an_apology_before_an_answer_is_no_refusal() -> None:
+    with Double(then=chat('I\'m sorry for the haste: {"species": "heron", "count": 2}')) as server:
+        assert judge(server).endpoint.answer(ASKED, Sighting).species == "heron"
 
 
 def test_a_server_that_knows_no_forms_is_told_in_words() -> None:

@@ -99,11 +99,10 @@ class FirstToken:
     def _by_shares(self, endpoint: Endpoint, sight: Sight, came: tuple[Reply, Mapping[str, Any] | None]) -> Verdict:
         reply, named = came
         found = shares(reply.logprobs or (), self.wording)
-        if not any(found) and named is None and self._naming(endpoint):
-            again = self._reply(endpoint, sight, self._named)
-            reply = again if again.logprobs else reply
-            found = shares(reply.logprobs or (), self.wording)
         reason = "" if any(found) else self._neither(reply.logprobs or ())
+        if reason and named is None and self._naming(endpoint):
+            found = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
+            reason = "" if any(found) else reason
         with self._lock:
             self.seen += 1
             self.doubtful += found.yes + found.no < DOUBTFUL

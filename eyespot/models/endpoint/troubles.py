@@ -18,8 +18,11 @@ NO_CREDIT = re.compile(r"insufficient_quota|insufficient credit|credit balance",
 DECLINED = re.compile(
     r"content[_ ]?(policy|filter|management)|responsible ?ai|moderation|flagged|safety system", re.IGNORECASE
 )
-SORRY = re.compile(r"\W*(i['’]?m sorry|sorry|i can(no|['’])t|i['’]?m (not able|unable)|i am (not able|unable))", re.I)
-"""How a refusal in words begins."""
+SORRY = re.compile(  # how a refusal in words begins
+    r"\W*(unfortunately, )?(sorry|i( am|['’]?m) (so |very )?(sorry|afraid|unable|not (able|comfortable))"
+    r"|i (can(no|['’])t|won['’]t|will not|(must |have to )?decline|apologi[sz]e))\b",
+    re.IGNORECASE,
+)
 LONGEST = 300  # characters of a server's own words that are kept
 
 
