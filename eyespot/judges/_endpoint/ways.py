@@ -14,6 +14,8 @@ from eyespot.models.endpoint.dialects import Reply
 from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined
 from eyespot.types import Verdict
 
+CUT_OFF = ("length", "max_tokens")  # how an answer ends that had no more tokens
+CUT = " …"  # at the end of such an answer: its last number may be half of one
 MOST = 80  # characters of an answer that a reason quotes
 
 GRADES = Wording(
@@ -27,6 +29,16 @@ GRADES = Wording(
     no="0",
 )
 
+_NUMBER = r"(?<![\w.,/-])(\d{1,2}(?:[.,]\d{1,2})?)(?![\w%]|[.,]\d)"
+_END = r"[\s.!)\]]*$"
+RANGE = re.compile(r"\d\s*(?:[-–—~]|to|or|and)\s*\d")
+OUT_OF_TEN = re.compile(rf"{_NUMBER}\s*(?:/\s*10(?![.,/]?\d)|out of (?:10|ten)(?=\s*(?:$|[.,;:!?)\n–—-])))", re.I)
+LABELLED = re.compile(rf"\b(?:score|grade|rating|answer)\s*(?:[:=]|is)\s*{_NUMBER}(?!\s*/)", re.IGNORECASE)
+LAST = re.compile(rf"^\D*{_NUMBER}{_END}")
+FIRST = re.compile(rf"^{_NUMBER}(?:\s*\n|[,;:]\s)\D*$")
+CONCLUDED = re.compile(rf"\b(?:so|thus|hence|therefore)\b[^\d.]*{_NUMBER}{_END}", re.IGNORECASE)
+READINGS = (OUT_OF_TEN, LABELLED, LAST, FIRST, CONCLUDED)
+
 
 def word_of(text: str, wording: Wording) -> bool:
     """Whether an answer in words is the yes; `BadAnswer` if it is neither, `Declined` if it is an excuse."""
@@ -39,11 +51,18 @@ def word_of(text: str, wording: Wording) -> bool:
 
 
 def grade_of(text: str) -> float:
-    """The first number of an answer, 0 to 10; `BadAnswer` if there is none, `Declined` if it is an excuse."""
-    found = re.search(r"-?\d+(\.\d+)?", text)
-    if found is None or not 0 <= float(found[0]) <= 10:
-        raise _other(text, "no number from 0 to 10")
-    return float(found[0])
+    """The grade of an answer that has one reading; `BadAnswer` for any other, `Declined` if it is an excuse.
+
+    That is, in this order: the one number out of ten ("9/10"), the one number after a label ("Score: 9"), the only
+    number if it begins or ends the answer ("9", "I give it a 9"), the last one after "so" ("2 herons, so 9").
+    """
+    plain = re.sub(r"[*_`\"]", "", text).strip()
+    forms = () if RANGE.search(plain) or SORRY.match(plain) else READINGS
+    found = next((numbers for form in forms if (numbers := set(form.findall(plain)))), set())
+    grades = {float(number.replace(",", ".")) for number in found}
+    if len(grades) != 1 or max(grades) > 10:
+        raise _other(text, "no grade from 0 to 10 that has one reading")
+    return grades.pop()
 
 
 def _other(text: str, what: str) -> Exception:
@@ -85,7 +104,8 @@ class Grades:
     fallbacks: ClassVar[Mapping[str, str]] = {}
 
     def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
-        grade = grade_of(spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)))
+        reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)
+        grade = grade_of(spoken(reply) + CUT * (reply.finish in CUT_OFF))
         return Opinion(Verdict(probability=grade / 10, reason=f"{grade:g} of 10"))
 
     def notes(self, name: str) -> list[str]:
@@ -130,6 +150,6 @@ def in_words(reply: Reply, wording: Wording) -> Verdict:
 
 def spoken(reply: Reply) -> str:
     """What was said; a model that thinks first may have used up its tokens before it came to that."""
-    if not reply.text.strip() and reply.finish in ("length", "max_tokens"):
+    if not reply.text.strip() and reply.finish in CUT_OFF:
         raise BadAnswer("the model ended before its answer began; let it have more tokens (option answer_tokens)")
     return reply.text
