@@ -475,6 +475,56 @@ def test_a_run_that_its_budget_ended_goes_on_without_paying_twice(tmp_path: Path
     assert (len(judgements), len(server.seen)) == (8, 8)
 
 
+@pytest.mark.parametrize("workers", [1, 4, 8])
+@pytest.mark.parametrize(("way", "then"), [("votes", YES), ("words", chat("Perhaps")), ("probabilities", chat("x"))])
+def test_what_a_cut_pair_cost_is_in_the_counts_and_in_the_ledger(
+    way: str, then: Response, workers: int, tmp_path: Path, pictures: list[Path]
+) -> None:
+    """Several calls a pair, seven in all: the last pairs are cut short."""
+    budget = Budget(calls=7)
+    with Double(then=then) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        asking = ask(judge(server, answer=way, workers=workers, budget=budget), pairs(pictures), ledger)
+        with pytest.raises(BudgetSpent, match="the budget of 7 calls is spent"):
+            list(asking)
+        recorded = [row.judgement.spent for row in ledger.rows()]
+
+    counted = asking.asked.spent
+    assert len(server.seen) == counted.calls == sum(spent.calls for spent in recorded) == budget.spent.calls == 7
+    assert counted.tokens_in == sum(spent.tokens_in for spent in recorded) == 100 * len(server.answered)
+
+
+def test_what_a_pair_cost_before_an_error_that_ends_the_run_is_recorded(tmp_path: Path, pictures: list[Path]) -> None:
+    script = [YES, error(401, "key revoked")]
+    with Double(script) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(EyespotError, match="does not accept the key"):
+            list(ask(judge(server, answer="votes"), pairs(pictures[:1]), ledger))
+        (row,) = ledger.rows()
+
+    assert (row.judgement.verdict, row.judgement.failure) == (None, "the run ended before its answer was whole")
+    assert row.judgement.spent[:2] == (2, 100) and len(server.answered) == 1
+
+
+def test_what_a_pair_cost_before_an_interrupt_ends_its_rest_is_recorded(tmp_path: Path, pictures: list[Path]) -> None:
+    """The third pair has a vote and rests for the next one when the caller has enough."""
+    resting = threading.Event()
+
+    def then(seen: Seen) -> Response:
+        third = sent(seen)[0].getpixel((5, 5))[0] > 45
+        if not third or sum(one.pair == seen.pair for one in server.seen) == 1:
+            return YES
+        resting.set()
+        return error(429, Retry_After="100")
+
+    with Double(then=then) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        asking = ask(judge(server, answer="votes", votes=2, workers=2), pairs(pictures[:3]), ledger)
+        next(asking), next(asking)
+        assert resting.wait(10)
+        asking.close()
+        rows = [row.judgement for row in ledger.rows()]
+
+    assert [(row.verdict is None, row.spent.calls) for row in rows] == [(False, 2), (False, 2), (True, 2)]
+
+
 def test_who_has_enough_answers_loses_none_that_is_under_way(tmp_path: Path, pictures: list[Path]) -> None:
     with Double() as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
         asking = ask(judge(server, workers=4), pairs(pictures), ledger)

@@ -12,11 +12,12 @@ from eyespot.judges._prices import Prices
 from eyespot.judges._wording import Wording, examples
 from eyespot.models.endpoint.client import Endpoint
 from eyespot.models.endpoint.dialects import Message, said, shown
-from eyespot.models.endpoint.troubles import BadAnswer, Declined, NoReply
-from eyespot.models.endpoint.underway import Underway
-from eyespot.types import Answer, Pair, Verdict
+from eyespot.models.endpoint.troubles import BadAnswer, Declined, Halted, NoReply
+from eyespot.models.endpoint.underway import LastResult, Underway
+from eyespot.types import Answer, EyespotError, Pair, Verdict
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
+ENDED = "the run ended before its answer was whole"
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"
 
 
@@ -112,6 +113,10 @@ class EndpointJudge:
             return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True, spent=tab.spent)
         except (BadAnswer, NoReply) as why:
             return Answer(pair, None, failure=str(why), spent=tab.spent)
+        except (EyespotError, Halted) as end:
+            if not tab.spent.calls:
+                raise
+            raise LastResult(Answer(pair, None, failure=ENDED, spent=tab.spent), end) from None
         return Answer(pair, verdict, spent=tab.spent, prompt=self._digest(fallback) if fallback else "")
 
     def _sight(self, pair: Pair) -> Sight:
