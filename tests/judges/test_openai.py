@@ -466,6 +466,16 @@ def test_all_that_was_answered_within_the_budget_is_handed_out(pictures: list[Pa
     assert len(answers) == len(server.answered) == 5
 
 
+@pytest.mark.parametrize("then", [chat("Yes"), chat("The", {"The": 0.9})])
+def test_an_answer_that_is_there_outlives_a_budget_too_small_to_look_what_else_the_server_has(
+    then: Response, pictures: list[Path]
+) -> None:
+    with Double(then=then) as server:
+        answer = only(judge(server, budget=Budget(calls=1)), pictures)
+
+    assert answer.verdict is not None and len(server.seen) == 1
+
+
 def test_a_run_that_its_budget_ended_goes_on_without_paying_twice(tmp_path: Path, pictures: list[Path]) -> None:
     with Double() as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
         with pytest.raises(BudgetSpent):

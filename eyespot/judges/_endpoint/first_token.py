@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple
@@ -13,10 +14,11 @@ from eyespot.judges._endpoint.ways import MOST, Words, bare, in_words
 from eyespot.judges._wording import Wording
 from eyespot.models.endpoint.client import Endpoint
 from eyespot.models.endpoint.dialects import Reply, Token
-from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined
-from eyespot.types import Verdict
+from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined, Halted
+from eyespot.types import EyespotError, Verdict
 
 ALTERNATIVES = 20  # of the first token: the most that servers give
+ENDS = (EyespotError, Halted)  # the run, but not before an answer that is there already is handed out
 EXCUSES = {"i", "i'm", "i’m", "sorry", "unfortunately"}  # how a refusal begins whose second token nobody has seen
 DOUBTFUL = 0.9  # yes and no together: below this the model would rather have said something else
 
@@ -127,7 +129,7 @@ class FirstToken:
 
     def _naming(self, endpoint: Endpoint) -> bool:
         """Whether the answers' tokens can be named to the server; it is asked once."""
-        with self._lock:
+        with self._lock, suppress(*ENDS):
             if self._named is None:
                 numbers = token_numbers(endpoint, self.wording)
                 self._named = {"logprob_token_ids": numbers} if numbers else {}
@@ -135,7 +137,7 @@ class FirstToken:
 
     def _decided(self, endpoint: Endpoint, sight: Sight) -> Verdict | None:
         """The server's own decision, where its first reply had no probabilities and it has decisions instead."""
-        with self._lock:
+        with self._lock, suppress(*ENDS):
             if not self._tried:
                 decision = Decision(self.wording)
                 verdict = decision.offered(endpoint, sight)
