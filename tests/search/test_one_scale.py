@@ -20,12 +20,13 @@ from eyespot.ledger.judgements import Judgements
 from eyespot.search.calibrated import Calibrated
 from eyespot.search.judged import Judged
 from eyespot.types import Query, Run
-from tests.judges.servers import Double, Response, Seen, chat
+from tests.judges.servers import Double, Response, Seen, chat, error
 
 pytest.importorskip("openai")
 
 HERON, COUNT = Query.words("a heron", "q"), 12
 SHARES = [0.6, 0.1, 0.9, 0.4, 0.7, 0.2, 0.8, 0.3, 0.55, 0.05, 0.95, 0.45]  # of Yes, by the picture's number
+UNFINISHED = "Could not finish the message because model output limit was reached."
 
 
 @pytest.fixture(scope="module")
@@ -183,18 +184,16 @@ def test_a_server_without_probabilities_costs_one_call_a_picture_and_one_note(
     assert len(run.notes) == 1 and "its words are taken instead" in run.notes[0]
 
 
+@pytest.mark.parametrize("short", [chat("", finish="length"), error(400, UNFINISHED)])
 def test_a_model_that_thinks_first_gets_more_tokens_from_then_on(
-    server: Double, photos: list[Path], ledger: Judgements
+    short: Response, server: Double, photos: list[Path], ledger: Judgements
 ) -> None:
     """One token is not enough for a word of it: the first picture is asked twice, the others once."""
+    server.then = lambda seen: chat("Yes") if seen.body["max_tokens"] >= 500 else short
+    run = stage(server, ledger, answer_tokens=500)([HERON], run_of(photos))
 
-    def thinks(seen: Seen) -> Response:
-        return chat("", finish="length") if seen.body["max_tokens"] == 1 else chat("Yes")
-
-    server.then = thinks
-    run = stage(server, ledger)([HERON], run_of(photos))
-
-    assert len(server.answered) == COUNT + 1 and run.header["verdicts"]["failed"] == 0
+    assert len(server.asked("/v1/chat/completions")) <= COUNT + 3 and run.header["verdicts"]["failed"] == 0
+    assert len(server.answered) == COUNT + (short.status == 200)
 
 
 def test_a_calibration_stands_on_one_scale_over_its_rounds(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,10 +15,11 @@ from eyespot.judges._endpoint.ways import MOST, Words, bare, in_words
 from eyespot.judges._wording import Wording
 from eyespot.models.endpoint.client import Endpoint
 from eyespot.models.endpoint.dialects import Reply, Token
-from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined, Halted
+from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined, Halted, Refused
 from eyespot.types import EyespotError, Verdict
 
 ALTERNATIVES = 20  # of the first token: the most that servers give
+UNFINISHED = re.compile(r"could not finish the message", re.IGNORECASE)  # OpenAI, where thinking took all tokens
 ENDS = (EyespotError, Halted)  # the run, but not before an answer that is there already is handed out
 EXCUSES = {"i", "i'm", "i’m", "sorry", "unfortunately"}  # how a refusal begins whose second token nobody has seen
 DOUBTFUL = 0.9  # yes and no together: below this the model would rather have said something else
@@ -93,7 +95,12 @@ class FirstToken:
 
     def _reply(self, endpoint: Endpoint, sight: Sight, named: Mapping[str, Any] | None) -> Reply:
         asked = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
-        reply = endpoint.chat(sight.messages, **asked, **(named or {}))
+        try:
+            reply = endpoint.chat(sight.messages, **asked, **(named or {}))
+        except Refused as why:
+            if self._most >= self.tokens or not UNFINISHED.search(str(why)):
+                raise
+            raise self._short(why) from None
         if SORRY.match(reply.text):
             raise Declined(repr(reply.text[:MOST]))
         return reply
@@ -121,9 +128,13 @@ class FirstToken:
     def _by_words(self, reply: Reply) -> Verdict:
         try:
             return in_words(reply, self.wording)
-        except BadAnswer:
-            self._most = self.tokens
-            raise
+        except BadAnswer as why:
+            raise self._short(why) from None
+
+    def _short(self, why: Exception) -> BadAnswer:
+        """One token was perhaps too few for an answer: the next ones may be longer."""
+        self._most = self.tokens
+        return BadAnswer(str(why))
 
     # -- what else the server has ---------------------------------------------------------------------------
 
