@@ -96,4 +96,4 @@ def test_a_number_that_may_go_on_is_no_grade(tmp_path: Path) -> None:
         judge = rooms.load("judges", "openai:tiny", url=server.url, answer="grades")
         (answer,) = judge.judge([Pair(Query.words("a heron"), "a", tmp_path / "a.png")])
 
-    assert answer.verdict is not None and answer.verdict.probability == 1 and len(server.answered) == 2
+    assert answer.verdict is not None and answer.verdict.probability == 1 and len(server.seen) == 2

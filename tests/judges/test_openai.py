@@ -193,11 +193,11 @@ def test_words_are_not_asked_for_again_once_the_same_model_gives_probabilities(
         list(ask(judge(server), pairs(pictures[:3]), ledger))
         server.then = chat("Yes", {"Yes": 0.75, "No": 0.25})
         list(ask(judge(server), pairs(pictures[3:4]), ledger))
-        paid = len(server.answered)
+        paid = len(server.seen)
         again = list(ask(judge(server), pairs(pictures[:4]), ledger))
 
     assert sorted(one.verdict.probability for one in again if one.verdict) == [0.75, 1, 1, 1]
-    assert len(server.answered) == paid
+    assert len(server.seen) == paid
 
 
 def test_a_refusal_is_no_sign_of_probabilities(tmp_path: Path, pictures: list[Path]) -> None:
@@ -500,7 +500,7 @@ def test_what_a_cut_pair_cost_is_in_the_counts_and_in_the_ledger(
 
     counted = asking.asked.spent
     assert len(server.seen) == counted.calls == sum(spent.calls for spent in recorded) == budget.spent.calls == 7
-    assert counted.tokens_in == sum(spent.tokens_in for spent in recorded) == 100 * len(server.answered)
+    assert counted.tokens_in == sum(spent.tokens_in for spent in recorded) == 100 * len(server.asked(CHAT))
 
 
 def test_what_a_pair_cost_before_an_error_that_ends_the_run_is_recorded(tmp_path: Path, pictures: list[Path]) -> None:
@@ -511,7 +511,7 @@ def test_what_a_pair_cost_before_an_error_that_ends_the_run_is_recorded(tmp_path
         (row,) = ledger.rows()
 
     assert (row.judgement.verdict, row.judgement.failure) == (None, "the run ended before its answer was whole")
-    assert row.judgement.spent[:2] == (2, 100) and len(server.answered) == 1
+    assert row.judgement.spent[:2] == (2, 100) and len(server.seen) == 2
 
 
 def test_what_a_pair_cost_before_an_interrupt_ends_its_rest_is_recorded(tmp_path: Path, pictures: list[Path]) -> None:

@@ -25,6 +25,7 @@ from tests.judges.servers import Double, Response, Seen, chat, error
 pytest.importorskip("openai")
 
 HERON, COUNT = Query.words("a heron", "q"), 12
+CHAT = "/v1/chat/completions"
 SHARES = [0.6, 0.1, 0.9, 0.4, 0.7, 0.2, 0.8, 0.3, 0.55, 0.05, 0.95, 0.45]  # of Yes, by the picture's number
 UNFINISHED = "Could not finish the message because model output limit was reached."
 
@@ -104,9 +105,9 @@ def test_the_order_depends_on_the_answers_alone_and_nothing_is_paid_for_twice(
         place = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
         with Double(then=mixed(bare, seed)) as server, Judgements(place) as ledger:
             orders.append(order(stage(server, ledger, workers=workers)([HERON], run_of(photos))))
-            paid = len(server.answered)
+            paid = len(server.asked(CHAT))
             orders.append(order(stage(server, ledger, workers=workers)([HERON], run_of(photos))))
-            assert (paid, len(server.answered)) == (COUNT, COUNT)
+            assert (paid, len(server.asked(CHAT))) == (COUNT, COUNT)
 
     assert orders == [expected(bare)] * len(orders)
 
@@ -119,7 +120,7 @@ def test_a_reply_without_probabilities_costs_its_own_pair_alone(
     run = stage(server, ledger)([HERON], run_of(photos))
 
     assert order(run) == expected({3, 10}) and order(run)[-2:] == [3, 10]
-    assert len(server.answered) == COUNT and run.header["verdicts"]["unscored"] == 2
+    assert len(server.asked(CHAT)) == COUNT and run.header["verdicts"]["unscored"] == 2
     (note,) = run.notes
     assert note == (
         "2 pictures were answered on another scale than the rest of their ranking, most often without token "
@@ -180,7 +181,7 @@ def test_a_server_without_probabilities_costs_one_call_a_picture_and_one_note(
 
     run = stage(server, ledger)([HERON], run_of(photos))
 
-    assert len(server.answered) == COUNT and len(server.asked("/v1/systemone")) == 1
+    assert len(server.asked(CHAT)) == COUNT and len(server.asked("/v1/systemone")) == 1
     assert len(run.notes) == 1 and "its words are taken instead" in run.notes[0]
 
 
@@ -192,8 +193,7 @@ def test_a_model_that_thinks_first_gets_more_tokens_from_then_on(
     server.then = lambda seen: chat("Yes") if seen.body["max_tokens"] >= 500 else short
     run = stage(server, ledger, answer_tokens=500)([HERON], run_of(photos))
 
-    assert len(server.asked("/v1/chat/completions")) <= COUNT + 3 and run.header["verdicts"]["failed"] == 0
-    assert len(server.answered) == COUNT + (short.status == 200)
+    assert len(server.asked(CHAT)) <= COUNT + 3 and run.header["verdicts"]["failed"] == 0
 
 
 def test_a_calibration_stands_on_one_scale_over_its_rounds(
@@ -205,4 +205,4 @@ def test_a_calibration_stands_on_one_scale_over_its_rounds(
     again = Calibrated(stage(server, ledger), verdicts=COUNT)(HERON, run_of(photos))
 
     assert len(made.curve.sample.ranks) == COUNT - 3 == len(again.curve.sample.ranks)
-    assert made.probability == again.probability and len(server.answered) == COUNT
+    assert made.probability == again.probability and len(server.asked(CHAT)) == COUNT
