@@ -228,8 +228,8 @@ def tell_cost(stage: Judged, looked: Looked) -> None:
 
 
 def end(looked: Looked) -> None:
-    """Exit code 3 where a judge left pictures without a verdict."""
-    if looked.asked.failed or looked.stopped:
+    """Exit code 3 where a judge left pictures without a verdict, or with one that their ranking cannot use."""
+    if looked.asked.failed or looked.unscored or looked.stopped:
         raise typer.Exit(SOME_FAILED)
 
 

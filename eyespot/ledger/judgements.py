@@ -51,8 +51,6 @@ _KNOWN = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM a
 _ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
     JOIN asked ON asked.number = judgements.asked JOIN judges ON judges.number = judgements.judge
     ORDER BY judgements.number"""
-_ANSWERED = """SELECT 1 FROM judgements WHERE judge = (SELECT number FROM judges WHERE judge = ? AND prompt = ?)
-    AND NOT refused AND (probability IS NOT NULL OR grade IS NOT NULL) LIMIT 1"""
 _VOICES = """SELECT judges.judge, prompt,
     count(DISTINCT CASE WHEN probability IS NOT NULL OR grade IS NOT NULL THEN image END), max(judgements.number)
     FROM judgements JOIN judges ON judges.number = judgements.judge
@@ -183,11 +181,6 @@ class Judgements:
             rows = self._reading.execute(_KNOWN, wanted).fetchall()
         last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
-
-    def has_verdict(self, judge: str, prompt: str) -> bool:
-        """Whether this judge, asked in this way, ever gave a verdict on anything; refusals are none."""
-        with self._looking:
-            return self._reading.execute(_ANSWERED, (judge, prompt)).fetchone() is not None
 
     def voices(self, query: str) -> list[Voice]:
         """Who judged for the query of this digest, in the order in which they came."""

@@ -22,7 +22,7 @@ from eyespot.judges._asking import Asked, known
 from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.search.calibration import Accuracy, Count, Curve, Cut, Sample, fit, next_ranks, plan
-from eyespot.search.judged import Judged, Looked, Planned, notes_of, points
+from eyespot.search.judged import Judged, Looked, Planned, points
 from eyespot.types import EyespotError, Query, Run, UsageError
 
 Ints = NDArray[np.int64]
@@ -212,8 +212,8 @@ class Calibrated:
     def _told(self, run: Run, looked: Looked) -> Run:
         """The same ranking, with who judged and what should be known of it."""
         told = copy(run)
-        told.header = {**run.header, **self.stage.header(looked.asked)}
-        told.notes = [*run.notes, *notes_of(looked, UNSAID), *getattr(self.stage.judge, "notes", [])]
+        told.header = {**run.header, **self.stage.header(looked)}
+        told.notes = [*run.notes, *self.stage.notes(run, looked, UNSAID)]
         return told
 
     def _nothing_said(self, looked: Looked) -> EyespotError:

@@ -178,6 +178,30 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(made: Path, ledger: Path, se
     assert len(server.answered) == 5 and len(first.stdout.splitlines()) == 6
 
 
+def test_all_calls_are_counted_where_a_budget_cuts_pairs_short(made: Path, ledger: Path, server: Double) -> None:
+    words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 6)
+
+    found = told(*words, "--judge", "answer=votes", "--judge", "votes=3", "--budget-calls", 7, code=3)
+
+    with Judgements(ledger) as judgements:
+        recorded = [row.judgement.spent for row in judgements.rows()]
+    assert len(server.seen) == found["verdicts"]["calls"] == sum(spent.calls for spent in recorded) == 7
+    assert found["verdicts"]["tokens_in"] == sum(spent.tokens_in for spent in recorded) == 700
+
+
+def test_a_word_among_probabilities_is_told_and_its_way_out_works(made: Path, ledger: Path, server: Double) -> None:
+    server.script = [chat("Yes")]
+    words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 6)
+
+    first, again = told(*words, code=3), told(*words, code=3)
+    in_words, shown = told(*words, "--judge", "answer=words"), said(*words)
+
+    assert first["verdicts"]["unscored"] == 1 and first["items"] == again["items"]
+    assert first["items"][-1]["probability"] is None and again["verdicts"]["calls"] == 0
+    assert {item["probability"] for item in in_words["items"]} == {1.0} and in_words["verdicts"]["unscored"] == 0
+    assert "1 pictures were answered on another scale" in shown.stderr and "--judge answer=words" in shown.stderr
+
+
 def test_the_price_of_a_dry_run_is_that_of_the_table(made: Path, ledger: Path, server: Double, tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text('["tiny"]\ninput = 1000.0\noutput = 0.0\n')

@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from eyespot.models.endpoint.amending import Amended, amendment, changes, left_out, refused, thinking
 from eyespot.models.endpoint.dialects import Dialect, Message, Reply, said, usage_of
 from eyespot.models.endpoint.pace import Left, Pace, Rest
-from eyespot.models.endpoint.troubles import Again, BadAnswer, Busy, Declined, NoReply, Status, Unreachable, final
+from eyespot.models.endpoint.troubles import (
+    LONGEST,
+    SORRY,
+    Again,
+    BadAnswer,
+    Busy,
+    Declined,
+    NoReply,
+    Status,
+    Unreachable,
+    final,
+)
 from eyespot.models.endpoint.wire import Wire
 from eyespot.types import EyespotError, Spent
 
@@ -150,7 +161,8 @@ class Endpoint:
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
         """The model's answer as an object of this pydantic model; one that does not fit is asked to be mended once.
 
-        Raises what `chat` raises, and `BadAnswer` for a second answer that does not fit.
+        Raises what `chat` raises, `Declined` also for a refusal in words, which nobody mends, and `BadAnswer` for a
+        second answer that does not fit.
         """
         schema = form.model_json_schema()
         shape = {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema}}
@@ -290,12 +302,17 @@ def _as_it_is(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _fitted(text: str, form: type[Form]) -> Form:
-    """The JSON object in the text, which may be fenced or have words around it, as the form."""
+    """The JSON object in the text, which may be fenced or have words around it, as the form.
+
+    Raises `Declined` for a refusal in words, and `BadAnswer` for all else.
+    """
     from pydantic import ValidationError
 
     start, end = text.find("{"), text.rfind("}")
     try:
         return form.model_validate_json(text[start : end + 1] if start >= 0 else text)
     except ValidationError as error:
+        if start < 0 and SORRY.match(text):
+            raise Declined(text.strip()[:LONGEST]) from None
         wrong = [f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}" for one in error.errors()]
         raise BadAnswer("; ".join(wrong[:5])) from None

@@ -23,6 +23,11 @@ CUT_OFF = re.compile(r"could not finish the message", re.IGNORECASE)  # a limit 
 NO_ACCESS = re.compile(r"model_not_found|access to (the )?model|not (allowed|permitted|authorized) to .*model", re.I)
 NO_PROVIDER = re.compile(r"no endpoints found that", re.IGNORECASE)
 MORE_TOKENS = "; let it have more tokens (answer_tokens of a judge, max_tokens of a recipe)"
+SORRY = re.compile(  # how a refusal in words begins
+    r"\W*(unfortunately, )?(sorry|i( am|['’]?m) (so |very )?(sorry|afraid|unable|not (able|comfortable))"
+    r"|i (can(no|['’])t|won['’]t|will not|(must |have to )?decline|apologi[sz]e))\b",
+    re.IGNORECASE,
+)
 LONGEST = 300  # characters of a server's own words that are kept
 
 

@@ -134,7 +134,7 @@ class _Unwritten:
     """A ledger that is only read: who looks at a page leaves no trace of what they searched for."""
 
     def __init__(self, ledger: Judgements) -> None:
-        self.known, self.has_verdict = ledger.known, ledger.has_verdict
+        self.known = ledger.known
 
     def enter(self, queries: Any) -> dict[Query, str]:
         return {query: query_digest(query) for query in queries}
