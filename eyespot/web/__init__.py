@@ -12,10 +12,11 @@ import eyespot
 from eyespot.web import _failing, _pages, _problems, review
 from eyespot.web._counts import Counted
 from eyespot.web._house import House
-from eyespot.web._security import Door
+from eyespot.web._security import LARGEST_HEAD, Door
 from eyespot.web._settings import Access, Judging, Person, Role, Settings, read_access, read_named, read_refused
 
 __all__ = [
+    "LARGEST_HEAD",
     "Access",
     "Judging",
     "Person",
