@@ -5,11 +5,10 @@ Photos that were judged and found not relevant stay in: `relevant` is 0 there, w
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from eyespot.build.annotate.progress import Standing, faults, standing_of
 from eyespot.build.annotate.queries import Wanted
 from eyespot.build.rerank import Division, Limits, RerankSet, divide, select
 from eyespot.runs import write_qrels, write_run
-from eyespot.runs.files import whole_folder, write_whole
+from eyespot.runs.files import whole_folder, write_csv, write_whole
 from eyespot.runs.judged import Judged
 from eyespot.types import NothingFound, Qrels, Run
 
@@ -112,12 +111,8 @@ def _paths(desk: Desk, kept: list[Labelled]) -> dict[str, str]:
 
 
 def _write_annotations(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["query_id", "image_id", "image_path", "relevant"])
-    for one in kept:
-        writer.writerows([one.wanted.id, image, paths[image], int(label)] for image, label in one.labels.items())
-    write_whole(path, lambda file: file.write(text.getvalue().encode("utf-8", "surrogatepass")))
+    rows = ([one.wanted.id, image, paths[image], int(label)] for one in kept for image, label in one.labels.items())
+    write_csv(path, chain([["query_id", "image_id", "image_path", "relevant"]], rows))
 
 
 def _write_run(path: Path, kept: list[Labelled]) -> None:
