@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 
 from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
 
 import eyespot
 from eyespot.web import _failing, _pages, _problems, review
@@ -54,6 +55,8 @@ def application(settings: Settings) -> FastAPI:
         _include(app, f"eyespot.web.{name}")
     review.install(app, settings.reviews)
     _failing.install(app)
+    # No page holds a token or another secret beside what somebody sent, so its compressed size gives none away (BREACH).
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(Door, settings=settings)
     app.add_middleware(Counted, counts=house.counts)
     return app

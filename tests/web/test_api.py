@@ -133,6 +133,27 @@ def test_thumbnails_are_kept_and_asked_for_once(client: TestClient, search: Ask)
     assert "immutable" in fresh.headers["cache-control"]
 
 
+@pytest.mark.parametrize("path", ["/", "/?q=stripes", "/static/htmx.min.js", "/static/style.css", "/v1/items"])
+def test_text_comes_compressed_and_says_so(client: TestClient, path: str) -> None:
+    """A cache between keeps both forms apart."""
+    ways = {"gzip": {"Accept-Encoding": "gzip"}, None: {"Accept-Encoding": "identity"}}
+    answers = {way: client.get(path, headers={"Accept": "text/html", **headers}) for way, headers in ways.items()}
+
+    assert {answer.headers.get("content-encoding") for answer in answers.values()} == {"gzip", None}
+    assert all("accept-encoding" in answer.headers["vary"].lower() for answer in answers.values())
+    assert int(answers["gzip"].headers["content-length"]) < len(answers[None].content) / 2
+    assert len(answers["gzip"].content) == pytest.approx(len(answers[None].content), rel=0.01)
+
+
+def test_pictures_and_archives_are_not_compressed_again(client: TestClient, search: Ask, run: str) -> None:
+    thumbnail = client.get(search(q="stripes")["items"][0]["thumbnail"])
+    archive = client.get(run, params={"format": "camtrap-dp", "all_columns": True})
+    again = client.get(thumbnail.url, headers={"If-None-Match": thumbnail.headers["etag"]})
+
+    assert [answer.headers.get("content-encoding") for answer in (thumbnail, archive, again)] == [None] * 3
+    assert (again.status_code, again.content) == (304, b"")
+
+
 def test_a_file_that_was_replaced_is_not_shown(tmp_path: Path) -> None:
     from tests.web.conftest import make_gallery
 
