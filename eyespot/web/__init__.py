@@ -55,7 +55,7 @@ def application(settings: Settings) -> FastAPI:
         _include(app, f"eyespot.web.{name}")
     review.install(app, settings.reviews)
     _failing.install(app)
-    # No page holds a token or another secret beside what somebody sent, so its compressed size gives none away (BREACH).
+    # No page holds a token or another secret beside what somebody sent, so no compressed size gives one away (BREACH).
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(Door, settings=settings)
     app.add_middleware(Counted, counts=house.counts)
