@@ -279,6 +279,32 @@ def test_a_verdict_is_kept_and_the_last_one_counts(tmp_path: Path) -> None:
     assert hits[0]["verdict"] is None  # the visitor who downloads is not ada
 
 
+def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_path: Path) -> None:
+    from tests.web.conftest import make_gallery
+
+    gallery = make_gallery(tmp_path, photos=5)
+    with at_this_machine(Settings(gallery)) as client:
+        found = client.get("/v1/search", params={"q": "stripes"}).json()
+        about = {"q": "stripes", "item": found["items"][0]["id"]}
+        client.post("/v1/judgements", json={**about, "verdict": "yes", "rank": 1})
+        client.post("/v1/judgements", json={**about, "verdict": "no", "rank": 1, "by": "bob"})
+        back = client.delete("/v1/judgements", params=about)
+        hits = client.get(f"/v1/runs/{found['run']}").json()["items"]
+        page = client.get("/?q=stripes", headers={"Accept": "text/html"}).text
+        kept = client.get("/v1/judgements").json()["judgements"]
+        again = client.delete("/v1/judgements", params=about)
+
+    assert (back.status_code, back.json()["failure"], back.json()["rank"]) == (200, "withdrawn", 1)
+    assert hits[0]["verdict"] is None
+    assert "data-verdict=" not in page
+    assert [(one["by"], one["grade"], one["failure"]) for one in kept] == [
+        ("person:visitor", 1, ""),
+        ("person:bob", 0, ""),
+        ("person:visitor", None, "withdrawn"),
+    ]
+    assert (again.status_code, "no verdict" in again.json()["detail"]) == (404, True)
+
+
 # -- what is refused -------------------------------------------------------------------------------------------
 
 
@@ -315,7 +341,8 @@ def test_refused_words_are_refused_however_they_are_spelled(settings: Settings, 
         ({"q": "a", "encoder": "none"}, 422),
         ({"q": "a", "limit": 501}, 422),
         ({"q": "a", "cursor": "../../x.1"}, 422),
-        ({"cursor": "0123abcd.60"}, 410),
+        ({"cursor": "0123abcd.60"}, 404),  # never the name of a result
+        ({"cursor": "0123456789abcdef01234567.60"}, 410),
         ({"like": "unknown"}, 422),
         ({"picture": "0" * 32}, 404),
     ],
@@ -326,3 +353,32 @@ def test_bad_requests_cost_one_sentence(client: TestClient, asked: dict[str, Any
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert answer.json()["detail"]
     assert answer.json()["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/v1/judgements", "GET, POST, DELETE"), ("/v1/runs/x/rerank", "GET, POST, DELETE"), ("/healthz", "GET")],
+)
+def test_a_wrong_method_is_told_all_that_would_do(client: TestClient, path: str, allowed: str) -> None:
+    answer = client.put(path)
+
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("/v1/runs/x/rerank", {"judge": "quick", "most": False}, "most"),
+        ("/v1/judgements", {"q": "a", "item": "x", "verdict": "yes", "rank": True}, "rank"),
+    ],
+)
+def test_a_truth_value_is_no_number(client: TestClient, path: str, body: dict[str, Any], field: str) -> None:
+    answer = client.post(path, json=body)
+
+    assert (answer.status_code, field in answer.json()["detail"]) == (422, True)
+
+
+def test_very_heavy_and_very_light_weights_are_counted_without_warnings(search: Ask) -> None:
+    ids = [[item["id"] for item in search(q=q)["items"]] for q in ("1" + "0" * 45 + ":discs", "discs")]
+
+    assert ids[0] == ids[1]
