@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from eyespot.web._problems import Problem
 from eyespot.web.found.snapshot import Snapshot
 
 FIRST = 240  # ranks found at once
+ID = re.compile("[0-9a-f]{24}")
 DEEPEST = 1_000_000  # ranks
 KEPT = 128 << 20  # bytes that are kept for those who page
 PLAIN, JUDGED = 20_000, 250  # bytes of a result without its arrays, and of each row that a judge saw
@@ -148,6 +150,8 @@ class Results:
 
     def __getitem__(self, id: str) -> Frozen:
         with self._lock:
+            if not ID.fullmatch(id):
+                raise Problem(404, "there is no result of this name; search, and take what `run` says")
             if id not in self._results:
                 raise Problem(410, "this result is not kept any more; search again")
             self._results.move_to_end(id)
