@@ -232,8 +232,24 @@ def test_without_scripts_it_still_searches(browser: Any, served: str) -> None:
         page.get_by_role("button", name="Search").click()
         expect(page.locator(".tile")).to_have_count(60)  # waits for the rest of the page, which comes in pieces
         page.get_by_role("link", name="More photos").click()
-
         expect(page.locator(".tile")).to_have_count(PHOTOS - 60)
+        page.locator("#summary summary").click()
+        page.get_by_role("link", name="Count the first photos").click()
+
+        expect(page.get_by_role("heading", name="Kind")).to_be_visible()
+        expect(page.get_by_role("link", name="Back to the search")).to_be_visible()
+
+
+def test_labelling_without_scripts_says_what_to_do(browser: Any, tmp_path: Path) -> None:
+    gallery = make_gallery(tmp_path, photos=5)
+    with serving(Settings(gallery)) as place, opened(browser, place, java_script_enabled=False) as page:
+        page.goto("/annotate")
+        page.locator("input[name=name]").fill("ada")
+        page.get_by_role("button", name="Go on").click()
+        page.locator("input[name=text]").fill("stripes")
+        page.get_by_role("button", name="List the photos").click()
+
+        expect(page.get_by_text("Labelling needs scripts")).to_be_visible()
 
 
 @pytest.mark.parametrize("where", ["/", "/?q=stripes", "/docs", "/login"])

@@ -1,4 +1,4 @@
-"""Going on through the photos of a search in a real browser: large, with verdicts, without a network, and back again."""
+"""Going on through photos in a real browser: large, with verdicts, without a network, and back again."""
 
 from __future__ import annotations
 

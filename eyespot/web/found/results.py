@@ -266,7 +266,7 @@ def _frozen(id: str, asked: Asked, world: World) -> Frozen:
         raise UsageError("there is nothing to search for; write words, drop a picture, or say which items it is like")
     mask = snapshot.mask(condition_of(asked, list(snapshot.kinds)))
     if not mask.any():
-        raise NothingFound("no picture fits the filter; widen it")
+        raise nothing_of(snapshot)
     unlike = [_row(snapshot, id) for id in asked.unlike]
     vector = _vector(query, [_row(snapshot, id) for id in asked.like], unlike, snapshot)
     made = Frozen(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], world.nearest)
@@ -275,6 +275,13 @@ def _frozen(id: str, asked: Asked, world: World) -> Frozen:
     alone = not (asked.like or asked.unlike or asked.adapter)
     made.notes = snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
+
+
+def nothing_of(snapshot: Snapshot) -> NothingFound:
+    """Why there is no photo to show, and what to do."""
+    if snapshot.view.live.any():
+        return NothingFound("no photo fits the filter; widen it")
+    return NothingFound("this gallery holds no photo yet; put some in with: eyespot index PHOTOS -g GALLERY")
 
 
 def _row(snapshot: Snapshot, id: str) -> int:
