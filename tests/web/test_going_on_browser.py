@@ -109,6 +109,7 @@ def test_the_grid_goes_on_when_the_network_is_back(page: Any) -> None:
 
     expect(page.locator(".tile")).to_have_count(PHOTOS)
     expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.locator(".picture.failed")).to_have_count(0)
 
 
 def test_a_photo_that_does_not_come_is_tried_again(page: Any) -> None:

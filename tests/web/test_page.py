@@ -29,6 +29,12 @@ def test_every_address_of_the_api_is_on_the_page(client: TestClient) -> None:
     assert [path for path in paths if path.replace(":path", "") not in told] == []
 
 
+def test_the_tables_of_the_api_page_have_names_of_their_own(client: TestClient) -> None:
+    names = re.findall('role="region" aria-label="(.*?)"', client.get("/docs", headers={"Accept": "text/html"}).text)
+
+    assert len(names) == len(set(names)) > 10
+
+
 @pytest.mark.parametrize("role", list(Role))
 def test_every_role_is_on_the_page(role: Role) -> None:
     assert f"`{role.name.lower()}`" in PAGE.read_text(encoding="utf-8")

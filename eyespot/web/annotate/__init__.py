@@ -151,7 +151,7 @@ def settle(request: Request, at: Seated, word: Annotated[LastWord, Form()]) -> R
     who = at.named()
     agreement.settle(at.desk, word.query, who, word.image, None if word.mark == "back" else word.mark)
     found = agreement.differences(at.desk, word.query)
-    number = next((at for at, one in enumerate(found, 1) if one.image == word.image), 0)
+    number = next((place for place, one in enumerate(found, 1) if one.image == word.image), 0)
     if not number or not request.headers.get("hx-request"):
         return RedirectResponse(f"/annotate/disputes?{urlencode({'query': word.query})}#photo-{number}", 303)
     shown: dict[str, Any] = {

@@ -145,6 +145,10 @@ async function loadMore() {
   if (!answer) return false;
   const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
   last.replaceWith(...parsed.body.children);
+  for (const image of all(".picture.failed img")) { // the network may have been away for them too
+    image.closest(".picture").classList.remove("failed");
+    image.src = image.src;
+  }
   watchTheEnd();
   return true;
 }
