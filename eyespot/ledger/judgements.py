@@ -51,8 +51,11 @@ _KNOWN = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM a
 _ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
     JOIN asked ON asked.number = judgements.asked JOIN judges ON judges.number = judgements.judge
     ORDER BY judgements.number"""
-_VOICES = """SELECT judges.judge, prompt,
-    count(DISTINCT CASE WHEN probability IS NOT NULL OR grade IS NOT NULL THEN image END), max(judgements.number)
+_VOICES = f"""SELECT judges.judge, prompt,
+    count(DISTINCT CASE WHEN (probability IS NOT NULL OR grade IS NOT NULL) AND NOT EXISTS (SELECT 1
+        FROM judgements AS later WHERE later.asked = judgements.asked AND later.judge = judgements.judge
+        AND later.turn = judgements.turn AND later.image = judgements.image AND later.number > judgements.number
+        AND later.failure = '{WITHDRAWN}') THEN image END), max(judgements.number)
     FROM judgements JOIN judges ON judges.number = judgements.judge
     WHERE asked = (SELECT number FROM asked WHERE query = ?) AND turn = 0
     GROUP BY judges.number ORDER BY judges.number"""

@@ -55,6 +55,18 @@ def test_about_thirty_verdicts_tell_how_many_there_are(ada: TestClient) -> None:
     assert told["relevant"]["low"] <= 20 <= told["relevant"]["high"] < 40
 
 
+def test_verdicts_that_are_taken_back_calibrate_nothing(ada: TestClient) -> None:
+    judged_to_the_end(ada, "blue stripes", relevant=20)
+    place = f"/v1/runs/{search(ada, 'blue stripes')['run']}/calibration"
+    items = [item["id"] for item in search(ada, "blue stripes")["items"]]
+    codes = [ada.delete("/v1/judgements", params={"q": "blue stripes", "item": id}).status_code for id in items]
+
+    told = ada.get(place).json()
+
+    assert (codes.count(200), codes.count(404)) == (30, PHOTOS - 30)
+    assert (told["verdicts"], told["relevant"], len(told["judge_next"])) == (0, None, 16)
+
+
 def test_the_first_round_is_the_one_of_the_command_line(ada: TestClient, photos: Path) -> None:
     """Sixteen photos, spread by the same plan and the same seed."""
     from eyespot.ledger.judgements import query_digest

@@ -6,11 +6,10 @@ were judged and found not relevant are in `labels.csv` and in the qrels.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from eyespot.build.annotate.progress import Standing, faults, standing_of
 from eyespot.build.annotate.queries import Wanted
 from eyespot.build.rerank import Division, Limits, RerankSet, divide, select
 from eyespot.runs import write_qrels, write_run
-from eyespot.runs.files import whole_folder, write_whole
+from eyespot.runs.files import whole_folder, write_csv, write_whole
 from eyespot.runs.judged import Judged
 from eyespot.types import NothingFound, Qrels, Run
 
@@ -117,23 +116,15 @@ def _paths(desk: Desk, kept: list[Labelled]) -> dict[str, str]:
 def _write_annotations(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
     """The relevant pairs, with the columns of INQUIRE's own file."""
     relevant = ((one.wanted.id, image) for one in kept for image, label in one.labels.items() if label)
-    _write_csv(
-        path, ("query_id", "image_id", "image_path"), ((query, image, paths[image]) for query, image in relevant)
-    )
+    rows = ((query, image, paths[image]) for query, image in relevant)
+    write_csv(path, chain([("query_id", "image_id", "image_path")], rows))
 
 
 def _write_labels(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
     """Every judged pair, with 1 or 0."""
     judged = ((one.wanted.id, image, int(label)) for one in kept for image, label in one.labels.items())
     rows = ((query, image, paths[image], label) for query, image, label in judged)
-    _write_csv(path, ("query_id", "image_id", "image_path", "relevant"), rows)
-
-
-def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([columns, *rows])
-    write_whole(path, lambda file: file.write(text.getvalue().encode("utf-8", "surrogatepass")))
+    write_csv(path, chain([("query_id", "image_id", "image_path", "relevant")], rows))
 
 
 def _write_run(path: Path, kept: list[Labelled]) -> None:

@@ -19,7 +19,7 @@ from eyespot.build.inat.naming import Named, told_position
 from eyespot.build.inat.settings import Positions
 from eyespot.build.inat.source import RANKS
 from eyespot.build.inat.tables import put_in_place
-from eyespot.runs.files import write_whole
+from eyespot.runs.files import escape_cell, write_whole
 
 COCO, LABELS, ATTRIBUTIONS, DOWNLOAD = "train.json", "metadata.parquet", "attributions.csv", "download.csv"
 TAXONOMY, FUNNEL = "taxonomy.csv", "funnel.csv"
@@ -235,9 +235,4 @@ class _Line:
 def _lines(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     writer = csv.writer(_Line(), lineterminator="\n")
     for row in rows:
-        yield writer.writerow([_shown(value) for value in row])
-
-
-def _shown(value: Any) -> Any:
-    """A text that spreadsheets would take for a formula is told as a text."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+@\t" and value[:1] else value
+        yield writer.writerow([escape_cell(value) for value in row])

