@@ -15,6 +15,8 @@ from eyespot.build.recos.confusing import changed
 from eyespot.build.recos.drawn import AMBIGUOUS, same_words, wordings
 from eyespot.build.recos.sources import Sources
 
+CONFIRMED, MENDED, UNDECIDED, NEVER = "confirmed", "mended", "undecided", "never"
+"""What a caption's field `review` says: a person accepted it, wrote it anew, has not decided, was not asked."""
 TOO_FEW, NOT_LOOKED_AT = "its picture has too few captions", "nobody looked"
 
 
@@ -48,14 +50,26 @@ def looked_at(records: Records, context: Context, queue: Path, told: tuple[Sourc
     def undecided(record: Record) -> Outcome:
         if how.undecided == "wait":
             return Failed(record, AWAITS)
-        return Dropped(record, NOT_LOOKED_AT) if how.undecided == "drop" else Kept({**record, "unseen": True})
+        if how.undecided == "drop":
+            return Dropped(record, NOT_LOOKED_AT)
+        return Kept(record if is_seen(record) else {**record, "review": UNDECIDED})
 
-    return reviewed(records, queue, doubt, undecided, mended)
+    return reviewed(records, queue, doubt, undecided, confirm)
 
 
-def mended(record: Record, texts: Mapping[str, str]) -> Record:
-    """A caption in other words: how they differ from the original is counted anew, and no dis(t) is known of them."""
-    told = {"mended": True} | dict.fromkeys(set(record) & {"dis", "rounds"})
+def is_seen(record: Record) -> bool:
+    """Whether a person confirmed or wrote the words of a caption."""
+    return record.get("review") in (CONFIRMED, MENDED)
+
+
+def confirm(record: Record, texts: Mapping[str, str]) -> Record:
+    """A caption that a person accepted, in other words if they mended it.
+
+    How other words differ from the original is counted anew, and no dis(t) is known of them.
+    """
+    if not texts:
+        return record if is_seen(record) else {**record, "review": CONFIRMED}
+    told = {"mended": True, "review": MENDED} | dict.fromkeys(set(record) & {"dis", "rounds"})
     if "original" in record:
         told |= {"edits": changed(record["original"], texts["text"])}
     return {**record, **texts, **told}

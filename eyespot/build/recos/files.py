@@ -1,8 +1,9 @@
 """A ReCoS set on disk, as `eyespot eval recos` reads it: two tables, and the pictures themselves.
 
 images    image, subtask, version, path, source, stand_in, of (the picture that it is like)
-captions  id, image, text, version, dis, rounds, attribute, edits, original (what it was made from), unseen,
-          mended (dis and rounds are not known of the new words)
+captions  id, image, text, version, dis, rounds, attribute, edits, original (what it was made from),
+          review (confirmed or mended by a person, undecided: put to one, never: put to nobody),
+          unseen (true unless a person confirmed or mended it), mended (dis and rounds are not known of the new words)
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import IO, Any
 
 from eyespot.build._steps import Record
 from eyespot.build._steps.folder import renewed
+from eyespot.build.recos.checking import MENDED, NEVER, is_seen
 from eyespot.build.recos.sources import Sources
 from eyespot.gallery.photos.sources import read_again
 from eyespot.runs.files import write_whole
@@ -24,8 +26,8 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "images": dict.fromkeys(("image", "subtask", "version", "path", "source", "stand_in", "of"), TEXT),
     "captions": {
         **dict.fromkeys(("id", "image", "text", "version"), TEXT),
-        **{"dis": SHARE, "rounds": WHOLE, "attribute": TEXT, "edits": WHOLE, "original": TEXT, "unseen": YES},
-        "mended": YES,
+        **{"dis": SHARE, "rounds": WHOLE, "attribute": TEXT, "edits": WHOLE, "original": TEXT, "review": TEXT},
+        **{"unseen": YES, "mended": YES},
     },
 }
 
@@ -68,7 +70,8 @@ def _image(record: Record, places: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _caption(record: Record) -> dict[str, Any]:
-    return {**record, **{name: bool(record.get(name)) for name in ("unseen", "mended")}}
+    review = record.get("review") or NEVER
+    return {**record, "review": review, "unseen": not is_seen(record), "mended": review == MENDED}
 
 
 def _counts(pictures: Iterable[Record], captions: Iterable[Record]) -> dict[str, dict[str, int]]:

@@ -131,7 +131,7 @@ def _review(pipe: Pipeline, declared: Declared) -> Step:
     queue, told = pipe.out / REVIEW / f"{declared.name}.jsonl", (pipe.sources, how)
     work = Whole(lambda records, context: checking.looked_at(records, context, queue, told))
     about = f"Puts captions of {how.version} to a person: {how.share:.0%} of them, and all that are in doubt."
-    return declared.made(work, 2, inputs={"decisions": decisions_digest(queue)}, about=about)
+    return declared.made(work, 3, inputs={"decisions": decisions_digest(queue)}, about=about)
 
 
 def _complete(_pipe: Pipeline, declared: Declared) -> Step:

@@ -148,4 +148,5 @@ def _new(text: str, turns: Sequence[Turn], **more: Any) -> dict[str, Any] | None
     """The wording, unless it is empty or was tried before, or two kinds of fault would alternate for ever."""
     plain = " ".join(text.split())
     known = {turn.text.casefold() for turn in turns}
-    return None if not plain or plain.casefold() in known else {"text": plain, **more}
+    unseen = {"review": None, "mended": None}  # a person who looked before saw other words
+    return None if not plain or plain.casefold() in known else {"text": plain, **unseen, **more}
