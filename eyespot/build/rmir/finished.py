@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from eyespot.build._attribution import attributions
 from eyespot.build._steps import Done, Record, Records
 from eyespot.build.rmir import confident, split
 from eyespot.build.rmir.panel import voted_on
@@ -58,6 +59,12 @@ class Finished:
     def seeds(self) -> dict[str, Record]:
         """The seed set, by photo; also what left it."""
         return {one["id"]: one for one in self.records("seeds")}
+
+    @cached_property
+    def attributions(self) -> dict[str, dict[str, str | None]]:
+        """By photo of the pool and of the queries, as far as they are in the gallery: licence, author and url."""
+        images = {**dict.fromkeys(self.pool), **dict.fromkeys(query["image"] for query in self.queries)}
+        return attributions(self.pipe.world, images, self.pipe.settings("seeds").space)
 
     @cached_property
     def doubted(self) -> set[str]:
