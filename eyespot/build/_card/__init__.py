@@ -11,7 +11,7 @@ from pathlib import Path
 
 from eyespot.build._card.content import Card, Drawing, Rows, Sample, Told, card_of
 from eyespot.build._card.datasheet import QUESTIONS, joined
-from eyespot.build._card.hub import Tables, write_readme
+from eyespot.build._card.hub import Tables, write_head, write_readme
 from eyespot.build._card.markdown import LOSSES, as_markdown
 from eyespot.build._card.page import as_page
 from eyespot.build._card.sankey import sankey
@@ -33,6 +33,7 @@ __all__ = [
     "joined",
     "wording",
     "write_card",
+    "write_head",
     "write_readme",
 ]
 

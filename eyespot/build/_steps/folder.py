@@ -227,6 +227,12 @@ def _asked(path: Path, what: str, end: str = "") -> list[Any]:
     return rows
 
 
+def digest_of_drops(records: Records) -> str:
+    """The SHA-256 of what the step that kept these records dropped."""
+    assert records.path is not None
+    return digest_of(file_of(records.path.parent, DROPPED))
+
+
 def drops(folder: Path) -> Iterator[Dropped | Failed]:
     """What a step dropped, and why."""
     for row in rows(file_of(folder, DROPPED)):

@@ -15,7 +15,17 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from eyespot.build._steps.accounting import Account
-from eyespot.build._steps.folder import Counts, Sheets, Stood, counted, numbered, renewed, stood, write_note
+from eyespot.build._steps.folder import (
+    Counts,
+    Sheets,
+    Stood,
+    counted,
+    digest_of_drops,
+    numbered,
+    renewed,
+    stood,
+    write_note,
+)
 from eyespot.build._steps.memory import Cost, Mark, Memory, Origin
 from eyespot.build._steps.outcomes import Added, Dropped, Failed, Kept, NoAnswer, Outcome, Record, Records, line_of
 from eyespot.build._steps.purse import Purse
@@ -112,8 +122,9 @@ def check(steps: Sequence[Step]) -> None:
 
 
 def mark_of(step: Step, how: Running, earlier: Mapping[str, Records]) -> Mark:
-    """What the outcome of one record hangs on: the step, the seed, and what earlier steps kept that it needs."""
+    """What the outcome of one record depends on: the step, the seed, and what it needs of earlier steps."""
     needed = [earlier[name].digest for name in step.needs]
+    needed += [digest_of_drops(earlier[name]) for name in step.needs_drops]
     return Mark(step.name, digest_of_json([step.digest(how.seed), needed]))
 
 

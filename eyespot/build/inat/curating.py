@@ -144,6 +144,7 @@ class _Collecting:
         notes, drawn = [*_notes(self.done), *self._exposed(), *self._unheard(steps)], self.done[DRAWN].told
         tally = collection.write_all(_Images(self), self.making, self.out)
         remove_leftovers(self.out, (one.file_name for one in _Images(self)))
+        collection.write_labels_beside(_Images(self), self.out)
         collection.write_download(self.rows(), self.out)
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.making, self._counts(tally), self.out)
