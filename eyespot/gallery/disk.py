@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.files import map_array, replacing, sync_folder, toml_lines, whole, why
+from eyespot.gallery.files import map_array, toml_lines, whole, why
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.sources import Root
 from eyespot.kernels.codes import delete_codes
+from eyespot.storage.atomic import new_file, new_folder
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -123,21 +124,15 @@ def write_header(gallery: Path, header: Header) -> None:
         lines += ["", "[[roots]]", f"number = {number}", *toml_lines(root._asdict())]
     for stem, space in header.spaces.items():
         lines += ["", "[[spaces]]", *toml_lines({"stem": stem, **asdict(space)})]
-    with replacing(gallery / "gallery.toml") as file:
+    with new_file(gallery / "gallery.toml") as file:
         file.write(("\n".join(lines) + "\n").encode())
 
 
 @contextmanager
 def new_shard(gallery: Path, number: int) -> Iterator[Path]:
-    """A folder that becomes shard `number` when the block ends well; what a killed run left there is cleared first."""
-    final = shard_path(gallery, number)
-    building = final.with_name(f".{final.name}.part")
-    clear_shard(gallery, number)
-    building.mkdir(parents=True)
-    yield building
-    sync_folder(building)
-    building.rename(final)
-    sync_folder(final.parent)
+    """A folder that becomes shard `number` when the block ends well, in place of what a killed run left there."""
+    with new_folder(shard_path(gallery, number)) as building:
+        yield building
 
 
 def clear_shard(gallery: Path, number: int) -> None:
@@ -166,7 +161,7 @@ def write_items(shard: Path, table: pa.Table) -> None:
     """The facts of a shard's rows, `items.parquet`."""
     import pyarrow.parquet as pq
 
-    with replacing(shard / "items.parquet") as file:
+    with new_file(shard / "items.parquet") as file:
         pq.write_table(table, file, row_group_size=2048)
 
 
@@ -227,7 +222,7 @@ def write_vectors(shard: Path, vectors: Vectors, note: SpaceNote) -> None:
     """One space's vectors of a shard, (rows, dim); the note goes last, so vectors with a note are whole."""
     stem = stem_of(note.space)
     delete_codes(shard / stem)
-    with replacing(shard / f"{stem}.npy") as file:
+    with new_file(shard / f"{stem}.npy") as file:
         np.save(file, vectors, allow_pickle=False)
     write_note(shard, note)
 
@@ -237,7 +232,7 @@ def write_note(shard: Path, note: SpaceNote) -> None:
     lines = toml_lines({"missing": note.missing, "fingerprints": note.fingerprints, "digest": note.space.digest})
     lines += toml_lines({} if note.source is None else {"source": note.source})
     lines += ["", "[space]", *toml_lines(asdict(note.space))]
-    with replacing(shard / f"{stem_of(note.space)}.toml") as file:
+    with new_file(shard / f"{stem_of(note.space)}.toml") as file:
         file.write(("\n".join(lines) + "\n").encode())
 
 

@@ -1,4 +1,4 @@
-"""A gallery's files, one at a time: written whole, opened or with the reason why not, and one writer at a time."""
+"""A gallery's files, one at a time: opened or with the reason why not, and one writer at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,27 +16,6 @@ from eyespot.gallery.photos.found import reason
 from eyespot.types import EyespotError
 
 _SPARE, _LEAST = 256, 32  # files that a process should be able to open beside those of a gallery, and must
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` once it is whole and on the disk."""
-    temporary = path.with_name(f".{path.name}.part")
-    with temporary.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames inside the folder last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def toml_lines(values: Mapping[str, Any]) -> list[str]:

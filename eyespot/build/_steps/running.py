@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from eyespot.build._steps.accounting import Account
-from eyespot.build._steps.folder import Counts, Sheets, Stood, counted, numbered, renewed, stood, write_note
+from eyespot.build._steps.folder import Counts, Sheets, Stood, counted, numbered, stood, write_note
 from eyespot.build._steps.memory import Cost, Mark, Memory
 from eyespot.build._steps.outcomes import Added, Dropped, Failed, Kept, NoAnswer, Outcome, Record, Records, line_of
 from eyespot.build._steps.purse import Purse
 from eyespot.build._steps.spending import Limits, Till
 from eyespot.build._steps.step import Context, Each, Prompt, Step, Tell, Whole, digest_of_json
 from eyespot.gallery.files import locked
+from eyespot.storage.atomic import new_folder
 from eyespot.types import EyespotError, UsageError
 
 Client: TypeAlias = Callable[[Prompt, Till], Mapping[str, Any]]
@@ -137,7 +138,7 @@ class _Turn:
             return self._done(found, ran=False)
         if self.how.retry_failed:
             self.memory.forget_failures(self.mark)
-        with renewed(self.folder) as folder:
+        with new_folder(self.folder) as folder:
             counts = self._worked(before, folder)
             write_note(folder, self.step, digest, counts)
         again = stood(self.folder)

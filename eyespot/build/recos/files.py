@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from eyespot.build._steps import Record
-from eyespot.build._steps.folder import renewed
 from eyespot.build.recos.sources import Sources
 from eyespot.gallery.photos.sources import read_again
 from eyespot.runs.files import write_whole
 from eyespot.runs.recos import VERSIONS
+from eyespot.storage.atomic import new_folder
 from eyespot.types import EyespotError
 
 TEXT, WHOLE, SHARE, YES = "string", "int64", "float64", "bool_"  # arrow's names
@@ -44,7 +44,7 @@ def write_set(records: Iterable[Record], sources: Sources, out: Path) -> dict[st
     for record in kept:
         pictures.setdefault(record["image"], record)
     captions = [record for record in kept if "text" in record]
-    with renewed(out) as folder:
+    with new_folder(out) as folder:
         places = {image: _copied(record, sources, folder) for image, record in pictures.items()}
         _write(folder / "images.parquet", (_image(one, places) for one in pictures.values()), COLUMNS["images"])
         _write(folder / "captions.parquet", map(_caption, captions), COLUMNS["captions"])

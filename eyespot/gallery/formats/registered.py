@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import locked, map_array, need_open, replacing
+from eyespot.gallery.files import locked, map_array, need_open
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
     MEANT,
@@ -36,6 +36,7 @@ from eyespot.gallery.formats.tables import Facts, facts_in, widest
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.record import Ledger
+from eyespot.storage.atomic import new_file
 from eyespot.types import EyespotError, Space, UsageError
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
@@ -120,7 +121,7 @@ class Copied:
     def put(self, folder: Path, array: NDArray[Any], note: disk.SpaceNote) -> None:
         dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
         rows, dim = array.shape
-        with replacing(folder / f"{disk.stem_of(note.space)}.npy") as file:
+        with new_file(folder / f"{disk.stem_of(note.space)}.npy") as file:
             arrays.write(file, (rows, dim), dtype, arrays.normalised(array, dtype))
         disk.write_note(folder, disk.SpaceNote(note.space, note.missing, note.fingerprints))
 
