@@ -32,7 +32,7 @@ from eyespot.types import EyespotError, UsageError
 FORMAT = 1
 MANIFEST = "gallery.json"
 HEADER = "gallery.toml"
-STATE = ".fetched.json"  # in a local copy: which content each of its files has
+STATE = disk.FETCHED
 PIECE = 1 << 22  # bytes
 # Nothing else is taken from an address, whatever its manifest says.
 OURS = re.compile(r"gallery\.toml|(shards/\d+|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")

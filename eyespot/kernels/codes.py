@@ -36,6 +36,10 @@ _MANY = 1 << 25  # numbers of a block in float16 that repay compiled conversion
 _WIDTH = 64  # codes are padded to whole vector registers
 
 
+class NotFinite(UsageError):
+    """A vector that was to be ranked holds NaN or infinity."""
+
+
 def default_threads() -> int:
     """OMP_NUM_THREADS if it is a sensible number, else the processors this process may use."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -219,7 +223,7 @@ def lengths(vectors: NDArray[np.float32]) -> Reals:
     """
     long = _lengths(vectors)
     if np.isinf(long).any():
-        raise UsageError(NOT_FINITE)
+        raise NotFinite(NOT_FINITE)
     return long
 
 

@@ -111,7 +111,7 @@ def write_items(folder: Path, facts: Facts, naming: Naming, target: Target, agai
 
     schema = schema_of(target.labels)
     wanted = [name for name in (*facts.kinds, *facts.lists) if _is_used(name, naming.layout, target.labels)]
-    with new_file(folder / "items.parquet") as file, pq.ParquetWriter(file, schema) as writer:
+    with new_file(folder / "items.parquet") as file, pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
         for start, batch in _numbered(facts.batches(wanted)):
             ids = _told_apart(_ids(batch, naming, start), again[start : start + len(batch)], target.shard, start)
             columns = _places(batch, naming.layout, target.root) | _facts(batch) | _labels(batch, target.labels)

@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import locked, map_array, need_open
+from eyespot.gallery.files import Checksum, locked, map_array, need_open
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
     MEANT,
@@ -122,8 +122,9 @@ class Copied:
         dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
         rows, dim = array.shape
         with new_file(folder / f"{disk.stem_of(note.space)}.npy") as file:
-            arrays.write(file, (rows, dim), dtype, arrays.normalised(array, dtype))
-        disk.write_note(folder, disk.SpaceNote(note.space, note.missing, note.fingerprints))
+            checked = Checksum(file)
+            arrays.write(checked, (rows, dim), dtype, arrays.normalised(array, dtype))
+        disk.write_note(folder, replace(note, source=None, checksum=str(checked), dtype=np.dtype(dtype).name))
 
 
 def silent(_what: str, _done: int, _total: int) -> None:
