@@ -72,11 +72,15 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
+            open_things.enter_context(ledger.whole(gallery / "ledger.sqlite"))
             job = _Job(gallery, encoders, options or Options())
             open_things.callback(job.ledger.close)
             return job.run([root for path in paths for root in roots_of(path)])
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(_no_room(gallery, error)) from error
+    except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged ledger gives
+        ledger.check(gallery / "ledger.sqlite")
+        raise
 
 
 def _no_room(gallery: Path, error: Exception) -> str:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, checksum_of, whole
 from eyespot.gallery.formats.arrays import survey
@@ -91,10 +92,10 @@ def _is_begun(shard: Path, stem: str) -> bool:
     return any((shard / f"{stem}.{suffix}").exists() for suffix in ("toml", "npy"))
 
 
-def rows_by_shard(ledger: Ledger) -> dict[int, int]:
+def rows_by_shard(known: Ledger) -> dict[int, int]:
     """How many rows each shard has, as far as the ledger knows."""
     counted = "SELECT shard, count(*) FROM items GROUP BY shard UNION ALL SELECT shard, rows FROM imported"
-    return dict(ledger.sql.execute(counted).fetchall())
+    return dict(known.sql.execute(counted).fetchall())
 
 
 def faults(gallery: Path, progress: Progress) -> list[Fault]:
@@ -114,8 +115,9 @@ def faults(gallery: Path, progress: Progress) -> list[Fault]:
 def _rows(gallery: Path) -> dict[Path, int | None]:
     """The shards that are there, and those that the ledger knows, with their rows if it does."""
     rows: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
-    with suppress(NoLedger), reading(gallery) as ledger:
-        rows |= {disk.shard_path(gallery, shard): count for shard, count in rows_by_shard(ledger).items()}
+    with suppress(NoLedger), reading(gallery) as known:
+        ledger.check(gallery / "ledger.sqlite")
+        rows |= {disk.shard_path(gallery, shard): count for shard, count in rows_by_shard(known).items()}
     return rows
 
 

@@ -179,7 +179,7 @@ def test_a_ledger_that_is_missing_or_none_is_told(gallery: Path) -> None:
     (gallery / "ledger.sqlite").unlink()
     missing = tell("failures", "-g", gallery)
 
-    assert "move it away and run: eyespot index" in damaged
+    assert f"and run eyespot index -g {gallery}: it is made again" in damaged
     assert "is missing; make it again with: eyespot index" in missing
 
 

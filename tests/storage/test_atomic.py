@@ -62,6 +62,18 @@ def test_a_writer_that_fails_leaves_the_old(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "old"
 
 
+def test_a_folder_that_a_kill_left_aside_is_put_back(tmp_path: Path) -> None:
+    """Where two names cannot be exchanged in one step, the old folder lies aside for a moment."""
+    (tmp_path / ".folder.old").mkdir()
+    (tmp_path / ".folder.old" / "old").write_text("old")
+
+    with pytest.raises(ZeroDivisionError), new_folder(tmp_path / "folder"):
+        raise ZeroDivisionError
+
+    assert [place.name for place in tmp_path.iterdir()] == ["folder"]
+    assert (tmp_path / "folder" / "old").read_text() == "old"
+
+
 def is_flush(node: ast.AST) -> bool:
     """Whether this is a flush or the rename of a path; a text's `replace` takes two values, a dataclass's keywords."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.keywords:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.files import Checksum, locked, map_array, need_open
 from eyespot.gallery.formats import arrays
@@ -140,9 +141,10 @@ def take_in(gallery: Path, source: Source, encoder: str, way: Way, progress: Pro
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
-            ledger = Ledger(gallery / "ledger.sqlite")
-            open_things.callback(ledger.close)
-            return _Import(gallery, ledger, source, encoder).run(way, progress)
+            open_things.enter_context(ledger.whole(gallery / "ledger.sqlite"))
+            known = Ledger(gallery / "ledger.sqlite")
+            open_things.callback(known.close)
+            return _Import(gallery, known, source, encoder).run(way, progress)
     except (OSError, sqlite3.OperationalError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise EyespotError(
