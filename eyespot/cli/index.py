@@ -43,6 +43,9 @@ def run(
     half: bool = typer.Option(False, "--half", help="Keep new vectors in float16, half the size, from now on."),
     codes: bool = typer.Option(False, "--codes", help="Keep int8 codes too: fast exact search in little memory."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
+    repair: bool = typer.Option(
+        False, "--repair", help="Read all vectors and facts, and make again what is damaged on the disk."
+    ),
     forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),
     remove: list[str] = typer.Option(
         None, "--remove", help="Take this folder, tar or list out of the gallery; its files stay where they are."
@@ -64,7 +67,15 @@ def run(
     with progress_bar() as progress, hands_on(ray, workers) as hands:
         threads = workers or os.cpu_count() or 1
         options = Options(
-            threads, retry_failed, forget, remove or (), half=half, codes=codes, progress=progress, hands=hands
+            threads,
+            retry_failed,
+            forget,
+            remove or (),
+            repair=repair,
+            half=half,
+            codes=codes,
+            progress=progress,
+            hands=hands,
         )
         summary = index(place, photos or [], encoders, options)
     _report(place, summary, json)
@@ -144,13 +155,18 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
     if json:
         as_json(_as_dict(gallery, summary))
     summarise(f"{summary.pictures} pictures in {gallery}, {summary.embedded} embedded now")
+    for fault in summary.damaged:
+        what = f"vectors of {fault.stem}" if fault.stem else "facts"
+        note(f"the {what} in shard {fault.shard} stay damaged ({fault.reason}); {fault.way_out}")
     if summary.failures:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
+    if summary.failures or summary.damaged:
         raise typer.Exit(SOME_FAILED)
 
 
 def _as_dict(gallery: Path, summary: Summary) -> dict[str, Any]:
     told = asdict(summary)
     told["failures"] = len(summary.failures)
+    told["damaged"] = [fault._asdict() for fault in summary.damaged]
     return {"gallery": str(gallery), **told}

@@ -148,8 +148,9 @@ class Judgements:
         """All that waits, in one commit: while the disk is busy with it, the next ones gather."""
         batches = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
-            if batches:
-                self._write(batches)
+            with ledger.whole(self.path):
+                if batches:
+                    self._write(batches)
         except sqlite3.Error as error:
             _tell(batches, _unwritable(self.path, error))
         except BaseException as error:
@@ -180,37 +181,40 @@ class Judgements:
     def known(self, query: str, images: Iterable[str], judge: str, prompt: str, turn: int = 0) -> dict[str, Judgement]:
         """What this judge, asked in this way, said of these images for the query of this digest; failures left out."""
         wanted = (query, judge, prompt, turn, json.dumps(list(images)))
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             rows = self._reading.execute(_KNOWN, wanted).fetchall()
         last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
 
     def voices(self, query: str) -> list[Voice]:
         """Who judged for the query of this digest, in the order in which they came."""
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             return [Voice(*row) for row in self._reading.execute(_VOICES, (query,))]
 
     def last(self, query: str) -> int:
         """A number that grows with each word said for the query of this digest, by whomever; 0 before the first."""
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             (last,) = self._reading.execute(_LAST, (query,)).fetchone()
         return int(last)
 
     def rows(self) -> Iterator[Row]:
         """Every judgement in the order in which they came, as of the moment of the first."""
-        with closing(_opened(self.path)) as sql:  # a connection of its own: a long reader holds nobody up
+        with (
+            ledger.whole(self.path),
+            closing(_opened(self.path)) as sql,
+        ):  # a connection of its own: a long reader holds nobody up
             for query, judge, prompt, turn, *facts in sql.execute(_ROWS):
                 yield Row(_judgement(query, judge, prompt, facts), turn)
 
     def queries(self) -> dict[str, Query | None]:
         """What each digest stands for, under the digest as its id; None where nobody ever said."""
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             rows = self._reading.execute("SELECT query, terms FROM asked ORDER BY number").fetchall()
         return {digest: None if terms is None else Query(digest, _terms(terms)) for digest, terms in rows}
 
     def judges(self) -> list[str]:
         """Who has judged, in the order in which they came."""
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             rows = self._reading.execute("SELECT judge FROM judges GROUP BY judge ORDER BY min(number)").fetchall()
         return [judge for (judge,) in rows]
 

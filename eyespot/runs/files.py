@@ -6,9 +6,7 @@ import csv
 import gzip
 import io
 import json
-import os
 import re
-import shutil
 import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from eyespot.storage.atomic import new_file, new_folder
 from eyespot.types import UsageError
 
 EXPANSION = 100  # times its size that a gzipped file may unfold to: rankings reach 20, a bomb 1,000
@@ -220,34 +219,27 @@ def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """Put a file in place only once it is whole and on the disk; gzipped if its name ends in .gz."""
-    temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("wb") as file:
+        with new_file(path) as file:
             if path.suffix == ".gz":
                 with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
                     write(packed)  # type: ignore[arg-type]
             else:
                 write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
     except FileNotFoundError:
         raise UsageError(f"there is no folder {path.parent} to write {path.name} to; make it first") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """A folder to fill, which takes its name only when the block ends well; `UsageError` if the name is taken."""
     out = out.absolute()
+    _refuse_taken(out)
+    with new_folder(out) as building:
+        yield building
+        _refuse_taken(out)  # another run may have filled it meanwhile
+
+
+def _refuse_taken(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is there already and not empty; name a new folder")
-    building = out.with_name(f".{out.name}.part")
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
-    try:
-        yield building
-        building.replace(out)  # an empty folder gives way
-    finally:
-        shutil.rmtree(building, ignore_errors=True)

@@ -22,7 +22,6 @@ from eyespot.build._steps.folder import (
     counted,
     digest_of_drops,
     numbered,
-    renewed,
     stood,
     write_note,
 )
@@ -33,6 +32,7 @@ from eyespot.build._steps.spending import Limits, Till
 from eyespot.build._steps.step import Context, Each, Prompt, Step, Tell, Whole, digest_of_json
 from eyespot.gallery.files import locked
 from eyespot.models.endpoint.amending import left_out
+from eyespot.storage.atomic import new_folder
 from eyespot.types import EyespotError, UsageError
 
 Client: TypeAlias = Callable[[Prompt, Till], Mapping[str, Any]]
@@ -155,7 +155,7 @@ class _Turn:
             return self._done(found, ran=False)
         if self.how.retry_failed:
             self.memory.forget_failures(self.mark)
-        with renewed(self.folder) as folder:
+        with new_folder(self.folder) as folder:
             counts = self._worked(before, folder)
             write_note(folder, self.step, digest, counts)
         again = stood(self.folder)

@@ -19,8 +19,8 @@ from eyespot.build.inat.licences import Licence, licence_of
 from eyespot.build.inat.naming import SPLIT, Named, told_position
 from eyespot.build.inat.settings import Positions
 from eyespot.build.inat.source import RANKS
-from eyespot.build.inat.tables import put_in_place
 from eyespot.runs.files import escape_cell, write_whole
+from eyespot.storage.atomic import put_file
 
 COCO, LABELS, ATTRIBUTIONS, DOWNLOAD = "train.json", "metadata.parquet", "attributions.csv", "download.csv"
 TAXONOMY, FUNNEL = "taxonomy.csv", "funnel.csv"
@@ -206,7 +206,7 @@ def _labels(path: Path) -> Iterator[Callable[[Image], None]]:
 
         yield take
         writer.write_table(pa.Table.from_pylist(held, schema))
-    put_in_place(temporary, path)
+    put_file(temporary, path)
 
 
 _AT_ONCE = 1 << 14

@@ -22,8 +22,9 @@ from eyespot.build.inat.settings import Settings
 from eyespot.build.inat.source import Source, source_of
 from eyespot.build.inat.stages import Finished
 from eyespot.build.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, stages_of
-from eyespot.build.inat.tables import Tables, opened, parquet, put_in_place
+from eyespot.build.inat.tables import Tables, opened, parquet
 from eyespot.gallery.files import locked
+from eyespot.storage.atomic import put_file
 from eyespot.types import UsageError
 
 WORK = ".work"
@@ -258,4 +259,4 @@ def _write_looked(found: Iterator[dict[str, Any]], path: Path) -> None:
     with pq.ParquetWriter(temporary, schema) as writer:
         while rows := [{name: one[name] for name in kinds} for one in islice(numbered, 1 << 13)]:
             writer.write_table(pa.Table.from_pylist(rows, schema))
-    put_in_place(temporary, path)
+    put_file(temporary, path)

@@ -21,10 +21,10 @@ from eyespot.build.inat.listed import PHOTOS, listed
 from eyespot.build.inat.looks import empty, spectrogram
 from eyespot.build.inat.naming import find, places_of
 from eyespot.build.inat.settings import Pictures
-from eyespot.build.inat.tables import put_in_place
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.runs.files import write_whole
+from eyespot.storage.atomic import put_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -246,4 +246,4 @@ def _write_piece(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
     temporary = path.with_name(f".{path.name}.part")
     pq.write_table(pa.Table.from_pylist(list(rows), schema), temporary)
-    put_in_place(temporary, path)
+    put_file(temporary, path)

@@ -17,12 +17,12 @@ from typing import IO, Any
 
 from eyespot.build._attribution import Attribution
 from eyespot.build._steps import Record
-from eyespot.build._steps.folder import renewed
 from eyespot.build.recos.checking import MENDED, NEVER, is_seen
 from eyespot.build.recos.sources import Sources
 from eyespot.gallery.photos.sources import read_again
 from eyespot.runs.files import write_whole
 from eyespot.runs.recos import VERSIONS
+from eyespot.storage.atomic import new_folder
 from eyespot.types import EyespotError
 
 TEXT, WHOLE, SHARE, YES = "string", "int64", "float64", "bool_"  # arrow's names
@@ -54,7 +54,7 @@ def write_set(records: Iterable[Record], sources: Sources, out: Path) -> dict[st
     for record in kept:
         pictures.setdefault(record["image"], record)
     captions = [record for record in kept if "text" in record]
-    with renewed(out) as folder:
+    with new_folder(out) as folder:
         rights = sources.attributions(pictures.values())
         images = [
             {**one, "path": _copied(one, sources, folder), **rights.get(image, {})} for image, one in pictures.items()

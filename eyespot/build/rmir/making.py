@@ -13,13 +13,13 @@ from pathlib import Path
 from eyespot.build._asking import Models
 from eyespot.build._card import card_of, write_card, write_head, write_readme
 from eyespot.build._steps import Limits, Recipe, Running, plan, run
-from eyespot.build._steps.folder import renewed
 from eyespot.build._world import Clustering
 from eyespot.build.rmir import audit, files, telling
 from eyespot.build.rmir.demonstration import NAME, teacher
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.pipeline import Pipeline
 from eyespot.kernels.kmeans import cluster
+from eyespot.storage.atomic import new_folder
 from eyespot.types import UsageError
 
 WORK, SET, AUDIT = "work", "set", "audit"
@@ -70,7 +70,7 @@ def write_set(
     """The set in place of an earlier one, and the audit's queues; how many cases these have."""
     card = card_of(made.done, telling.told(made))
     out.mkdir(parents=True, exist_ok=True)
-    with renewed(out / SET) as folder:
+    with new_folder(out / SET) as folder:
         files.write_tables(made, folder)
         files.write_mteb(made, folder / files.MTEB, show)
         if made.queries:
