@@ -13,8 +13,8 @@ from typing import Any
 from eyespot.types import EyespotError, UsageError
 
 EXTRAS = {  # the package that is missing → the extra that brings it
-    **dict.fromkeys(("torch", "torchvision", "open_clip", "transformers", "huggingface_hub", "safetensors"), "torch"),
-    **dict.fromkeys(("fastapi", "uvicorn", "jinja2", "multipart"), "web"),
+    **dict.fromkeys(("torch", "torchvision", "open_clip", "transformers", "huggingface_hub"), "torch"),
+    **dict.fromkeys(("fastapi", "jinja2", "markupsafe", "multipart", "starlette", "threadpoolctl", "uvicorn"), "web"),
     **dict.fromkeys(("openai", "anthropic", "tenacity"), "llm"),
     **dict.fromkeys(("matplotlib", "sklearn"), "plots"),
     "cv2": "local",
@@ -22,6 +22,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     "lancedb": "lance",
     "ray": "ray",
     **dict.fromkeys(("mteb", "datasets"), "mteb"),
+    "ai_edge_litert": "inat",
     "harper": "recos",
     "h5py": "hdf5",
     "fsspec": "remote",
