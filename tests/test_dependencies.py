@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
-from eyespot import rooms
+from eyespot.extras import EXTRAS
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "eyespot"
@@ -91,12 +91,12 @@ def test_each_import_is_declared_where_its_feature_is_installed_from() -> None:
 
 
 def test_the_sentence_on_a_missing_package_knows_each_package_of_an_extra() -> None:
-    """`rooms.EXTRAS` says what brings a package."""
+    """`EXTRAS` says what brings a package."""
     all_imports = {package for file in PACKAGE.rglob("*.py") for package in imports(file)}
     optional = {package for package in all_imports if not distributions(package) & requirements(None)}
 
-    assert {package for package in optional if package not in rooms.EXTRAS} == set()
-    wrong = [(name, extra) for name, extra in rooms.EXTRAS.items() if not distributions(name) & requirements(extra)]
+    assert {package for package in optional if package not in EXTRAS} == set()
+    wrong = [(name, extra) for name, extra in EXTRAS.items() if not distributions(name) & requirements(extra)]
     assert wrong == []
 
 
