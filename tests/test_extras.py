@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pytest
 from eyespot import extras
 
 ROOT = Path(__file__).resolve().parent.parent
+CASES = tomllib.loads((ROOT / "scripts" / "extras.toml").read_text(encoding="utf-8"))
 LINE = "from eyespot import extras; print(extras.install_line('web'))"
 
 
@@ -104,3 +106,27 @@ def test_pages_name_lines_that_work_in_a_checkout(page: str) -> None:
     named = [line for line in lines if re.search(r"eyespot\[|-e ", line)]
 
     assert [line for line in named if not re.fullmatch(r"\.venv/bin/pip install -e '\.\[[a-z0-9,]+\]'", line)] == []
+
+
+def test_every_extra_is_tried_alone() -> None:
+    """`make extras` installs each into a fresh environment; `dev` is what this test runs in."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert {*project["optional-dependencies"], "none", "checkout"} - {"dev"} == set(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_commands_of_an_extra_are_a_script_that_a_shell_reads(name: str) -> None:
+    read = subprocess.run(["sh", "-n", "-c", CASES[name]["commands"]], capture_output=True, text=True)
+
+    assert read.returncode == 0, read.stderr
+
+
+def test_the_first_visit_begins_with_the_lines_of_the_readme() -> None:
+    """And `make extras` tries them word for word."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "first_visit.md").read_text(encoding="utf-8")
+    lines = ["make demo", ".venv/bin/pip install -e '.[web]'"]
+
+    assert [line for line in lines if line not in readme or f"\n{line}\n" not in page] == []
+    assert [line for line in lines if line not in CASES["checkout"]["commands"].splitlines()] == []
