@@ -28,6 +28,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 from eyespot import sample  # noqa: E402
 from eyespot.cli import app  # noqa: E402
+from eyespot.extras import install_line  # noqa: E402
 from eyespot.gallery.opened import Gallery  # noqa: E402
 from eyespot.types import UsageError  # noqa: E402
 from tests.gallery.conftest import draw  # noqa: E402
@@ -344,5 +345,5 @@ def test_without_torch_mining_works_and_training_says_what_to_install(pairs: Pat
     trained = ran("train", "quari", pairs, "--out", tmp_path / "out", *SMALL)
 
     assert mined.returncode == 0, mined.stderr
-    assert trained.returncode == 1 and "pip install 'eyespot[torch]'" in trained.stderr.splitlines()[-1]
+    assert trained.returncode == 1 and install_line("torch") in trained.stderr.splitlines()[-1]
     assert not (tmp_path / "out").exists()

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile
 
+from eyespot import extras
 from eyespot.types import EyespotError, UsageError
 
 # Pillow warns about every odd tag of every odd file. Its warnings are silenced for its own modules only and behind
@@ -158,7 +159,7 @@ def _recognised(data: bytes) -> ImageFile.ImageFile:
 
 def _unknown(data: bytes) -> BadPicture:
     if data[4:8] == b"ftyp" and not _HEIF:
-        return BadPicture("HEIC or a video; for HEIC: pip install 'eyespot[heif]'")
+        return BadPicture(f"HEIC or a video; for HEIC: {extras.pip_line('pillow-heif')}")
     return BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}{', HEIF' if _HEIF else ''})")
 
 
