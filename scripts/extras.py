@@ -49,8 +49,8 @@ def main() -> int:
         options.error(f"no {', '.join(sorted(unknown))} in extras.toml; there are: {', '.join(TABLE)}")
     try:
         sdist, wheel = built()
-    except Failed as failure:
-        say(f"no package could be built: {failure}")
+    except Failed as error:
+        say(f"no package could be built: {error}")
         return 1
     shutil.rmtree(BASE, ignore_errors=True)  # of a run that was cut
     failures = []
@@ -104,7 +104,7 @@ def attempt(name: str, sdist: Path, wheel: Path) -> str | None:
             install(name, wheel, work, env)
         installed = time.perf_counter()
         run(["sh", "-e", "-x", "-c", case["commands"]], work, env)
-    except Failed as failure:
+    except Failed as error:
         say(f"{name}: FAILED after {time.perf_counter() - begun:.0f} s")
         return str(failure)
     finally:
