@@ -106,7 +106,7 @@ def attempt(name: str, sdist: Path, wheel: Path) -> str | None:
         run(["sh", "-e", "-x", "-c", case["commands"]], work, env)
     except Failed as error:
         say(f"{name}: FAILED after {time.perf_counter() - begun:.0f} s")
-        return str(failure)
+        return str(error)
     finally:
         shutil.rmtree(VENV, ignore_errors=True)
         shutil.rmtree(work, ignore_errors=True)
