@@ -14,9 +14,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from io import BytesIO
 from typing import Any, NamedTuple, TypeAlias
@@ -25,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile
 
+from eyespot.gallery.photos.exif import Exif, PictureFacts
 from eyespot.types import EyespotError, UsageError
 
 # Pillow warns about every odd tag of every odd file. Its warnings are silenced for its own modules only and behind
@@ -39,19 +38,6 @@ class BadPicture(EyespotError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
-
-
-@dataclass(frozen=True)
-class PictureFacts:
-    """What a file says about its picture; sizes in pixels of the upright picture at full scale."""
-
-    width: int
-    height: int
-    taken: datetime | None  # the camera's local time; EXIF seldom knows the zone, so none is given
-    latitude: float | None  # degrees, north positive
-    longitude: float | None  # degrees, east positive; there only together with the latitude
-    camera: str | None
-    format: str  # Pillow's name: "JPEG", "PNG", ...
 
 
 class Opened(NamedTuple):
@@ -86,7 +72,7 @@ def open_picture(data: bytes, min_side: int | None = None) -> Opened:
 
 def upright_rgb(image: Image.Image) -> Image.Image:
     """A picture that another library decoded, as `open_picture` would give it: upright, in RGB, over white."""
-    return _upright(_rgb(image), _Exif.of(image))
+    return Exif.of(image).upright(_rgb(image))
 
 
 def thumbnail(data: bytes, side: int) -> bytes:
@@ -104,8 +90,8 @@ def _opened(data: bytes, min_side: int | None) -> Opened:
     _draft(image, min_side)
     with _turn(image, size):
         image.load()
-        exif = _Exif.of(image)
-        upright = _upright(_smaller(_rgb(image), min_side), exif)
+        exif = Exif.of(image)
+        upright = exif.upright(_smaller(_rgb(image), min_side))
     return Opened(upright, exif.facts(size, str(image.format)))
 
 
@@ -268,102 +254,6 @@ def _over_white(image: Image.Image) -> Image.Image:
     white = Image.new("RGB", layer.size, "white")
     white.paste(layer, mask=layer.getchannel("A"))
     return white
-
-
-# -- which facts --------------------------------------------------------------------------------------------
-
-_TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is upright
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-_SIDEWAYS = (5, 6, 7, 8)
-
-
-@dataclass(frozen=True)
-class _Exif:
-    """The tags of a picture that was loaded; a damaged EXIF block costs the facts in it, never the picture."""
-
-    main: dict[int, Any]
-    photo: dict[int, Any]
-    position: dict[int, Any]
-
-    @classmethod
-    def of(cls, image: Image.Image) -> _Exif:
-        return cls(
-            _tags(lambda: image.getexif()),
-            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.Exif)),
-            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.GPSInfo)),
-        )
-
-    @property
-    def orientation(self) -> int:
-        """1 to 8, of the pixels as Pillow gives them: its TIFF, AVIF and HEIF readers turn the picture themselves."""
-        value = self.main.get(ExifTags.Base.Orientation)
-        return value if isinstance(value, int) and value in _TURNS else 1
-
-    def facts(self, size: tuple[int, int], format: str) -> PictureFacts:
-        width, height = size[::-1] if self.orientation in _SIDEWAYS else size
-        latitude, longitude = _position(self.position)
-        return PictureFacts(width, height, self._taken(), latitude, longitude, self._camera(), format)
-
-    def _taken(self) -> datetime | None:
-        return _time(self.photo.get(ExifTags.Base.DateTimeOriginal)) or _time(self.main.get(ExifTags.Base.DateTime))
-
-    def _camera(self) -> str | None:
-        make, model = _clean(self.main.get(ExifTags.Base.Make)), _clean(self.main.get(ExifTags.Base.Model))
-        named = bool(make) and model.lower().startswith(make.lower().split()[0])  # "NIKON CORPORATION", "NIKON D90"
-        return (model if named else f"{make} {model}".strip()) or None
-
-
-def _tags(read: Callable[[], Any]) -> dict[int, Any]:
-    with suppress(Exception):
-        return dict(read())
-    return {}
-
-
-def _upright(image: Image.Image, exif: _Exif) -> Image.Image:
-    turn = _TURNS.get(exif.orientation)
-    upright = image if turn is None else image.transpose(turn)
-    upright.info = {}  # or whoever saves it would hand on the EXIF, the comment and the colour profile
-    return upright
-
-
-def _clean(text: Any) -> str:
-    if isinstance(text, bytes):
-        text = text.decode("ascii", "replace")
-    return " ".join(re.sub(r"[^ -~\u00a0-\U0010ffff]", " ", text).split())[:100] if isinstance(text, str) else ""
-
-
-def _time(text: Any) -> datetime | None:
-    """EXIF writes 2021:05:31 18:02:11; some programs use dashes, append fractions or a zone, or leave it blank."""
-    found = re.match(r"([0-9]{4})[:/-]([0-9]{2})[:/-]([0-9]{2})[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})", _clean(text))
-    with suppress(ValueError):
-        return datetime(*map(int, found.groups())) if found else None  # type: ignore[arg-type]
-    return None
-
-
-def _position(tags: dict[int, Any]) -> tuple[float, float] | tuple[None, None]:
-    latitude = _degrees(tags.get(ExifTags.GPS.GPSLatitude), tags.get(ExifTags.GPS.GPSLatitudeRef), "NS")
-    longitude = _degrees(tags.get(ExifTags.GPS.GPSLongitude), tags.get(ExifTags.GPS.GPSLongitudeRef), "EW")
-    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
-        return None, None
-    return latitude, longitude
-
-
-def _degrees(parts: Any, reference: Any, signs: str) -> float | None:
-    """Degrees, minutes, seconds to degrees; None without a hemisphere, which would be wrong for half the world."""
-    sign = {signs[0]: 1.0, signs[1]: -1.0}.get(_clean(reference)[:1].upper())
-    if sign is None or not isinstance(parts, tuple):
-        return None
-    with suppress(TypeError, ValueError, ArithmeticError):
-        value = sum(float(part) / 60**power for power, part in enumerate(parts))
-        return sign * value if value >= 0 else None  # neither NaN, from a zero denominator, nor a second sign
-    return None
 
 
 # -- what went wrong ----------------------------------------------------------------------------------------
