@@ -6,7 +6,6 @@ import io
 import struct
 import subprocess
 import sys
-import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -20,6 +19,7 @@ from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
 from eyespot.gallery.photos import pictures
+from eyespot.gallery.photos.colours import to_rgb
 from eyespot.gallery.photos.pictures import SUFFIXES, BadPicture, id_of, open_picture, thumbnail
 from eyespot.types import UsageError
 
@@ -223,29 +223,31 @@ def test_many_threads_and_large_pictures() -> None:
     assert [image.getpixel((9, 9)) for image in images] == [(grey,) * 3 for grey in (10, 20, 30, 40)]
 
 
-def large_jpeg(**options: Any) -> bytes:
-    return encoded(Image.new("L", (5200, 5000)), "JPEG", **options)
+def whole(image: Image.Image) -> Image.Image:
+    """What strips put together have to equal, made at once."""
+    if image.mode == "RGBA":
+        white = Image.new("RGB", image.size, "white")
+        white.paste(image, mask=image.getchannel("A"))
+        return white
+    if image.mode == "I;16":
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+    if image.mode == "F":
+        return Image.fromarray((np.asarray(image).astype(np.float64) * 255.0).round().astype(np.uint8)).convert("RGB")
+    return image.convert("RGB")
 
 
-def waits_its_turn(data: bytes, min_side: int | None = None) -> bool:
-    """Whether this picture is not decoded while a large one is."""
-    reader = threading.Thread(target=open_picture, args=(data, min_side))
-    with pictures._one_large_at_a_time:
-        reader.start()
-        reader.join(2)
-        waits = reader.is_alive()
-    reader.join()
-    return waits
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "P", "I;16", "F"])
+def test_a_large_picture_has_the_same_bits_in_strips_as_at_once(mode: str) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (5003, 5101, 4), np.uint8)
+    made = {
+        "I;16": lambda: Image.fromarray(noise[..., :2].copy().view(np.uint16)[..., 0]),
+        "F": lambda: Image.fromarray((noise[..., 0] / np.float32(255)).astype(np.float32)),
+        "RGBA": lambda: Image.fromarray(noise),
+    }
+    image = made[mode]() if mode in made else Image.fromarray(noise[..., :3].copy()).convert(mode)
 
-
-@pytest.mark.parametrize(("options", "min_side"), [({}, None), ({"progressive": True}, 100)])
-def test_large_pictures_wait_their_turn(options: dict[str, Any], min_side: int | None) -> None:
-    assert waits_its_turn(large_jpeg(**options), min_side)
-
-
-def test_small_and_drafted_pictures_need_not_wait() -> None:
-    assert not waits_its_turn(encoded(quarters(), "PNG"))
-    assert not waits_its_turn(large_jpeg(), 100)
+    assert np.array_equal(to_rgb(image), whole(image))
+    assert np.array_equal(to_rgb(image, 7), whole(image).reduce(7))
 
 
 # -- facts --------------------------------------------------------------------------------------------------

@@ -11,19 +11,25 @@ import importlib.metadata
 import logging
 import os
 import re
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from io import BytesIO
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
 from PIL import ExifTags, Image, ImageFile
 
+from eyespot.gallery.photos.colours import LARGE, to_rgb
 from eyespot.gallery.photos.exif import Exif, PictureFacts
+from eyespot.gallery.photos.memory import (
+    VARIABLE,
+    MemoryBudget,
+    as_size,
+    bytes_to_decode,
+    bytes_to_read,
+    decode_limit,
+)
 from eyespot.types import EyespotError, UsageError
 
 # Pillow warns about every odd tag of every odd file. Its warnings are silenced for its own modules only and behind
@@ -38,6 +44,10 @@ class BadPicture(EyespotError):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class TooLarge(BadPicture):
+    """A picture that may be sound, but takes more memory than there is for it."""
 
 
 class Opened(NamedTuple):
@@ -56,43 +66,71 @@ def open_picture(data: bytes, min_side: int | None = None) -> Opened:
     """The first picture of a file, upright, in RGB, over white where it is transparent; colour profiles are ignored.
 
     With `min_side` a JPEG, and any picture above 25 megapixels, may come at a reduced scale while its shorter side
-    keeps at least that many pixels; the facts give the full size. Pictures above 25 megapixels are decoded one at a
-    time, so many threads may read at once; what they then hold is bounded only with a `min_side`.
+    keeps at least that many pixels; the facts give the full size. Many threads may read at once: a picture waits until
+    the others leave it enough of the memory that decoding may take (EYESPOT_DECODE_MEMORY). What callers then hold is
+    their own affair; `picture_in_memory` is for those who soon let go of it.
 
-    Raises BadPicture for everything that is not a whole picture of at most 150 megapixels (EYESPOT_MAX_PIXELS), and
-    UsageError if that variable is not a number.
+    Raises BadPicture for everything that is not a whole picture of at most 150 megapixels (EYESPOT_MAX_PIXELS),
+    TooLarge for one that takes more memory than decoding may, and UsageError if a variable is not a number.
     """
-    try:
-        return _opened(data, min_side)
-    except EyespotError:
-        raise
-    except Exception as error:  # Pillow's plugins raise a dozen kinds for damaged files, most of them undocumented
-        raise BadPicture(_reason(error)) from error
+    with picture_in_memory(data, min_side) as opened:
+        return opened
+
+
+@contextmanager
+def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Opened]:
+    """What `open_picture` gives; its memory is counted until the block ends, with room to scale the picture down."""
+    with ExitStack() as memory:
+        try:
+            opened = _opened(data, min_side, memory)
+        except EyespotError:
+            raise
+        except MemoryError as error:
+            raise TooLarge("too large for the memory at hand") from error
+        except Exception as error:  # Pillow's plugins raise a dozen kinds for damaged files, most of them undocumented
+            raise BadPicture(_reason(error)) from error
+        yield opened
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
     """A picture that another library decoded, as `open_picture` would give it: upright, in RGB, over white."""
-    return Exif.of(image).upright(_rgb(image))
+    return Exif.of(image).upright(to_rgb(image))
 
 
 def thumbnail(data: bytes, side: int) -> bytes:
     """A JPEG at most `side` pixels wide and high, upright, without EXIF, comment or colour profile."""
-    image = open_picture(data, min_side=side).image
-    image.thumbnail((side, side), Image.Resampling.LANCZOS)
     jpeg = BytesIO()
-    image.save(jpeg, "JPEG", quality=85)
+    with picture_in_memory(data, min_side=side) as opened:
+        opened.image.thumbnail((side, side), Image.Resampling.LANCZOS)
+        opened.image.save(jpeg, "JPEG", quality=85)
+        opened.image.close()  # here, while its memory is counted
     return jpeg.getvalue()
 
 
-def _opened(data: bytes, min_side: int | None) -> Opened:
+def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> Opened:
     image = _recognised(data)
     size = _checked_size(image)
     _draft(image, min_side)
-    with _turn(image, size):
-        image.load()
-        exif = Exif.of(image)
-        upright = exif.upright(_smaller(_rgb(image), min_side))
-    return Opened(upright, exif.facts(size, str(image.format)))
+    factor = _factor(image.size, min_side)
+    need = bytes_to_decode(image, data, size, factor)
+    if min_side is None:
+        need = max(need, bytes_to_read(image.size))
+    memory.enter_context(_DECODING.reserve(need, _limit(size, need)))
+    image.load()
+    exif = Exif.of(image)
+    rgb = to_rgb(image, factor)
+    image.close()  # frees its pixels, for turning makes another copy
+    return Opened(exif.upright(rgb), exif.facts(size, str(image.format)))
+
+
+def _limit(size: tuple[int, int], need: int) -> int:
+    limit = decode_limit()
+    if need > limit:
+        raise TooLarge(
+            f"{size[0]} x {size[1]} pixels take {as_size(need)} of memory to decode, over the limit of"
+            f" {as_size(limit)}; allow more with {VARIABLE}={as_size(need)}"
+        )
+    return limit
 
 
 # -- which formats ------------------------------------------------------------------------------------------
@@ -172,8 +210,7 @@ def _plugins() -> list[tuple[_Reader, Callable[[bytes], bool | str] | None]]:
 # -- how large ----------------------------------------------------------------------------------------------
 
 _MEGAPIXEL = 1_000_000
-_LARGE = 25 * _MEGAPIXEL
-_one_large_at_a_time = threading.Lock()
+_DECODING = MemoryBudget()
 
 
 def _checked_size(image: ImageFile.ImageFile) -> tuple[int, int]:
@@ -203,65 +240,17 @@ def _draft(image: ImageFile.ImageFile, min_side: int | None) -> None:
         image.draft("RGB", (max(1, min_side), max(1, min_side)))
 
 
-def _turn(image: ImageFile.ImageFile, full_size: tuple[int, int]) -> AbstractContextManager[object]:
-    # a progressive JPEG holds the coefficients of its full size, however small it is decoded
-    width, height = full_size if image.info.get("progressive") else image.size
-    return _one_large_at_a_time if width * height > _LARGE else nullcontext()
-
-
-def _smaller(image: Image.Image, min_side: int | None) -> Image.Image:
-    """What is still large after decoding is averaged down here, while its thread has its turn."""
-    if min_side is None or image.width * image.height <= _LARGE:
-        return image
-    return image.reduce(max(1, min(image.size) // max(1, min_side)))
-
-
-# -- which colours ------------------------------------------------------------------------------------------
-
-
-def _rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I;16"):
-        return _from_16_bits(image).convert("RGB")
-    if image.mode in ("I", "F"):
-        return _stretched(image).convert("RGB")
-    return _over_white(image) if image.has_transparency_data else image.convert("RGB")
-
-
-def _from_16_bits(image: Image.Image) -> Image.Image:
-    """Pillow would cut off every value above 255; this keeps the high byte, as it does for 16-bit colour."""
-    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-
-
-def _stretched(image: Image.Image) -> Image.Image:
-    """32-bit pictures have no agreed white: their darkest value becomes black, their brightest white, NaN black."""
-    rows = np.asarray(image)  # (height, width)
-    grey = np.zeros(rows.shape, np.uint8)  # (height, width)
-    ends = [(known.min(), known.max()) for known in map(_finite, rows) if known.size]
-    darkest, brightest = (float(min(e[0] for e in ends)), float(max(e[1] for e in ends))) if ends else (0.0, 0.0)
-    if brightest > darkest:
-        for row, out in zip(rows, grey, strict=True):  # a row at a time: the picture may fill a gigabyte
-            out[np.isfinite(row)] = ((_finite(row) - darkest) * (255.0 / (brightest - darkest))).round()
-    return Image.fromarray(grey)
-
-
-def _finite(row: NDArray[Any]) -> NDArray[np.float64]:
-    known: NDArray[np.float64] = row[np.isfinite(row)].astype(np.float64)
-    return known
-
-
-def _over_white(image: Image.Image) -> Image.Image:
-    layer = image.convert("RGBA")
-    white = Image.new("RGB", layer.size, "white")
-    white.paste(layer, mask=layer.getchannel("A"))
-    return white
+def _factor(size: tuple[int, int], min_side: int | None) -> int:
+    """How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`."""
+    if min_side is None or size[0] * size[1] <= LARGE:
+        return 1
+    return max(1, min(size) // max(1, min_side))
 
 
 # -- what went wrong ----------------------------------------------------------------------------------------
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return "too large for the memory at hand"
     if isinstance(error, Image.DecompressionBombError):
         return f"over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels"
     if "not identified by this driver" in str(error):
