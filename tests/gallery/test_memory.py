@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pillow_heif
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -221,8 +222,6 @@ def drawn(mode: str, size: tuple[int, int] = (2800, 2000)) -> Image.Image:
 
 
 def heif(mode: str, size: tuple[int, int]) -> bytes:
-    import pillow_heif
-
     file = io.BytesIO()
     if mode == "RGB;16":
         pixels = np.repeat(np.asarray(drawn("I;16", size))[..., None], 3, axis=2)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pillow_heif
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,12 +83,16 @@ def test_every_format_gives_upright_rgb(format: str) -> None:
     assert (facts.width, facts.height, facts.format) == (64, 48, format)
 
 
-def test_heic_where_its_reader_is_installed() -> None:
-    heif = pytest.importorskip("pillow_heif", minversion="1.7")
+@pytest.mark.parametrize("suffix", [".heic", ".heif", ".hif", ".avif"])
+def test_photos_of_phones_are_pictures(suffix: str) -> None:
     file = io.BytesIO()
-    heif.from_pillow(quarters()).save(file)
+    if suffix == ".avif":
+        quarters().save(file, "AVIF")
+    else:
+        pillow_heif.from_pillow(quarters()).save(file)
     image, facts = open_picture(file.getvalue())
-    assert (corners(image), facts.format, ".heic" in SUFFIXES) == (list(CORNERS), "HEIF", True)
+    format = "AVIF" if suffix == ".avif" else "HEIF"
+    assert (corners(image), facts.format, suffix in SUFFIXES) == (list(CORNERS), format, True)
 
 
 @pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "TIFF"])

@@ -7,7 +7,7 @@ is no picture here: half a photo would be indexed as something it is not.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
+import importlib
 import logging
 import os
 import re
@@ -146,24 +146,10 @@ _PLUGINS = {  # all that may be tried; never EPS, PSD, ...; MPO comes through JP
     "TIFF": "PIL.TiffImagePlugin",
     "AVIF": "PIL.AvifImagePlugin",
 }
-_HEIF_AT_LEAST = (1, 7)  # earlier pillow_heif wheels carry a libheif with known holes
 
-
-def _heif_installed() -> bool:
-    try:
-        major, minor = importlib.metadata.version("pillow_heif").split(".")[:2]
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        return False
-    return (int(major), int(minor)) >= _HEIF_AT_LEAST
-
-
-_HEIF = _heif_installed()
-
-_HEIF_SUFFIXES = {".heic", ".heif", ".hif"} if _HEIF else set()
 SUFFIXES: frozenset[str] = frozenset(
     {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
-    | {".avif", ".avifs"}
-    | _HEIF_SUFFIXES
+    | {".avif", ".avifs", ".heic", ".heics", ".heif", ".heifs", ".hif"}
 )
 """Endings of file names worth opening, in lower case; what a file is, its bytes decide."""
 
@@ -177,13 +163,7 @@ def _recognised(data: bytes) -> ImageFile.ImageFile:
             return reader(BytesIO(data), "")
         except Exception as error:  # another reader may know the same first bytes: AVIF and HEIC share theirs
             fault = fault or error
-    raise fault or _unknown(data)
-
-
-def _unknown(data: bytes) -> BadPicture:
-    if data[4:8] == b"ftyp" and not _HEIF:
-        return BadPicture("HEIC or a video; for HEIC: pip install 'eyespot[heif]'")
-    return BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}{', HEIF' if _HEIF else ''})")
+    raise fault or BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}, HEIF)")
 
 
 def _readers(prefix: bytes) -> Iterator[_Reader]:
@@ -194,7 +174,7 @@ def _readers(prefix: bytes) -> Iterator[_Reader]:
     for reader, knows in _plugins():
         if knows is not None and knows(prefix) is True:  # a text here says that the reader is not compiled in
             yield reader
-    if _HEIF and prefix[4:8] == b"ftyp":
+    if prefix[4:8] == b"ftyp":
         from pillow_heif import HeifImageFile  # type: ignore[import-untyped,unused-ignore]  # 0.1 s, so only on need
 
         yield HeifImageFile
