@@ -27,6 +27,7 @@ from eyespot.gallery.opened import Gallery, View
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.gallery.record import Failure, Kept, Ledger, Outcome, Planned
 from eyespot.gallery.recovery import recover
+from eyespot.gallery.survey import Looked
 from eyespot.types import Encoder, EyespotError, Mask, Pixels, UsageError, Vectors
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
@@ -58,6 +59,7 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     new_failures: int = 0
     notes: list[str] = field(default_factory=list)
+    looked: Looked = field(default_factory=Looked)
 
 
 def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], options: Options | None = None) -> Summary:
@@ -116,6 +118,7 @@ class _Job:
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
+        self.summary.looked.count(self.ledger, set(looked))
         self.summary.notes += [note for encoder in self.encoders.values() for note in getattr(encoder, "notes", ())]
         return self.summary
 
@@ -138,7 +141,7 @@ class _Job:
             number = self.ledger.add_root(root)
             looked[number] = root
             self.options.progress(f"looking through {root.path}", 0, 0)
-            self.ledger.look(number, root)
+            self.ledger.look(number, root, self.summary.looked.skipped)
         return looked
 
     def _note_absent(self, root: Root) -> None:
