@@ -373,8 +373,9 @@ def test_no_bytes_at_all() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"Dear diary,", b"%!PS-Adobe-3.0 EPSF", b"8BPS\0\1", b"<svg/>", b"\0" * 100, b"P6 1 1 255 abc"]
-)
+    "data", [b"Dear diary,", b"%!PS-Adobe-3.0 EPSF", b"8BPS\0\1", b"<svg/>", b"\0" * 100, b"P6 1 1 255 abc",
+     b"BMW 318, 1994, red", b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41" + bytes(99)],
+)  # fmt: skip
 def test_what_is_no_picture_of_a_known_kind(data: bytes) -> None:
     assert reason(data).startswith("not a picture eyespot reads (JPEG, PNG")
 

@@ -22,6 +22,7 @@ from PIL import ExifTags, Image, ImageFile
 
 from eyespot.gallery.photos.colours import LARGE, to_rgb
 from eyespot.gallery.photos.exif import Exif, PictureFacts
+from eyespot.gallery.photos.kinds import HEAD, is_picture
 from eyespot.gallery.photos.memory import (
     VARIABLE,
     MemoryBudget,
@@ -163,7 +164,9 @@ def _recognised(data: bytes) -> ImageFile.ImageFile:
             return reader(BytesIO(data), "")
         except Exception as error:  # another reader may know the same first bytes: AVIF and HEIC share theirs
             fault = fault or error
-    raise fault or BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}, HEIF)")
+    if fault and is_picture(data[:HEAD]):
+        raise fault
+    raise BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}, HEIF)")
 
 
 def _readers(prefix: bytes) -> Iterator[_Reader]:
