@@ -82,7 +82,9 @@ class _Job:
 
     def run(self) -> DescribeSummary:
         if not self.summary.pictures:
-            raise NothingFound(f"{self.gallery.path} has no pictures to describe; add some with: eyespot index PHOTOS")
+            raise NothingFound(
+                f"{self.gallery.path} has no pictures to describe; add some with: eyespot index PHOTOS -g {self.gallery.path}"
+            )
         due = {shard: rows for shard, items in self.shards.items() if (rows := self._due(shard, items))}
         total = sum(map(len, due.values()))
         for shard, rows in due.items():

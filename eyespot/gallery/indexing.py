@@ -82,7 +82,7 @@ def _no_room(gallery: Path, error: Exception) -> str:
     reason = (getattr(error, "strerror", None) or str(error)).lower()
     if "locked" in reason:
         return f"another program has {gallery / 'ledger.sqlite'} open for writing; close it and run again"
-    if isinstance(error, PermissionError):
+    if isinstance(error, PermissionError) or "read-only" in reason or "readonly" in reason:  # the latter says SQLite
         return f"{gallery} may not be written ({reason}); choose another place with -g"
     return f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import shutil
+import subprocess
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -147,6 +149,26 @@ def test_a_file_without_an_ending_that_cannot_be_opened_is_named(mess: Path, tmp
 
     failed = json.loads(run_eyespot("failures", "--json", cwd=tmp_path).stdout)
     assert {"path": str(mess / "README"), "reason": "permission denied"} in failed
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, there: bool) -> None:
+    disk = tmp_path / "disk"
+    draw(disk / "photos" / "a.jpg", 1)
+    if there:
+        run_eyespot("index", disk / "photos", "-g", disk / "gallery")
+    mounted = f'mount --bind {disk} {disk} && mount -o remount,ro,bind {disk} && exec "$@"'
+    before = ["unshare", "--map-root-user", "--mount", "sh", "-c", mounted, "-"]
+    if not shutil.which("unshare") or subprocess.run([*before, "true"], capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+
+    refused = run_eyespot("index", disk / "photos", "-g", disk / "gallery", before=before)
+    elsewhere = run_eyespot("index", disk / "photos", "-g", tmp_path / "gallery", before=before)
+
+    assert refused.returncode == 1
+    told = rf"eyespot: {disk}/gallery may not be written \(.*read-?only.*\); choose another place with -g\n"
+    assert re.fullmatch(told, refused.stderr)
+    assert elsewhere.returncode == 0
 
 
 # -- first bytes --------------------------------------------------------------------------------------------

@@ -479,6 +479,27 @@ for place in range(start + 6, start + 80):
 """
 
 
+DAMAGED = r"""
+import sys
+from eyespot.gallery.photos.pictures import BadPicture, open_picture
+data, bad = sys.stdin.buffer.read(), 0
+for place in range(8, len(data), len(data) // 60):
+    try:
+        open_picture(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :])
+    except BadPicture:
+        bad += 1
+print(bad)
+"""
+
+
+@pytest.mark.parametrize("compression", ["tiff_lzw", "jpeg", "tiff_adobe_deflate"])
+def test_damaged_tiffs_leave_standard_error_clean(compression: str) -> None:
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (90, 90, 3), np.uint8))
+    data, root = encoded(noise, "TIFF", compression=compression), str(Path(pictures.__file__).parents[3])
+    child = subprocess.run([sys.executable, "-c", DAMAGED], input=data, cwd=root, capture_output=True, check=True)
+    assert (int(child.stdout) > 0, child.stderr) == (True, b"")
+
+
 def test_odd_files_leave_standard_error_clean() -> None:
     """In a child, because the test runner has warning filters of its own."""
     data = photographed({MAKE: "M"}, {DATE_ORIGINAL: "2021:05:31 18:02:11"})

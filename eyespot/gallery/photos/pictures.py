@@ -6,6 +6,7 @@ is no picture here: half a photo would be indexed as something it is not.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib
 import logging
@@ -13,12 +14,12 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from io import BytesIO
 from typing import NamedTuple, TypeAlias
 
-from PIL import ExifTags, Image, ImageFile
+from PIL import ExifTags, Image, ImageFile, _imaging
 
 from eyespot.gallery.photos.colours import LARGE, to_rgb
 from eyespot.gallery.photos.exif import Exif, PictureFacts
@@ -187,6 +188,9 @@ def _readers(prefix: bytes) -> Iterator[_Reader]:
 def _plugins() -> list[tuple[_Reader, Callable[[bytes], bool | str] | None]]:
     for module in _PLUGINS.values():
         importlib.import_module(module)
+    with suppress(AttributeError, OSError):  # built without libtiff, or with one that cannot be reached
+        # It would print what is wrong with a damaged file, which nobody could tell from which; the reason says it.
+        ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
     return [Image.OPEN[name] for name in _PLUGINS]
 
 
