@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,12 @@ import typer
 
 from eyespot.cli._ray import hands_on, ray_option
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, line, note, progress_bar, summarise
+from eyespot.cli.telling import as_json, conclude, line, note, progress_bar
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.indexing import Summary
+    from eyespot.gallery.photos.kinds import SkippedFiles
     from eyespot.gallery.photos.sources import Root
     from eyespot.types import Encoder
 
@@ -64,7 +65,7 @@ def run(
         _tell_survey(place, roots, json)
         return
     encoders = _encoders(place, encoder, bool(photos))
-    with progress_bar() as progress, hands_on(ray, workers) as hands:
+    with _interruptible(), progress_bar() as progress, hands_on(ray, workers) as hands:
         threads = workers or os.cpu_count() or 1
         options = Options(
             threads,
@@ -79,6 +80,15 @@ def run(
         )
         summary = index(place, photos or [], encoders, options)
     _report(place, summary, json)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        note("interrupted; what is done is kept: run the same line again and it goes on there")
+        raise
 
 
 def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
@@ -141,12 +151,14 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
             note(f"{root.path} is missing or empty (an unplugged disk?)")
     found = survey(gallery, [root for root in roots if is_there(root)])
     if json:
-        as_json(asdict(found))
+        as_json(vars(found) | {"files": found.files} | _other_files(found.skipped))
         return
-    line(
-        f"{found.pictures} pictures ({found.bytes / 1e6:.1f} MB), {found.new} of them new and {found.changed} changed; "
-        f"{found.unreadable} files, folders or rows of labels cannot be read"
-    )
+    parts = [
+        f"{found.pictures} pictures ({found.bytes / 1e6:.1f} MB), {found.new} of them new and {found.changed} changed",
+        f"{found.unreadable} files, folders or rows of labels cannot be read",
+        *_told(found.skipped),
+    ]
+    line("; ".join(parts))
 
 
 def _report(gallery: Path, summary: Summary, json: bool) -> None:
@@ -154,7 +166,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         note(sentence)
     if json:
         as_json(_as_dict(gallery, summary))
-    summarise(f"{summary.pictures} pictures in {gallery}, {summary.embedded} embedded now")
+    conclude(_account(gallery, summary))
     for fault in summary.damaged:
         what = f"vectors of {fault.stem}" if fault.stem else "facts"
         note(f"the {what} in shard {fault.shard} stay damaged ({fault.reason}); {fault.way_out}")
@@ -166,7 +178,37 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
 
 
 def _as_dict(gallery: Path, summary: Summary) -> dict[str, Any]:
-    told = asdict(summary)
-    told["failures"] = len(summary.failures)
+    found = summary.looked
+    counts = {"files": found.files, "pictures": found.pictures, "copies": found.copies, "failed": found.failures}
+    told = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(found.skipped)}
     told["damaged"] = [fault._asdict() for fault in summary.damaged]
     return {"gallery": str(gallery), **told}
+
+
+# -- what was taken and what not ----------------------------------------------------------------------------
+
+
+def _account(gallery: Path, summary: Summary) -> str:
+    """What became of every file that was met, in one line."""
+    found = summary.looked
+    parts = [
+        f"{summary.embedded:,} embedded now" if summary.embedded else "",
+        _counted(found.copies, "exact cop", "y", "ies") if found.copies else "",
+        *_told(found.skipped),
+        f"{found.failures:,} failed" if found.failures else "",
+    ]
+    head = f"{_counted(found.pictures, 'picture')} from {_counted(found.files, 'file')}"
+    account = f"{head}: {', '.join(filter(None, parts))}" if any(parts) else head
+    return f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}"
+
+
+def _told(skipped: SkippedFiles) -> list[str]:
+    return [*filter(None, [str(skipped)]), *([f"{skipped.hidden:,} hidden left out"] if skipped.hidden else [])]
+
+
+def _counted(count: int, noun: str, one: str = "", more: str = "s") -> str:
+    return f"{count:,} {noun}{one if count == 1 else more}"
+
+
+def _other_files(skipped: SkippedFiles) -> dict[str, Any]:
+    return {"skipped": skipped.rows(), "hidden": skipped.hidden}

@@ -29,6 +29,11 @@ def summarise(sentence: str) -> None:
         print(escaped(sentence), file=sys.stderr)
 
 
+def conclude(sentence: str) -> None:
+    """The closing line of a verb that prints nothing else, on stderr also where that is no terminal."""
+    print(escaped(sentence), file=sys.stderr)
+
+
 def line(text: str) -> None:
     """A line for people on stdout, in whatever characters their terminal has."""
     encoding = sys.stdout.encoding or "utf-8"

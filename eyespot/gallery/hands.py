@@ -13,13 +13,16 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from eyespot import ledger
-from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
+from eyespot.gallery.photos.found import MAX_FILE_BYTES
+from eyespot.gallery.photos.memory import MemoryBudget
+from eyespot.gallery.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
 from eyespot.gallery.photos.sources import Root, read_bytes
 from eyespot.gallery.record import Planned
 from eyespot.types import Encoder, Pixels, Vectors
 
 A = TypeVar("A")
 B = TypeVar("B")
+_FILES = MemoryBudget()  # the bytes of all files that threads hold: as many as the largest file may have
 Later = Callable[[], Vectors]  # vectors (n, dim) that may still be in the making
 
 
@@ -85,13 +88,14 @@ def read_one(
 ) -> Read:
     """One planned picture as all encoders take it; of one that is `known` by its id only that."""
     try:
-        data = read_bytes(root, planned.seen)
-        id = id_of(data)
-        if known and known(id):
-            return Read(planned, id)
-        return _decoded(Read(planned, id), data, encoders)
+        with _FILES.reserve(planned.seen.size, MAX_FILE_BYTES):
+            data = read_bytes(root, planned.seen)
+            id = id_of(data)
+            if known and known(id):
+                return Read(planned, id)
+            return _decoded(Read(planned, id), data, encoders)
     except BadPicture as bad:
-        return Read(planned, failed=bad.reason)
+        return Read(planned, failed=bad.reason, out_of_reach=isinstance(bad, TooLarge))
     except OSError as error:
         return Read(planned, failed=(error.strerror or str(error)).lower(), out_of_reach=True)
     except MemoryError:
@@ -101,8 +105,9 @@ def read_one(
 def _decoded(read: Read, data: bytes, encoders: Mapping[str, Encoder]) -> Read:
     sides = [encoder.min_side for encoder in encoders.values()]
     side = None if None in sides else max((side for side in sides if side), default=None)
-    picture = open_picture(data, side)
-    pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}
+    with picture_in_memory(data, side) as picture:
+        pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}
+        picture.image.close()  # here, while its memory is counted
     facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
     if "taken" in facts:
         facts["taken"] = facts["taken"].isoformat()

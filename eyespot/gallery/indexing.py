@@ -27,6 +27,7 @@ from eyespot.gallery.opened import Gallery
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.gallery.record import Failure, Kept, Ledger, Outcome, Planned
 from eyespot.gallery.recovery import recover
+from eyespot.gallery.survey import Looked
 from eyespot.storage.atomic import make_folder
 from eyespot.types import Encoder, EyespotError, Mask, Pixels, UsageError, Vectors
 
@@ -61,6 +62,7 @@ class Summary:
     new_failures: int = 0
     notes: list[str] = field(default_factory=list)
     damaged: list[integrity.Fault] = field(default_factory=list)  # what no repair could mend
+    looked: Looked = field(default_factory=Looked)
 
 
 def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], options: Options | None = None) -> Summary:
@@ -87,7 +89,7 @@ def _no_room(gallery: Path, error: Exception) -> str:
     reason = (getattr(error, "strerror", None) or str(error)).lower()
     if "locked" in reason:
         return f"another program has {gallery / 'ledger.sqlite'} open for writing; close it and run again"
-    if isinstance(error, PermissionError):
+    if isinstance(error, PermissionError) or "read-only" in reason or "readonly" in reason:  # the latter says SQLite
         return f"{gallery} may not be written ({reason}); choose another place with -g"
     return f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
 
@@ -125,6 +127,7 @@ class _Job:
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
+        self.summary.looked.count(self.ledger, set(looked))
         self.summary.notes += [note for encoder in self.encoders.values() for note in getattr(encoder, "notes", ())]
         return self.summary
 
@@ -147,7 +150,7 @@ class _Job:
             number = self.ledger.add_root(root)
             looked[number] = root
             self.options.progress(f"looking through {root.path}", 0, 0)
-            self.ledger.look(number, root)
+            self.ledger.look(number, root, self.summary.looked.skipped)
         return looked
 
     def _note_absent(self, root: Root) -> None:

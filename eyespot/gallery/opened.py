@@ -58,7 +58,7 @@ class Gallery:
     def _without(self, encoder: str | None) -> str:
         have = ", ".join(self.encoders)
         if encoder is not None:
-            tail = f"(it has: {have or 'none'}); add them with: eyespot index -e {encoder}"
+            tail = f"(it has: {have or 'none'}); add them with: eyespot index -e {encoder} -g {self.path}"
             return f"this gallery has no vectors of {encoder} {tail}"
         if have:
             return f"{self.path / 'gallery.toml'} does not say which space to search; choose an encoder with -e: {have}"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from eyespot import ledger
 from eyespot.gallery.photos.labels import kind_of, wider
-from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Record, Root, Seen, scan
+from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen, SkippedFiles, scan_counting
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS roots(number INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT);
@@ -146,18 +146,18 @@ class Ledger:
         for table in ("seen", "seen_labels"):
             self.sql.execute(f"DELETE FROM {table}")
 
-    def look(self, number: int, root: Root) -> None:
+    def look(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> None:
         """Walk a root into the tables `seen`, `seen_labels` and `problems`, in one transaction."""
         with ledger.transaction(self.sql):
             self._kinds = self.columns()
             self.sql.execute("DELETE FROM problems WHERE root = ?", (number,))
-            for record in scan(root):
+            for record in scan_counting(root, skipped or SkippedFiles()):
                 self._note(number, record)
             self._protect_unreadable(number, root)
             self._missing_labels(number)
             self._take_labels(number)
 
-    def _note(self, number: int, record: Record) -> None:
+    def _note(self, number: int, record: Met) -> None:
         if isinstance(record, Seen):
             self.sql.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)", (number, *record))
         elif isinstance(record, Labels):

@@ -1,14 +1,16 @@
-"""What an index run would find, counted without writing anything."""
+"""What an index run would find, counted without writing anything; and what one did find."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from eyespot.gallery.photos.sources import Record, Root, Seen, Unreadable, scan
+from eyespot.gallery.photos.kinds import SkippedFiles
+from eyespot.gallery.photos.sources import Met, Root, Seen, Unreadable, scan_counting
 from eyespot.gallery.reading import NoLedger, reading
+from eyespot.gallery.record import Ledger
 
 _Known = Callable[[Root, str], Seen | None]
 _FILE = "SELECT size, mtime, place FROM files JOIN roots ON number = root WHERE roots.path = ? AND files.path = ?"
@@ -16,15 +18,21 @@ _FILE = "SELECT size, mtime, place FROM files JOIN roots ON number = root WHERE 
 
 @dataclass
 class Survey:
-    """Pictures and their bytes; those the gallery does not know, or knows as they were; what cannot be read."""
+    """Pictures and their bytes; those that are new or changed, and what cannot be read or is none."""
 
     pictures: int = 0
     bytes: int = 0
     new: int = 0
     changed: int = 0
     unreadable: int = 0
+    skipped: SkippedFiles = field(default_factory=SkippedFiles)
 
-    def add(self, record: Record, known: Seen | None) -> None:
+    @property
+    def files(self) -> int:
+        """All that lies there, hidden files aside."""
+        return self.pictures + self.unreadable + self.skipped.files
+
+    def add(self, record: Met, known: Seen | None) -> None:
         """Count one thing that was met; `known` is what the gallery knows of that path."""
         self.unreadable += isinstance(record, Unreadable)
         if isinstance(record, Seen):
@@ -34,12 +42,39 @@ class Survey:
             self.changed += known not in (None, record)
 
 
+@dataclass
+class Looked:
+    """What a run found in the roots it looked through: pictures, paths that lead to them, failures, other files."""
+
+    pictures: int = 0
+    paths: int = 0
+    failures: int = 0
+    skipped: SkippedFiles = field(default_factory=SkippedFiles)
+
+    @property
+    def files(self) -> int:
+        """All that lies there, hidden files aside."""
+        return self.paths + self.failures + self.skipped.files
+
+    @property
+    def copies(self) -> int:
+        """Paths to a picture that another path has already led to."""
+        return self.paths - self.pictures
+
+    def count(self, ledger: Ledger, roots: Collection[int]) -> None:
+        """Take from the ledger what it holds of these roots."""
+        some = ", ".join(map(str, roots))
+        query = f"SELECT count(DISTINCT id), count(id) FROM files WHERE failed IS NULL AND root IN ({some})"
+        self.pictures, self.paths = ledger.sql.execute(query).fetchone()
+        self.failures = sum(failure.root in roots for failure in ledger.failures())
+
+
 def survey(gallery: Path, roots: Iterable[Root]) -> Survey:
     """Look through the roots and compare with the gallery's ledger, if there is one."""
     counted = Survey()
     with _known(gallery) as known:
         for root in dict.fromkeys(roots):
-            for record in scan(root):
+            for record in scan_counting(root, counted.skipped):
                 counted.add(record, known(root, record.path))
     return counted
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 
 from eyespot import rooms
 from eyespot.gallery import filters
@@ -108,8 +109,9 @@ class Collection:
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
         notes += self._doubts(query, run)
         if without := self.view.without_vector:
+            line = f"eyespot index -g {quote(str(self.gallery.path))}"
             missing = f"pictures without {self.view.space.encoder} vectors, not searched: {without}"
-            notes.append(missing if self._imported else f"{missing}; bring them in with: eyespot index")
+            notes.append(missing if self._imported else f"{missing}; bring them in with: {line}")
         if self._imported:
             notes.append(f"the vectors were imported as made by {self.view.space.encoder}; that could not be checked")
         return notes

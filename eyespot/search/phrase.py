@@ -29,7 +29,6 @@ _QUOTE_OPENS = re.compile(rf"(?:{_WEIGHT})?[\"']")
 _QUOTED_RUN = re.compile(rf"(?:{_WEIGHT})?{_QUOTED}")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _PLACE = re.compile(r"\.{0,2}/|~/|\.{1,2}\\|[A-Za-z]:[/\\]")
-_PHONE = frozenset({".heic", ".heif", ".hif"})  # a picture file also where its reader is not installed
 
 
 Find: TypeAlias = Callable[[str, str], Path]  # the place of a picture as written, and the way out if it is not there
@@ -112,7 +111,7 @@ def _unquoted(body: str) -> tuple[str, str]:
 
 
 def _is_place(bare: str) -> bool:
-    return bool(_PLACE.match(bare) or _ADDRESS.match(bare)) or Path(bare).suffix.lower() in SUFFIXES | _PHONE
+    return bool(_PLACE.match(bare) or _ADDRESS.match(bare)) or Path(bare).suffix.lower() in SUFFIXES
 
 
 def _existing(place: str, way_out: str) -> Path:

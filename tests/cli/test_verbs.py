@@ -166,7 +166,7 @@ def test_a_dry_run_tells_what_is_new_or_changed(tmp_path: Path) -> None:
     told = json.loads(run_eyespot("index", "--dry-run", "--json", cwd=tmp_path).stdout)
 
     assert told.pop("bytes") == sum(place.stat().st_size for place in photos.glob("*.jpg"))
-    assert told == {"pictures": 5, "new": 1, "changed": 1, "unreadable": 1}
+    assert told.items() >= {"pictures": 5, "new": 1, "changed": 1, "unreadable": 1, "files": 6}.items()
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])
@@ -271,7 +271,7 @@ def test_interrupted_means_130_and_the_next_run_goes_on(tmp_path: Path) -> None:
     rest = run_eyespot("index", "-g", tmp_path / "gallery", "--json")
 
     assert process.returncode == 130
-    assert "Traceback" not in complaints
+    assert complaints == "eyespot: interrupted; what is done is kept: run the same line again and it goes on there\n"
     told = json.loads(rest.stdout)
     assert told["pictures"] == 416 and 0 < told["embedded"] < 416
 

@@ -6,7 +6,6 @@ import io
 import struct
 import subprocess
 import sys
-import threading
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -14,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pillow_heif
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import ExifTags, Image
 
 from eyespot.gallery.photos import pictures
+from eyespot.gallery.photos.colours import to_rgb
 from eyespot.gallery.photos.pictures import SUFFIXES, BadPicture, id_of, open_picture, thumbnail
 from eyespot.types import UsageError
 
@@ -82,12 +83,16 @@ def test_every_format_gives_upright_rgb(format: str) -> None:
     assert (facts.width, facts.height, facts.format) == (64, 48, format)
 
 
-def test_heic_where_its_reader_is_installed() -> None:
-    heif = pytest.importorskip("pillow_heif", minversion="1.7")
+@pytest.mark.parametrize("suffix", [".heic", ".heif", ".hif", ".avif"])
+def test_photos_of_phones_are_pictures(suffix: str) -> None:
     file = io.BytesIO()
-    heif.from_pillow(quarters()).save(file)
+    if suffix == ".avif":
+        quarters().save(file, "AVIF")
+    else:
+        pillow_heif.from_pillow(quarters()).save(file)
     image, facts = open_picture(file.getvalue())
-    assert (corners(image), facts.format, ".heic" in SUFFIXES) == (list(CORNERS), "HEIF", True)
+    format = "AVIF" if suffix == ".avif" else "HEIF"
+    assert (corners(image), facts.format, suffix in SUFFIXES) == (list(CORNERS), format, True)
 
 
 @pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "TIFF"])
@@ -223,29 +228,31 @@ def test_many_threads_and_large_pictures() -> None:
     assert [image.getpixel((9, 9)) for image in images] == [(grey,) * 3 for grey in (10, 20, 30, 40)]
 
 
-def large_jpeg(**options: Any) -> bytes:
-    return encoded(Image.new("L", (5200, 5000)), "JPEG", **options)
+def whole(image: Image.Image) -> Image.Image:
+    """What strips put together have to equal, made at once."""
+    if image.mode == "RGBA":
+        white = Image.new("RGB", image.size, "white")
+        white.paste(image, mask=image.getchannel("A"))
+        return white
+    if image.mode == "I;16":
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
+    if image.mode == "F":
+        return Image.fromarray((np.asarray(image).astype(np.float64) * 255.0).round().astype(np.uint8)).convert("RGB")
+    return image.convert("RGB")
 
 
-def waits_its_turn(data: bytes, min_side: int | None = None) -> bool:
-    """Whether this picture is not decoded while a large one is."""
-    reader = threading.Thread(target=open_picture, args=(data, min_side))
-    with pictures._one_large_at_a_time:
-        reader.start()
-        reader.join(2)
-        waits = reader.is_alive()
-    reader.join()
-    return waits
+@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "P", "I;16", "F"])
+def test_a_large_picture_has_the_same_bits_in_strips_as_at_once(mode: str) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (5003, 5101, 4), np.uint8)
+    made = {
+        "I;16": lambda: Image.fromarray(noise[..., :2].copy().view(np.uint16)[..., 0]),
+        "F": lambda: Image.fromarray((noise[..., 0] / np.float32(255)).astype(np.float32)),
+        "RGBA": lambda: Image.fromarray(noise),
+    }
+    image = made[mode]() if mode in made else Image.fromarray(noise[..., :3].copy()).convert(mode)
 
-
-@pytest.mark.parametrize(("options", "min_side"), [({}, None), ({"progressive": True}, 100)])
-def test_large_pictures_wait_their_turn(options: dict[str, Any], min_side: int | None) -> None:
-    assert waits_its_turn(large_jpeg(**options), min_side)
-
-
-def test_small_and_drafted_pictures_need_not_wait() -> None:
-    assert not waits_its_turn(encoded(quarters(), "PNG"))
-    assert not waits_its_turn(large_jpeg(), 100)
+    assert np.array_equal(to_rgb(image), whole(image))
+    assert np.array_equal(to_rgb(image, 7), whole(image).reduce(7))
 
 
 # -- facts --------------------------------------------------------------------------------------------------
@@ -366,8 +373,9 @@ def test_no_bytes_at_all() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"Dear diary,", b"%!PS-Adobe-3.0 EPSF", b"8BPS\0\1", b"<svg/>", b"\0" * 100, b"P6 1 1 255 abc"]
-)
+    "data", [b"Dear diary,", b"%!PS-Adobe-3.0 EPSF", b"8BPS\0\1", b"<svg/>", b"\0" * 100, b"P6 1 1 255 abc",
+     b"BMW 318, 1994, red", b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41" + bytes(99)],
+)  # fmt: skip
 def test_what_is_no_picture_of_a_known_kind(data: bytes) -> None:
     assert reason(data).startswith("not a picture eyespot reads (JPEG, PNG")
 
@@ -469,6 +477,27 @@ start = data.index(b"Exif")
 for place in range(start + 6, start + 80):
     open_picture(data[:place] + b"\xff" + data[place + 1 :])
 """
+
+
+DAMAGED = r"""
+import sys
+from eyespot.gallery.photos.pictures import BadPicture, open_picture
+data, bad = sys.stdin.buffer.read(), 0
+for place in range(8, len(data), len(data) // 60):
+    try:
+        open_picture(data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :])
+    except BadPicture:
+        bad += 1
+print(bad)
+"""
+
+
+@pytest.mark.parametrize("compression", ["tiff_lzw", "jpeg", "tiff_adobe_deflate"])
+def test_damaged_tiffs_leave_standard_error_clean(compression: str) -> None:
+    noise = Image.fromarray(np.random.default_rng(0).integers(0, 255, (90, 90, 3), np.uint8))
+    data, root = encoded(noise, "TIFF", compression=compression), str(Path(pictures.__file__).parents[3])
+    child = subprocess.run([sys.executable, "-c", DAMAGED], input=data, cwd=root, capture_output=True, check=True)
+    assert (int(child.stdout) > 0, child.stderr) == (True, b"")
 
 
 def test_odd_files_leave_standard_error_clean() -> None:

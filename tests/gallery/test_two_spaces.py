@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from pathlib import Path
 
@@ -60,14 +61,15 @@ def test_vectors_of_a_space_added_later_are_those_of_the_encoder(
 def test_pictures_without_vectors_in_one_space_are_counted_and_filled_later(
     tmp_path: Path, photos: Path, starter: Encoder, tiny_clip: Encoder
 ) -> None:
-    gallery = tmp_path / "gallery"
+    gallery = tmp_path / "my gallery"
     index(gallery, [str(photos)], [starter, tiny_clip], Options())
     draw(photos / "new.jpg", 99)
     index(gallery, [], [starter], Options())
 
     run = eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50)
     assert len(run.image) == 9
-    assert any("not searched: 1;" in note for note in run.notes)
+    (told,) = [note for note in run.notes if "not searched: 1;" in note]
+    assert shlex.split(told.partition(" with: ")[2]) == ["eyespot", "index", "-g", str(gallery)]
     index(gallery, [], [starter, tiny_clip], Options())
     assert len(eyespot.open(gallery, tiny_clip.space.encoder).search("stripes", k=50).image) == 10
 

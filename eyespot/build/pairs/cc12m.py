@@ -46,7 +46,7 @@ class Cc12m:
                 silent[found.path] = None
             elif isinstance(found, Unreadable):
                 yield self._unreadable(file, found)
-            elif (text := _text(found)) and silent.pop(found.path, self) is None:
+            elif isinstance(found, Labels) and (text := _text(found)) and silent.pop(found.path, self) is None:
                 yield self._pair(found.path, text)
         yield from (LeftOut(path, "has no caption") for path in silent)
 

@@ -1,4 +1,4 @@
-"""What a walk meets: a picture where it lies, labels for one, or something that cannot be read and why."""
+"""What a walk meets: a picture where it lies, labels for one, what cannot be read and why, and what is skipped."""
 
 from __future__ import annotations
 
@@ -32,7 +32,16 @@ class Unreadable(NamedTuple):
     reason: str
 
 
-Record: TypeAlias = Seen | Labels | Unreadable
+class Skipped(NamedTuple):
+    """A file that is no picture to eyespot: its kind (`kinds.py` has them), and its ending if that says more."""
+
+    path: str
+    kind: str
+    ending: str
+
+
+Met: TypeAlias = Seen | Labels | Unreadable
+Record: TypeAlias = Met | Skipped
 
 
 def is_utf8(path: str) -> bool:

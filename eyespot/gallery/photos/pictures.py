@@ -6,26 +6,32 @@ is no picture here: half a photo would be indexed as something it is not.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
-import importlib.metadata
+import importlib
 import logging
 import os
 import re
-import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from io import BytesIO
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import ExifTags, Image, ImageFile
+from PIL import ExifTags, Image, ImageFile, _imaging
 
-from eyespot import extras
+from eyespot.gallery.photos.colours import LARGE, to_rgb
+from eyespot.gallery.photos.exif import Exif, PictureFacts
+from eyespot.gallery.photos.kinds import HEAD, is_picture
+from eyespot.gallery.photos.memory import (
+    VARIABLE,
+    MemoryBudget,
+    as_size,
+    bytes_to_decode,
+    bytes_to_read,
+    decode_limit,
+)
 from eyespot.types import EyespotError, UsageError
 
 # Pillow warns about every odd tag of every odd file. Its warnings are silenced for its own modules only and behind
@@ -42,17 +48,8 @@ class BadPicture(EyespotError):
         self.reason = reason
 
 
-@dataclass(frozen=True)
-class PictureFacts:
-    """What a file says about its picture; sizes in pixels of the upright picture at full scale."""
-
-    width: int
-    height: int
-    taken: datetime | None  # the camera's local time; EXIF seldom knows the zone, so none is given
-    latitude: float | None  # degrees, north positive
-    longitude: float | None  # degrees, east positive; there only together with the latitude
-    camera: str | None
-    format: str  # Pillow's name: "JPEG", "PNG", ...
+class TooLarge(BadPicture):
+    """A picture that may be sound, but takes more memory than there is for it."""
 
 
 class Opened(NamedTuple):
@@ -71,43 +68,71 @@ def open_picture(data: bytes, min_side: int | None = None) -> Opened:
     """The first picture of a file, upright, in RGB, over white where it is transparent; colour profiles are ignored.
 
     With `min_side` a JPEG, and any picture above 25 megapixels, may come at a reduced scale while its shorter side
-    keeps at least that many pixels; the facts give the full size. Pictures above 25 megapixels are decoded one at a
-    time, so many threads may read at once; what they then hold is bounded only with a `min_side`.
+    keeps at least that many pixels; the facts give the full size. Many threads may read at once: a picture waits until
+    the others leave it enough of the memory that decoding may take (EYESPOT_DECODE_MEMORY). What callers then hold is
+    their own affair; `picture_in_memory` is for those who soon let go of it.
 
-    Raises BadPicture for everything that is not a whole picture of at most 150 megapixels (EYESPOT_MAX_PIXELS), and
-    UsageError if that variable is not a number.
+    Raises BadPicture for everything that is not a whole picture of at most 150 megapixels (EYESPOT_MAX_PIXELS),
+    TooLarge for one that takes more memory than decoding may, and UsageError if a variable is not a number.
     """
-    try:
-        return _opened(data, min_side)
-    except EyespotError:
-        raise
-    except Exception as error:  # Pillow's plugins raise a dozen kinds for damaged files, most of them undocumented
-        raise BadPicture(_reason(error)) from error
+    with picture_in_memory(data, min_side) as opened:
+        return opened
+
+
+@contextmanager
+def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Opened]:
+    """What `open_picture` gives; its memory is counted until the block ends, with room to scale the picture down."""
+    with ExitStack() as memory:
+        try:
+            opened = _opened(data, min_side, memory)
+        except EyespotError:
+            raise
+        except MemoryError as error:
+            raise TooLarge("too large for the memory at hand") from error
+        except Exception as error:  # Pillow's plugins raise a dozen kinds for damaged files, most of them undocumented
+            raise BadPicture(_reason(error)) from error
+        yield opened
 
 
 def upright_rgb(image: Image.Image) -> Image.Image:
     """A picture that another library decoded, as `open_picture` would give it: upright, in RGB, over white."""
-    return _upright(_rgb(image), _Exif.of(image))
+    return Exif.of(image).upright(to_rgb(image))
 
 
 def thumbnail(data: bytes, side: int) -> bytes:
     """A JPEG at most `side` pixels wide and high, upright, without EXIF, comment or colour profile."""
-    image = open_picture(data, min_side=side).image
-    image.thumbnail((side, side), Image.Resampling.LANCZOS)
     jpeg = BytesIO()
-    image.save(jpeg, "JPEG", quality=85)
+    with picture_in_memory(data, min_side=side) as opened:
+        opened.image.thumbnail((side, side), Image.Resampling.LANCZOS)
+        opened.image.save(jpeg, "JPEG", quality=85)
+        opened.image.close()  # here, while its memory is counted
     return jpeg.getvalue()
 
 
-def _opened(data: bytes, min_side: int | None) -> Opened:
+def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> Opened:
     image = _recognised(data)
     size = _checked_size(image)
     _draft(image, min_side)
-    with _turn(image, size):
-        image.load()
-        exif = _Exif.of(image)
-        upright = _upright(_smaller(_rgb(image), min_side), exif)
-    return Opened(upright, exif.facts(size, str(image.format)))
+    factor = _factor(image.size, min_side)
+    need = bytes_to_decode(image, data, size, factor)
+    if min_side is None:
+        need = max(need, bytes_to_read(image.size))
+    memory.enter_context(_DECODING.reserve(need, _limit(size, need)))
+    image.load()
+    exif = Exif.of(image)
+    rgb = to_rgb(image, factor)
+    image.close()  # frees its pixels, for turning makes another copy
+    return Opened(exif.upright(rgb), exif.facts(size, str(image.format)))
+
+
+def _limit(size: tuple[int, int], need: int) -> int:
+    limit = decode_limit()
+    if need > limit:
+        raise TooLarge(
+            f"{size[0]} x {size[1]} pixels take {as_size(need)} of memory to decode, over the limit of"
+            f" {as_size(limit)}; allow more with {VARIABLE}={as_size(need)}"
+        )
+    return limit
 
 
 # -- which formats ------------------------------------------------------------------------------------------
@@ -123,24 +148,10 @@ _PLUGINS = {  # all that may be tried; never EPS, PSD, ...; MPO comes through JP
     "TIFF": "PIL.TiffImagePlugin",
     "AVIF": "PIL.AvifImagePlugin",
 }
-_HEIF_AT_LEAST = (1, 7)  # earlier pillow_heif wheels carry a libheif with known holes
 
-
-def _heif_installed() -> bool:
-    try:
-        major, minor = importlib.metadata.version("pillow_heif").split(".")[:2]
-    except (importlib.metadata.PackageNotFoundError, ValueError):
-        return False
-    return (int(major), int(minor)) >= _HEIF_AT_LEAST
-
-
-_HEIF = _heif_installed()
-
-_HEIF_SUFFIXES = {".heic", ".heif", ".hif"} if _HEIF else set()
 SUFFIXES: frozenset[str] = frozenset(
     {".jpg", ".jpeg", ".jpe", ".jfif", ".mpo", ".png", ".apng", ".webp", ".gif", ".bmp", ".tif", ".tiff"}
-    | {".avif", ".avifs"}
-    | _HEIF_SUFFIXES
+    | {".avif", ".avifs", ".heic", ".heics", ".heif", ".heifs", ".hif"}
 )
 """Endings of file names worth opening, in lower case; what a file is, its bytes decide."""
 
@@ -154,13 +165,9 @@ def _recognised(data: bytes) -> ImageFile.ImageFile:
             return reader(BytesIO(data), "")
         except Exception as error:  # another reader may know the same first bytes: AVIF and HEIC share theirs
             fault = fault or error
-    raise fault or _unknown(data)
-
-
-def _unknown(data: bytes) -> BadPicture:
-    if data[4:8] == b"ftyp" and not _HEIF:
-        return BadPicture(f"HEIC or a video; for HEIC: {extras.pip_line('pillow-heif')}")
-    return BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}{', HEIF' if _HEIF else ''})")
+    if fault and is_picture(data[:HEAD]):
+        raise fault
+    raise BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}, HEIF)")
 
 
 def _readers(prefix: bytes) -> Iterator[_Reader]:
@@ -171,7 +178,7 @@ def _readers(prefix: bytes) -> Iterator[_Reader]:
     for reader, knows in _plugins():
         if knows is not None and knows(prefix) is True:  # a text here says that the reader is not compiled in
             yield reader
-    if _HEIF and prefix[4:8] == b"ftyp":
+    if prefix[4:8] == b"ftyp":
         from pillow_heif import HeifImageFile  # type: ignore[import-untyped,unused-ignore]  # 0.1 s, so only on need
 
         yield HeifImageFile
@@ -181,14 +188,16 @@ def _readers(prefix: bytes) -> Iterator[_Reader]:
 def _plugins() -> list[tuple[_Reader, Callable[[bytes], bool | str] | None]]:
     for module in _PLUGINS.values():
         importlib.import_module(module)
+    with suppress(AttributeError, OSError):  # built without libtiff, or with one that cannot be reached
+        # It would print what is wrong with a damaged file, which nobody could tell from which; the reason says it.
+        ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
     return [Image.OPEN[name] for name in _PLUGINS]
 
 
 # -- how large ----------------------------------------------------------------------------------------------
 
 _MEGAPIXEL = 1_000_000
-_LARGE = 25 * _MEGAPIXEL
-_one_large_at_a_time = threading.Lock()
+_DECODING = MemoryBudget()
 
 
 def _checked_size(image: ImageFile.ImageFile) -> tuple[int, int]:
@@ -218,161 +227,17 @@ def _draft(image: ImageFile.ImageFile, min_side: int | None) -> None:
         image.draft("RGB", (max(1, min_side), max(1, min_side)))
 
 
-def _turn(image: ImageFile.ImageFile, full_size: tuple[int, int]) -> AbstractContextManager[object]:
-    # a progressive JPEG holds the coefficients of its full size, however small it is decoded
-    width, height = full_size if image.info.get("progressive") else image.size
-    return _one_large_at_a_time if width * height > _LARGE else nullcontext()
-
-
-def _smaller(image: Image.Image, min_side: int | None) -> Image.Image:
-    """What is still large after decoding is averaged down here, while its thread has its turn."""
-    if min_side is None or image.width * image.height <= _LARGE:
-        return image
-    return image.reduce(max(1, min(image.size) // max(1, min_side)))
-
-
-# -- which colours ------------------------------------------------------------------------------------------
-
-
-def _rgb(image: Image.Image) -> Image.Image:
-    if image.mode.startswith("I;16"):
-        return _from_16_bits(image).convert("RGB")
-    if image.mode in ("I", "F"):
-        return _stretched(image).convert("RGB")
-    return _over_white(image) if image.has_transparency_data else image.convert("RGB")
-
-
-def _from_16_bits(image: Image.Image) -> Image.Image:
-    """Pillow would cut off every value above 255; this keeps the high byte, as it does for 16-bit colour."""
-    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
-
-
-def _stretched(image: Image.Image) -> Image.Image:
-    """32-bit pictures have no agreed white: their darkest value becomes black, their brightest white, NaN black."""
-    rows = np.asarray(image)  # (height, width)
-    grey = np.zeros(rows.shape, np.uint8)  # (height, width)
-    ends = [(known.min(), known.max()) for known in map(_finite, rows) if known.size]
-    darkest, brightest = (float(min(e[0] for e in ends)), float(max(e[1] for e in ends))) if ends else (0.0, 0.0)
-    if brightest > darkest:
-        for row, out in zip(rows, grey, strict=True):  # a row at a time: the picture may fill a gigabyte
-            out[np.isfinite(row)] = ((_finite(row) - darkest) * (255.0 / (brightest - darkest))).round()
-    return Image.fromarray(grey)
-
-
-def _finite(row: NDArray[Any]) -> NDArray[np.float64]:
-    known: NDArray[np.float64] = row[np.isfinite(row)].astype(np.float64)
-    return known
-
-
-def _over_white(image: Image.Image) -> Image.Image:
-    layer = image.convert("RGBA")
-    white = Image.new("RGB", layer.size, "white")
-    white.paste(layer, mask=layer.getchannel("A"))
-    return white
-
-
-# -- which facts --------------------------------------------------------------------------------------------
-
-_TURNS = {  # what undoes each EXIF orientation; 1 and anything unknown is upright
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-_SIDEWAYS = (5, 6, 7, 8)
-
-
-@dataclass(frozen=True)
-class _Exif:
-    """The tags of a picture that was loaded; a damaged EXIF block costs the facts in it, never the picture."""
-
-    main: dict[int, Any]
-    photo: dict[int, Any]
-    position: dict[int, Any]
-
-    @classmethod
-    def of(cls, image: Image.Image) -> _Exif:
-        return cls(
-            _tags(lambda: image.getexif()),
-            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.Exif)),
-            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.GPSInfo)),
-        )
-
-    @property
-    def orientation(self) -> int:
-        """1 to 8, of the pixels as Pillow gives them: its TIFF, AVIF and HEIF readers turn the picture themselves."""
-        value = self.main.get(ExifTags.Base.Orientation)
-        return value if isinstance(value, int) and value in _TURNS else 1
-
-    def facts(self, size: tuple[int, int], format: str) -> PictureFacts:
-        width, height = size[::-1] if self.orientation in _SIDEWAYS else size
-        latitude, longitude = _position(self.position)
-        return PictureFacts(width, height, self._taken(), latitude, longitude, self._camera(), format)
-
-    def _taken(self) -> datetime | None:
-        return _time(self.photo.get(ExifTags.Base.DateTimeOriginal)) or _time(self.main.get(ExifTags.Base.DateTime))
-
-    def _camera(self) -> str | None:
-        make, model = _clean(self.main.get(ExifTags.Base.Make)), _clean(self.main.get(ExifTags.Base.Model))
-        named = bool(make) and model.lower().startswith(make.lower().split()[0])  # "NIKON CORPORATION", "NIKON D90"
-        return (model if named else f"{make} {model}".strip()) or None
-
-
-def _tags(read: Callable[[], Any]) -> dict[int, Any]:
-    with suppress(Exception):
-        return dict(read())
-    return {}
-
-
-def _upright(image: Image.Image, exif: _Exif) -> Image.Image:
-    turn = _TURNS.get(exif.orientation)
-    upright = image if turn is None else image.transpose(turn)
-    upright.info = {}  # or whoever saves it would hand on the EXIF, the comment and the colour profile
-    return upright
-
-
-def _clean(text: Any) -> str:
-    if isinstance(text, bytes):
-        text = text.decode("ascii", "replace")
-    return " ".join(re.sub(r"[^ -~\u00a0-\U0010ffff]", " ", text).split())[:100] if isinstance(text, str) else ""
-
-
-def _time(text: Any) -> datetime | None:
-    """EXIF writes 2021:05:31 18:02:11; some programs use dashes, append fractions or a zone, or leave it blank."""
-    found = re.match(r"([0-9]{4})[:/-]([0-9]{2})[:/-]([0-9]{2})[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})", _clean(text))
-    with suppress(ValueError):
-        return datetime(*map(int, found.groups())) if found else None  # type: ignore[arg-type]
-    return None
-
-
-def _position(tags: dict[int, Any]) -> tuple[float, float] | tuple[None, None]:
-    latitude = _degrees(tags.get(ExifTags.GPS.GPSLatitude), tags.get(ExifTags.GPS.GPSLatitudeRef), "NS")
-    longitude = _degrees(tags.get(ExifTags.GPS.GPSLongitude), tags.get(ExifTags.GPS.GPSLongitudeRef), "EW")
-    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
-        return None, None
-    return latitude, longitude
-
-
-def _degrees(parts: Any, reference: Any, signs: str) -> float | None:
-    """Degrees, minutes, seconds to degrees; None without a hemisphere, which would be wrong for half the world."""
-    sign = {signs[0]: 1.0, signs[1]: -1.0}.get(_clean(reference)[:1].upper())
-    if sign is None or not isinstance(parts, tuple):
-        return None
-    with suppress(TypeError, ValueError, ArithmeticError):
-        value = sum(float(part) / 60**power for power, part in enumerate(parts))
-        return sign * value if value >= 0 else None  # neither NaN, from a zero denominator, nor a second sign
-    return None
+def _factor(size: tuple[int, int], min_side: int | None) -> int:
+    """How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`."""
+    if min_side is None or size[0] * size[1] <= LARGE:
+        return 1
+    return max(1, min(size) // max(1, min_side))
 
 
 # -- what went wrong ----------------------------------------------------------------------------------------
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, MemoryError):
-        return "too large for the memory at hand"
     if isinstance(error, Image.DecompressionBombError):
         return f"over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels"
     if "not identified by this driver" in str(error):

@@ -1,7 +1,7 @@
 """What the paths on the command line hold: folders, webdataset tars, lists of paths, single pictures.
 
 `scan` walks one root in a fixed order and yields what it meets: a picture (`Seen`), labels for one (`Labels`), or
-something that cannot be read and why (`Unreadable`). Nothing is decoded here.
+something that cannot be read and why (`Unreadable`), or a file that is no picture (`Skipped`). Nothing is decoded here.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from eyespot.gallery.photos.beside import scan_with_table
 from eyespot.gallery.photos.found import (
     NOT_UTF8,
     Labels,
+    Met,
     Record,
     Seen,
+    Skipped,
     Unreadable,
     clamped,
     is_utf8,
@@ -27,6 +29,7 @@ from eyespot.gallery.photos.found import (
     refuse_size,
     spelled_out,
 )
+from eyespot.gallery.photos.kinds import HEAD, HIDDEN, SkippedFiles, ending_of, is_picture, kind_of, skipped_by_head
 from eyespot.gallery.photos.labels import LABELS_LOST, LabelError, label_rows
 from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.gallery.photos.tars import read_member
@@ -36,9 +39,12 @@ __all__ = [
     "LABELS_LOST",
     "LABEL_FILES",
     "Labels",
+    "Met",
     "Record",
     "Root",
     "Seen",
+    "Skipped",
+    "SkippedFiles",
     "Unreadable",
     "full_path",
     "is_there",
@@ -47,6 +53,7 @@ __all__ = [
     "root_of",
     "roots_of",
     "scan",
+    "scan_counting",
 ]
 
 LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
@@ -84,7 +91,7 @@ def root_of(path: str) -> Root:
 
 
 def _kind(path: str, place: str) -> str:
-    suffix = Path(place).suffix.lower()
+    suffix = ending_of(place)
     if suffix == ".tar":
         return "tar"
     if suffix in LIST_SUFFIXES:
@@ -92,6 +99,8 @@ def _kind(path: str, place: str) -> str:
     if suffix in SUFFIXES:
         return "file"
     if os.path.isfile(place):
+        if is_picture(_head(place) or b""):
+            return "file"
         raise UsageError(
             f"{path} is no folder, tar, list (csv, jsonl, parquet, COCO json) or picture that eyespot can index"
         )
@@ -151,6 +160,15 @@ def scan(root: Root) -> Iterator[Record]:
         yield _stat(root.path, os.path.basename(root.path))
 
 
+def scan_counting(root: Root, skipped: SkippedFiles) -> Iterator[Met]:
+    """What `scan` yields, but the files that are no pictures, which are counted."""
+    for record in scan(root):
+        if isinstance(record, Skipped):
+            skipped.add(record, full_path(root, record.path))
+        else:
+            yield record
+
+
 def _refuse_odd(status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise OSError("not a regular file")
@@ -187,7 +205,9 @@ def _scan_folder(folder: str) -> Iterator[Record]:
         entry = next(way[-1].entries, None)
         if entry is None:
             way.pop()
-        elif not entry.name.startswith(".") and entry.name != "@eaDir":  # hidden files, and thumbnails of NAS boxes
+        elif entry.name.startswith(".") or entry.name == "@eaDir":  # the latter: thumbnails of NAS boxes
+            yield Skipped(spelled_out(way[-1].prefix + entry.name), HIDDEN, "")
+        else:
             yield from _scan_entry(entry, way)
 
 
@@ -219,11 +239,30 @@ def _scan_entry(entry: os.DirEntry[str], way: list[_Open]) -> Iterator[Record]:
             yield Unreadable(spelled_out(path) + "/", NOT_UTF8)
     elif entry.name in LABEL_FILES:
         yield from _scan_labels(entry.path, way[-1].prefix, path)
-    elif os.path.splitext(entry.name)[1].lower() in SUFFIXES:
+    elif (ending := ending_of(entry.name)) in SUFFIXES:
         yield _stat(entry.path, path)
     elif entry.is_symlink() and not os.path.exists(entry.path):
         # Perhaps a folder of photos on a disk that is not plugged in.
         yield Unreadable(spelled_out(path) + "/", "a link that leads nowhere")
+    elif kind := kind_of(ending):
+        yield from () if _SHARD.fullmatch(path) else [Skipped(spelled_out(path), kind, ending)]  # a shard is a root
+    else:
+        yield _by_its_head(entry.path, path)
+
+
+def _by_its_head(place: str, path: str) -> Record:
+    try:
+        return skipped_by_head(spelled_out(path), _head(place)) or _stat(place, path)
+    except OSError as error:
+        return Unreadable(spelled_out(path), reason(error))
+
+
+def _head(place: str) -> bytes | None:
+    """The first bytes of a file; None for a pipe, which would let nobody go."""
+    if not stat.S_ISREG(os.stat(place).st_mode):
+        return None
+    with open(place, "rb", buffering=0) as file:
+        return file.read(HEAD)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -18,12 +18,14 @@ from eyespot.gallery.photos.found import (
     Labels,
     Record,
     Seen,
+    Skipped,
     Unreadable,
     clamped,
     is_utf8,
     refuse_size,
     spelled_out,
 )
+from eyespot.gallery.photos.kinds import HEAD, kind_of, skipped_by_head
 from eyespot.gallery.photos.labels import LabelError, sidecar
 from eyespot.gallery.photos.pictures import SUFFIXES
 
@@ -72,17 +74,26 @@ def _members(place: str, mtime: int, size: int) -> dict[str, tuple[int, int]]:
 
 def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Samples) -> Iterator[Record]:
     key, suffix = split_key(member.name)
-    if suffix in SUFFIXES:
-        found = _picture(member, os.stat(archive.name or "").st_mtime_ns)
-        yield found
-        if isinstance(found, Seen):
-            samples.of(key).pictures.append(member.name)
-        return
     told = sidecar(suffix, archive, member)
     if isinstance(told, LabelError):
         samples.of(key).problems.append((member.name, told.reason))
     elif told is not None:
         samples.of(key).facts.update(told)
+    elif left_out := None if suffix in SUFFIXES else _skipped(archive, member, suffix):
+        yield left_out
+    else:
+        found = _picture(member, os.stat(archive.name or "").st_mtime_ns)
+        yield found
+        if isinstance(found, Seen):
+            samples.of(key).pictures.append(member.name)
+
+
+def _skipped(archive: tarfile.TarFile, member: tarfile.TarInfo, suffix: str) -> Skipped | None:
+    """A member that is no picture; None for one that is by its first bytes."""
+    if kind := kind_of(suffix):
+        return Skipped(spelled_out(member.name), kind, suffix)
+    file = archive.extractfile(member)
+    return skipped_by_head(spelled_out(member.name), file.read(HEAD) if file else None)
 
 
 def _picture(member: tarfile.TarInfo, written: int) -> Seen | Unreadable:

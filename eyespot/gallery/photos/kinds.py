@@ -1,0 +1,166 @@
+"""What files are: by their endings, and where an ending says nothing by their first bytes; a count of those skipped.
+
+Only files with an unknown ending or none are opened for their first bytes: a folder may hold millions of others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from eyespot.gallery.photos.found import Skipped
+
+HEAD = 64  # bytes that show what a file is
+HIDDEN, UNKNOWN, NO_ENDING, NO_FILE = "hidden", "with an unknown ending", "without an ending", "pipes and devices"
+_EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
+
+
+class _Kind(NamedTuple):
+    """Files that are no pictures to eyespot, and what their owner may do about it."""
+
+    name: str
+    endings: str
+    way_out: str = ""
+
+
+_KINDS = (
+    _Kind(
+        "video",
+        ".3g2 .3gp .asf .avi .flv .insv .lrv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv .vob .webm .wmv",
+        "save stills of them as pictures",
+    ),
+    _Kind(
+        "RAW",
+        ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw"
+        " .rw2 .rwl .sr2 .srf .srw .x3f",
+        "export them as JPEG",
+    ),
+    _Kind(
+        "layered or vector",
+        ".afdesign .afphoto .ai .cdr .eps .indd .kra .pdn .procreate .ps .psb .psd .svg .svgz .xcf",
+        "export them as PNG",
+    ),
+    _Kind(
+        "other picture formats",
+        ".cur .dcm .dds .djvu .dpx .emf .exr .fits .hdr .icns .ico .j2c .j2k .jp2 .jpf .jpx .jxl .jxr .pbm .pcx .pgm"
+        " .pnm .ppm .qoi .tga .wmf",
+        "convert them to PNG",
+    ),
+    _Kind("archives", ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst", "unpack them, or name each .tar"),
+    _Kind(
+        "documents",
+        ".doc .docx .epub .htm .html .key .log .md .odp .ods .odt .pages .pdf .ppt .pptx .rtf .rst .tex .txt .url"
+        " .webloc .xls .xlsx",
+    ),
+    _Kind(
+        "sidecars and data",
+        ".aae .cfg .cos .csv .db .dop .geojson .gpx .h5 .hdf5 .ini .json .jsonl .kml .lrcat .md5 .nfo .nksc .npy .npz"
+        " .parquet .plist .pp3 .sha256 .sqlite .sqlite3 .srt .thm .toml .tsv .vtt .xml .xmp .yaml .yml",
+    ),
+    _Kind("sound", ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma"),
+    _Kind(
+        "programs",
+        ".bat .c .class .cmd .cpp .css .dll .exe .go .h .ipynb .jar .java .js .py .pyc .rs .sh .so .ts .whl",
+    ),
+)
+_BY_ENDING: Mapping[str, str] = {ending: kind.name for kind in _KINDS for ending in kind.endings.split()}
+_WAYS_OUT: Mapping[str, str] = {kind.name: kind.way_out for kind in _KINDS}
+
+_SIGNS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
+_BRANDS = {b"avif", b"avis", b"heic", b"heim", b"heis", b"heix", b"hevc", b"hevm", b"hevs", b"hevx", b"mif1", b"msf1"}
+_BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)  # bytes
+
+
+def kind_of(ending: str) -> str | None:
+    """What files with this ending (`.mp4`, in lower case) are; None if the ending does not say."""
+    return _BY_ENDING.get(ending)
+
+
+def ending_of(name: str) -> str:
+    """What kinds go by: the ending of a file name in lower case, with its dot; empty if it has none."""
+    return os.path.splitext(name)[1].lower()
+
+
+def is_picture(head: bytes) -> bool:
+    """Whether a file that begins so is a picture of a format that eyespot reads."""
+    if head.startswith(_SIGNS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
+        return True
+    if head[4:8] == b"ftyp":
+        end = min(int.from_bytes(head[:4]), len(head))
+        return not _BRANDS.isdisjoint(head[at : at + 4] for at in range(8, end, 4) if at != 12)
+    return head[:2] == b"BM" and len(head) >= 18 and struct.unpack_from("<I", head, 14)[0] in _BMP_HEADERS
+
+
+def skipped_by_head(path: str, head: bytes | None) -> Skipped | None:
+    """Why a file whose ending is not a picture's is skipped; None if its first bytes are those of a picture.
+
+    head: the first bytes, or None for what is no file.
+    """
+    ending = ending_of(path)
+    if head is None:
+        return Skipped(path, NO_FILE, "")
+    if is_picture(head):
+        return None
+    if re.fullmatch(r"\.(?=.*[a-z])\w{1,10}", ending):
+        return Skipped(path, UNKNOWN, ending)
+    return Skipped(path, NO_ENDING, "")  # dates and numbers behind a dot are no endings
+
+
+@dataclass
+class SkippedFiles:
+    """How many files of which kinds and endings were left alone, with the names of some."""
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    examples: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, one: Skipped, place: str) -> None:
+        """Count a file that lies at `place`."""
+        key = (one.kind, one.ending)
+        self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (one.kind, "")] += 1
+        names = self.examples.setdefault(one.kind, [])
+        if len(names) < _EXAMPLES:
+            names.append(place)
+
+    @property
+    def files(self) -> int:
+        """All of them but the hidden ones."""
+        return self.counts.total() - self.hidden
+
+    @property
+    def hidden(self) -> int:
+        """Hidden files, and hidden folders, each of which counts once."""
+        return self.counts[HIDDEN, ""]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each kind but the hidden, the most frequent first, with endings, examples and a way out."""
+        kinds: Counter[str] = Counter()
+        for (kind, _), count in self.counts.items():
+            kinds[kind] += count
+        del kinds[HIDDEN]
+        return [self._row(kind, count) for kind, count in sorted(kinds.items(), key=lambda one: (-one[1], one[0]))]
+
+    def _row(self, kind: str, files: int) -> dict[str, Any]:
+        endings = {ending: n for (of, ending), n in self.counts.most_common() if of == kind and ending}
+        row = {"kind": kind, "files": files, "endings": endings, "examples": self.examples[kind]}
+        return row | {"way_out": _WAYS_OUT.get(kind) or None}
+
+    def __str__(self) -> str:
+        """`52 skipped (40 video: .mp4 .mov, save stills of them as pictures; 12 documents: .pdf)`; empty if none."""
+        parts = [_part(row) for row in self.rows()]
+        return f"{self.files:,} skipped ({'; '.join(parts)})" if parts else ""
+
+
+def _part(row: Mapping[str, Any]) -> str:
+    endings = f": {_shown(row['endings'])}" if row["endings"] else ""
+    way_out = f", {row['way_out']}" if row["way_out"] else ""
+    return f"{row['files']:,} {row['kind']}{endings}{way_out}"
+
+
+def _shown(endings: Iterable[str]) -> str:
+    names = list(endings)
+    return " ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])])

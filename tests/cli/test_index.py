@@ -1,0 +1,217 @@
+"""What `eyespot index` says when it is done: pictures taken, and every file that was not, by its kind."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pillow_heif
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from eyespot.gallery.photos.found import Skipped
+from eyespot.gallery.photos.kinds import HEAD, SkippedFiles, is_picture, skipped_by_head
+from tests.cli.conftest import run_eyespot
+from tests.gallery.conftest import draw
+
+ENDINGS = {"MOV.MOV": "video", "a.mp4": "video", "b.mp4": "video", "raw.CR2": "RAW", "layers.psd": "layered or vector",
+           "icon.ico": "other picture formats", "a.xmp": "sidecars and data", "a.json": "sidecars and data",
+           "read.me.txt": "documents", "all.zip": "archives", "x.mp3": "sound", "x.py": "programs",
+           "odd.xyz": "with an unknown ending",
+           "README": "without an ending", "scan.0001": "without an ending"}  # fmt: skip
+
+
+@pytest.fixture
+def mess(tmp_path: Path) -> Path:
+    """Five pictures at seven paths, two of which have no picture's ending, one torn, and what else lies about."""
+    folder = tmp_path / "mess"
+    for seed in range(4):
+        draw(folder / "deep" / f"{seed}.jpg", seed)
+    shutil.copy(folder / "deep" / "0.jpg", folder / "copy of 0.jpg")
+    shutil.copy(folder / "deep" / "1.jpg", folder / "no ending")
+    draw(folder / "deep" / "4.png", 4).rename(folder / "picture.bin")
+    (folder / "torn.jpg").write_bytes(b"\xff\xd8 no more")
+    for name in ENDINGS:
+        (folder / name).write_bytes(b"neither here nor there")
+    (folder / ".hidden.jpg").write_bytes(b"")
+    (folder / ".trash").mkdir()
+    (folder / ".trash" / "old.jpg").write_bytes(b"")
+    os.mkfifo(folder / "pipe")
+    return folder
+
+
+def looked(*words: object, cwd: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run_eyespot("index", *words, "--json", cwd=cwd).stdout)
+    return found
+
+
+def kinds(rows: list[dict[str, Any]]) -> dict[str, int]:
+    return {row["kind"]: row["files"] for row in rows}
+
+
+def expected() -> dict[str, int]:
+    wanted = [*ENDINGS.values(), "pipes and devices"]
+    return {kind: wanted.count(kind) for kind in wanted}
+
+
+def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
+    indexed = run_eyespot("index", mess, cwd=tmp_path)
+    again = run_eyespot("index", cwd=tmp_path)
+
+    line, failed = indexed.stderr.splitlines()
+    assert (indexed.returncode, indexed.stdout) == (3, "")
+    assert line.startswith("5 pictures from 24 files: 5 embedded now, 2 exact copies, 16 skipped (3 video: .mp4 .mov,")
+    assert "; 1 RAW: .cr2, export them as JPEG;" in line
+    assert line.endswith(f"), 2 hidden left out, 1 failed; {tmp_path / '.eyespot'} holds 5 pictures")
+    assert "eyespot failures" in failed
+    assert again.stderr.splitlines()[0] == line.replace("5 embedded now, ", "")
+
+
+def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> None:
+    first, again = looked(mess, cwd=tmp_path), looked(cwd=tmp_path)
+
+    rows = first["looked"].pop("skipped")
+    assert kinds(rows) == expected()
+    assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2}
+    assert rows[0] == {
+        "kind": "video",
+        "files": 3,
+        "endings": {".mp4": 2, ".mov": 1},
+        "examples": [str(mess / name) for name in ("MOV.MOV", "a.mp4", "b.mp4")],
+        "way_out": "save stills of them as pictures",
+    }
+    assert again["looked"] == first["looked"] | {"skipped": rows}
+
+
+def test_a_dry_run_says_the_same_of_what_is_skipped(mess: Path, tmp_path: Path) -> None:
+    line = run_eyespot("index", mess, "--dry-run", cwd=tmp_path).stdout
+    found = looked(mess, "--dry-run", cwd=tmp_path)
+
+    assert line.startswith("8 pictures (") and "16 skipped (3 video: .mp4 .mov," in line and "2 hidden left out" in line
+    assert (found["pictures"], found["files"], kinds(found["skipped"])) == (8, 24, expected())
+
+
+def test_only_what_was_looked_through_is_accounted_for(mess: Path, tmp_path: Path) -> None:
+    draw(tmp_path / "more" / "a.jpg", 30)
+    run_eyespot("index", mess, cwd=tmp_path)
+
+    more = run_eyespot("index", "more", cwd=tmp_path)
+
+    line = f"1 picture from 1 file: 1 embedded now; {tmp_path / '.eyespot'} holds 6 pictures"
+    assert more.stderr.splitlines()[0] == line
+
+
+def test_a_tar_is_accounted_for_too(tmp_path: Path) -> None:
+    photo = draw(tmp_path / "a.jpg", 1)
+    with tarfile.open(tmp_path / "some.tar", "w") as archive:
+        for name, place in {"a.jpg": photo, "a.txt": Path(__file__), "film.mp4": photo, "plain": photo}.items():
+            archive.add(place, name)
+
+    found = looked("some.tar", cwd=tmp_path)
+
+    assert (found["pictures"], found["paths"], kinds(found["looked"]["skipped"])) == (1, 2, {"video": 1})
+
+
+def test_the_shards_of_a_folder_are_not_skipped_but_indexed(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "00000.tar", "w") as archive:
+        archive.add(draw(tmp_path / "photos" / "a.jpg", 1), "a.jpg")
+    (tmp_path / "photos" / "old.tar").write_bytes(b"")
+    (tmp_path / "00000.tar").rename(tmp_path / "photos" / "00000.tar")
+
+    found = looked("photos", cwd=tmp_path)
+
+    assert (found["paths"], kinds(found["looked"]["skipped"])) == (2, {"archives": 1})
+
+
+def test_one_picture_may_be_named_without_an_ending(tmp_path: Path) -> None:
+    draw(tmp_path / "a.jpg", 1).rename(tmp_path / "scan")
+
+    indexed = run_eyespot("index", "scan", cwd=tmp_path)
+    found = run_eyespot("search", "stripes", "--paths", cwd=tmp_path)
+
+    assert (indexed.returncode, found.stdout) == (0, f"{tmp_path / 'scan'}\n")
+
+
+def test_a_file_without_an_ending_that_cannot_be_opened_is_named(mess: Path, tmp_path: Path) -> None:
+    from tests.cli.conftest import confined
+
+    (mess / "README").chmod(0)
+    run_eyespot("index", mess, cwd=tmp_path, before=confined())
+
+    failed = json.loads(run_eyespot("failures", "--json", cwd=tmp_path).stdout)
+    assert {"path": str(mess / "README"), "reason": "permission denied"} in failed
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, there: bool) -> None:
+    disk = tmp_path / "disk"
+    draw(disk / "photos" / "a.jpg", 1)
+    if there:
+        run_eyespot("index", disk / "photos", "-g", disk / "gallery")
+    mounted = f'mount --bind {disk} {disk} && mount -o remount,ro,bind {disk} && exec "$@"'
+    before = ["unshare", "--map-root-user", "--mount", "sh", "-c", mounted, "-"]
+    if not shutil.which("unshare") or subprocess.run([*before, "true"], capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+
+    refused = run_eyespot("index", disk / "photos", "-g", disk / "gallery", before=before)
+    elsewhere = run_eyespot("index", disk / "photos", "-g", tmp_path / "gallery", before=before)
+
+    assert refused.returncode == 1
+    told = rf"eyespot: {disk}/gallery may not be written \(.*read-?only.*\); choose another place with -g\n"
+    assert re.fullmatch(told, refused.stderr)
+    assert elsewhere.returncode == 0
+
+
+# -- first bytes --------------------------------------------------------------------------------------------
+
+
+def written(kind: str) -> bytes:
+    file = io.BytesIO()
+    picture = Image.new("RGB", (40, 30), "red")
+    if kind == "HEIF":
+        pillow_heif.from_pillow(picture).save(file)
+    else:
+        picture.save(file, kind)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "AVIF", "HEIF"])
+def test_every_format_that_is_read_is_known_by_its_first_bytes(kind: str) -> None:
+    assert is_picture(written(kind)[:HEAD])
+
+
+@pytest.mark.parametrize(
+    "head",
+    [b"", b"BM", b"BMW 318, 1994, red", b"\0\0\0\x20ftypisom\0\0\2\0isomiso2avc1mp41",
+     b"\0\0\0\x14ftypqt  \0\0\2\0qt  ",
+     b"RIFF\x10\0\0\0WAVEfmt ", b"%PDF-1.7", b"PK\3\4", b"8BPS\0\1", b"GIF", b"\0\0\0\x18ftypcrx \0\0\0\1crx isom"],
+)  # fmt: skip
+def test_other_first_bytes_are_no_picture(head: bytes) -> None:
+    assert not is_picture(head)
+
+
+@given(st.binary(max_size=HEAD), st.text(max_size=30))
+def test_any_bytes_and_names_are_sorted(head: bytes, name: str) -> None:
+    one = skipped_by_head(name, head)
+
+    assert is_picture(head) if one is None else (one.path, len(one.ending) <= 12) == (name, True)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["video", "hidden", "RAW"]), st.text(max_size=3)), max_size=400))
+def test_every_file_is_counted_once_however_many_endings_there_are(files: list[tuple[str, str]]) -> None:
+    counted = SkippedFiles()
+    for kind, ending in files:
+        counted.add(Skipped("a", kind, "" if kind == "hidden" else ending), "/a")
+
+    assert counted.files + counted.hidden == len(files)
+    assert counted.files == sum(row["files"] for row in counted.rows())
+    assert len(counted.counts) <= 203
