@@ -82,9 +82,8 @@ class _Job:
 
     def run(self) -> DescribeSummary:
         if not self.summary.pictures:
-            raise NothingFound(
-                f"{self.gallery.path} has no pictures to describe; add some with: eyespot index PHOTOS -g {self.gallery.path}"
-            )
+            place = self.gallery.path
+            raise NothingFound(f"{place} has no pictures to describe; add some with: eyespot index PHOTOS -g {place}")
         due = {shard: rows for shard, items in self.shards.items() if (rows := self._due(shard, items))}
         total = sum(map(len, due.values()))
         for shard, rows in due.items():
