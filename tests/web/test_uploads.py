@@ -13,6 +13,7 @@ from PIL import Image
 from eyespot.web._asking import Asked, query_of
 from eyespot.web._problems import Problem
 from eyespot.web.pictures.uploads import KEPT, keep, shown
+from tests.gallery.test_memory import limited, png
 
 
 def picture(shade: int) -> bytes:
@@ -74,3 +75,12 @@ def test_the_longest_unused_goes_first(tmp_path: Path, used: str) -> None:
 def test_a_picture_that_went_is_told_to_be_brought_again(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="drop it into the page again"):
         query_of(Asked(picture="0" * 32), tmp_path)
+
+
+def test_a_picture_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:
+    data = png(1, 20_000_000, 1)  # twenty kilobytes that would take 420 MB
+
+    with limited("300M"), pytest.raises(Problem, match="of memory to decode, over the limit of 300M") as refused:
+        keep(tmp_path, data, 1 << 20)
+
+    assert refused.value.status == 422
