@@ -49,8 +49,8 @@ def main() -> int:
         options.error(f"no {', '.join(sorted(unknown))} in extras.toml; there are: {', '.join(TABLE)}")
     try:
         sdist, wheel = built()
-    except Failed as failure:
-        say(f"no package could be built: {failure}")
+    except Failed as error:
+        say(f"no package could be built: {error}")
         return 1
     shutil.rmtree(BASE, ignore_errors=True)  # of a run that was cut
     failures = []
