@@ -163,8 +163,8 @@ def install(name: str, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
     else:
         # back to the same place, which its scripts name; pip never writes into a file that is there, so links will do
         shutil.copytree(BASE, VENV, symlinks=True, copy_function=os.link)
-    if TABLE[name].get("torch"):
-        run([*INSTALL, "torch", "torchvision"], work, env)
+    if first := TABLE[name].get("first"):
+        run([*INSTALL, *first], work, env)
     if name in PROJECT["optional-dependencies"]:
         run([*INSTALL, f"{wheel}[{name}]"], work, env)
     run([*PIP, "check"], work, env)
