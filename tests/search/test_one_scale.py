@@ -18,6 +18,7 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.calibrated import Calibrated
+from eyespot.search.calibration.accuracy import Accuracy
 from eyespot.search.judged import Judged
 from eyespot.types import Query, Run
 from tests.judges.servers import Double, Response, Seen, chat, error
@@ -201,8 +202,9 @@ def test_a_calibration_stands_on_one_scale_over_its_rounds(
 ) -> None:
     server.then = mixed({1, 2, 3})
 
-    made = Calibrated(stage(server, ledger), verdicts=COUNT)(HERON, run_of(photos))
-    again = Calibrated(stage(server, ledger), verdicts=COUNT)(HERON, run_of(photos))
+    measured = Accuracy(0.95, 0.9, 100, 100)
+    made = Calibrated(stage(server, ledger), COUNT, measured)(HERON, run_of(photos))
+    again = Calibrated(stage(server, ledger), COUNT, measured)(HERON, run_of(photos))
 
     assert len(made.curve.sample.ranks) == COUNT - 3 == len(again.curve.sample.ranks)
     assert made.probability == again.probability and len(server.asked(CHAT)) == COUNT

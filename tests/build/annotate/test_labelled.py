@@ -357,13 +357,13 @@ def test_no_text_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
         at.extend("=1+1", [Candidate("-2", "-2+3.jpg"), Candidate("b", "\t=tab.jpg")])
         at.mark("=1+1", "ada", {"-2": YES, "b": NO})
         export.write(at, export.every(at), tmp_path / "out")
-    names = [tmp_path / "out" / name for name in ("queries.csv", "annotations.csv")]
+    names = [tmp_path / "out" / name for name in ("queries.csv", "annotations.csv", "labels.csv")]
 
     cells = [cell for name in names for row in csv.reader(name.read_text().splitlines()) for cell in row]
     assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t"))] == []
     (back,) = queries.read(names[0])
     assert (back.id, back.text, back.facts["category"]) == (wanted.id, wanted.text, "@SUM(1)")
-    assert inquire.read(*names).qrels.grades == {"=1+1": {"-2": 1, "b": 0}}
+    assert inquire.read(names[0], names[2]).qrels.grades == {"=1+1": {"-2": 1, "b": 0}}
 
 
 def test_the_datasheet_says_who_and_how_much(out: Path) -> None:
