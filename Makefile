@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check fix test-long test-slow bench clean
+.PHONY: demo test check fix test-long test-slow bench package extras clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
 	$(BIN)/eyespot demo
@@ -30,6 +30,12 @@ test-slow: $(VENV)/.dev   ## the tests that take minutes
 bench: $(VENV)/.dev       ## every speed and quality claim, measured
 	for file in bench/*.py; do $(BIN)/python $$file || exit $$?; done
 
+package: $(VENV)/.dev     ## the wheel out of the source distribution, tried where nothing else is installed
+	$(BIN)/python scripts/extras.py none
+
+extras: $(VENV)/.dev      ## the same, each extra alone as well, and a first visit with the README's lines
+	$(BIN)/python scripts/extras.py
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -46,4 +52,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) demo.html demo.png .eyespot-demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo.html demo.png .eyespot-demo .eyespot-extras .mypy_cache .ruff_cache .pytest_cache

@@ -37,6 +37,7 @@ if __name__ == "__main__":
 import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
+from eyespot.extras import install_line  # noqa: E402
 from eyespot.indexes.exact import Exact, load, quantise  # noqa: E402
 
 Floats = NDArray[np.float32]
@@ -240,7 +241,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: pip install 'eyespot[faiss]'")
+        say(f"this benchmark needs {missing.name}: {install_line('faiss')}")
         sys.exit(4)
     except SystemExit as end:
         if isinstance(end.code, str):

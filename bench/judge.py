@@ -28,6 +28,7 @@ if __name__ == "__main__":
 import numpy as np
 
 from eyespot import rooms, sample
+from eyespot.extras import install_line
 from eyespot.judges._asking import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Judge, Pair, Query
@@ -168,5 +169,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: pip install 'eyespot[dev]'")
+        say(f"this benchmark needs {missing.name}: {install_line('dev')}")
         sys.exit(4)

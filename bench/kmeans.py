@@ -27,6 +27,7 @@ if __name__ == "__main__":
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.extras import install_line
 from eyespot.kernels.kmeans import KMeans, cluster, drawn
 
 Task = Callable[[], Floats]  # clusters, and gives the centroids
@@ -124,7 +125,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: pip install 'eyespot[faiss]'")
+        say(f"this benchmark needs {missing.name}: {install_line('faiss')}")
         sys.exit(4)
     except SystemExit as end:
         if isinstance(end.code, str):

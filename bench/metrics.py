@@ -38,6 +38,7 @@ if __name__ == "__main__":
 
 import numpy as np  # noqa: E402
 
+from eyespot.extras import install_line  # noqa: E402
 from eyespot.metrics import Aligned, aligned, evaluate  # noqa: E402
 from eyespot.runs import read_qrels, read_run, write_qrels, write_run  # noqa: E402
 from eyespot.types import Coded, Qrels, Run  # noqa: E402
@@ -254,7 +255,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: pip install 'eyespot[dev]'")
+        say(f"this benchmark needs {missing.name}: {install_line('dev')}")
         sys.exit(4)
     except SystemExit as end:
         if isinstance(end.code, str):

@@ -43,6 +43,7 @@ from threadpoolctl import threadpool_limits  # noqa: E402
 
 from bench.exact import DIM, SKETCHY, Floats, Result, World, say, show  # noqa: E402
 from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores  # noqa: E402
+from eyespot.extras import install_line  # noqa: E402
 from eyespot.kernels.codes import quantise  # noqa: E402
 from eyespot.types import AdaptedQuery  # noqa: E402
 
@@ -328,7 +329,7 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: pip install 'eyespot[torch]' threadpoolctl")
+        say(f"this benchmark needs {missing.name}: {install_line('dev')}")
         sys.exit(4)
     except SystemExit as end:
         if isinstance(end.code, str):

@@ -33,6 +33,7 @@ from eyespot.adapters import linear
 from eyespot.adapters.quari import Config, load
 from eyespot.adapters.quari.mining import Mining, mine
 from eyespot.adapters.quari.training import ABLATIONS, Material, Pairs, Settings, ablated
+from eyespot.extras import install_line
 from eyespot.metrics import compare, evaluate
 from eyespot.types import Qrels, Run
 
@@ -293,5 +294,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: pip install 'eyespot[torch]'")
+        say(f"this benchmark needs {missing.name}: {install_line('torch')}")
         sys.exit(4)

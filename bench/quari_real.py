@@ -31,6 +31,7 @@ from eyespot.adapters import linear
 from eyespot.adapters.quari import Config
 from eyespot.adapters.quari.mining import Mining, mine
 from eyespot.adapters.quari.training import Material, Pairs, Settings
+from eyespot.extras import install_line
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.metrics import compare, evaluate
 from eyespot.types import Encoder, Qrels, Run
@@ -188,5 +189,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: pip install 'eyespot[torch]'")
+        say(f"this benchmark needs {missing.name}: {install_line('torch')}")
         sys.exit(4)

@@ -41,6 +41,7 @@ from numpy.typing import NDArray  # noqa: E402
 
 from bench.exact import Result, say, show  # noqa: E402
 from eyespot.adapters.quari.scoring import AdaptedIndex  # noqa: E402
+from eyespot.extras import install_line  # noqa: E402
 from eyespot.indexes.exact import Exact  # noqa: E402
 from eyespot.kernels.codes import Codes, write_codes  # noqa: E402
 from eyespot.search.plan.arithmetic import Wanted, seconds_of, ways  # noqa: E402
@@ -308,5 +309,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: pip install 'eyespot[faiss]'")
+        say(f"this benchmark needs {missing.name}: {install_line('faiss')}")
         sys.exit(4)

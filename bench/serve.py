@@ -3,6 +3,10 @@
 Each searcher asks for the page of a search that nobody asked before, reads it for about 2 seconds and asks again. The
 ratio is the 95th percentile of their waiting over the median of a lone searcher on the same server just before (goal:
 at most 10, and no error); and the server's memory at the end over that after the first fifth (goal: at most 1.1).
+
+Small answers, as a verdict gets one, over a connection that stays open, each beside one of uvicorn alone with the same
+bytes (goal: at most 10 times as long; without TCP_NODELAY it is 20 to 60 times).
+
 Server and searchers share the machine. Exit code 4 if a goal is missed.
 
     python bench/serve.py [--quick] [--json] [--seconds N]
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import http.client
 import json
 import random
 import re
@@ -20,9 +25,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote_plus
 
@@ -111,14 +117,84 @@ def _facts(rng: np.random.Generator, start: int, count: int) -> pa.Table:
     return pa.table([*fixed, kinds], names=[*FIXED.names, "kind"])
 
 
+# -- small answers ----------------------------------------------------------------------------------------------
+
+PEER = """
+import sys
+import uvicorn
+
+async def app(scope, receive, send):
+    if scope["type"] == "http":
+        headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(BODY)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": BODY})
+
+BODY = sys.stdin.buffer.read()
+uvicorn.run(app, port=int(sys.argv[1]), http="h11", access_log=False, log_level="critical", lifespan="off")
+"""
+
+
+def small_answers(port: int, rounds: int) -> Iterator[Result]:
+    """How much longer a small answer takes than one of uvicorn alone just before and after it."""
+    with asking(port) as ours:
+        ours("/v1/items?limit=1")
+        item = json.loads(ours("/v1/items?limit=1")[1])["items"][0]["id"]
+        for path in ("/healthz", f"/v1/items/{item}"):
+            body = ours(path)[1]
+            with uvicorn_alone(body) as peer_port, asking(peer_port) as peer:
+                assert peer("/")[1] == body
+                yield _compared(path.removesuffix(f"/{item}"), [(peer("/")[0], ours(path)[0]) for _ in range(rounds)])
+
+
+def _compared(name: str, pairs: list[tuple[float, float]]) -> Result:
+    peers, ours = np.array(pairs[10:]).T  # the first ones warm up
+    around = (peers[:-1] + peers[1:]) / 2
+    p10, p50, p90 = np.percentile(ours[:-1] / around, [10, 50, 90]).round(2).tolist()
+    peer = f"uvicorn alone with the same bytes, {np.median(peers) * 1000:.2f} ms"
+    return Result(f"serve/small{name.replace('/', '-')}", p50, peer, p10, p90, len(around), 10)
+
+
+@contextmanager
+def asking(port: int) -> Iterator[Callable[[str], tuple[float, bytes]]]:
+    """One connection that stays open; gives seconds and body of each answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def ask(path: str) -> tuple[float, bytes]:
+        begun = time.perf_counter()
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        body = answer.read()
+        assert answer.status == 200, path
+        return time.perf_counter() - begun, body
+
+    yield ask
+    connection.close()
+
+
+@contextmanager
+def uvicorn_alone(body: bytes) -> Iterator[int]:
+    """uvicorn with an application that answers with these bytes; gives its port."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-c", PEER, str(port)], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.write(body)
+    process.stdin.close()
+    try:
+        while asyncio.run(_status(port, "/")) != 200:
+            time.sleep(0.1)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
 # -- the server and its searchers -------------------------------------------------------------------------------
 
 
 @contextmanager
 def serving(gallery: Path) -> Iterator[int]:
     """A server in a process of its own, ready; gives its port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
+    port = free_port()
     line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", str(gallery), "--port", str(port)]
     process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
     try:
@@ -128,6 +204,12 @@ def serving(gallery: Path) -> Iterator[int]:
     finally:
         process.terminate()
         process.wait()
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
 
 
 async def _status(port: int, path: str) -> int:
@@ -221,7 +303,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="eyespot-bench-") as folder:
         gallery = make_gallery(Path(folder) / "gallery", rows)
         with serving(gallery) as port:
-            for result in measure(port, options.seconds or seconds):
+            small = small_answers(port, 100 if options.quick else 1000)
+            for result in chain(small, measure(port, options.seconds or seconds)):
                 missed += not result.ratio <= result.goal
                 print(json.dumps(asdict(result)) if options.json else told(result), flush=True)
     return 4 if missed else 0

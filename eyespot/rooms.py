@@ -10,23 +10,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+from eyespot import extras
 from eyespot.types import EyespotError, UsageError
-
-EXTRAS = {  # the package that is missing → the extra that brings it
-    **dict.fromkeys(("torch", "torchvision", "open_clip", "transformers", "huggingface_hub", "safetensors"), "torch"),
-    **dict.fromkeys(("fastapi", "uvicorn", "jinja2", "multipart"), "web"),
-    **dict.fromkeys(("openai", "anthropic", "tenacity"), "llm"),
-    **dict.fromkeys(("matplotlib", "sklearn"), "plots"),
-    "cv2": "local",
-    "faiss": "faiss",
-    "lancedb": "lance",
-    "ray": "ray",
-    **dict.fromkeys(("mteb", "datasets"), "mteb"),
-    "harper": "recos",
-    "h5py": "hdf5",
-    "fsspec": "remote",
-    "sentence_transformers": "rerank",
-}
 
 
 def names(room: str) -> list[str]:
@@ -53,7 +38,7 @@ def needs(name: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("eyespot"):
             raise
-        raise EyespotError(_install(name, error.name.partition(".")[0])) from error
+        raise EyespotError(extras.needed(name, error.name.partition(".")[0])) from error
 
 
 def _files(room: str) -> list[str]:
@@ -72,9 +57,3 @@ def _member(room: str, name: str) -> Any:
     if name not in guests:
         raise UsageError(f"no {name!r} in {room}; there are: {', '.join(names(room))}")
     return guests[name].load()
-
-
-def _install(name: str, package: str) -> str:
-    if package in EXTRAS:
-        return f"{name} needs the extra [{EXTRAS[package]}]: pip install 'eyespot[{EXTRAS[package]}]'"
-    return f"{name} needs the Python package {package}: pip install {package}"

@@ -542,6 +542,7 @@ class Answer(NamedTuple):
     failure: str = ""  # one sentence where there is no verdict
     refused: bool = False
     spent: Spent = Spent()
+    prompt: str = ""  # a digest of how it was asked, where that is another way than the judge's own
 
 
 class Judge(Protocol):

@@ -1,14 +1,16 @@
 """A first visit, done for real: from `eyespot demo` to a labelled query and its qrels, timed, with its pictures.
 
-    python scripts/first_visit.py [--out docs/first_visit] [--seconds-a-photo 0.4]
+    python scripts/first_visit.py [--out docs/first_visit] [--seconds-a-photo 0.4] [--python .venv/bin/python]
 
-Needs chromium and playwright (the `[dev]` extra). The visitor of this script knows windmills by their files' names, and
-takes as long to look at a photo as it is told. It prints how long each step took and writes the pictures of the page.
+Needs chromium and playwright (the `[dev]` extra); `--python` is one in which eyespot is installed, which needs no more
+than the `[web]` extra. The visitor of this script knows windmills by their files' names, and takes as long to look at a
+photo as it is told. It prints how long each step took and writes the pictures of the page.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
@@ -21,7 +23,6 @@ from typing import Any
 from urllib.request import urlopen
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
 CHROMIUM = "/usr/bin/chromium"
 QUERY, KNOWN_BY = "a windmill", "windmill"
 WIDE, TALL = 1000, 640  # pixels
@@ -103,22 +104,34 @@ def timed(what: str) -> Iterator[None]:
     print(f"{time.perf_counter() - begun:6.1f} s  {what}", flush=True)
 
 
-def eyespot(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, "-m", "eyespot.cli", *words]
-    return subprocess.run(line, cwd=folder, check=True, text=True, capture_output=True)
+class Terminal:
+    """Where the visitor types: the folder, and the Python in which eyespot is installed."""
 
+    def __init__(self, folder: Path, python: Path) -> None:
+        self.folder, self.python = folder, python
 
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    """`eyespot serve` at its address, once it is ready."""
-    line = [sys.executable, "-m", "eyespot.cli", "serve", "--port", "0"]
-    with subprocess.Popen(line, cwd=folder, stderr=subprocess.PIPE, text=True) as child:
-        assert child.stderr is not None
-        address = child.stderr.readline().split(";")[0].split()[-1]
-        while not _ready(address):
-            time.sleep(0.1)
-        yield address
-        child.terminate()
+    def run(self, *words: str) -> str:
+        """What a Python program of that installation prints."""
+        line = [str(self.python), *words]
+        return subprocess.run(line, cwd=self.folder, check=True, text=True, stdout=subprocess.PIPE).stdout
+
+    def eyespot(self, *words: str) -> str:
+        return self.run("-m", "eyespot.cli", *words)
+
+    @contextmanager
+    def served(self) -> Iterator[str]:
+        """`eyespot serve` at its address, once it is ready."""
+        line = [str(self.python), "-m", "eyespot.cli", "serve", "--port", "0"]
+        with subprocess.Popen(line, cwd=self.folder, stderr=subprocess.PIPE, text=True) as child:
+            assert child.stderr is not None
+            note = child.stderr.readline()
+            if "look at" not in note:
+                raise SystemExit(note + child.stderr.read())
+            address = note.split(";")[0].split()[-1]
+            while not _ready(address):
+                time.sleep(0.1)
+            yield address
+            child.terminate()
 
 
 def _ready(address: str) -> bool:
@@ -129,44 +142,38 @@ def _ready(address: str) -> bool:
         return False
 
 
-def relevant_photos(folder: Path) -> set[str]:
+def relevant_photos(terminal: Terminal) -> set[str]:
     """The ids of the photos that the visitor takes for windmills."""
-    import eyespot as package
-
-    collection = package.open(folder / ".eyespot")
-    found = collection.search(QUERY, k=1_000)
-    (query,) = found
-    hits = [hit.image for hit in found[query]]
-    return {id for id in hits if KNOWN_BY in str(found.facts[id]["path"]).rsplit("/", 1)[1]}
+    items = json.loads(terminal.eyespot("search", QUERY, "-k", "1000", "--json"))["items"]
+    return {item["id"] for item in items if KNOWN_BY in item["path"].rsplit("/", 1)[1]}
 
 
-def visit(folder: Path, out: Path, pace: float) -> None:
+def visit(terminal: Terminal, out: Path, pace: float) -> None:
     """All steps, each timed."""
     from playwright.sync_api import sync_playwright
 
-    from eyespot import sample
-
     with timed("eyespot demo"):
-        eyespot(folder, "demo")
+        terminal.eyespot("demo")
     with timed("eyespot index PHOTOS"):
-        eyespot(folder, "index", str(sample.photos()))
-    relevant = relevant_photos(folder)
+        photos = terminal.run("-c", "from eyespot import sample; print(sample.photos())").strip()
+        terminal.eyespot("index", photos)
+    relevant = relevant_photos(terminal)
     with sync_playwright() as opened, timed("the rest, with the browser"):
         with timed("eyespot serve, until it is ready"):
-            serving = served(folder)
+            serving = terminal.served()
             address = serving.__enter__()
         try:
             browser = opened.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": WIDE, "height": TALL}, accept_downloads=True)
             page.goto(f"{address}annotate")
-            _label(Visit(page, out, pace), relevant, folder)
+            _label(Visit(page, out, pace), relevant, terminal.folder)
             browser.close()
         finally:
             serving.__exit__(None, None, None)
     with timed("eyespot annotate export labelled"):
-        print(eyespot(folder, "annotate", "export", "labelled").stdout, end="")
-    scored = eyespot(folder, "metrics", "labelled/qrels.json", "labelled/candidates.json", "-m", "AP@50", "-m", "R@20")
-    print(scored.stdout, end="")
+        print(terminal.eyespot("annotate", "export", "labelled"), end="")
+    scored = ("labelled/qrels.json", "labelled/candidates.json", "-m", "AP@50", "-m", "R@20")
+    print(terminal.eyespot("metrics", *scored), end="")
 
 
 def _label(visitor: Visit, relevant: set[str], folder: Path) -> None:
@@ -198,10 +205,11 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--out", type=Path, default=HERE.parent / "docs" / "first_visit")
     asked.add_argument("--seconds-a-photo", type=float, default=0.4)
+    asked.add_argument("--python", type=Path, default=Path(sys.executable))
     given = asked.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="eyespot-visit-") as folder, timed("all of it"):
-        visit(Path(folder), given.out, given.seconds_a_photo)
+        visit(Terminal(Path(folder), given.python.absolute()), given.out, given.seconds_a_photo)
 
 
 if __name__ == "__main__":

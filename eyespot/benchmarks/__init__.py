@@ -8,13 +8,14 @@ The files whose names begin with an underscore are what benchmarks are made of a
 """
 
 from eyespot import rooms
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Group, Needed, Printed, Task
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Group, Needed, Official, Printed, Task
 from eyespot.benchmarks._checking import Status, check
 from eyespot.benchmarks._evaluating import Evaluation, Result, scored
 from eyespot.benchmarks._fitting import unknown
 from eyespot.benchmarks._grouping import ByColumn
 from eyespot.benchmarks._judging import Jury
 from eyespot.benchmarks._making import made_by
+from eyespot.benchmarks._official import Beside, beside
 from eyespot.benchmarks._ranking import files_of, runs_of, sampled
 from eyespot.benchmarks._rescoring import Stage
 from eyespot.benchmarks._searching import LEAST, Around, Searcher
@@ -26,12 +27,14 @@ __all__ = [
     "Around",
     "Asked",
     "Benchmark",
+    "Beside",
     "Breakdown",
     "ByColumn",
     "Evaluation",
     "Group",
     "Jury",
     "Needed",
+    "Official",
     "Printed",
     "Rescored",
     "Result",
@@ -40,6 +43,7 @@ __all__ = [
     "Status",
     "Task",
     "benchmark",
+    "beside",
     "check",
     "files_of",
     "made_by",

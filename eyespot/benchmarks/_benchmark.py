@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -52,6 +52,15 @@ class Printed(NamedTuple):
     column: str | None = None  # of a breakdown
     group: str | None = None
     depth: int | None = None  # of a two-stage search
+    split: str | None = None  # None: the benchmark's first
+    images: int | None = None  # that each query ranked; None: those of the official set
+
+
+class Official(NamedTuple):
+    """What papers measured in one task: how many queries, and how many images each ranked (None: not known)."""
+
+    queries: int
+    images: int | None = None
 
 
 class Group(NamedTuple):
@@ -89,7 +98,7 @@ class Task:
     Of a gallery: pictures in `apart` are no part of the collection, and `called` names those that the files do not
     name, by their path (None: it cannot).
 
-    `home_made`: the data are somebody's own in the benchmark's layout, and no paper has numbers of them.
+    `unofficial` is why the data are not those that papers print numbers of, where that is known.
     """
 
     name: str
@@ -104,7 +113,7 @@ class Task:
     exclude_input: bool = False
     apart: Sequence[str] = ()
     called: Callable[[str], str | None] | None = None
-    home_made: bool = False
+    unofficial: str = ""
 
     @classmethod
     def of(cls, name: str, judged: Judged, preset: Preset, **rest: object) -> Task:
@@ -123,6 +132,7 @@ class Asked(NamedTuple):
 class Benchmark:
     """One benchmark: `tasks(data folder, Asked)` reads its official layout as it is.
 
+    `official` says what papers measured, by split and task: `printed` numbers stand beside a result of the same alone.
     `submission` is the format of rankings that its server takes, where the truths of a split are not public.
     """
 
@@ -136,4 +146,5 @@ class Benchmark:
     needs: Sequence[Needed] = ()
     splits: Sequence[str] = ("test",)
     printed: Callable[[], list[Printed]] = list
+    official: Mapping[tuple[str, str], Official] = field(default_factory=dict)
     submission: str | None = None

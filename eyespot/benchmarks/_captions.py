@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Needed, Printed, Task
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Needed, Official, Printed, Task
 from eyespot.benchmarks._grouping import columns
 from eyespot.benchmarks._published import Column, printed, rows
 from eyespot.metrics import Preset, preset
@@ -22,6 +22,7 @@ FLICKR = "Young, Lai, Hodosh, Hockenmaier: From image descriptions to visual den
 SPLITS = "Karpathy, Fei-Fei: Deep visual-semantic alignments for generating image descriptions. CVPR 2015"
 FG = "Chen, Yao, Jin: Rethinking Benchmarks for Cross-modal Image-text Retrieval. SIGIR 2023"
 UNSTATED = "not stated by its owners"
+IMAGES = {"coco": 5000, "flickr": 1000}  # that are described, with five captions each
 _PRINTED = {"coco5k": "MSCOCO", "flickr30k": "Flickr30K", "coco5k-fg": "MSCOCO-FG", "flickr30k-fg": "Flickr30K-FG"}
 
 
@@ -69,7 +70,9 @@ def _table_2(benchmark: str) -> Iterator[Printed]:
 def of_split(name: str, title: str, about: str, need: Needed, source: tuple[str, str, str]) -> Benchmark:
     """A benchmark of a split JSON; `source` is its home, licence and citation."""
     tasks = partial(split_tasks, need, _scoring(name))
-    return Benchmark(name, title, about, *source, tasks, (need,), ("test", "val"), partial(table_2, _PRINTED[name]))
+    found = official("test", IMAGES[_scoring(name)])
+    printed = partial(table_2, _PRINTED[name])
+    return Benchmark(name, title, about, *source, tasks, (need,), ("test", "val"), printed, found)
 
 
 def fine_grained(
@@ -77,7 +80,16 @@ def fine_grained(
 ) -> Benchmark:
     """A benchmark of FG captions; `source` is its home, licence and citation."""
     tasks = partial(fine_grained_tasks, needs, _scoring(name))
-    return Benchmark(name, title, about, *source, tasks, needs, ("test",), partial(table_2, _PRINTED[name]))
+    found = official("test", IMAGES[_scoring(name)])
+    found["test", "t2i"] = found["test", "t2i"]._replace(images=None)  # nobody prints how many images there are besides
+    printed = partial(table_2, _PRINTED[name])
+    return Benchmark(name, title, about, *source, tasks, needs, ("test",), printed, found)
+
+
+def official(split: str, images: int) -> dict[tuple[str, str], Official]:
+    """Both ways between so many images and their captions, five of each."""
+    captions = karpathy.CAPTIONS * images
+    return {(split, "i2t"): Official(images, captions), (split, "t2i"): Official(captions, images)}
 
 
 def _scoring(name: str) -> str:

@@ -32,6 +32,12 @@ def check(benchmark: Benchmark, data: Path, split: str) -> list[Status]:
     return [_status(needed, data) for needed in wanted]
 
 
+def unofficial(needed: Needed, data: Path) -> str:
+    """Why a file is not the one that papers measured on, where its digest is known."""
+    status = _status(needed, data)
+    return f"{status.place.name} is not the official file" if status.place and status.state == "other" else ""
+
+
 def _status(needed: Needed, data: Path) -> Status:
     place = needed.found(data) if data.is_dir() else None
     if place is None:

@@ -32,6 +32,7 @@ class Result:
     stages: Sequence[Stage] = ()
     notes: Sequence[str] = ()
     pool: int | None = None  # how many images each query ranked; None: its candidates, or not known
+    ranked: int | None = None  # the same as far as the run or who asks says it, and not the size of a full collection
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,9 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
         raise NothingFound(f"no query of {task.name} is left to score; the run and the rules leave out all")
     groups = {by.name: found for by in task.by if (found := by(ranked, task, scores))}
     notes += [*run.notes, *scores.notes, *_unasked(task)]
-    size = None if task.judged.candidates is not None else pool or ranked.header.get("pool") or task.size
-    return Result(task, ranked, scores, groups, _floors(task, scores, size), stages, notes, size)
+    known = pool or ranked.header.get("pool")
+    size = None if task.judged.candidates is not None else known or task.size
+    return Result(task, ranked, scores, groups, _floors(task, scores, size), stages, notes, size, known)
 
 
 def _unasked(task: Task) -> list[str]:

@@ -9,7 +9,7 @@ from eyespot.benchmarks._evaluating import Result, scored
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks._searching import Searcher
 from eyespot.judges._budget import BudgetSpent
-from eyespot.search.judged import Judged, Looked, Planned, learned_blend, notes_of
+from eyespot.search.judged import Judged, Looked, Planned, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.types import EyespotError, NothingFound, Query, Run
 
@@ -46,15 +46,10 @@ class Jury:
         ranked, _ = fitted(task, run)
         second = Rescored(self.stage.scores(ranked, looked), self.stage.depth)
         result = scored(task, run, second, pool)
-        result.run.header |= self.stage.header(looked.asked)
+        result.run.header |= self.stage.header(looked)
         unasked = len(ranked) - len(looked.judgements)
         silent = [f"{unasked} queries ask with a picture that is not here; their hits were not judged"] * bool(unasked)
-        said = [
-            f"{self.stage.judge.name}: {looked.asked}",
-            *silent,
-            *notes_of(looked),
-            *getattr(self.stage.judge, "notes", []),
-        ]
+        said = [f"{self.stage.judge.name}: {looked.asked}", *silent, *self.stage.notes(run, looked)]
         # How many have no score is told by the judge, with the reason.
         plain = [sentence for sentence in result.notes if "have no score in the second stage" not in sentence]
         return replace(result, notes=[*plain, *said])

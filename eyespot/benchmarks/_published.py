@@ -19,6 +19,7 @@ class Column(NamedTuple):
     group: str | None = None
     depth: int | None = None
     percent: bool = True
+    images: int | None = None
 
 
 def rows(name: str) -> list[dict[str, str]]:
@@ -36,9 +37,8 @@ def table(name: str, source: str, method: tuple[str, ...], columns: Mapping[str,
                 yield printed(source, whose, about, float(row[column]))
 
 
-def printed(source: str, method: str, about: Column, value: float) -> Printed:
+def printed(source: str, method: str, about: Column, value: float, split: str | None = None) -> Printed:
     """One number; a percentage becomes a fraction."""
     fraction = value / 100 if about.percent else value
-    return Printed(
-        source, method, about.task, about.measure, fraction, about.percent, about.by, about.group, about.depth
-    )
+    where = (about.by, about.group, about.depth, split, about.images)
+    return Printed(source, method, about.task, about.measure, fraction, about.percent, *where)

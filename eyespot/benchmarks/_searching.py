@@ -65,7 +65,8 @@ class Searcher:
     def __call__(self, task: Task) -> Run:
         """The task's queries ranked; raises `UsageError` if images are missing and that is not allowed."""
         matching = self._matched(*_wanted(task))
-        notes = self._checked(matching, _needed(task))
+        needed = _needed(task)
+        notes = self._checked(matching, needed)
         sources, said = self._sources(task, matching)
         seconds: dict[str, float] = {}
         with _timed(seconds, "encode", len(sources)):
@@ -75,6 +76,8 @@ class Searcher:
             run = rank(list(sources), queries)
         run.header |= {"encoder": self.view.space.encoder, "space": self.view.space.digest, "seconds": seconds}
         run.header |= {"adapted": True} if self.adapter is not None else {}
+        missing = sum(name in needed for name in matching.unmatched) + len(asked(task)) - len(sources)
+        run.header |= {"missing": missing} if missing else {}
         run.notes = [*notes, *said, *run.notes]
         return run
 

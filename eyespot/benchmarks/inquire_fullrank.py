@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Printed, Task
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Official, Printed, Task
+from eyespot.benchmarks._checking import unofficial
 from eyespot.benchmarks._grouping import columns
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import preset
@@ -74,7 +75,8 @@ FOR_A_GALLERY = (
 def tasks(data: Path, asked: Asked) -> list[Task]:
     """One task; R is all relevant photos of the collection. `Asked.ids`: image_id (the default) or image_path."""
     judged = inquire.read(QUERIES[asked.split].place(data), ANNOTATIONS.place(data), asked.ids or "image_id")
-    return [Task.of("t2i", judged, preset("inquire"), by=columns(*BREAKDOWNS), size=PHOTOS)]
+    other = unofficial(QUERIES[asked.split], data)
+    return [Task.of("t2i", judged, preset("inquire"), by=columns(*BREAKDOWNS), size=PHOTOS, unofficial=other)]
 
 
 def printed() -> list[Printed]:
@@ -103,4 +105,5 @@ def load() -> Benchmark:
         (*QUERIES.values(), ANNOTATIONS, *FOR_A_GALLERY),
         ("test", "val"),
         printed,
+        {("test", "t2i"): Official(200, PHOTOS)},
     )

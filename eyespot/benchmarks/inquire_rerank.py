@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Printed, Task
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Official, Printed, Task
 from eyespot.benchmarks._grouping import columns
 from eyespot.benchmarks._published import Column, table
 from eyespot.benchmarks.inquire_fullrank import BREAKDOWNS, CITATION
@@ -84,4 +84,5 @@ def load() -> Benchmark:
         (_needed("test", "test-*.parquet", "1.5 GB"), _needed("val", "val*.parquet", "0.4 GB")),
         ("test", "val"),
         printed,
+        {("test", "t2i"): Official(160, 100)},
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Group, Needed, Printed, Task
+from eyespot.benchmarks._benchmark import Asked, Benchmark, Group, Needed, Official, Printed, Task
 from eyespot.benchmarks._grouping import NONE, ByColumn, unweighted
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, preset
@@ -43,7 +43,8 @@ def tasks(data: Path, asked: Asked) -> list[Task]:
     if any(facts.get("split") for facts in judged.queries.values()):
         judged = judged.among("split", asked.split)
     task = Task.of("it2i", judged, preset("rmir"), by=(ByKind(),), pool=judged.images, size=len(judged.images))
-    return [replace(task, composed=True, exclude_input=True, home_made=rmir.is_home_made(data))]
+    own = "the set was built here" if rmir.is_home_made(data) else ""
+    return [replace(task, composed=True, exclude_input=True, unofficial=own)]
 
 
 def printed() -> list[Printed]:
@@ -71,4 +72,5 @@ def load() -> Benchmark:
         ),
         ("test", "train"),
         printed,
+        {("test", "it2i"): Official(1634, 35_803)},
     )

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -18,16 +19,17 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from eyespot import rooms
-from eyespot.build._steps import Context, Declared, Limits, NoAnswer, Prompt, Spent, Till
+from eyespot.build._steps import Context, Declared, Limits, NoAnswer, Prompt, Provenance, Spent, Till
 from eyespot.build._steps.running import Client
 from eyespot.judges._endpoint import BadAnswer, Declined, NoReply, said, shown
 from eyespot.judges._prices import Price, Prices, Tokens, estimate, own_table, read_prices
+from eyespot.models.endpoint.amending import left_out
 from eyespot.models.endpoint.client import free
 from eyespot.search.judged import picture_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.judges._endpoint import Endpoint, Pictures
+    from eyespot.judges._endpoint import Endpoint, Pictures, Reply
 
 WAY = ("url", "requests_per_minute", "tokens_per_minute", "timeout", "attempts", "first_rest")
 """What a recipe says of the way to a model, which changes no answer."""
@@ -36,6 +38,10 @@ FRACTIONS = ("timeout", "first_rest")  # seconds; the other numbers are whole
 ANSWER_TOKENS = 400  # what an answer with its reasons is taken to need, before anything is asked
 LIMITS = ("max_tokens", "max_completion_tokens")  # of an answer, as a recipe may say them of a model
 PROMPT = "prompt"
+
+
+def silent(_sentence: str) -> None:
+    """Tells nobody."""
 
 
 class Form(BaseModel):
@@ -127,11 +133,15 @@ class _Opened(NamedTuple):
 class Models:
     """A runner's client for all models of a recipe, each opened when it is first asked.
 
-    `others` are clients by the first part of `use`. `prices` is a table of one's own.
+    `others` are clients by the first part of `use`. `prices` is a table of one's own. `note` is told once of each
+    setting that a model does not accept; with `strict` such a setting ends the run instead.
     """
 
     others: Mapping[str, Client] = field(default_factory=dict)
     prices: Prices | None = None
+    note: Callable[[str], None] = silent
+    strict: bool = False
+    _noted: set[str] = field(default_factory=set, repr=False)
     _opened: dict[tuple[Any, ...], _Opened] = field(default_factory=dict, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -163,13 +173,29 @@ class Models:
             if "system" in prompt:
                 messages.insert(0, said("system", prompt["system"]))
             till.expect(str(prompt["use"]), _likely(prompt, model.price))
-            found = replace(model.endpoint, till=till).answer(messages, prompt["_form"], **options)
+            endpoint = replace(
+                model.endpoint,
+                till=till,
+                on_reply=partial(self._reply, prompt, till),
+                strict=self.strict,
+                roomy=False,  # the recipe's limit is what the budget puts aside
+            )
+            found = endpoint.answer(messages, prompt["_form"], **options)
         except Declined as why:
             return {"declined": str(why) or "without a word"}
         except (BadAnswer, NoReply) as why:
             raise NoAnswer(f"{prompt['use']}: {why}") from None
         plain: dict[str, Any] = found.model_dump(mode="json")
         return plain
+
+    def _reply(self, prompt: Prompt, till: Till, reply: Reply) -> None:
+        """Hand on how an answer came about, and tell what is new in it."""
+        till.reply(Provenance(reply.model, reply.changes))
+        with self._lock:
+            new = [field for field in left_out(reply.changes) if f"{prompt['use']} {field}" not in self._noted]
+            self._noted |= {f"{prompt['use']} {field}" for field in new}
+        if new:
+            self.note(f"{prompt['use']} does not accept {', '.join(new)}; it is asked without")
 
     def _model(self, prompt: Prompt) -> _Opened:
         way = {name: prompt[f"_{name}"] for name in WAY if f"_{name}" in prompt}

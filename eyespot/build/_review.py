@@ -191,11 +191,12 @@ def reviewed(
     queue: Path,
     doubt: Callable[[Record], Case | None],
     undecided: Callable[[Record], Outcome] = waits,
-    mended: Callable[[Record, Mapping[str, str]], Record] = in_place,
+    confirm: Callable[[Record, Mapping[str, str]], Record] = in_place,
 ) -> Iterator[Outcome]:
     """The work of a step that asks a person: what `doubt` makes a case of is kept, mended or dropped as they decided.
 
-    `mended` makes a record of one and its mended texts. The queue is written anew, decisions are read.
+    `confirm` makes a record of one that was accepted and the texts that were mended, if any. The queue is written anew,
+    decisions are read.
     """
     pairs = [(record, doubt(record)) for record in records]
     write_queue(queue, (case for _, case in pairs if case is not None))
@@ -204,7 +205,7 @@ def reviewed(
         if case is None:
             yield Kept(record)
         else:
-            yield _become(record, standing[case.id], mended) if case.id in standing else undecided(record)
+            yield _become(record, standing[case.id], confirm) if case.id in standing else undecided(record)
 
 
 def decisions_digest(queue: Path) -> str:
@@ -212,10 +213,10 @@ def decisions_digest(queue: Path) -> str:
     return digest_of_json([asdict(one) for one in Queue(queue).decisions()] if queue.exists() else [])
 
 
-def _become(record: Record, decision: Decision, mended: Callable[[Record, Mapping[str, str]], Record]) -> Outcome:
+def _become(record: Record, decision: Decision, confirm: Callable[[Record, Mapping[str, str]], Record]) -> Outcome:
     if decision.choice == "drop":
         return Dropped(record, DROPPED, decision.note)
-    return Kept(mended(record, decision.texts) if decision.texts else record)
+    return Kept(confirm(record, decision.texts))
 
 
 # -- on disk ----------------------------------------------------------------------------------------------------

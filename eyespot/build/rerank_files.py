@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +14,7 @@ import numpy as np
 from eyespot.build.rerank import VAL, RerankSet
 from eyespot.build.rerank_card import Making, card
 from eyespot.runs import reranking, table
-from eyespot.runs.files import whole_folder, write_whole
+from eyespot.runs.files import whole_folder, write_csv, write_whole
 from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
 from eyespot.runs.judged import Columns, Judged
 from eyespot.runs.queries import ID, TEXT
@@ -37,7 +35,7 @@ def write(made: RerankSet, out: Path, making: Making, layout: str = "rerank-set"
     described = card(out.absolute().name, made, making)
     with whole_folder(out) as folder:
         LAYOUTS[layout](made, folder)
-        _write_csv(folder / DROPPED, ["query_id", "reason", "relevant", "candidates"], made.dropped)
+        write_csv(folder / DROPPED, [["query_id", "reason", "relevant", "candidates"], *made.dropped])
         write_whole(folder / CARD, lambda file: file.write(described.encode("utf-8", "surrogatepass")))
 
 
@@ -49,7 +47,7 @@ def _write_set(made: RerankSet, folder: Path) -> None:
     names = _columns(made.judged.queries.values())
     head = ["query_id", *("query_text" if name == "text" else name for name in names)]
     rows = ([id, *(_field(facts.get(name)) for name in names)] for id, facts in made.judged.queries.items())
-    _write_csv(folder / reranking.QUERIES, head, rows)
+    write_csv(folder / reranking.QUERIES, [[" ".join(name.split()) for name in head], *rows])
     qrels = Qrels(made.judged.qrels, _header(made))
     pairs = zip(qrels.query.tolist(), qrels.image.tolist(), strict=True)
     judged = np.array([pair not in made.unjudged for pair in pairs], dtype=np.bool_)  # (judged,)
@@ -80,14 +78,6 @@ def _field(value: Any) -> Any:
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else value
-
-
-def _write_csv(path: Path, head: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(" ".join(name.split()) for name in head)
-    writer.writerows(rows)
-    write_whole(path, lambda file: file.write(text.getvalue().encode("utf-8", "surrogatepass")))
 
 
 # -- the hub's parquet --------------------------------------------------------------------------------------

@@ -12,19 +12,21 @@ import typer
 from eyespot.cli.telling import as_json, line, note, progress_bar
 
 if TYPE_CHECKING:
-    from eyespot.build._steps import Done, Planned, Running, Step
+    from eyespot.build._steps import Done, Origin, Planned, Running, Step
 
 
 def carry_out(steps: Sequence[Step], work: Path, how: Running) -> list[Done]:
     """Run the steps with a bar on a terminal; ends with exit code 3 once the budget is spent."""
+    from eyespot.build._asking import Models
     from eyespot.build._steps import run
 
+    client = replace(how.client, note=note) if isinstance(how.client, Models) else how.client
     with progress_bar("records") as tell:
-        return run(steps, work, replace(how, tell=tell))
+        return run(steps, work, replace(how, tell=tell, client=client))
 
 
 def foretell(steps: Sequence[Step], work: Path, how: Running, json: bool) -> None:
-    """What running would do and cost at most, a line each step or as JSON; nothing is asked."""
+    """What running would do at most and is likely to cost, a line each step or as JSON; nothing is asked."""
     from eyespot.build._steps import plan
 
     tell_planned(plan(steps, work, how), json)
@@ -45,7 +47,7 @@ def _outlook(one: Planned) -> str:
     if one.records is None:
         return "to run on records nobody knows yet"
     spent = one.spent
-    price = f"; at most {spent.calls:,} calls, ${spent.money:,.2f}" if spent.calls else ""
+    price = f"; at most {spent.calls:,} calls, likely ${spent.money:,.2f}" if spent.calls else ""
     return f"to run on at most {one.records:,} records, {one.known:,} of them done{price}"
 
 
@@ -75,4 +77,12 @@ def tell_lapsed(queues: Iterable[Path]) -> None:
 
 def _told(one: Done) -> dict[str, Any]:
     cost = {"seconds": round(one.cost.seconds, 3), **one.cost.spent._asdict()}
-    return {"name": one.step.name, "ran": one.ran, "folder": str(one.folder), **one.counts._asdict(), **cost}
+    told = {"name": one.step.name, "ran": one.ran, "folder": str(one.folder), **one.counts._asdict(), **cost}
+    return {**told, "answers": [_origin(origin) for origin in one.origins]}
+
+
+def _origin(origin: Origin) -> dict[str, Any]:
+    """How answers came about, as JSON; null where that is not recorded."""
+    known = origin.provenance
+    served, changes = (None, None) if known is None else (known.served, [one._asdict() for one in known.changes])
+    return {"model": origin.model, "count": origin.answers, "served": served, "changes": changes}

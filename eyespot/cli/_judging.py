@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ def judge_option() -> Any:
         None,
         "--judge",
         metavar="KEY=VALUE",
-        help="How the judge is run: url=…, answer=votes, requests_per_minute=60, batch=8, …; may be repeated.",
+        help="How the judge is run: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
     )
 
 
@@ -203,14 +203,14 @@ def _option(kind: str, told: str) -> tuple[str, Any]:
         raise UsageError(f"--judge {key} takes a number, not {value!r}") from None
 
 
-def _known_options(kind: str) -> Mapping[str, type]:
+def _known_options(kind: str) -> Mapping[str, Callable[[str], Any]]:
     from importlib import import_module
 
     try:
         module = import_module(f"eyespot.judges.{kind}")
     except ModuleNotFoundError:  # of another package
         return {}
-    known: Mapping[str, type] = getattr(module, "OPTIONS", {})
+    known: Mapping[str, Callable[[str], Any]] = getattr(module, "OPTIONS", {})
     return known
 
 
@@ -228,8 +228,8 @@ def tell_cost(stage: Judged, looked: Looked) -> None:
 
 
 def end(looked: Looked) -> None:
-    """Exit code 3 where a judge left pictures without a verdict."""
-    if looked.asked.failed or looked.stopped:
+    """Exit code 3 where a judge left pictures without a verdict, or with one that their ranking cannot use."""
+    if looked.asked.failed or looked.unscored or looked.stopped:
         raise typer.Exit(SOME_FAILED)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,13 +20,12 @@ if TYPE_CHECKING:
     from eyespot.types import Judgement, Query
 
 FEW = 20  # pictures, unless more are asked for
-PERSON = "person:"  # whose word is taken for the truth
 
 
 class Shown(NamedTuple):
     """What is printed: hits, what was said of each by its image (None: nobody was asked), and what JSON tells besides.
 
-    `sheet` holds the same hits with the numbers that stand in a contact sheet.
+    `sheet` holds the same hits with the numbers that stand in a contact sheet, `column` those of a table.
     """
 
     run: Run
@@ -34,6 +33,7 @@ class Shown(NamedTuple):
     told: Mapping[str, Any]
     sheet: Run
     looked: Looked | None = None
+    column: str = "score"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _reranked(found: Run, asked: Query, k: int, stage: Judged) -> Shown:
     first = _first(stage.reranked(found, looked), k)
     (hits,) = first.values()
     said = {hit.image: _verdict(looked.judgements.get(asked.id, {}).get(hit.image)) for hit in hits}
-    return Shown(first, said, _header(first), first, looked)
+    return Shown(first, said, _header(first), first, looked, "probability")
 
 
 def _first(run: Run, k: int) -> Run:
@@ -121,7 +121,7 @@ def accuracy_option() -> Any:
         None,
         metavar="SENS,SPEC[,N,M]",
         help="With --calibrate: how often the judge is right on relevant and on other pictures (of N and M measured).",
-        show_default="always, or as probable as it says",
+        show_default="a person: always; a model: not known",
     )
 
 
@@ -134,16 +134,19 @@ class Calibrating:
     accuracy: Accuracy
 
     def of(self, stage: Judged) -> Calibrated:
-        """The same by this stage's judge."""
-        from eyespot.search.calibrated import Calibrated
+        """The same by this stage's judge; `UsageError` before anything is asked that it could not answer."""
+        from eyespot.search.calibrated import Calibrated, refuse_unverified
 
+        if self.likely is not None:
+            refuse_unverified(stage.judge.name, self.accuracy)
         return Calibrated(stage, self.verdicts, self.accuracy)
 
     def shown(self, found: Run, asked: Query, k: int | None, stage: Judged) -> Shown:
         """The ranking as it was with a probability for each hit; how many are relevant is told."""
         made = self.of(stage)(asked, found)
         tell_cost(stage, made.looked)
-        made.run.notes.extend(self._trusting(stage.judge.name))
+        if not made.verified:
+            return _opinion(made, k or FEW)
         sentences = [_counted(made)]
         note(sentences[0])
         cut = None if self.likely is None else made.likely(self.likely)
@@ -151,13 +154,6 @@ class Calibrating:
             sentences.append(_down_to(cut))
             note(sentences[1])
         return _calibrated(made, _shown_of(made, k, cut), cut, sentences)
-
-    def _trusting(self, judge: str) -> Iterator[str]:
-        if self.accuracy.exact and not judge.startswith(PERSON):
-            yield (
-                f"the probabilities of {judge} are taken at their word; where they are not calibrated, measure how "
-                "often it is right and say so with --accuracy"
-            )
 
 
 def calibrating(verdicts: int | None, likely: float | None, accuracy: str | None) -> Calibrating | None:
@@ -191,6 +187,18 @@ def _shown_of(made: Calibration, k: int | None, cut: Cut | None) -> int:
     return (k or FEW) if cut is None else min(k or cut.hits, cut.hits)
 
 
+def _opinion(made: Calibration, k: int) -> Shown:
+    """The ranking as it was, with the judge's word where it looked."""
+    sentence = _opined(made)
+    note(sentence)
+    first = _first(made.run, k)
+    (hits,) = first.values()
+    sheet = _first(made.run, k)
+    sheet.notes = [f"{sentence}.", *first.notes]
+    said = {hit.image: _word(made, hit.image) for hit in hits}
+    return Shown(first, said, {**_header(first), "opinion": made.opinion._asdict()}, sheet, made.looked)
+
+
 def _calibrated(made: Calibration, k: int, cut: Cut | None, sentences: Sequence[str]) -> Shown:
     first, probability = _first(made.run, k), made.probability
     (hits,) = first.values()
@@ -198,29 +206,42 @@ def _calibrated(made: Calibration, k: int, cut: Cut | None, sentences: Sequence[
     sheet.header, sheet.facts = first.header, first.facts
     sheet.notes = [f"{'; '.join(sentences)}. Each number is a probability.", *first.notes]
     said = {hit.image: _probable(made, hit.image, probability.get(hit.image)) for hit in hits}
-    return Shown(first, said, {**_header(first), **_numbers(made, cut)}, sheet, made.looked)
+    return Shown(first, said, {**_header(first), **_numbers(made, cut)}, sheet, made.looked, "probability")
 
 
 def _probable(made: Calibration, image: str, probability: float | None) -> dict[str, Any]:
-    """A hit's own probability, and the judge's word on it as `verdict` where it looked."""
+    """A hit's own probability, and the judge's word on it where it looked."""
+    return {"probability": None if probability is None else round(probability, 4), **_word(made, image)}
+
+
+def _word(made: Calibration, image: str) -> dict[str, Any]:
+    """The judge's word on a hit as `verdict`, where it looked."""
     said = _verdict(made.looked.judgements.get(made.query, {}).get(image))
     own = said.pop("probability")
-    verdict = {} if said["judge"] is None else {"verdict": own}
-    rounded = None if probability is None else round(probability, 4)
-    return {"probability": rounded, **verdict, **said}
+    return said if said["judge"] is None else {"verdict": own, **said}
 
 
 def _numbers(made: Calibration, cut: Cut | None) -> dict[str, Any]:
-    count = made.count
-    relevant = {"among": made.curve.hits, **count._asdict(), "expected": round(count.expected, 2)}
-    return {"relevant": relevant} | ({} if cut is None else {"likely": cut._asdict()})
+    count, accuracy = made.count, made.curve.accuracy
+    told = {"relevant": {"among": made.curve.hits, **count._asdict(), "expected": round(count.expected, 2)}}
+    told |= {} if accuracy.exact else {"accuracy": asdict(accuracy)}
+    return told | ({} if cut is None else {"likely": cut._asdict()})
 
 
 def _counted(made: Calibration) -> str:
-    count, hits = made.count, made.curve.hits
+    count, hits, exact = made.count, made.curve.hits, made.curve.accuracy.exact
     return (
         f"{count.expected:.1f} relevant pictures are expected among the first {hits:,} (95% interval {count.low:,} to "
         f"{count.high:,}), by {len(made.curve.sample.ranks):,} verdicts"
+    ) + ("" if exact else f" of {made.judge}, if it is right as often as --accuracy says")
+
+
+def _opined(made: Calibration) -> str:
+    opinion = made.opinion
+    return (
+        f"{opinion.judge} says yes (0.5 or more) to {opinion.yes:,} of the {opinion.looked:,} pictures it looked at, "
+        f"spread over the first {opinion.among:,}; that is its opinion, and how many are relevant is not known: judge "
+        "yourself (--rerank person:NAME), or say how often it is right on labelled pictures (--accuracy)"
     )
 
 

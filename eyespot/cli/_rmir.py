@@ -51,7 +51,7 @@ def rmir(
         return
     making.check(how.limits)
     made = Finished(pipe, carry_out(pipe.steps, pipe.work, how))
-    cases = write_set(made, out, files.held if pictures else files.named, Sizes(audit, audit * 3 // 4))
+    cases = write_set(made, out, files.held if pictures else files.unshown, Sizes(audit, audit * 3 // 4))
     for sentence in notes(made):
         note(sentence)
     tell_lapsed(out / AUDIT / name for name in cases)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json
+from eyespot.cli.telling import as_json, progress_bar
 from eyespot.types import EyespotError
+
+if TYPE_CHECKING:
+    from eyespot.gallery.integrity import Fault
 
 PACKAGES = ("numpy", "numba", "onnxruntime", "pyarrow", "duckdb", "pillow", "pillow-heif", "tokenizers", "torch",
             "torchvision", "transformers", "open-clip-torch")  # fmt: skip
@@ -26,21 +29,24 @@ def run(
     gallery: Path = gallery_option("A gallery whose vectors are checked against their encoders."),
     json: bool = json_option(),
 ) -> None:
-    """Check the installation, and a gallery's spaces against their reference fingerprints."""
+    """Check the installation, every byte of a gallery's vectors, and its spaces against their fingerprints."""
     place = gallery_here(gallery)
-    spaces = list(_spaces(place)) if gallery is not None or (place / "gallery.toml").exists() else []
+    has_gallery = gallery is not None or (place / "gallery.toml").exists()
+    damaged = _damaged(place) if has_gallery else []
+    spaces = list(_spaces(place, damaged)) if has_gallery else []
     told = {
         "versions": _versions(),
         "encoders": _encoders(),
         "threads": _threads(),
         "warnings": _warnings(),
         "spaces": spaces,
+        "damaged": [fault._asdict() for fault in damaged],
     }
     if json:
         as_json(told)
     else:
         _print(told)
-    if any(space["status"] == "differs" for space in spaces):
+    if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
 
 
@@ -92,33 +98,38 @@ def _torchvision() -> Iterator[str]:
         yield f"{pair} ({reason}); install its matching wheel"
 
 
-def _spaces(place: Path) -> Iterator[dict[str, Any]]:
+def _damaged(place: Path) -> list[Fault]:
+    from eyespot.gallery.integrity import faults
+
+    with progress_bar() as progress:
+        return faults(place, progress)
+
+
+def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
+    """Each space with its rows, those in damaged shards aside."""
+    from eyespot.gallery import disk
     from eyespot.gallery.opened import Gallery
 
-    gallery = Gallery(place)
-    for stem, space in gallery.header.spaces.items():
-        yield {
-            "space": stem,
-            "encoder": space.encoder,
-            "rows": len(gallery.view(stem).live),
-            **_parity(gallery.view(stem)),
-        }
+    for stem, space in Gallery(place).header.spaces.items():
+        faulty = {fault.shard for fault in damaged if fault.stem in (stem, "")}
+        sound = [shard for shard in disk.shard_paths(place) if shard.name not in faulty]
+        notes = {shard: note for shard in sound if (note := disk.read_note(shard, stem))}
+        stored = [note.fingerprints for note in notes.values() if note.fingerprints]
+        status = {"status": "damaged", "difference": None} if faulty else _parity(space.encoder, stored)
+        yield {"space": stem, "encoder": space.encoder, "rows": sum(map(disk.count_items, notes)), **status}
 
 
-def _parity(view: Any) -> dict[str, Any]:
+def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]:
     """Whether the encoder installed now gives the vectors that the gallery was made with."""
     import numpy as np
 
     from eyespot import rooms
-    from eyespot.gallery import disk
     from eyespot.gallery.fingerprints import fingerprints
 
-    notes = [disk.read_note(shard, view.stem) for shard in view.shards]
-    stored = [note.fingerprints for note in notes if note and note.fingerprints]
     if not stored:
         return {"status": "no fingerprints", "difference": None}
     try:
-        now = fingerprints(rooms.load("encoders", view.space.encoder))
+        now = fingerprints(rooms.load("encoders", encoder))
     except EyespotError as error:
         return {"status": f"cannot be checked: {error}", "difference": None}
     difference = max(float(np.abs(np.array(one) - np.array(now)).max()) for one in stored)
@@ -135,4 +146,7 @@ def _print(told: dict[str, Any]) -> None:
     for space in told["spaces"]:
         difference = "" if space["difference"] is None else f", largest difference {space['difference']:.1e}"
         typer.echo(f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}")
+    for fault in told["damaged"]:
+        what = f"vectors of {fault['stem']}" if fault["stem"] else "facts"
+        typer.echo(f"shard {fault['shard']}: damaged {what} ({fault['reason']}); {fault['way_out']}")
     sys.stdout.flush()

@@ -186,7 +186,8 @@ def _evaluate(given: dict[str, Any], json: bool, earlier: dict[str, str]) -> Non
     if given["out"]:
         _write(given, evaluation, beside, searched)
     _print(evaluation, beside, json)
-    if any(result.run.header.get("verdicts", {}).get("failed") for result in results):
+    verdicts = [result.run.header.get("verdicts", {}) for result in results]
+    if any(its.get("failed") or its.get("unscored") for its in verdicts):
         raise typer.Exit(SOME_FAILED)
 
 

@@ -44,6 +44,9 @@ def run(
     half: bool = typer.Option(False, "--half", help="Keep new vectors in float16, half the size, from now on."),
     codes: bool = typer.Option(False, "--codes", help="Keep int8 codes too: fast exact search in little memory."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
+    repair: bool = typer.Option(
+        False, "--repair", help="Read all vectors and facts, and make again what is damaged on the disk."
+    ),
     forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),
     remove: list[str] = typer.Option(
         None, "--remove", help="Take this folder, tar or list out of the gallery; its files stay where they are."
@@ -65,7 +68,15 @@ def run(
     with _interruptible(), progress_bar() as progress, hands_on(ray, workers) as hands:
         threads = workers or os.cpu_count() or 1
         options = Options(
-            threads, retry_failed, forget, remove or (), half=half, codes=codes, progress=progress, hands=hands
+            threads,
+            retry_failed,
+            forget,
+            remove or (),
+            repair=repair,
+            half=half,
+            codes=codes,
+            progress=progress,
+            hands=hands,
         )
         summary = index(place, photos or [], encoders, options)
     _report(place, summary, json)
@@ -156,9 +167,13 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
     if json:
         as_json(_as_dict(gallery, summary))
     conclude(_account(gallery, summary))
+    for fault in summary.damaged:
+        what = f"vectors of {fault.stem}" if fault.stem else "facts"
+        note(f"the {what} in shard {fault.shard} stay damaged ({fault.reason}); {fault.way_out}")
     if summary.failures:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")
+    if summary.failures or summary.damaged:
         raise typer.Exit(SOME_FAILED)
 
 
@@ -166,6 +181,7 @@ def _as_dict(gallery: Path, summary: Summary) -> dict[str, Any]:
     found = summary.looked
     counts = {"files": found.files, "pictures": found.pictures, "copies": found.copies, "failed": found.failures}
     told = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(found.skipped)}
+    told["damaged"] = [fault._asdict() for fault in summary.damaged]
     return {"gallery": str(gallery), **told}
 
 

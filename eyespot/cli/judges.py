@@ -47,10 +47,12 @@ def known() -> list[dict[str, Any]]:
 def _said(name: str) -> dict[str, Any]:
     from importlib import import_module
 
+    from eyespot import extras
+
     try:
         module = import_module(f"eyespot.judges.{name}")
     except ImportError as error:  # of another package, or it needs one that is not there
-        needs = "" if error.name == f"eyespot.judges.{name}" else f"pip install {error.name}"
+        needs = "" if error.name == f"eyespot.judges.{name}" else extras.pip_line(str(error.name))
         return {"spelling": name, "kind": "", "offline": None, "needs": needs}
     words = ("SPELLING", name), ("KIND", ""), ("OFFLINE", None), ("NEEDS", "")
     return {word.lower(): getattr(module, word, default) for word, default in words}

@@ -123,7 +123,7 @@ def run(
     elif paths or print0:
         _print_paths(items, b"\0" if print0 else b"\n")
     else:
-        _print_table(items, "score" if shown.said is None else "probability")
+        _print_table(items, shown.column)
     if shown.looked:
         end(shown.looked)
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from eyespot.web import Access
 
-LARGEST_HEAD = 32 << 10  # bytes of a request's headers
-
 
 def run(
     gallery: Path = gallery_option("The gallery to serve."),
@@ -73,9 +71,9 @@ def run(
         judging=Judging(read_named("--rerank", rerank or ()), depth, budget_calls, budget_money, prices),
     )
     app = application(settings)
-    with _listening(host, port) as listener:
+    with listening(host, port) as listener:
         note(f"look at {_address(listener, fresh)}; Ctrl-C ends")
-        _serve(app, listener)
+        _serve(app, listener, timeout)
 
 
 def _access(tokens: Path | None, needed: bool) -> tuple[tuple[Access, ...], str]:
@@ -102,14 +100,17 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
     """Bound before anything is promised, so that port 0 can be told and a taken one costs a sentence."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=512)
+        bound = socket.create_server((host, port), family=family, backlog=512)
     except (OSError, OverflowError) as error:
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise EyespotError(f"cannot listen on {host}:{port} ({why}); choose another --port or --host") from None
+    # asyncio sets TCP_NODELAY on sockets that name their protocol alone, and `create_server` names none: every small
+    # answer would wait some 40 ms for the client's delayed acknowledgement.
+    return socket.socket(bound.family, bound.type, socket.IPPROTO_TCP, fileno=bound.detach())
 
 
 def _address(listener: socket.socket, fresh: str) -> str:
@@ -119,9 +120,12 @@ def _address(listener: socket.socket, fresh: str) -> str:
     return f"http://{shown}:{port}/" + (f"login#token={fresh}" if fresh else "")
 
 
-def _serve(app: FastAPI, listener: socket.socket) -> None:
+def _serve(app: FastAPI, listener: socket.socket, timeout: float) -> None:
     import uvicorn
     from threadpoolctl import threadpool_limits
+
+    from eyespot.web import LARGEST_HEAD
+    from eyespot.web.connections import connections_within
 
     config = uvicorn.Config(
         app,
@@ -130,6 +134,7 @@ def _serve(app: FastAPI, listener: socket.socket) -> None:
         proxy_headers=False,  # or whoever sends X-Forwarded-For would choose their address
         server_header=False,
         ws="none",
+        http=connections_within(timeout),
         h11_max_incomplete_event_size=LARGEST_HEAD,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,

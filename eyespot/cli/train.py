@@ -198,11 +198,14 @@ def _pictured(source: Source) -> tuple[Any, Any]:
 
 
 def _keep_model(model: TorchEncoder, folder: Path) -> str:
-    """Written once, whole; a training that had ended before has written it."""
+    """Written once, whole; a training that had ended before has written it. `UsageError` if a file of it is empty."""
     from eyespot.encoders import _saving
     from eyespot.runs.files import whole_folder
 
-    if not folder.is_dir():
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    if lost := next((path for path in files if not path.stat().st_size), None):
+        raise UsageError(f"{lost} is empty (a power cut?); remove {folder} and run the same line again")
+    if not files:
         with whole_folder(folder) as building:
             _saving.save(model, building)
     return _saving.name_in(model, folder)

@@ -11,18 +11,20 @@ import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.files import map_array, replacing, sync_folder, toml_lines, whole, why
+from eyespot.gallery.files import Checksum, Damaged, map_array, toml_lines, whole, why
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.sources import Root
 from eyespot.kernels.codes import delete_codes
+from eyespot.storage.atomic import new_file, new_folder
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FORMAT = 1
+FETCHED = ".fetched.json"  # in a local copy of a published gallery: which content each of its files has
 _FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
 
 
@@ -112,7 +115,7 @@ def read_or_rebuild_header(gallery: Path) -> Header:
     except UsageError:
         return Header()
     except DamagedHeader:
-        notes = [note for shard in shard_paths(gallery) for note in read_notes(shard)]
+        notes = [note for shard in shard_paths(gallery) for note in sound_notes(shard)]
         return Header(spaces={stem_of(note.space): note.space for note in notes})
 
 
@@ -123,21 +126,15 @@ def write_header(gallery: Path, header: Header) -> None:
         lines += ["", "[[roots]]", f"number = {number}", *toml_lines(root._asdict())]
     for stem, space in header.spaces.items():
         lines += ["", "[[spaces]]", *toml_lines({"stem": stem, **asdict(space)})]
-    with replacing(gallery / "gallery.toml") as file:
+    with new_file(gallery / "gallery.toml") as file:
         file.write(("\n".join(lines) + "\n").encode())
 
 
 @contextmanager
 def new_shard(gallery: Path, number: int) -> Iterator[Path]:
-    """A folder that becomes shard `number` when the block ends well; what a killed run left there is cleared first."""
-    final = shard_path(gallery, number)
-    building = final.with_name(f".{final.name}.part")
-    clear_shard(gallery, number)
-    building.mkdir(parents=True)
-    yield building
-    sync_folder(building)
-    building.rename(final)
-    sync_folder(final.parent)
+    """A folder that becomes shard `number` when the block ends well, in place of what a killed run left there."""
+    with new_folder(shard_path(gallery, number)) as building:
+        yield building
 
 
 def clear_shard(gallery: Path, number: int) -> None:
@@ -166,15 +163,15 @@ def write_items(shard: Path, table: pa.Table) -> None:
     """The facts of a shard's rows, `items.parquet`."""
     import pyarrow.parquet as pq
 
-    with replacing(shard / "items.parquet") as file:
-        pq.write_table(table, file, row_group_size=2048)
+    with new_file(shard / "items.parquet") as file:
+        pq.write_table(table, file, row_group_size=2048, write_page_checksum=True)
 
 
 def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
     """The facts of a shard, or some columns of them."""
     import pyarrow.parquet as pq
 
-    with whole(shard / "items.parquet", _NO_FACTS) as place, pq.ParquetFile(place) as file:
+    with whole(shard / "items.parquet", lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
         return file.read(columns=columns)  # read_table would load pandas where it is installed
 
 
@@ -182,7 +179,7 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
     """The facts of some rows of a shard, in their order; of a large table only the parts that hold them are read."""
     import pyarrow.parquet as pq
 
-    with whole(shard / "items.parquet", _NO_FACTS) as place, pq.ParquetFile(place) as file:
+    with whole(shard / "items.parquet", lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         ends = np.cumsum(sizes)  # (groups,)
         groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
@@ -203,41 +200,58 @@ def count_items(shard: Path) -> int:
     """How many rows a shard has."""
     import pyarrow.parquet as pq
 
-    with whole(shard / "items.parquet", _NO_FACTS) as place:
+    with whole(shard / "items.parquet", lambda: way_out(shard)) as place:
         return int(pq.read_metadata(place).num_rows)
 
 
-_NO_FACTS = "restore it from a copy or index into a new gallery with -g"
+def way_out(shard: Path) -> str:
+    """What to do about a damaged file of a shard."""
+    gallery = shard.parent.parent
+    if (gallery / FETCHED).is_file():
+        return f"delete {shard} and search again, which fetches it anew"
+    if is_imported(shard):
+        return "put it back from a copy, or import the vectors into a new gallery with -g"
+    return f"mend it with: eyespot index --repair -g {quote(str(gallery))}"
+
+
+def is_imported(shard: Path) -> bool:
+    """Whether others computed a shard's vectors, as far as a note says it."""
+    return any(b'revision = "imported"' in note.read_bytes() for note in shard.glob("*.toml"))
 
 
 @dataclass(frozen=True)
 class SpaceNote:
     """What lies beside a shard's vectors: their space, rows that have none, and three reference fingerprints.
 
-    `source` is the file that holds the vectors of an import in place; None: they lie here.
+    `source` is the file that holds the vectors of an import in place; None: they lie here. `checksum` and `dtype` are
+    those of the file that lies here; empty in notes of older galleries.
     """
 
     space: Space
     missing: list[int]
     fingerprints: list[list[float]]
     source: str | None = None
+    checksum: str = ""
+    dtype: str = ""
 
 
 def write_vectors(shard: Path, vectors: Vectors, note: SpaceNote) -> None:
     """One space's vectors of a shard, (rows, dim); the note goes last, so vectors with a note are whole."""
     stem = stem_of(note.space)
     delete_codes(shard / stem)
-    with replacing(shard / f"{stem}.npy") as file:
-        np.save(file, vectors, allow_pickle=False)
-    write_note(shard, note)
+    with new_file(shard / f"{stem}.npy") as file:
+        checked = Checksum(file)
+        np.save(checked, vectors, allow_pickle=False)
+    write_note(shard, replace(note, checksum=str(checked), dtype=vectors.dtype.name))
 
 
 def write_note(shard: Path, note: SpaceNote) -> None:
     """Say that a space's vectors are whole, here or at their source."""
     lines = toml_lines({"missing": note.missing, "fingerprints": note.fingerprints, "digest": note.space.digest})
-    lines += toml_lines({} if note.source is None else {"source": note.source})
+    more = {"source": note.source, "checksum": note.checksum, "dtype": note.dtype}
+    lines += toml_lines({name: value for name, value in more.items() if value})
     lines += ["", "[space]", *toml_lines(asdict(note.space))]
-    with replacing(shard / f"{stem_of(note.space)}.toml") as file:
+    with new_file(shard / f"{stem_of(note.space)}.toml") as file:
         file.write(("\n".join(lines) + "\n").encode())
 
 
@@ -255,13 +269,16 @@ def _noted(shard: Path, stem: str, told: Callable[[str], Any]) -> SpaceNote | No
     place = shard / f"{stem}.toml"
     if not place.exists():
         return None
-    with whole(place, "delete it and run eyespot index (or the import) again"):
+    with whole(place, lambda: way_out(shard)):
         text = place.read_text(encoding="utf-8")
         # TOML is read by Python at a millisecond for a few hundred numbers; as we write a list it is JSON too.
         lists = {line[1]: told(line[2]) for line in _FINGERPRINTS.finditer(text)}
         found = {**tomllib.loads(_FINGERPRINTS.sub("", text)), **lists}
         missing, fingerprints = _typed(found, "missing", list), _typed(found, "fingerprints", list)
-        return SpaceNote(_space(found["space"]), missing, fingerprints, found.get("source"))
+        if any(type(row) is not int or row < 0 for row in missing):
+            raise ValueError("missing names no rows")
+        texts = [_typed({"": "", **found}, name if name in found else "", str) for name in ("checksum", "dtype")]
+        return SpaceNote(_space(found["space"]), missing, fingerprints, found.get("source"), *texts)
 
 
 def read_notes(shard: Path) -> list[SpaceNote]:
@@ -270,27 +287,49 @@ def read_notes(shard: Path) -> list[SpaceNote]:
     return [note for note in notes if note]
 
 
+def sound_notes(shard: Path) -> list[SpaceNote]:
+    """The same without those that are damaged."""
+    notes = []
+    for file in sorted(shard.glob("*.toml")):
+        with suppress(Damaged):
+            notes.append(read_note(shard, file.stem))
+    return [note for note in notes if note]
+
+
 def map_vectors(shard: Path, stem: str) -> Vectors:
     """One space's vectors, memory-mapped, (rows, dim), float32 or float16; `EyespotError` if their source is gone."""
     note = glance(shard, stem)
     if note is not None and note.source is not None:
         return _map_source(shard, note.space.dim, Path(note.source))
-    return _map_own(shard / f"{stem}.npy", note.space.dim if note else None)
+    return _map_own(shard, stem, note.space.dim if note else None)
 
 
 def is_half(gallery: Path, stem: str) -> bool:
     """Whether the newest vectors that a space has here, imports aside, are float16."""
-    own = (place for shard in reversed(shard_paths(gallery)) if (place := shard / f"{stem}.npy").exists())
-    newest = next(own, None)
-    return newest is not None and bool(_map_own(newest, None).dtype == np.float16)
+    kinds = (dtype_of(shard, stem) for shard in reversed(shard_paths(gallery)))
+    return next((kind for kind in kinds if kind), "") == "float16"
 
 
-def _map_own(place: Path, dim: int | None) -> Vectors:
-    way_out = f"delete {place.stem}.toml beside it and run eyespot index, which embeds these pictures again"
-    with whole(place, way_out):
-        vectors: Vectors = np.lib.format.open_memmap(place, mode="r")
+def dtype_of(shard: Path, stem: str) -> str:
+    """The type of a space's own vectors in a shard, also where they are damaged; empty if nothing tells it."""
+    kinds = []
+    with suppress(EyespotError):
+        kinds += [note.dtype] if (note := glance(shard, stem)) else []
+    with suppress(Exception), (shard / f"{stem}.npy").open("rb") as file:  # a damaged head can raise nearly anything
+        np.lib.format.read_magic(file)
+        kinds.append(np.lib.format.read_array_header_1_0(file)[2].name)
+    return next((kind for kind in kinds if kind in ("float32", "float16")), "")
+
+
+def _map_own(shard: Path, stem: str, dim: int | None) -> Vectors:
+    with whole(shard / f"{stem}.npy", lambda: way_out(shard)) as place:
+        vectors = np.lib.format.open_memmap(place, mode="r")
         if vectors.ndim != 2 or dim not in (None, vectors.shape[1]):
             raise ValueError(f"it holds an array of shape {vectors.shape}")
+        if vectors.dtype not in (np.float32, np.float16):
+            raise ValueError(f"it holds {vectors.dtype}")
+        if place.stat().st_size != vectors.offset + vectors.nbytes:
+            raise ValueError("it is longer than its vectors")
         return vectors
 
 

@@ -1,12 +1,13 @@
-"""A gallery's files, one at a time: written whole, opened or with the reason why not, and one writer at a time."""
+"""A gallery's files, one at a time: opened or with the reason why not, and one writer at a time."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,27 +19,6 @@ from eyespot.types import EyespotError
 _SPARE, _LEAST = 256, 32  # files that a process should be able to open beside those of a gallery, and must
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes the place of `path` once it is whole and on the disk."""
-    temporary = path.with_name(f".{path.name}.part")
-    with temporary.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames inside the folder last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
 def toml_lines(values: Mapping[str, Any]) -> list[str]:
     """`name = value` for texts, numbers and flat lists of them."""
     # A JSON string is a TOML string but for DEL (and for characters beyond the first plane, once they are escaped);
@@ -47,9 +27,45 @@ def toml_lines(values: Mapping[str, Any]) -> list[str]:
     return [f"{name} = {text}" for name, text in texts.items()]
 
 
+class Damaged(EyespotError):
+    """A file of the gallery is missing, cut, changed or of another kind; the message says the way out.
+
+    reason: in a few words, what is wrong with it.
+    """
+
+    def __init__(self, place: Path, reason: str, way_out: str) -> None:
+        super().__init__(f"{place} is missing or damaged ({reason}); {way_out}")
+        self.reason = reason
+
+
+class Checksum:
+    """A file to write to, and the checksum of what was written."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._digest = file, blake2b(digest_size=16)
+
+    def write(self, data: Any) -> int:
+        """As a file does."""
+        self._digest.update(data)
+        return self._file.write(data)
+
+    def __str__(self) -> str:
+        return _named(self._digest)
+
+
+def checksum_of(place: Path) -> str:
+    """The checksum of a file, as `Checksum` gives it."""
+    with place.open("rb") as file:
+        return _named(file_digest(file, lambda: blake2b(digest_size=16)))
+
+
+def _named(digest: Any) -> str:
+    return f"blake2b:{digest.hexdigest()}"
+
+
 @contextmanager
-def whole(place: Path, way_out: str) -> Iterator[Path]:
-    """`EyespotError` with the way out for a file of the gallery that is missing, cut or of another kind."""
+def whole(place: Path, way_out: str | Callable[[], str]) -> Iterator[Path]:
+    """`Damaged` for a file that is missing, cut or of another kind, other `EyespotError`s where it cannot be opened."""
     try:
         yield place
     except (EyespotError, MemoryError):
@@ -58,10 +74,10 @@ def whole(place: Path, way_out: str) -> Iterator[Path]:
         raise EyespotError(f"{place} may not be read; give yourself the right to read the gallery") from error
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):
-            raise EyespotError(f"{place} is missing or damaged ({why(error)}); {way_out}") from error
+            raise Damaged(place, why(error), way_out if isinstance(way_out, str) else way_out()) from error
         raise EyespotError(f"{place} cannot be opened beside so many others; raise the limit with ulimit -n") from error
     except Exception as error:  # a cut file can end in nearly any of Python's own errors
-        raise EyespotError(f"{place} is missing or damaged ({why(error)}); {way_out}") from error
+        raise Damaged(place, why(error), way_out if isinstance(way_out, str) else way_out()) from error
 
 
 def why(error: Exception) -> str:

@@ -19,15 +19,16 @@ from typing import Any
 import numpy as np
 
 from eyespot import ledger
-from eyespot.gallery import coding, disk
+from eyespot.gallery import coding, disk, integrity
 from eyespot.gallery.files import locked
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.hands import Hands, Later, Read, Threads
-from eyespot.gallery.opened import Gallery, View
+from eyespot.gallery.opened import Gallery
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.gallery.record import Failure, Kept, Ledger, Outcome, Planned
 from eyespot.gallery.recovery import recover
 from eyespot.gallery.survey import Looked
+from eyespot.storage.atomic import make_folder
 from eyespot.types import Encoder, EyespotError, Mask, Pixels, UsageError, Vectors
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
@@ -44,6 +45,7 @@ class Options:
     remove: Sequence[str] = ()  # roots to take out of the gallery first, by their paths
     shard_rows: int | None = None  # None: by the size of the job
     half: bool = False  # new vectors in float16; a space whose newest are goes on so
+    repair: bool = False  # read all that is there and make again what is damaged, not only what is visibly so
     codes: bool = False  # int8 codes beside the vectors; a space that has some gets the rest anyway
     progress: Progress = lambda _what, _done, _total: None
     hands: Callable[[Mapping[str, Encoder]], Hands] | None = None
@@ -59,6 +61,7 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     new_failures: int = 0
     notes: list[str] = field(default_factory=list)
+    damaged: list[integrity.Fault] = field(default_factory=list)  # what no repair could mend
     looked: Looked = field(default_factory=Looked)
 
 
@@ -71,11 +74,15 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
+            open_things.enter_context(ledger.whole(gallery / "ledger.sqlite"))
             job = _Job(gallery, encoders, options or Options())
             open_things.callback(job.ledger.close)
             return job.run([root for path in paths for root in roots_of(path)])
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(_no_room(gallery, error)) from error
+    except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged ledger gives
+        ledger.check(gallery / "ledger.sqlite")
+        raise
 
 
 def _no_room(gallery: Path, error: Exception) -> str:
@@ -102,6 +109,7 @@ class _Job:
         if recover(self.gallery, self.ledger):
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
         known = set(self.ledger.failures())
+        self._mend_facts()
         self._remove()
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
@@ -115,6 +123,7 @@ class _Job:
         self._fill_spaces()
         self._write_header()
         self._code_spaces()
+        self.summary.damaged = integrity.faults(self.gallery, self.options.progress) if self.options.repair else []
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
@@ -233,12 +242,22 @@ class _Job:
         if stem not in self.fingerprints:
             self.fingerprints[stem] = fingerprints(self.encoders[stem])
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])
-        disk.write_vectors(folder, vectors.astype(np.float16 if self._is_half(stem) else np.float32), note)
+        disk.write_vectors(folder, vectors.astype(disk.dtype_of(folder, stem) or self._dtype(stem)), note)
 
-    def _is_half(self, stem: str) -> bool:
-        return self.options.half or disk.is_half(self.gallery, stem)
+    def _dtype(self, stem: str) -> str:
+        return "float16" if self.options.half or disk.is_half(self.gallery, stem) else "float32"
 
     # -- facts and spaces of what is there already ----------------------------------------------------------
+
+    def _mend_facts(self) -> None:
+        look = integrity.look_at_facts if self.options.repair else integrity.glance_at_facts
+        rows = integrity.rows_by_shard(self.ledger)
+        for shard in self.ledger.shards():
+            folder = disk.shard_path(self.gallery, shard)
+            if why := integrity.why_damaged(look, folder, "", rows[shard]):
+                make_folder(folder)
+                self._write_items(folder, shard)
+                self.summary.notes.append(f"{folder} had lost its facts ({why}); they are written again")
 
     def _refresh_facts(self) -> None:
         stale = self.ledger.stale_shards()
@@ -250,20 +269,34 @@ class _Job:
             self.options.progress("refreshing facts", done, len(stale))
 
     def _fill_spaces(self) -> None:
-        """Vectors that a space lacks: of older shards, and of pictures that were out of reach when it was added."""
+        """Vectors that a space lacks: of older shards, of pictures out of reach when it was added, and damaged ones."""
+        look = integrity.look_at_vectors if self.options.repair else integrity.glance_at_vectors
+        rows = integrity.rows_by_shard(self.ledger)
         for stem in self.encoders:
             for shard in self.ledger.shards():
-                note = disk.read_note(disk.shard_path(self.gallery, shard), stem)
+                folder = disk.shard_path(self.gallery, shard)
+                why = integrity.why_damaged(look, folder, stem, rows[shard])
+                note = None if why else disk.read_note(folder, stem)
                 if note is None or note.missing:
                     kept = list(self.ledger.rows_of(shard))
-                    lacking = [row for row in (note.missing if note else range(len(kept))) if kept[row].paths]
-                    self._fill(shard, stem, kept, lacking)
+                    if not why or self._can_mend(folder, kept, why):
+                        self._fill(shard, stem, kept, note)
 
-    def _fill(self, shard: int, stem: str, kept: Sequence[Kept], lacking: Sequence[int]) -> None:
-        """Embed these rows from the first of their paths that still holds the picture; the others stay as they are."""
+    def _can_mend(self, folder: Path, kept: Sequence[Kept], why: str) -> bool:
+        """Whether no disk with pictures of the shard is away, for then it would lose their vectors; notes say which."""
+        roots = self.ledger.roots()
+        there = {number for number, root in roots.items() if is_there(root)}
+        away = next((roots[one.roots[0]].path for one in kept if one.roots and there.isdisjoint(one.roots)), None)
+        tail = "its pictures are embedded again" if away is None else f"it is mended when {away} is there again"
+        self.summary.notes.append(f"{folder} has damaged vectors ({why}); {tail}")
+        return away is None
+
+    def _fill(self, shard: int, stem: str, kept: Sequence[Kept], note: disk.SpaceNote | None) -> None:
+        """Embed the rows without a vector, without a note all, from the first of their paths that holds the picture."""
         encoder, folder = self.encoders[stem], disk.shard_path(self.gallery, shard)
+        lacking = [row for row in (note.missing if note else range(len(kept))) if kept[row].paths]
         vectors = np.zeros((len(kept), encoder.space.dim), np.float32)  # (rows, dim)
-        if disk.read_note(folder, stem):
+        if note is not None:
             vectors = np.array(disk.map_vectors(folder, stem))
         planned = [planned for row in lacking for planned in self._planned_again(shard, kept[row])]
         row_of = {kept[row].id: row for row in lacking}
@@ -276,21 +309,19 @@ class _Job:
                     rows.append(row)
                     batches.add(read.pixels[stem])
             vectors[rows] = batches.vectors()
-        if rows or not disk.read_note(folder, stem):
+        if rows or note is None:
             self._write_vectors(folder, stem, vectors)
         self.summary.embedded += len(rows)
 
     def _code_spaces(self) -> None:
         gallery = Gallery(self.gallery)
-        for view in (gallery.view(stem) for stem in gallery.header.spaces):
-            if self.options.codes or coding.is_coded(view):
-                self._code(view)
-
-    def _code(self, view: View) -> None:
-        try:
-            coding.write_missing(view, self.options.progress)
-        except EyespotError as error:  # the source of imported vectors is away, say
-            self.summary.notes.append(f"{view.space.encoder} has no codes for now: {error}")
+        for stem, space in gallery.header.spaces.items():
+            try:
+                view = gallery.view(stem)
+                if self.options.codes or coding.is_coded(view):
+                    coding.write_missing(view, self.options.progress)
+            except EyespotError as error:  # the source of imported vectors is away, say
+                self.summary.notes.append(f"{space.encoder} has no codes for now: {error}")
 
     def _planned_again(self, shard: int, kept: Kept) -> list[Planned]:
         return [

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,8 +22,9 @@ from typing import IO, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.files import replacing, sync_folder, toml_lines, whole
+from eyespot.gallery.files import toml_lines, whole
 from eyespot.gallery.opened import View
+from eyespot.storage.atomic import new_folder
 from eyespot.types import Extractor, LocalFeatures, UsageError
 
 Settings: TypeAlias = Mapping[str, str | int | float]
@@ -184,7 +183,7 @@ class Writer:
             self.ends.append(self.ends[-1] + len(features.descriptors))
 
     def close(self) -> None:
-        """Both arrays whole and on the disk."""
+        """Both arrays whole."""
         self.descriptors.close()
         self.keypoints.close()
 
@@ -192,29 +191,21 @@ class Writer:
 @contextmanager
 def new_local(shard: Path, note: LocalNote) -> Iterator[Writer]:
     """A writer whose rows take the place of the shard's set when the block ends well."""
-    final = _folder(shard, note.stem)
-    building = final.with_name(f".{final.name}.part")
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
-    writer = Writer(building)
-    try:
-        yield writer
-    finally:
-        writer.close()
-    with replacing(building / "offsets.npy") as file:
-        np.save(file, np.array(writer.ends, np.int64), allow_pickle=False)
-    _write_note(building, note, writer.missing)
-    shutil.rmtree(final, ignore_errors=True)  # killed between these two lines, the shard is described again
-    building.rename(final)
-    sync_folder(final.parent)
+    with new_folder(_folder(shard, note.stem)) as building:
+        writer = Writer(building)
+        try:
+            yield writer
+        finally:
+            writer.close()
+        np.save(building / "offsets.npy", np.array(writer.ends, np.int64), allow_pickle=False)
+        _write_note(building, note, writer.missing)
 
 
 def _write_note(folder: Path, note: LocalNote, missing: Mapping[int, str]) -> None:
     lines = toml_lines({"extractor": note.extractor, "count": note.count})
     lines += toml_lines({"missing": list(missing), "reasons": list(missing.values())})
     lines += ["", "[settings]", *toml_lines(note.settings)]
-    with replacing(folder / "note.toml") as file:
-        file.write(("\n".join(lines) + "\n").encode())
+    (folder / "note.toml").write_bytes(("\n".join(lines) + "\n").encode())
 
 
 class _Growing:
@@ -236,12 +227,10 @@ class _Growing:
         self.rows += len(rows)
 
     def close(self) -> None:
-        """Write the true number of rows and flush."""
+        """Write the true number of rows."""
         with self.file or self.place.open("wb") as file:
             file.seek(0)
             self._head(file)
-            file.flush()
-            os.fsync(file.fileno())
 
     def _head(self, file: IO[bytes]) -> None:
         # numpy leaves room in a header for any number of rows, for this very use

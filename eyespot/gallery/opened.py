@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import let_open, need_open
+from eyespot.gallery.files import Damaged, let_open, need_open
 from eyespot.gallery.photos.sources import Root, full_path
 from eyespot.kernels.codes import MAPPED, Codes, current_codes
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
@@ -114,16 +114,15 @@ class View:
     @cached_property
     def live(self) -> Mask:
         """True for rows whose picture is still there and has a vector; (rows,)."""
-        masks = [self._live(shard, missing) for shard, missing in zip(self.shards, self.missing, strict=True)]
+        columns = zip(self.shards, self.missing, self.blocks, strict=True)
+        masks = [self._live(shard, missing, len(block)) for shard, missing, block in columns]
         mask: Mask = np.concatenate([np.zeros(0, bool), *masks])
-        if len(mask) != self.starts[-1]:
-            raise EyespotError(
-                f"{self.gallery.path} is damaged: facts and vectors differ in length; index into a new gallery"
-            )
         return mask
 
-    def _live(self, shard: Path, missing: list[int]) -> Mask:
+    def _live(self, shard: Path, missing: list[int], rows: int) -> Mask:
         live = _has_picture(shard).copy()
+        if len(live) != rows or not all(0 <= row < rows for row in missing):
+            raise Damaged(shard, f"it has facts of {len(live)} rows and vectors of {rows}", disk.way_out(shard))
         live[missing] = False
         return live
 

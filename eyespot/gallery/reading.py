@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.record import Ledger
@@ -26,26 +27,26 @@ class ReadOnlyLedger(Ledger):
 
 @contextmanager
 def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
-    """The gallery's ledger. Raises `NoLedger` if it is missing or empty, `EyespotError` if it is damaged."""
+    """The gallery's ledger. Raises `NoLedger` if it is missing or empty, `DamagedLedger` if it is that."""
     place = gallery / "ledger.sqlite"
     if not place.exists():
         raise NoLedger(f"{place} is missing; make it again with: eyespot index -g {gallery}")
     try:
-        with closing(_connected(place)) as sql:
+        with ledger.whole(place), closing(_connected(place)) as sql:
             if not _has_tables(sql):
                 raise NoLedger(f"{place} is empty; make it again with: eyespot index -g {gallery}")
             yield ReadOnlyLedger(sql)
     except sqlite3.DatabaseError as error:
         raise EyespotError(
-            f"{place} cannot be read ({error}); if it is damaged, move it away and run: eyespot index -g {gallery}"
+            f"{place} cannot be read ({error}); end what holds it, or give yourself the right to read the gallery"
         ) from error
 
 
 def known_roots(gallery: Path) -> list[Root]:
     """What a run without paths would look through; none if there is no gallery yet."""
     roots = list(disk.read_or_rebuild_header(gallery).roots.values())
-    with suppress(NoLedger), reading(gallery) as ledger:
-        roots += ledger.roots().values()
+    with suppress(NoLedger), reading(gallery) as known:
+        roots += known.roots().values()
     return [root for root in dict.fromkeys(roots) if root.kind != "import"]
 
 

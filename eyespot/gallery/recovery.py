@@ -12,6 +12,7 @@ from typing import Any
 
 from eyespot import ledger
 from eyespot.gallery import disk
+from eyespot.gallery.files import Damaged
 from eyespot.gallery.record import RETRY, Ledger
 from eyespot.types import EyespotError
 
@@ -36,8 +37,15 @@ def recover(gallery: Path, record: Ledger) -> bool:
 
 
 def _take_in(record: Ledger, shard: Path) -> None:
-    rows = disk.read_items(shard).to_pylist()
-    sources = [note for note in disk.read_notes(shard) if note.source]
+    try:
+        rows = disk.read_items(shard).to_pylist()
+    except Damaged as error:
+        raise EyespotError(
+            f"the ledger does not know {shard}, and its facts are damaged ({error.reason}); move that folder away and "
+            "run again, which embeds its pictures again"
+        ) from None
+    notes = disk.read_notes(shard) if disk.is_imported(shard) else disk.sound_notes(shard)
+    sources = [note for note in notes if note.source]
     if sources:
         stem, form = disk.stem_of(sources[0].space), str(rows[0]["id"]).partition(":")[0] if rows else ""
         values = (int(shard.name), rows[0]["roots"][0] if rows else 0, len(rows), form, stem, sources[0].source)

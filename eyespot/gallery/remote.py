@@ -25,13 +25,14 @@ from typing import NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.files import locked, replacing
+from eyespot.gallery.files import locked
+from eyespot.storage.atomic import new_file
 from eyespot.types import EyespotError, UsageError
 
 FORMAT = 1
 MANIFEST = "gallery.json"
 HEADER = "gallery.toml"
-STATE = ".fetched.json"  # in a local copy: which content each of its files has
+STATE = disk.FETCHED
 PIECE = 1 << 22  # bytes
 # Nothing else is taken from an address, whatever its manifest says.
 OURS = re.compile(r"gallery\.toml|(shards/\d+|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
@@ -308,7 +309,7 @@ def _fetch(store: _Store, wanted: Manifest, copy: Path, progress: Progress) -> N
 def _fetch_file(store: _Store, file: File, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     digest, size = hashlib.blake2b(digest_size=16), 0
-    with replacing(place) as local:
+    with new_file(place) as local:
         for piece in store.pieces(file.at):
             local.write(piece)
             digest.update(piece)
@@ -327,5 +328,5 @@ def _fetched(copy: Path) -> dict[str, str]:
 
 
 def _remember(copy: Path, have: dict[str, str]) -> None:
-    with replacing(copy / STATE) as file:
+    with new_file(copy / STATE) as file:
         file.write(json.dumps(have).encode())

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -31,6 +30,7 @@ from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import Ids, Rows
 from eyespot.rooms import needs
 from eyespot.runs.files import json_of, write_whole
+from eyespot.storage.atomic import flush
 from eyespot.types import EyespotError, Mask, UsageError
 
 KINDS = ("pq", "ivf", "hnsw")
@@ -246,8 +246,7 @@ def _written(folder: Path, at: int, part: Any) -> int:
     except RuntimeError as error:
         told = f"{_file(folder, at)} cannot be written (a full disk?)"
         raise EyespotError(f"{told}; make room and run the same line again") from error
-    with _file(folder, at).open("rb") as file:
-        os.fsync(file.fileno())
+    flush(_file(folder, at))
     return int(part.ntotal)
 
 

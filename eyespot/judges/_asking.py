@@ -87,16 +87,20 @@ def unknown(judge: Judge, pairs: Sequence[Pair], ledger: Judgements) -> list[Pai
 def known(judge: Judge, ledger: Judgements, query: str, images: Iterable[str]) -> dict[str, Judgement]:
     """What the ledger has of this judge on these images, for the query of this digest.
 
-    A judge whose server tells no probabilities falls back to another way of asking, whose verdicts stand under a
-    prompt of their own (`fallbacks`). They count here as long as the judge has never given a verdict in its first way.
+    A reply without token probabilities is read in another way, and its verdict stands under a prompt of its own
+    (`fallbacks`). It is known all the same, for it was paid for; `_scale` says what it is worth in a ranking.
     """
     wanted = set(images)
     found = ledger.known(query, wanted, judge.name, judge.prompt)
-    fallbacks: Sequence[str] = getattr(judge, "fallbacks", ())
-    if fallbacks and len(found) < len(wanted) and not ledger.has_verdict(judge.name, judge.prompt):
-        for prompt in fallbacks:
-            found = ledger.known(query, wanted - set(found), judge.name, prompt) | found
+    for prompt in prompts_of(judge)[1:]:
+        if len(found) < len(wanted):
+            found |= ledger.known(query, wanted - set(found), judge.name, prompt)
     return found
+
+
+def prompts_of(judge: Judge) -> tuple[str, ...]:
+    """The prompts under which its verdicts stand: its own, then those of the ways that stand in for it."""
+    return judge.prompt, *getattr(judge, "fallbacks", ())
 
 
 # -- one round ----------------------------------------------------------------------------------------------
@@ -166,7 +170,7 @@ class _Round:
 
     def _judgement(self, answer: Answer) -> Judgement:
         pair, digest = answer.pair, self.digests[answer.pair.query]
-        who = digest, pair.image, self.judge.name, self.judge.prompt
+        who = digest, pair.image, self.judge.name, answer.prompt or self.judge.prompt
         rank = self.ranks.get((pair.query.id, pair.image))
         return Judgement(*who, answer.verdict, answer.failure, answer.refused, rank, time.time(), answer.spent)
 

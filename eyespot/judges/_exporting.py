@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from eyespot.ledger.judgements import Row
+from eyespot.ledger.judgements import WITHDRAWN, Row
 from eyespot.runs.files import write_whole
 from eyespot.types import Judgement, Qrels, UsageError, Verdict
 
@@ -70,18 +70,24 @@ def voters(there: Iterable[str], named: Iterable[str]) -> set[str]:
 def qrels(rows: Iterable[Row], names: Mapping[str, str], reading: Reading) -> Qrels:
     """Qrels of the queries in `names` (digest → name); what has no verdict, or was refused, stays unjudged.
 
-    Each judge, wording and turn has one vote on a pair, the last one given. The grade is the lower median of the
-    votes: of yes and no the majority, and no where they are even, for doubt is not relevance.
+    Each judge, wording and turn has one vote on a pair, the last one given; one that was taken back is none. The grade
+    is the lower median of the votes: of yes and no the majority, and no where they are even, as doubt is no relevance.
     """
-    votes: dict[str, dict[str, dict[Any, int]]] = {}
+    votes: dict[tuple[str, str], dict[Any, int]] = {}
     for row in rows:
         one = row.judgement
-        if one.verdict is not None and not one.refused and one.query in names:
-            of_pair = votes.setdefault(names[one.query], {}).setdefault(one.image, {})
-            of_pair[one.judge, one.prompt, row.turn] = reading.grade(one.verdict)
-    return Qrels(
-        {query: {image: _median(given.values()) for image, given in its.items()} for query, its in votes.items()}
-    )
+        if one.query not in names:
+            continue
+        pair, voter = (names[one.query], one.image), (one.judge, one.prompt, row.turn)
+        if one.verdict is not None and not one.refused:
+            votes.setdefault(pair, {})[voter] = reading.grade(one.verdict)
+        elif one.failure == WITHDRAWN:
+            votes.get(pair, {}).pop(voter, None)
+    grades: dict[str, dict[str, int]] = {}
+    for (query, image), given in votes.items():
+        if given:
+            grades.setdefault(query, {})[image] = _median(given.values())
+    return Qrels(grades)
 
 
 def _median(votes: Iterable[int]) -> int:

@@ -1,8 +1,8 @@
 """Models behind OpenAI's protocol: `openai:MODEL`; OpenAI itself, vLLM, SGLang, Ollama, llama.cpp and many hosts.
 
 The address is OPENAI_BASE_URL or the option `url`, the key OPENAI_API_KEY; a local server needs none. The score is the
-share of yes in the first token of the answer (INQUIRE, appendix on re-ranking). Where the server tells no token
-probabilities, its own yes/no decision (/v1/systemone) is taken or, failing that, the words of the answer.
+share of yes in the first token of the answer (INQUIRE, appendix on re-ranking). A reply without token probabilities
+counts by its words; a server whose first reply has none is asked for its own yes/no decisions (/v1/systemone) instead.
 """
 
 from __future__ import annotations

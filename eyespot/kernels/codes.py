@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.storage.atomic import new_file
 from eyespot.types import EyespotError, UsageError
 
 Block = NDArray[Any]  # (rows, dim) of float32 or float16, often memory-mapped
@@ -33,6 +34,10 @@ _MODES: dict[str, Any] = dict.fromkeys(_PARTS[:MAPPED], "r")
 _CHUNK = 1 << 22  # numbers converted at once
 _MANY = 1 << 25  # numbers of a block in float16 that repay compiled conversion
 _WIDTH = 64  # codes are padded to whole vector registers
+
+
+class NotFinite(UsageError):
+    """A vector that was to be ranked holds NaN or infinity."""
 
 
 def default_threads() -> int:
@@ -92,7 +97,7 @@ class Codes:
         """Five plain .npy files, PREFIX.codes.npy and so on; each appears whole or not at all."""
         _file(prefix, "match").unlink(missing_ok=True)
         for part in _PARTS:
-            with _whole(_file(prefix, part)) as out:
+            with new_file(_file(prefix, part)) as out:
                 np.save(out, getattr(self, part), allow_pickle=False)
 
     @classmethod
@@ -176,7 +181,7 @@ def write_codes(block: Block, prefix: Path | str, threads: int | None = None) ->
     _file(prefix, "match").unlink(missing_ok=True)
     centre, width = _centre(block), padded(block.shape[1])
     with ExitStack() as files:
-        outs = [files.enter_context(_whole(_file(prefix, part))) for part in _Piece._fields]
+        outs = [files.enter_context(new_file(_file(prefix, part))) for part in _Piece._fields]
         heads = [_begin(out, like, len(block)) for out, like in zip(outs, _Piece.empty(0, width).arrays, strict=True)]
 
         def code(span: Span) -> None:
@@ -187,7 +192,7 @@ def write_codes(block: Block, prefix: Path | str, threads: int | None = None) ->
 
         spread(code, chunks(block), threads or default_threads())
     for part, array in (("centre", centre), ("match", _digest(block))):
-        with _whole(_file(prefix, part)) as out:
+        with new_file(_file(prefix, part)) as out:
             np.save(out, array, allow_pickle=False)
 
 
@@ -218,7 +223,7 @@ def lengths(vectors: NDArray[np.float32]) -> Reals:
     """
     long = _lengths(vectors)
     if np.isinf(long).any():
-        raise UsageError(NOT_FINITE)
+        raise NotFinite(NOT_FINITE)
     return long
 
 
@@ -268,21 +273,6 @@ def _code(vectors: NDArray[np.float32], centre: NDArray[np.float32], out: _Piece
         vectors[lost] = 0
     code_rows(vectors, centre, out.codes, out.bounds)
     out.bounds[lost, 1] = np.inf
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file that takes its place when it is whole and on the disk, and leaves nothing if it does not come to that."""
-    partial = path.with_name(f".{path.name}.part")  # hidden: what a kill leaves is nobody's
-    try:
-        with partial.open("wb") as out:
-            yield out
-            out.flush()
-            os.fsync(out.fileno())
-        partial.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            partial.unlink()
 
 
 def _begin(out: IO[bytes], like: NDArray[Any], rows: int) -> int:

@@ -46,15 +46,16 @@ def add_products(vectors: NDArray[np.float32], rows: Ids, query: Reals, scores: 
     Every eighth product goes to the same of eight sums, which are added in pairs; so it is on every processor, and
     compiled too, and the scores of one process are those of another.
     """
-    products = vectors[rows] * query  # (n, dim)
-    whole = products.shape[1] // 8 * 8
-    sums = products[:, :whole].reshape(len(products), whole // 8, 8).sum(axis=1)
-    for _ in range(3):
-        sums = sums[:, ::2] + sums[:, 1::2]
-    rest = np.zeros(len(products))
-    for at in range(whole, products.shape[1]):
-        rest += products[:, at]
-    scores[:] = sums[:, 0] + rest
+    with np.errstate(over="ignore", invalid="ignore"):  # whoever ranks refuses what is not finite
+        products = vectors[rows] * query  # (n, dim)
+        whole = products.shape[1] // 8 * 8
+        sums = products[:, :whole].reshape(len(products), whole // 8, 8).sum(axis=1)
+        for _ in range(3):
+            sums = sums[:, ::2] + sums[:, 1::2]
+        rest = np.zeros(len(products))
+        for at in range(whole, products.shape[1]):
+            rest += products[:, at]
+        scores[:] = sums[:, 0] + rest
 
 
 class Rows:

@@ -9,34 +9,78 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from shlex import quote
 
 from eyespot.types import EyespotError
 
+# What SQLite says of a disk, a right or another program, and not of the file.
+_NO_DAMAGE = (
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN),
+    *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT),
+    sqlite3.SQLITE_PROTOCOL,
+)
 WAIT = 60.0  # seconds for another program to finish what it writes
+
+
+class DamagedLedger(EyespotError):
+    """SQLite finds the file damaged, or it is no ledger at all."""
 
 
 def connect(path: Path, schema: str = "") -> sqlite3.Connection:
     """Open or create the ledger at `path` with the tables of `schema`; commits are on disk when they return.
 
-    Raises `EyespotError` if the file is there and is no ledger, `sqlite3.OperationalError` if the disk is full.
+    Raises `DamagedLedger` if the file is there and is no ledger, `sqlite3.OperationalError` if the disk is full.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
-        _write_ahead(connection)
-        connection.execute("PRAGMA synchronous=FULL")
-        connection.executescript(schema)
-    except sqlite3.OperationalError:
+        with whole(path):
+            _write_ahead(connection)
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.executescript(schema)
+    except UnicodeDecodeError as error:  # SQLite names what is damaged, and the name is too
+        connection.close()
+        raise _damaged(path, "malformed database schema") from error
+    except BaseException:
         connection.close()
         raise
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise EyespotError(
-            f"{path} cannot be used as a ledger ({error}); move it away and index again, it is made anew"
-        ) from error
     return connection
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """`DamagedLedger` where SQLite finds the file itself at fault; its other errors pass."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _NO_DAMAGE:
+            raise
+        raise _damaged(path, str(error)) from error
+
+
+def check(path: Path) -> None:
+    """Read every page; `DamagedLedger` if one is not as SQLite writes it."""
+    with whole(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if told != "ok":
+        raise _damaged(path, str(told))
+
+
+def _damaged(path: Path, why: str) -> DamagedLedger:
+    why = "".join(sign if sign.isprintable() else " " for sign in why)  # it quotes what is damaged
+    return DamagedLedger(f"{path} cannot be used as a ledger ({why}); {_way_out(path)}")
+
+
+def _way_out(path: Path) -> str:
+    away = f"move it away (mv {quote(str(path))} {quote(f'{path}.damaged')})"
+    if not (path.parent / "gallery.toml").exists():
+        return f"{away} and run the same line again: it is made again, without the judgements and answers it held"
+    line = f"eyespot index -g {quote(str(path.parent))}"
+    return f"{away} and run {line}: it is made again from the shards, without the judgements and answers it held"
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

@@ -51,10 +51,11 @@ _KNOWN = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM a
 _ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
     JOIN asked ON asked.number = judgements.asked JOIN judges ON judges.number = judgements.judge
     ORDER BY judgements.number"""
-_ANSWERED = """SELECT 1 FROM judgements WHERE judge = (SELECT number FROM judges WHERE judge = ? AND prompt = ?)
-    AND NOT refused AND (probability IS NOT NULL OR grade IS NOT NULL) LIMIT 1"""
-_VOICES = """SELECT judges.judge, prompt,
-    count(DISTINCT CASE WHEN probability IS NOT NULL OR grade IS NOT NULL THEN image END), max(judgements.number)
+_VOICES = f"""SELECT judges.judge, prompt,
+    count(DISTINCT CASE WHEN (probability IS NOT NULL OR grade IS NOT NULL) AND NOT EXISTS (SELECT 1
+        FROM judgements AS later WHERE later.asked = judgements.asked AND later.judge = judgements.judge
+        AND later.turn = judgements.turn AND later.image = judgements.image AND later.number > judgements.number
+        AND later.failure = '{WITHDRAWN}') THEN image END), max(judgements.number)
     FROM judgements JOIN judges ON judges.number = judgements.judge
     WHERE asked = (SELECT number FROM asked WHERE query = ?) AND turn = 0
     GROUP BY judges.number ORDER BY judges.number"""
@@ -147,8 +148,9 @@ class Judgements:
         """All that waits, in one commit: while the disk is busy with it, the next ones gather."""
         batches = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
-            if batches:
-                self._write(batches)
+            with ledger.whole(self.path):
+                if batches:
+                    self._write(batches)
         except sqlite3.Error as error:
             _tell(batches, _unwritable(self.path, error))
         except BaseException as error:
@@ -179,42 +181,40 @@ class Judgements:
     def known(self, query: str, images: Iterable[str], judge: str, prompt: str, turn: int = 0) -> dict[str, Judgement]:
         """What this judge, asked in this way, said of these images for the query of this digest; failures left out."""
         wanted = (query, judge, prompt, turn, json.dumps(list(images)))
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             rows = self._reading.execute(_KNOWN, wanted).fetchall()
         last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
 
-    def has_verdict(self, judge: str, prompt: str) -> bool:
-        """Whether this judge, asked in this way, ever gave a verdict on anything; refusals are none."""
-        with self._looking:
-            return self._reading.execute(_ANSWERED, (judge, prompt)).fetchone() is not None
-
     def voices(self, query: str) -> list[Voice]:
         """Who judged for the query of this digest, in the order in which they came."""
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             return [Voice(*row) for row in self._reading.execute(_VOICES, (query,))]
 
     def last(self, query: str) -> int:
         """A number that grows with each word said for the query of this digest, by whomever; 0 before the first."""
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             (last,) = self._reading.execute(_LAST, (query,)).fetchone()
         return int(last)
 
     def rows(self) -> Iterator[Row]:
         """Every judgement in the order in which they came, as of the moment of the first."""
-        with closing(_opened(self.path)) as sql:  # a connection of its own: a long reader holds nobody up
+        with (
+            ledger.whole(self.path),
+            closing(_opened(self.path)) as sql,
+        ):  # a connection of its own: a long reader holds nobody up
             for query, judge, prompt, turn, *facts in sql.execute(_ROWS):
                 yield Row(_judgement(query, judge, prompt, facts), turn)
 
     def queries(self) -> dict[str, Query | None]:
         """What each digest stands for, under the digest as its id; None where nobody ever said."""
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             rows = self._reading.execute("SELECT query, terms FROM asked ORDER BY number").fetchall()
         return {digest: None if terms is None else Query(digest, _terms(terms)) for digest, terms in rows}
 
     def judges(self) -> list[str]:
         """Who has judged, in the order in which they came."""
-        with self._looking:
+        with self._looking, ledger.whole(self.path):
             rows = self._reading.execute("SELECT judge FROM judges GROUP BY judge ORDER BY min(number)").fetchall()
         return [judge for (judge,) in rows]
 

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eyespot.extras import pip_line
 from eyespot.types import EyespotError
 
 SMALL_FILES = ("*.json", "*.txt", "*.model", "*.jinja")  # settings, vocabularies, chat templates of a model
@@ -125,7 +126,7 @@ def loading(name: str, instead: str = "use the built-in encoder: -e starter") ->
 
 _TORCHVISION = (
     "the installed torchvision does not match torch, and the model libraries need it: "
-    "install both from one index, as in pip install --force-reinstall torch torchvision"
+    f"install both from one index, as in {pip_line('--force-reinstall', 'torch', 'torchvision')}"
 )
 _HUB = {  # exception of the hub's client, of httpx, of urllib → what it means
     "OfflineModeIsEnabled": "HF_HUB_OFFLINE is set",

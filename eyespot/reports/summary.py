@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eyespot.benchmarks import Evaluation, Group, Printed, Result
-from eyespot.reports.tables import printed_of
+from eyespot.benchmarks import Evaluation, Group, Printed, Result, beside
 from eyespot.types import UsageError
 
 FILE = "summary.json"
@@ -43,6 +42,7 @@ def read_summary(place: Path) -> dict[str, Any]:
 
 
 def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
+    papers = beside(evaluation, result)
     return {
         "task": result.task.name,
         "queries": len(result.scores.queries),
@@ -51,7 +51,8 @@ def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
         "measures": {label: _measure(result, label) for label in result.scores.values},
         "groups": {name: [_group(group) for group in groups] for name, groups in result.groups.items()},
         "stages": [{"stage": stage.name, "means": stage.scores.means} for stage in result.stages],
-        "published": [_printed(result, one) for one in printed_of(evaluation, result)],
+        "published": [_printed(result, one) for one in papers.rows],
+        "not_beside": papers.without,
         "seconds": dict(result.run.header.get("seconds", {})),
         "missing": list(result.scores.missing),
         "notes": list(result.notes),

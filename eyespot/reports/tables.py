@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from eyespot.benchmarks import Evaluation, Group, Printed, Result
+from eyespot.benchmarks import beside as beside_papers
 from eyespot.search.contact_sheet import tidy
 
 Summary: TypeAlias = Mapping[str, Any]  # what `summary_of` gives and a report folder keeps
@@ -77,7 +79,9 @@ def results_of(evaluation: Evaluation) -> Table:
     rows = [row for result in evaluation.results for row in _main_rows(result)]
     columns = ("task", "measure", "mean", "95% interval", "by chance", "queries", "definition")
     note = "Percent; RR as a fraction. Interval: bootstrap over queries (2,000 samples). By chance: a random order."
-    return _table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, note)
+    without = (beside_papers(evaluation, result).sentences for result in evaluation.results)
+    told = " ".join([note, *dict.fromkeys(chain.from_iterable(without))])
+    return _table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, told)
 
 
 def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> Table:
@@ -144,7 +148,7 @@ def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary])
     yield from _stages(evaluation, result)
     if len(systems) > 1:
         yield _side_by_side(evaluation, result, systems)
-    printed = printed_of(evaluation, result)
+    printed = beside_papers(evaluation, result).rows
     for source in dict.fromkeys(one.source for one in printed if one.column is None):
         mine = [one for one in printed if one.source == source and one.column is None]
         title = _titled(evaluation, result, f"beside {source}")
@@ -153,19 +157,6 @@ def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary])
         mine = [one for one in printed if (one.source, one.measure) == (source, label) and one.column is not None]
         if any(one.column in result.groups for one in mine):
             yield _beside(_titled(evaluation, result, _by(mine)), _headings(mine), systems, mine)
-
-
-def printed_of(evaluation: Evaluation, result: Result) -> list[Printed]:
-    """What papers print of this task and these measures; two-stage numbers at the depth that was measured."""
-    if result.task.home_made:
-        return []
-    return [
-        one
-        for one in evaluation.benchmark.printed()
-        if one.task == result.task.name
-        and one.measure in result.scores.values
-        and one.depth in (None, evaluation.depth)
-    ]
 
 
 def _ours(evaluation: Evaluation, result: Result) -> System:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
-import os
-import shutil
+import re
 import tomllib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -15,11 +15,13 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
+from eyespot.storage.atomic import new_file, new_folder
 from eyespot.types import UsageError
 
 EXPANSION = 100  # times its size that a gzipped file may unfold to: rankings reach 20, a bomb 1,000
 ALLOWANCE = 64 << 20  # bytes that a gzipped file may unfold to, however small it is
 MAX_FIELD = 1 << 24
+ACTIVE = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")  # the first signs of what a spreadsheet may run as a formula
 
 Row = tuple[int, dict[str, Any]]  # its line (in parquet: its row, from 1) and its fields
 
@@ -116,11 +118,13 @@ def _csv(path: Path, _wanted: set[str] | None) -> Iterator[Row]:
     lines = [line.rstrip("\r") + "\n" for line in text_of(path).split("\n")]
     tabbed = "\t" in lines[0]
     reader = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if tabbed else csv.reader(lines)
+    text_in = str if tabbed else unescape_cell
     try:
-        names = [name.strip() for name in next(reader, [])]
+        names = [text_in(name.strip()) for name in next(reader, [])]
         for row in reader:
             if row:
-                yield reader.line_num, _named(path, names, row, reader.line_num)
+                fields = [text_in(field.strip()) for field in row]
+                yield reader.line_num, _named(path, names, fields, reader.line_num)
     except csv.Error as error:
         refuse(path, f"line {reader.line_num}", f"is no CSV ({error})")
 
@@ -128,7 +132,7 @@ def _csv(path: Path, _wanted: set[str] | None) -> Iterator[Row]:
 def _named(path: Path, names: list[str], row: list[str], line: int) -> dict[str, str]:
     if len(row) != len(names):
         refuse(path, f"line {line}", f"has {len(row)} fields where the header has {len(names)}")
-    return dict(zip(names, (field.strip() for field in row), strict=True))
+    return dict(zip(names, row, strict=True))
 
 
 def _json_lines(path: Path, _wanted: set[str] | None) -> Iterator[Row]:
@@ -196,36 +200,46 @@ def required(path: Path, line: int, row: dict[str, Any], *names: str) -> str:
     return found
 
 
+def escape_cell(value: Any) -> Any:
+    """A value for a cell; a text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    return f"'{value}" if isinstance(value, str) and ACTIVE.match(value) else value
+
+
+def unescape_cell(text: str) -> str:
+    """The text of a cell that `escape_cell` made; `rows_of` reads every CSV so."""
+    return text[1:] if text.startswith("'") and ACTIVE.match(text) else text
+
+
+def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
+    """Rows for people and for `rows_of`, whole or not at all; no text acts as a formula in a spreadsheet."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([escape_cell(value) for value in row] for row in rows)
+    write_whole(path, lambda file: file.write(text.getvalue().encode("utf-8", "surrogatepass")))
+
+
 def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     """Put a file in place only once it is whole and on the disk; gzipped if its name ends in .gz."""
-    temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("wb") as file:
+        with new_file(path) as file:
             if path.suffix == ".gz":
                 with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
                     write(packed)  # type: ignore[arg-type]
             else:
                 write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
     except FileNotFoundError:
         raise UsageError(f"there is no folder {path.parent} to write {path.name} to; make it first") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager
 def whole_folder(out: Path) -> Iterator[Path]:
     """A folder to fill, which takes its name only when the block ends well; `UsageError` if the name is taken."""
     out = out.absolute()
+    _refuse_taken(out)
+    with new_folder(out) as building:
+        yield building
+        _refuse_taken(out)  # another run may have filled it meanwhile
+
+
+def _refuse_taken(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UsageError(f"{out} is there already and not empty; name a new folder")
-    building = out.with_name(f".{out.name}.part")
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
-    try:
-        yield building
-        building.replace(out)  # an empty folder gives way
-    finally:
-        shutil.rmtree(building, ignore_errors=True)

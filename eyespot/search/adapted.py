@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.opened import View
 from eyespot.kernels.codes import Codes
 from eyespot.models.device import card_in_use
@@ -102,7 +103,8 @@ class Adapted:
         adapted = self.adapter.adapt(embed(queries, self.encoder))
         if run is not None:
             return self._reranked(queries, adapted, run)
-        found = self.scan.search(adapted, self.k, self.mask)
+        with naming_damage(self.view):
+            found = self.scan.search(adapted, self.k, self.mask)
         made = as_run(queries, found, self.view)
         made.header |= {"exact": self.scan.exact, "adapted": True}
         return made

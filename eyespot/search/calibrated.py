@@ -3,6 +3,9 @@
 stage = Judged(judge_named("person:ada"), Judgements(Path("photos/ledger.sqlite")), depth=1000)
 found = Calibrated(stage, verdicts=40)(query, run)
 found.count  # 55.2 expected, between 41 and 73, of the first 1,000
+
+A person's verdicts count. So do those of a model whose errors were measured on labelled pictures (an `Accuracy`); the
+word of any other model is its `opinion`, from which no number of relevant pictures follows.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from numpy.typing import NDArray
 
 from eyespot.judges._asking import Asked, known
 from eyespot.judges._budget import BudgetSpent
-from eyespot.ledger.judgements import query_digest
+from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.search.calibration import Accuracy, Count, Curve, Cut, Sample, fit, next_ranks, plan
-from eyespot.search.judged import Judged, Looked, Planned, notes_of, points
+from eyespot.search.judged import Judged, Looked, Planned, points
 from eyespot.types import EyespotError, Query, Run, UsageError
 
 Ints = NDArray[np.int64]
@@ -27,34 +30,76 @@ Ints = NDArray[np.int64]
 EXACT = Accuracy()
 FIRST = 16  # verdicts of the first round: two or more in each stratum of 10,000 hits
 UNSAID = "what they are like is taken from their neighbours"
+YES = 0.5  # and more
+
+
+class Opinion(NamedTuple):
+    """To how many of the pictures that it looked at, spread over the first `among` hits, a judge says yes."""
+
+    judge: str
+    yes: int
+    looked: int
+    among: int
 
 
 @dataclass(frozen=True)
 class Calibration:
     """What verdicts on some of the first hits say of them all.
 
-    `run` is the ranking as it was, `curve` of its first `curve.hits`, `looked` what the judge said.
+    `run` is the ranking as it was, `curve` of its first `curve.hits`, `looked` what the judge said. What the curve
+    says of relevance raises `UsageError` where nobody has verified the judge.
     """
 
     run: Run
     query: str
+    judge: str
     curve: Curve
     looked: Looked
 
     @property
+    def verified(self) -> bool:
+        """Whether the verdicts tell what is relevant, and not only what a model says of it."""
+        return is_verified(self.judge, self.curve.accuracy)
+
+    @property
+    def opinion(self) -> Opinion:
+        """What the judge itself says, with nothing inferred from it."""
+        said = self.curve.verdicts
+        return Opinion(self.judge, int((said >= YES).sum()), len(said), self.curve.hits)
+
+    @property
     def count(self) -> Count:
         """How many of the first `curve.hits` are relevant."""
-        return self.curve.count()
+        return self._verified.count()
 
     def likely(self, precision: float) -> Cut:
         """How far to show hits; `NothingFound` where not even the first ones are expected to be that good."""
-        return self.curve.likely(precision)
+        return self._verified.likely(precision)
 
     @property
     def probability(self) -> dict[str, float]:
         """How probable it is that a hit is relevant, by its image: of the first `curve.hits`."""
         hits = self.run[self.query][: self.curve.hits]
-        return {hit.image: float(p) for hit, p in zip(hits, self.curve.probability, strict=True)}
+        return {hit.image: float(p) for hit, p in zip(hits, self._verified.probability, strict=True)}
+
+    @property
+    def _verified(self) -> Curve:
+        refuse_unverified(self.judge, self.curve.accuracy)
+        return self.curve
+
+
+def is_verified(judge: str, accuracy: Accuracy) -> bool:
+    """Whether verdicts of this judge tell what is relevant: a person's do, a model's once its errors are known."""
+    return judge.startswith(PERSON) or not accuracy.exact
+
+
+def refuse_unverified(judge: str, accuracy: Accuracy) -> None:
+    """`UsageError` for a judge whose word alone would become a number of relevant pictures."""
+    if not is_verified(judge, accuracy):
+        raise UsageError(
+            f"nobody has verified {judge}, so its word says neither how many pictures are relevant nor how probably "
+            "each is; judge yourself (person:NAME), or say how often it is right on labelled pictures (--accuracy)"
+        )
 
 
 class _Seen(NamedTuple):
@@ -95,7 +140,7 @@ class Calibrated:
         seen = self._with_others(seen, query, run)
         if seen.curve is None:
             raise self._nothing_said(seen.looked)
-        return Calibration(self._told(run, seen.looked), query.id, seen.curve, seen.looked)
+        return Calibration(self._told(run, seen.looked), query.id, self.stage.judge.name, seen.curve, seen.looked)
 
     def plan(self, query: Query, run: Run) -> Planned:
         """What asking would take at most: where the next verdicts go depends on those that are not there yet."""
@@ -121,16 +166,17 @@ class Calibrated:
     def _round(self, seen: _Seen, ranks: Ints, query: Query, run: Run) -> _Seen:
         """What is known once these hits were looked at as well."""
         looked = seen.looked.and_then(self.stage.look_at(query, run, ranks))
-        sample = self._planned(query, run) if seen.sample is None else seen.sample.joined(ranks)
+        sample = self.first_round(query, run) if seen.sample is None else seen.sample.joined(ranks)
         return _Seen(sample, self._curve(sample, looked, query, run), looked)
 
     def _next(self, seen: _Seen, size: int, query: Query, run: Run) -> Ints:
         if seen.sample is None or seen.curve is None:
-            return self._planned(query, run).ranks
+            return self.first_round(query, run).ranks
         # what failed has no place in the curve, and would fail again
         return np.setdiff1d(next_ranks(seen.curve, size), seen.sample.ranks)
 
-    def _planned(self, query: Query, run: Run) -> Sample:
+    def first_round(self, query: Query, run: Run) -> Sample:
+        """The hits that are judged first: spread over the ranks, so that they speak for all."""
         return plan(self._hits(query, run), min(FIRST, self._wanted(query, run)), _seed(query))
 
     def _curve(self, sample: Sample, looked: Looked, query: Query, run: Run) -> Curve | None:
@@ -152,11 +198,11 @@ class Calibrated:
     def _with_others(self, seen: _Seen, query: Query, run: Run) -> _Seen:
         """With the verdicts that the ledger has besides."""
         assert seen.sample is not None
-        others = np.setdiff1d(self._seen_before(query, run), seen.sample.ranks)
+        others = np.setdiff1d(self.ranks_seen(query, run), seen.sample.ranks)
         return self._round(seen, others, query, run) if len(others) else seen
 
-    def _seen_before(self, query: Query, run: Run) -> Ints:
-        """The ranks at which the judge saw the same pictures as now."""
+    def ranks_seen(self, query: Query, run: Run) -> Ints:
+        """The ranks, ascending, at which the judge saw the same pictures as now."""
         ids = [run.facts.get(hit.image, {}).get("id", "") for hit in run[query.id][: self.stage.depth]]
         said = known(self.stage.judge, self.stage.ledger, query_digest(query), ids)
         return np.array([rank for rank, id in enumerate(ids, 1) if id in said and said[id].rank == rank], np.int64)
@@ -166,8 +212,8 @@ class Calibrated:
     def _told(self, run: Run, looked: Looked) -> Run:
         """The same ranking, with who judged and what should be known of it."""
         told = copy(run)
-        told.header = {**run.header, **self.stage.header(looked.asked)}
-        told.notes = [*run.notes, *notes_of(looked, UNSAID), *getattr(self.stage.judge, "notes", [])]
+        told.header = {**run.header, **self.stage.header(looked)}
+        told.notes = [*run.notes, *self.stage.notes(run, looked, UNSAID)]
         return told
 
     def _nothing_said(self, looked: Looked) -> EyespotError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,8 +64,20 @@ def _added_up(queries: Sequence[Query], encoder: Encoder) -> Vectors:
         known.update(zip(texts, encoder.encode_texts(texts), strict=True))
     if pictures:
         known.update(zip(pictures, _embed_pictures(pictures, encoder), strict=True))
-    sums = [sum(term.weight * known[term.text or term.image] for term in query.terms) for query in queries]
+    sums = [
+        sum(weight * known[term.text or term.image] for weight, term in zip(_weights(query), query.terms, strict=True))
+        for query in queries
+    ]
     return np.array(sums, np.float32).reshape(len(queries), encoder.space.dim)
+
+
+def _weights(query: Query) -> list[float]:
+    """The terms' weights, the heaviest brought below 1, for some do not fit the 32 bits of a vector.
+
+    By a power of two, so that the unit vector of the sum stays the same to the last bit.
+    """
+    _, exponent = math.frexp(max(abs(term.weight) for term in query.terms))
+    return [math.ldexp(term.weight, -exponent) for term in query.terms]
 
 
 def embed_picture(picture: Path, encoder: Encoder) -> Vectors:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.opened import View
 from eyespot.search.embedding import embed
 from eyespot.search.nearest import as_run, tell_recall
@@ -47,10 +48,11 @@ class Expanded:
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run; `UsageError` if the given one lacks a query."""
         vectors = embed(queries, self.encoder)  # (queries, dim)
-        first = self.index.search(vectors, self.n, self.mask) if run is None and self.n else None
-        rows = self._first(queries, run) if first is None else first.rows.tolist()
-        moved = [self._moved(vector, near) for vector, near in zip(vectors, rows, strict=True)]
-        found = self.index.search(np.array(moved, np.float32).reshape(vectors.shape), self.k, self.mask)
+        with naming_damage(self.view):
+            first = self.index.search(vectors, self.n, self.mask) if run is None and self.n else None
+            rows = self._first(queries, run) if first is None else first.rows.tolist()
+            moved = [self._moved(vector, near) for vector, near in zip(vectors, rows, strict=True)]
+            found = self.index.search(np.array(moved, np.float32).reshape(vectors.shape), self.k, self.mask)
         made = as_run(queries, found, self.view)
         made.header |= {"expanded": self.n, "weighting": self.weighting}
         made.notes = [] if run is None else [*run.notes, *_lost(run)]

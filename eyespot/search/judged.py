@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from eyespot import rooms
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.gallery.photos.sources import read_again
-from eyespot.judges._asking import Asked, ask, known, unknown
+from eyespot.judges._asking import Asked, ask, known, prompts_of, unknown
 from eyespot.judges._budget import BudgetSpent
+from eyespot.judges._scale import on_one_scale, scale_of
 from eyespot.ledger.judgements import Judgements
 from eyespot.metrics import Measure, evaluate, parse
 from eyespot.search.embedding import embed, embed_picture
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 Key: TypeAlias = tuple[str, str]  # digest of the query, id of the picture
+BEHIND = "they go behind the judged"  # what has no verdict
+LISTED = 5  # names of pictures in a note
 STEP = 1e-7  # between equals: what sorts by score, in float32 too, keeps the order of the first stage
 
 
@@ -43,14 +46,20 @@ class Planned(NamedTuple):
 class Looked:
     """What a judge said of the first hits: by query id and the run's own name of the image.
 
-    `stopped` is why not everything was asked, where a budget was spent or a person had enough; `pictureless` counts
-    hits of which no picture is known.
+    `answers` are as they came, under the judge's `prompts`. `stopped` is why not everything was asked, where a budget
+    was spent or a person had enough; `pictureless` counts hits of which no picture is known.
     """
 
-    judgements: Mapping[str, Mapping[str, Judgement]]
+    answers: Mapping[str, Mapping[str, Judgement]]
     asked: Asked
     stopped: str = ""
     pictureless: int = 0
+    prompts: Sequence[str] = ()
+
+    @cached_property
+    def judgements(self) -> Mapping[str, Mapping[str, Judgement]]:
+        """The same, those of each query on one scale."""
+        return {query: on_one_scale(its, self.prompts) for query, its in self.answers.items()}
 
     def verdict(self, query: str, image: str) -> Verdict | None:
         """What was said of a hit, or None."""
@@ -60,27 +69,38 @@ class Looked:
     @property
     def failures(self) -> list[str]:
         """Why there are hits without a verdict, each reason once."""
-        every = (judgement for its in self.judgements.values() for judgement in its.values())
+        every = (judgement for its in self.answers.values() for judgement in its.values())
         return list(dict.fromkeys(judgement.failure for judgement in every if judgement.verdict is None))
+
+    @property
+    def unscored(self) -> list[str]:
+        """The images with a verdict that is on another scale than its ranking."""
+        return [
+            image
+            for query, its in self.judgements.items()
+            for image, judgement in its.items()
+            if judgement.verdict is None and self.answers[query][image].verdict is not None
+        ]
 
     def and_then(self, more: Looked) -> Looked:
         """What was said in both of two rounds."""
         said = {
-            query: {**self.judgements.get(query, {}), **more.judgements.get(query, {})}
-            for query in dict.fromkeys([*self.judgements, *more.judgements])
+            query: {**self.answers.get(query, {}), **more.answers.get(query, {})}
+            for query in dict.fromkeys([*self.answers, *more.answers])
         }
         pictureless = self.pictureless + more.pictureless
-        return Looked(said, self.asked.and_then(more.asked), self.stopped or more.stopped, pictureless)
+        asked, stopped = self.asked.and_then(more.asked), self.stopped or more.stopped
+        return Looked(said, asked, stopped, pictureless, self.prompts or more.prompts)
 
 
 @dataclass(frozen=True)
 class Judged:
     """A second stage: the first `depth` of every ranking by the judge's probability, the rest behind as they were.
 
-    Equals stand as the first stage had them. What has no verdict (no picture, no answer) keeps its order below what
-    has. `blend` is how much the judge counts: below 1 a hit scores blend · probability + (1 - blend) · its first score,
-    from 0 for the lowest of the first `depth` to 1 for the best. The run's facts say which picture an image is: `id`
-    and `path`.
+    Equals stand as the first stage had them, in scores that fall; `scores` has them as equals, for measures. What has
+    no verdict (no picture, no answer) keeps its order below what has. `blend` is how much the judge counts: below 1 a
+    hit scores blend · probability + (1 - blend) · its first score, from 0 for the lowest of the first `depth` to 1 for
+    the best. The run's facts say which picture an image is: `id` and `path`.
     """
 
     judge: Judge
@@ -130,7 +150,8 @@ class Judged:
             stopped = str(spent)
             found |= self._known(named.pairs, asking.digests)  # answers were under way
         digests = {query.id: digest for query, digest in asking.digests.items()}
-        return Looked(named.by_name(found, digests), asking.asked, stopped, named.pictureless)
+        said = named.by_name(found, digests)
+        return Looked(said, asking.asked, stopped, named.pictureless, prompts_of(self.judge))
 
     def _known(self, pairs: Iterable[Pair], digests: Mapping[Query, str]) -> dict[Key, Judgement]:
         images: dict[str, set[str]] = {}
@@ -140,14 +161,43 @@ class Judged:
         return {(query, image): judgement for query, its in found.items() for image, judgement in its.items()}
 
     def reranked(self, run: Run, looked: Looked) -> Run:
-        """The run in the order of what was said."""
-        made, _ = Rescored(self.scores(run, looked), self.depth)(run)
-        made.header |= self.header(looked.asked)
-        made.notes = [*run.notes, *notes_of(looked), *getattr(self.judge, "notes", [])]
+        """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
+        rescored, _ = Rescored(self.scores(run, looked), self.depth)(run)
+        made = Run({query: list(_falling(hits)) for query, hits in rescored.items()})
+        made.header, made.facts = rescored.header | self.header(looked), run.facts
+        made.notes = [*run.notes, *self.notes(run, looked)]
         return made
 
+    def notes(self, run: Run, looked: Looked, unsaid: str = BEHIND) -> list[str]:
+        """What should be known before the order is trusted; `unsaid` is what becomes of hits without a verdict."""
+        scales = [self._unscored(run, looked, unsaid)] * bool(looked.unscored) + list(self._stand_ins(looked))
+        return [*notes_of(looked, unsaid), *scales, *getattr(self.judge, "notes", [])]
+
+    def _unscored(self, run: Run, looked: Looked, unsaid: str) -> str:
+        names = [Path(run.facts.get(image, {}).get("path") or image).name for image in looked.unscored]
+        listed = ", ".join([*names[:LISTED], "…"] if len(names) > LISTED else names)
+        return (
+            f"{len(names)} pictures were answered on another scale than the rest of their ranking, most often without "
+            f"token probabilities ({listed}); {unsaid}; --judge answer=words asks for all in words"
+        )
+
+    def _stand_ins(self, looked: Looked) -> Iterator[str]:
+        """What stands in for the judge's own way, in the rankings of which most was answered so."""
+        fallbacks: Mapping[str, str] = getattr(self.judge, "fallbacks", {})
+        scales = {query: scale_of(its.values(), looked.prompts) for query, its in looked.answers.items() if its}
+        for prompt, sentence in fallbacks.items():
+            every = [
+                one for query, scale in scales.items() if scale == prompt for one in looked.answers[query].values()
+            ]
+            said = [one.prompt == prompt for one in every if one.verdict is not None and not one.refused]
+            lacking = "gives no token probabilities"
+            if not all(said):
+                lacking = f"gave no token probabilities for {sum(said)} of {len(said)} pictures"
+            if said:
+                yield f"{self.judge.name} {lacking}; {sentence}"
+
     def scores(self, run: Run, looked: Looked) -> Run:
-        """The judged hits alone, each ranking strictly falling: equals follow the first stage."""
+        """The judged hits alone, best first, with what the verdicts are worth, for measures: equals stay equal."""
         return Run({query: self._scores(query, hits[: self.depth], looked) for query, hits in run.items()})
 
     def _scores(self, query: str, head: Sequence[Hit], looked: Looked) -> list[Hit]:
@@ -158,10 +208,13 @@ class Judged:
             for image, verdict, its in said
             if verdict is not None
         )
-        return list(_falling(sorted(blended, key=lambda hit: -hit.score)))
+        return sorted(blended, key=lambda hit: -hit.score)
 
-    def header(self, asked: Asked) -> dict[str, Any]:
+    def header(self, looked: Looked) -> dict[str, Any]:
+        """Who judged, asked how, and what that took."""
+        asked = looked.asked
         counts = {"from_ledger": asked.known, "asked": asked.asked, "refused": asked.refused, "failed": asked.failed}
+        counts["unscored"] = len(looked.unscored)
         weight = {"blend": self.blend} if self.blend < 1 else {}
         by = {"judge": self.judge.name, "prompt": self.judge.prompt, "depth": self.depth}
         return {**by, **weight, "verdicts": {**counts, **asked.spent._asdict()}}
@@ -172,8 +225,8 @@ def points(verdict: Verdict) -> float:
     return verdict.probability if verdict.probability is not None else float(verdict.grade or 0)
 
 
-def notes_of(looked: Looked, unsaid: str = "they go behind the judged") -> list[str]:
-    """What should be known before the order is trusted; `unsaid` is what becomes of hits without a verdict."""
+def notes_of(looked: Looked, unsaid: str = BEHIND) -> list[str]:
+    """Why hits have no verdict; `unsaid` is what becomes of them."""
     lacking = f"{looked.pictureless} hits have no picture here and were not judged; {unsaid}"
     failed = f"{looked.asked.failed} pictures have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
     told = ((looked.pictureless, lacking), (looked.asked.failed, failed), (looked.stopped, looked.stopped))
@@ -181,6 +234,7 @@ def notes_of(looked: Looked, unsaid: str = "they go behind the judged") -> list[
 
 
 def _falling(hits: Iterable[Hit]) -> Iterator[Hit]:
+    """The same order in scores of which none equals another."""
     lowest = float("inf")
     for hit in hits:
         lowest = min(hit.score, lowest - STEP)

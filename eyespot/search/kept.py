@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot import rooms
-from eyespot.gallery.files import locked, replacing, sync_folder, whole
+from eyespot.gallery.files import locked, whole
 from eyespot.gallery.opened import View
 from eyespot.kernels.codes import evenly
+from eyespot.storage.atomic import new_file, put_folder
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -179,15 +180,10 @@ def building(view: View) -> Iterator[Path]:
 def keep(view: View, name: str, kept: Kept, built: Path) -> Path:
     """Put an index that was built in a folder of `building` in place of the old one; where it lies now."""
     files = {str(part.relative_to(built)): part.stat().st_size for part in sorted(built.rglob("*")) if part.is_file()}
-    with replacing(built / SETTINGS) as file:
+    with new_file(built / SETTINGS) as file:
         file.write((json.dumps(replace(kept, files=files).as_json(), indent=2) + "\n").encode())
-    for part in built.rglob("*"):
-        sync_folder(part)  # a file's data is flushed the same way
     final = folder_of(view, name)
-    if final.exists():  # no system renames over a folder that holds something; killed in between, there is none
-        final.rename(built.with_name(f"{built.name}.old"))
-    built.rename(final)
-    sync_folder(final.parent)
+    put_folder(built, final)
     return final
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 
+from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.opened import View
 from eyespot.search.embedding import embed
 from eyespot.types import Encoder, Found, Hit, Index, Mask, Query, Run
@@ -25,7 +26,9 @@ class Nearest:
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run; whatever came before is not asked, for this is a first stage."""
-        found = self.index.search(embed(queries, self.encoder), self.k, self.mask)
+        vectors = embed(queries, self.encoder)
+        with naming_damage(self.view):
+            found = self.index.search(vectors, self.k, self.mask)
         made = as_run(queries, found, self.view)
         tell_recall(made, found)
         return made

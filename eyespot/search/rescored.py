@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from eyespot.types import Hit, Run
 
 
 @dataclass(frozen=True)
 class Rescored:
-    """A second stage: the first `depth` of every ranking in the order of these scores, the rest behind as they were."""
+    """A second stage: the first `depth` of every ranking in the order of these scores, the rest behind as they were.
+
+    Equals of either stage stay equals.
+    """
 
     scores: Run
     depth: int
@@ -38,7 +42,8 @@ def below(hits: Sequence[Hit]) -> float:
 
 
 def _descending(scored: list[Hit], rest: list[Hit]) -> list[Hit]:
-    """The scored with their scores (ties stay ties), the rest below them, strictly falling in the order given."""
+    """The scored with their scores, the rest below them in the order given; ties stay ties."""
     lowest = min((hit.score for hit in scored), default=0.0)
     step = lowest - below(scored)
-    return [*scored, *(Hit(hit.image, lowest - step * rank) for rank, hit in enumerate(rest, 1))]
+    groups = enumerate(groupby(rest, key=lambda hit: hit.score), 1)
+    return [*scored, *(Hit(hit.image, lowest - step * rank) for rank, (_, equals) in groups for hit in equals)]

@@ -7,15 +7,17 @@ from contextlib import asynccontextmanager
 from importlib import import_module
 
 from fastapi import FastAPI
+from starlette.middleware.gzip import GZipMiddleware
 
 import eyespot
 from eyespot.web import _failing, _pages, _problems, review
 from eyespot.web._counts import Counted
 from eyespot.web._house import House
-from eyespot.web._security import Door
+from eyespot.web._security import LARGEST_HEAD, Door
 from eyespot.web._settings import Access, Judging, Person, Role, Settings, read_access, read_named, read_refused
 
 __all__ = [
+    "LARGEST_HEAD",
     "Access",
     "Judging",
     "Person",
@@ -53,6 +55,8 @@ def application(settings: Settings) -> FastAPI:
         _include(app, f"eyespot.web.{name}")
     review.install(app, settings.reviews)
     _failing.install(app)
+    # No page holds a token or another secret beside what somebody sent, so no compressed size gives one away (BREACH).
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.add_middleware(Door, settings=settings)
     app.add_middleware(Counted, counts=house.counts)
     return app

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from eyespot.types import EyespotError, NothingFound, UsageError
 from eyespot.web._pages import page
@@ -15,12 +16,15 @@ def install(app: FastAPI) -> None:
     """Let every error of the application be told in one of the two ways."""
     app.add_exception_handler(Problem, lambda request, error: _answer(request, error))
     app.add_exception_handler(EyespotError, lambda request, error: _answer(request, _of_eyespot(error)))
-    app.add_exception_handler(HTTPException, lambda request, error: _answer(request, _of_http(error)))
+    app.add_exception_handler(HTTPException, lambda request, error: _answer(request, _of_http(request, error)))
     app.add_exception_handler(RequestValidationError, lambda request, error: _answer(request, _of_input(error)))
     app.add_exception_handler(Exception, lambda request, _: _answer(request, STUMBLED))
 
 
 STUMBLED = Problem(500, "eyespot stumbled; what happened stands in the server's own output")
+
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 def _answer(request: Request, problem: Problem) -> Response:
@@ -37,9 +41,21 @@ def _of_eyespot(error: EyespotError) -> Problem:
     return Problem(status, str(error))
 
 
-def _of_http(error: HTTPException) -> Problem:
-    what = {404: "there is nothing at this address", 405: "this address does not answer to that method"}
+def _of_http(request: Request, error: HTTPException) -> Problem:
+    if error.status_code == 405:
+        return Problem(405, "this address does not answer to that method", {"Allow": _methods_of(request)})
+    what = {404: "there is nothing at this address"}
     return Problem(error.status_code, what.get(error.status_code, str(error.detail)), error.headers)
+
+
+def _methods_of(request: Request) -> str:
+    """All that the address answers to; the framework names those of the first route that it finds."""
+    return ", ".join(method for method in METHODS if _answers(request, method))
+
+
+def _answers(request: Request, method: str) -> bool:
+    scope = {**request.scope, "method": method}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
 
 
 def _of_input(error: RequestValidationError) -> Problem:

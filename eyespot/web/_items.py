@@ -25,7 +25,7 @@ def items_of(frozen: Frozen, found: Slice) -> list[dict[str, Any]]:
 
 def _judged(frozen: Frozen, row: int) -> dict[str, Any]:
     placed = frozen.judged.get(row)
-    return {} if placed is None else {"first_rank": placed.rank, "probability": _rounded(placed.probability)}
+    return {} if placed is None else {"first_rank": placed.rank, "judge_says": _rounded(placed.probability)}
 
 
 def with_probability(items: list[dict[str, Any]], known: Known | None) -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ def _rounded(probability: float | None) -> float | None:
 def item_of(facts: Mapping[str, Any]) -> dict[str, Any]:
     """One picture; a label that has the name of something promised does not replace it."""
     promised = {"id": facts["id"], "path": facts["path"], "thumbnail": thumbnail_address(facts["id"])}
-    reserved = {*promised, "rank", "score", "first_rank", "probability"}
+    reserved = {*promised, "rank", "score", "first_rank", "judge_says", "probability"}
     return promised | {name: value for name, value in facts.items() if name not in reserved}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from eyespot.judges.person import QUESTION, VERDICTS
-from eyespot.ledger.judgements import PERSON, Judgements, query_digest
+from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
 from eyespot.types import Judgement, Query
 from eyespot.web._security import clean_name
 from eyespot.web._settings import Person, Role
@@ -43,6 +43,16 @@ def judged_now(judgements: Judgements, query: Query, said: Verdict, judge: str) 
     """Keep a verdict; it is on the disk when this returns."""
     digest = judgements.enter([query])[query]
     made = Judgement(digest, said.item, judge, PROMPT, VERDICTS[said.verdict[0]], rank=said.rank, at=time.time())
+    judgements.record([made])
+    return made
+
+
+def take_back(judgements: Judgements, query: Query, item: str, judge: str) -> Judgement | None:
+    """Withdraw somebody's verdict, which stays in the ledger as history; None where they have none."""
+    before = verdicts_on(judgements, query, [item], judge).get(item)
+    if before is None:
+        return None
+    made = Judgement(before.query, item, judge, PROMPT, None, WITHDRAWN, rank=before.rank, at=time.time())
     judgements.record([made])
     return made
 

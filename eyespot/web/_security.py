@@ -31,6 +31,7 @@ COOKIE, NAME_COOKIE = "eyespot", "eyespot_name"
 OPEN = re.compile(r"/(healthz|readyz|login|static/[^/]*)")  # what anybody may see
 SAFE = ("GET", "HEAD", "OPTIONS")
 BODY = 1 << 20  # bytes of a request that is no upload
+LARGEST_HEAD = 32 << 10  # bytes of a request's address and headers
 PASSED_ON = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; "
@@ -108,6 +109,8 @@ class Door:
             await _refusal(scope, problem)(scope, receive, dressed)
 
     def _admit(self, scope: Scope) -> None:
+        if _head_of(scope) > LARGEST_HEAD:
+            raise Problem(431, "the address and headers of this request are too long; delete cookies or ask for less")
         headers = Headers(scope=scope)
         here = _from_here(scope, headers) and self.settings.trust_loopback
         if not here:
@@ -168,6 +171,12 @@ def _matching(access: tuple[Access, ...], token: str) -> Access | None:
 def address_of(scope: Scope) -> str:
     """Where a request comes from."""
     return str((scope.get("client") or ("",))[0])
+
+
+def _head_of(scope: Scope) -> int:
+    """Bytes of a request's head; a server limits only what comes in several pieces."""
+    address = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+    return address + sum(len(name) + len(value) for name, value in scope["headers"])
 
 
 def _length(headers: Headers) -> int:

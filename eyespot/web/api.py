@@ -10,11 +10,13 @@ from fastapi import APIRouter, Depends, File, Header, Query, Response, UploadFil
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from eyespot.ledger.judgements import PERSON
 from eyespot.types import Judgement
+from eyespot.types import Query as Asking
 from eyespot.web._asking import PAGE, Asked, Digest, Name, Words, condition_of, query_of
 from eyespot.web._house import House, house_of
 from eyespot.web._items import cursor_of, item_of, items_of, no_such_item, read_cursor, with_probability
-from eyespot.web._judging import judge_of, judged_now, own_of
+from eyespot.web._judging import judge_of, judged_now, own_of, take_back
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Person, Role
@@ -173,27 +175,47 @@ def summary(house: Served, id: str, depth: Annotated[int, Query(ge=1, le=10_000)
 # -- judgements -------------------------------------------------------------------------------------------------
 
 
-class Said(BaseModel):
-    """A verdict on one picture for words, a picture, or both."""
+class About(BaseModel):
+    """An item and the words, the picture, or both that a verdict is on."""
 
     q: Words = None
     picture: Digest = None
     item: str = Field(max_length=500)
-    verdict: Literal["yes", "no", "doubt"]
-    rank: int | None = Field(None, ge=1, le=2**31)
     by: str | None = Field(None, max_length=80, description="Who says so, where no token does.")
+
+    def query(self, house: House) -> Asking:
+        """What the item is judged for; `Problem` where nothing is said."""
+        query = query_of(Asked(q=self.q, picture=self.picture), house.pictures)
+        if query is None:
+            raise Problem(422, "say what the picture was judged for, with q or picture")
+        return query
+
+
+class Said(About):
+    """A verdict on one picture for words, a picture, or both."""
+
+    verdict: Literal["yes", "no", "doubt"]
+    rank: int | None = Field(None, ge=1, le=2**31, strict=True)
 
 
 @router.post("/judgements", status_code=201, tags=["judgements"])
 def judge(house: Served, person: Annotator, said: Said) -> Response:
     """Say whether a picture is what the words or the picture ask for; it is on the disk when the answer comes."""
-    query = query_of(Asked(q=said.q, picture=said.picture), house.pictures)
-    if query is None:
-        raise Problem(422, "say what the picture was judged for, with q or picture")
+    query = said.query(house)
     if house.snapshot().row_of(said.item) is None:
         raise no_such_item(said.item)
     made = judged_now(house.judgements, query, said, judge_of(person, said.by))
     return JSONResponse(_told(made), 201)
+
+
+@router.delete("/judgements", tags=["judgements"])
+def withdraw(house: Served, person: Annotator, about: Annotated[About, Query()]) -> Response:
+    """Take your verdict back. It counts no more; the ledger keeps it as history, with this word behind it."""
+    judge = judge_of(person, about.by)
+    made = take_back(house.judgements, about.query(house), about.item, judge)
+    if made is None:
+        raise Problem(404, f"{judge.removeprefix(PERSON)} has no verdict on this item for this query to take back")
+    return JSONResponse(_told(made))
 
 
 class Which(BaseModel):

@@ -32,7 +32,7 @@ from eyespot.web.api import asked
 from eyespot.web.downloads import FORMATS
 from eyespot.web.found.calibrated import WANTED
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.results import Frozen
+from eyespot.web.found.results import Frozen, nothing_of
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import summary_of
 from eyespot.web.reranking import looking_of
@@ -85,12 +85,15 @@ def more_hits(request: Request, house: Served, given: Given, cursor: Annotated[s
 
 @router.get("/summary/{id}")
 def summary(request: Request, house: Served, id: str) -> Response:
-    """The first hits in numbers, without a page around them."""
+    """The first hits in numbers, to be laid into the page or, without scripts, as a page of its own."""
     frozen = house.results[id]
     found = items_of(frozen, frozen.slice(0, SUMMED))
     tallies = summary_of(found, facets_of(frozen.snapshot))
     known = None if frozen.judged else house.calibration(frozen, own_of(person_of(request)))
-    return page(request, "summary.html", tallies=tallies, count=len(found), total=frozen.total, known=known)
+    told: dict[str, Any] = {"tallies": tallies, "count": len(found), "total": frozen.total, "known": known}
+    if request.headers.get("hx-request"):
+        return page(request, "summary.html", **told)
+    return page(request, "summary_page.html", heading=frozen.heading, back=f"/?{frozen.asked.address()}", **told)
 
 
 @router.get("/photo/{id:path}")
@@ -157,7 +160,7 @@ def _in_order(snapshot: Snapshot, given: Asked, first: int) -> Hits:
     mask = snapshot.mask(condition_of(given, list(snapshot.kinds)))
     rows = list(islice(snapshot.rows_of(mask, first), PAGE + 1))
     if not rows and not first:
-        raise NothingFound("no photo fits the filter; widen it")
+        raise nothing_of(snapshot)
     items = [item_of(facts) | {"verdict": None} for facts in snapshot.facts(rows[:PAGE])]
     return Hits(items, f"items.{rows[PAGE - 1] + 1}" if len(rows) > PAGE else None)
 

@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from eyespot import rooms
-from eyespot.benchmarks import Jury, Searcher, scored
+from eyespot.benchmarks import Jury, Rescored, Searcher, Task, scored
 from eyespot.gallery.indexing import index
 from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import Judgements
+from eyespot.metrics import names, parse
+from eyespot.runs import read_run, write_run
+from eyespot.runs.judged import Judged as Collected
 from eyespot.search.collection import Collection
 from eyespot.search.judged import Judged
-from eyespot.types import Answer, EyespotError, NothingFound, Pair, Query, Run, Verdict
+from eyespot.types import Answer, EyespotError, Hit, NothingFound, Pair, Qrels, Query, Run, UsageError, Verdict
 from tests.benchmarks import worlds
 from tests.benchmarks.worlds import tasks_of
 from tests.gallery.conftest import draw
@@ -168,3 +171,74 @@ def test_queries_that_were_not_asked_are_told(tmp_path: Path, ledger: Judgements
     notes = sitting.result(task, run, sitting.look(task, run)).notes
 
     assert "1 queries ask with a picture that is not here; their hits were not judged" in notes
+
+
+# -- the same verdicts, by the judge and as a file ----------------------------------------------------------------
+
+NAMES = "abcdefghij"
+VERDICTS = {"a": 0.0, "b": 1.0, "c": 0.0, "d": None, "e": 1.0, "f": 1 / 3, "g": 1 / 3, "h": None, "i": 1.0, "j": 0.0}
+
+
+def measures() -> list[str]:
+    """Every measure there is, with each rule on ties that it knows, over all of a ranking and cut in its middle."""
+    every = [f"{name}({ties}){cut}" for name in names() for ties in ("", "ties='average'") for cut in ("", "@3")]
+    return [spelling for spelling in (one.replace("()", "") for one in every) if _is_measure(spelling)]
+
+
+def _is_measure(spelling: str) -> bool:
+    try:
+        parse(spelling)
+    except UsageError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def ten(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    """Ten photos."""
+    return gallery(tmp_path_factory.mktemp("ten"), *NAMES)
+
+
+def graded() -> Task:
+    """Two queries over ten photos, of which each has five relevant ones."""
+    qrels = {query: {name: (at + first) % 4 % 3 for at, name in enumerate(NAMES)} for first, query in enumerate("pq")}
+    queries = {"p": {"text": "a heron"}, "q": {"text": "a pool"}}
+    return Task("own", Collected(queries, Qrels(qrels)), [parse(one) for one in measures()])
+
+
+@pytest.mark.parametrize("depth", [3, 7, 10])
+@pytest.mark.parametrize("ending", ["txt", "parquet"])
+def test_verdicts_give_the_same_numbers_by_the_judge_and_as_a_file(
+    ending: str, depth: int, tmp_path: Path, ledger: Judgements, ten: Collection
+) -> None:
+    """To the last bit, for every measure and rule on ties: two photos have no verdict, some lie below the depth."""
+    task = graded()
+    sitting = jury(ByName(VERDICTS.__getitem__), ledger, ten, tmp_path, depth)
+    run = sitting.searcher(task)
+    said = {query: [Hit(name, its) for name, its in VERDICTS.items() if its is not None] for query in run}
+    file = tmp_path / f"second.{ending}"
+    write_run(Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in said.items()}), file)
+
+    by_judge = sitting.result(task, run, sitting.look(task, run))
+    by_file = scored(task, run, Rescored(read_run(file), depth))
+
+    assert len(task.measures) > 20
+    assert {label: its.tolist() for label, its in by_judge.scores.values.items()} == {
+        label: its.tolist() for label, its in by_file.scores.values.items()
+    }
+    assert dict(by_judge.run) == dict(by_file.run)
+
+
+def test_equal_verdicts_are_equal_to_a_measure_and_what_lies_deeper_ranks_behind(
+    tmp_path: Path, ledger: Judgements, ten: Collection
+) -> None:
+    task = graded()
+    sitting = jury(ByName(lambda name: float(name in "be")), ledger, ten, tmp_path, 6)
+    run = sitting.searcher(task)
+
+    made = sitting.result(task, run, sitting.look(task, run)).run
+
+    for query, hits in made.items():
+        before = [hit.image for hit in run[query]]
+        assert {hit.score for hit in hits[:6]} <= {1.0, 0.0}
+        assert [hit.image for hit in hits[6:]] == before[6:] and hits[6].score < 0.0

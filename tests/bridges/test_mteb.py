@@ -18,6 +18,7 @@ from PIL import Image
 
 from eyespot import rooms
 from eyespot.bridges.mteb import About, model, task
+from eyespot.extras import install_line
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.opened import Gallery
 from eyespot.metrics import evaluate, parse, preset
@@ -314,7 +315,7 @@ except types.EyespotError as error:
     print(error)
 """
 
-    assert child(code, child_env) == "the mteb bridge needs the extra [mteb]: pip install 'eyespot[mteb]'\n"
+    assert child(code, child_env) == f"the mteb bridge needs the extra [mteb]: {install_line('mteb')}\n"
 
 
 def test_importing_the_bridge_imports_neither_mteb_nor_torch(child_env: dict[str, str]) -> None:

@@ -27,7 +27,7 @@ def test_what_would_be_done(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
         "asked            to run on records nobody knows yet",
         "numbers          finished, 12 records",
         "even             finished, 6 records",
-        "asked            to run on at most 6 records, 2 of them done; at most 4 calls, $1.00",
+        "asked            to run on at most 6 records, 2 of them done; at most 4 calls, likely $1.00",
     ]
 
 

@@ -47,6 +47,19 @@ def test_the_folder_comes_back(tmp_path: Path) -> None:
     assert dict(found.candidates) == dict(made.run) and list(found.images) == ["70", "71"]
 
 
+def test_no_text_of_the_folder_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
+    run = Run.from_rankings({"=1": [("a", 0.5), ("b", 0.25)], "-2": [("a", 0.5)]})
+    queries = {"=1": {"text": "@SUM(1)", "category": "-"}, "-2": {"text": "+x"}}
+    judged = Judged(queries, Qrels({"=1": {"a": 1}, "-2": {"a": 1}}))
+    made = divide(select(run, judged, Limits(depth=2, most=1)), Division(val=1), None)
+    write(made, tmp_path / "set", making(tmp_path))
+
+    texts = [(tmp_path / "set" / name).read_text() for name in ("queries.csv", "dropped.csv")]
+    cells = [cell for text in texts for row in csv.reader(text.splitlines()) for cell in row]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []
+    assert reranking.read(tmp_path / "set").queries["=1"]["text"] == "@SUM(1)"
+
+
 def test_it_is_known_by_its_look_and_by_split(tmp_path: Path) -> None:
     made = set_of()
     write(made, tmp_path / "set", making(tmp_path))

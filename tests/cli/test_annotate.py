@@ -38,7 +38,7 @@ def test_from_queries_to_a_set_and_its_rerank_subset(tmp_path: Path) -> None:
     made = run_eyespot("annotate", "export", tmp_path / "out", "--rerank", tmp_path / "rerank", *where)
     assert made.returncode == 0 and (tmp_path / "rerank" / "qrels.parquet").exists(), made.stderr
     with (tmp_path / "out" / "annotations.csv").open() as file:
-        assert sum(row["relevant"] == "1" for row in csv.DictReader(file)) == 10
+        assert len(list(csv.DictReader(file))) == 10
     assert len(listed(tmp_path / "out")) == 60
 
 

@@ -64,6 +64,11 @@ def told(*words: object, code: int = 0) -> Any:
 
 
 def line(query: str, made: Path, ledger: Path, verdicts: int = 12) -> tuple[object, ...]:
+    """By a model whose errors were measured."""
+    return (*unverified(query, made, ledger, verdicts), "--accuracy", "0.98,0.98")
+
+
+def unverified(query: str, made: Path, ledger: Path, verdicts: int = 12) -> tuple[object, ...]:
     return (query, "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--calibrate", verdicts)
 
 
@@ -143,11 +148,51 @@ def test_no_answer_at_all_is_one_sentence(made: Path, ledger: Path, server: Doub
 
 def test_an_accuracy_widens_the_interval(made: Path, ledger: Path, server: Double) -> None:
     believed = told(*line("a tower", made, ledger))["relevant"]
-    doubted = told(*line("a tower", made, ledger), "--accuracy", "0.8,0.7,20,20")["relevant"]
+    doubted = told(*unverified("a tower", made, ledger), "--accuracy", "0.8,0.7,20,20")["relevant"]
 
     assert doubted["high"] - doubted["low"] > believed["high"] - believed["low"]
-    assert "taken at their word" in said(*line("a tower", made, ledger)).stderr
-    assert "taken at their word" not in said(*line("a tower", made, ledger), "--accuracy", "0.8,0.7").stderr
+
+
+# -- a model that nobody has verified -----------------------------------------------------------------------------
+
+
+def test_a_model_s_own_word_is_an_opinion_and_no_count(made: Path, ledger: Path, server: Double) -> None:
+    found = told(*unverified("a tower", made, ledger), "-k", 30)
+    shown = said(*unverified("a tower", made, ledger), "-k", 30)
+
+    assert found["opinion"] == {"judge": "openai:tiny@localhost", "yes": 12, "looked": 12, "among": PHOTOS}
+    assert "relevant" not in found and not any("probability" in item for item in found["items"])
+    assert [item["verdict"] for item in found["items"] if item["judge"]] == [0.98] * 12
+    assert "openai:tiny@localhost says yes (0.5 or more) to 12 of the 12 pictures it looked at" in shown.stderr
+    assert "are expected" not in shown.stderr and "interval" not in shown.stderr
+
+
+def test_the_table_and_the_contact_sheet_of_an_opinion_show_scores(
+    made: Path, ledger: Path, server: Double, tmp_path: Path
+) -> None:
+    shown = said(*unverified("a tower", made, ledger), "-k", 3, "--html", tmp_path / "hits.html")
+    plain = said("a tower", "-g", made, "-k", 3)
+
+    page = (tmp_path / "hits.html").read_text()
+    assert shown.stdout == plain.stdout
+    assert "says yes (0.5 or more) to 12 of the 12 pictures" in page and "is a probability" not in page
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--accuracy", "1,1")])
+def test_what_is_likely_is_not_asked_of_a_model_that_nobody_verified(
+    made: Path, ledger: Path, server: Double, more: tuple[str, ...]
+) -> None:
+    raised = said(*unverified("a tower", made, ledger), "--likely", 0.5, *more).exception
+
+    assert isinstance(raised, UsageError) and "nobody has verified openai:tiny" in str(raised)
+    assert "person:NAME" in str(raised) and "--accuracy" in str(raised) and not server.seen
+
+
+def test_an_accuracy_stands_beside_the_count_that_it_makes(made: Path, ledger: Path, server: Double) -> None:
+    words = (*unverified("a tower", made, ledger), "--accuracy", "0.9,0.8,50,40")
+
+    assert told(*words)["accuracy"] == {"sensitivity": 0.9, "specificity": 0.8, "relevant": 50, "irrelevant": 40}
+    assert "12 verdicts of openai:tiny@localhost, if it is right as often as --accuracy says" in said(*words).stderr
 
 
 @pytest.mark.parametrize(

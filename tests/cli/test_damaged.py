@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from eyespot.cli import app
@@ -16,6 +18,7 @@ from tests.cli.conftest import confined, run_eyespot
 from tests.gallery.conftest import draw
 
 Damage = Callable[[Path], object]
+MEND = r"; mend it with: (eyespot index --repair -g \S+)$"
 MENDED = ""  # nothing to say: the verb does without what is damaged
 
 
@@ -59,13 +62,13 @@ def edited(place: Path, pattern: str, new: str) -> None:
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "vectors cut": (lambda g: cut(only(g, "shards/00000/*.npy")), r"starter-\w+\.npy .*delete starter-\w+\.toml"),
-    "vectors gone": (lambda g: only(g, "shards/00000/*.npy").unlink(), "run eyespot index"),
-    "vectors of another kind": (lambda g: only(g, "shards/00000/*.npy").write_bytes(b"x"), "run eyespot index"),
-    "facts cut": (lambda g: cut(g / "shards/00000/items.parquet"), r"items\.parquet is missing or damaged"),
-    "facts gone": (lambda g: (g / "shards/00000/items.parquet").unlink(), "index into a new gallery"),
-    "note torn": (lambda g: only(g, "shards/00000/*.toml").write_text("missing = ["), r"\.toml is .*; delete it"),
-    "note without space": (lambda g: edited(only(g, "shards/00000/*.toml"), r"^dim.*", ""), "dim is missing"),
+    "vectors cut": (lambda g: cut(only(g, "shards/00000/*.npy")), r"starter-\w+\.npy .*" + MEND),
+    "vectors gone": (lambda g: only(g, "shards/00000/*.npy").unlink(), MEND),
+    "vectors of another kind": (lambda g: only(g, "shards/00000/*.npy").write_bytes(b"x"), MEND),
+    "facts cut": (lambda g: cut(g / "shards/00000/items.parquet"), r"items\.parquet is missing or damaged.*" + MEND),
+    "facts gone": (lambda g: (g / "shards/00000/items.parquet").unlink(), MEND),
+    "note torn": (lambda g: only(g, "shards/00000/*.toml").write_text("missing = ["), r"\.toml is .*" + MEND),
+    "note without space": (lambda g: edited(only(g, "shards/00000/*.toml"), r"^dim.*", ""), "dim is missing.*" + MEND),
     "header torn": (lambda g: cut(g / "gallery.toml"), "run eyespot index to write it again"),
     "header of bytes": (lambda g: (g / "gallery.toml").write_bytes(b"\xff"), "to write it again"),
     "root without number": (lambda g: edited(g / "gallery.toml", "^number.*", ""), "number is missing"),
@@ -86,6 +89,56 @@ def test_damage_is_one_sentence_with_the_way_out(gallery: Path, damage: Damage, 
 
     assert re.search(way_out, told), told
     assert all("\n" not in tell(verb, "-g", gallery) for verb in ("doctor", "failures", "index"))
+
+
+@pytest.mark.parametrize("name", [name for name, (_, way_out) in DAMAGES.items() if way_out.endswith(MEND)])
+def test_the_command_that_a_search_names_mends_what_is_damaged(gallery: Path, name: str) -> None:
+    before = {place: place.read_bytes() for place in gallery.glob("shards/*/*")}
+    damage, _ = DAMAGES[name]
+    damage(gallery)
+    named = re.search(MEND, tell("search", "stripes", "-g", gallery))
+    assert named
+
+    tell(*named[1].split()[1:])
+
+    assert tell("search", "stripes", "-g", gallery) == MENDED
+    assert {place: place.read_bytes() for place in gallery.glob("shards/*/*")} == before
+
+
+def test_doctor_names_a_flipped_byte_and_what_mends_it(gallery: Path) -> None:
+    place = only(gallery, "shards/00000/*.npy")
+    data = place.read_bytes()
+    place.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
+
+    told, listed = run_eyespot("doctor", "-g", gallery), run_eyespot("doctor", "-g", gallery, "--json")
+    run_eyespot("index", "--repair", "-g", gallery)
+    after = run_eyespot("doctor", "-g", gallery)
+
+    (line,) = [line for line in told.stdout.splitlines() if line.startswith("shard ")]
+    (fault,) = json.loads(listed.stdout)["damaged"]
+    assert (told.returncode, listed.returncode, after.returncode) == (4, 4, 0)
+    assert "shard 00000: damaged vectors of starter-" in line
+    assert line.endswith(f"mend it with: eyespot index --repair -g {gallery}")
+    assert (fault["shard"], fault["way_out"]) == ("00000", f"mend it with: eyespot index --repair -g {gallery}")
+    assert "4 rows, agrees" in after.stdout and place.read_bytes() == data
+
+
+@pytest.mark.parametrize("codes", [False, True])
+def test_a_search_names_the_shard_that_holds_nan_and_warns_of_nothing(gallery: Path, codes: bool) -> None:
+    if codes:
+        run_eyespot("index", "--codes", "-g", gallery)
+    place = only(gallery, "shards/00000/starter-????????.npy")
+    vectors = np.load(place)
+    vectors[2, 7] = np.nan
+    np.save(place, vectors)
+
+    asked = run_eyespot("search", "stripes", "-g", gallery)
+    mended = run_eyespot("index", "--repair", "-g", gallery)
+    again = run_eyespot("search", "stripes", "-g", gallery)
+
+    (sentence,) = asked.stderr.splitlines()
+    assert sentence.startswith(f"eyespot: {place} is missing or damaged") and re.search(MEND, sentence)
+    assert (asked.returncode, mended.returncode, again.returncode) == (1, 3, 0)  # one of the photos is none
 
 
 @pytest.mark.parametrize("name", ["header torn", "root without number", "format in quotes", "no such root"])
@@ -126,7 +179,7 @@ def test_a_ledger_that_is_missing_or_none_is_told(gallery: Path) -> None:
     (gallery / "ledger.sqlite").unlink()
     missing = tell("failures", "-g", gallery)
 
-    assert "move it away and run: eyespot index" in damaged
+    assert f"and run eyespot index -g {gallery}: it is made again" in damaged
     assert "is missing; make it again with: eyespot index" in missing
 
 

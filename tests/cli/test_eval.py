@@ -152,6 +152,33 @@ def test_an_earlier_report_stands_beside_in_the_terminal(data: Path, run: Path, 
     assert "earlier one" in both.stdout and "earlier one" not in alone.stdout
 
 
+def test_three_queries_under_official_names_have_no_numbers_of_papers_anywhere(
+    data: Path, run: Path, tmp_path: Path
+) -> None:
+    """Text, Markdown, LaTeX, page and JSON say in a line why."""
+    shown = evaluated("inquire-fullrank", "--data", data, "--run", run, "--out", tmp_path / "out")
+
+    assert shown.exit_code == 0
+    written = [(tmp_path / "out" / name).read_text() for name in ("tables.md", "tables.tex", "report.html")]
+    for text in (shown.stdout, *written):
+        assert "Not beside INQUIRE, table 2; QuARI, table 2;" in text and "is not the official file." in text.replace(
+            r"\_", "_"
+        )
+        assert "minus published" not in text and "WildCLIP" not in text
+    (task,) = json.loads((tmp_path / "out/summary.json").read_text())["tasks"]
+    assert task["published"] == [] and "INQUIRE, table 2" in task["not_beside"]
+
+
+def test_a_sample_has_no_numbers_of_papers(tmp_path: Path) -> None:
+    data = worlds.inquire_rerank(tmp_path / "data", queries="PQRS")
+    path = tmp_path / "run.txt"
+    write_run(Run.from_orders({chr(at): [str(10 * at)] for at in b"PQRS"}), path)
+
+    shown = evaluated("inquire-rerank", "--data", data, "--run", path, "--sample", 2)
+
+    assert "Not beside INQUIRE, table 4; INQUIRE, table 5: 2 of the paper's 160 queries." in shown.stdout
+
+
 def test_queries_of_no_task_are_said(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.txt"
     write_run(worlds.orders(q1="ab", q8="c"), path)
@@ -261,6 +288,19 @@ def test_missing_pictures_are_refused_with_the_way_out(gallery: Path, tmp_path: 
 
     assert isinstance(refused, EyespotError) and "--allow-missing" in str(refused) and "--match" in str(refused)
     assert told("own", "--data", tmp_path, "-g", gallery, "--allow-missing")["tasks"][0]["queries"] == 1
+
+
+def test_a_run_says_how_many_images_were_missing(gallery: Path, tmp_path: Path) -> None:
+    worlds.table(tmp_path / "queries.csv", [{"id": "q", "text": "a tower"}])
+    worlds.write(tmp_path / "qrels.txt", "q 0 categorization__eiffelTower.jpg 1\nq 0 lost.jpg 1\n")
+    words = ("own", "--data", tmp_path, "-g", gallery, "--allow-missing", "--out")
+
+    told(*words, tmp_path / "some")
+    worlds.write(tmp_path / "qrels.txt", "q 0 categorization__eiffelTower.jpg 1\n")
+    told(*words, tmp_path / "all")
+
+    headers = [read_run(tmp_path / name / "run.parquet").header for name in ("some", "all")]
+    assert [header.get("missing") for header in headers] == [1, None]
 
 
 # -- official numbers -------------------------------------------------------------------------------------------

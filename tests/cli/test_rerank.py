@@ -178,6 +178,30 @@ def test_a_budget_stops_it_and_the_next_run_goes_on(made: Path, ledger: Path, se
     assert len(server.answered) == 5 and len(first.stdout.splitlines()) == 6
 
 
+def test_all_calls_are_counted_where_a_budget_cuts_pairs_short(made: Path, ledger: Path, server: Double) -> None:
+    words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 6)
+
+    found = told(*words, "--judge", "answer=votes", "--judge", "votes=3", "--budget-calls", 7, code=3)
+
+    with Judgements(ledger) as judgements:
+        recorded = [row.judgement.spent for row in judgements.rows()]
+    assert len(server.seen) == found["verdicts"]["calls"] == sum(spent.calls for spent in recorded) == 7
+    assert found["verdicts"]["tokens_in"] == sum(spent.tokens_in for spent in recorded) == 700
+
+
+def test_a_word_among_probabilities_is_told_and_its_way_out_works(made: Path, ledger: Path, server: Double) -> None:
+    server.script = [chat("Yes")]
+    words = ("search", "a tower", "-g", made, "--rerank", "openai:tiny", "--ledger", ledger, "--depth", 6)
+
+    first, again = told(*words, code=3), told(*words, code=3)
+    in_words, shown = told(*words, "--judge", "answer=words"), said(*words)
+
+    assert first["verdicts"]["unscored"] == 1 and first["items"] == again["items"]
+    assert first["items"][-1]["probability"] is None and again["verdicts"]["calls"] == 0
+    assert {item["probability"] for item in in_words["items"]} == {1.0} and in_words["verdicts"]["unscored"] == 0
+    assert "1 pictures were answered on another scale" in shown.stderr and "--judge answer=words" in shown.stderr
+
+
 def test_the_price_of_a_dry_run_is_that_of_the_table(made: Path, ledger: Path, server: Double, tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     prices.write_text('["tiny"]\ninput = 1000.0\noutput = 0.0\n')
@@ -288,6 +312,31 @@ def test_half_judged_numbers_are_not_shown(made: Path, own: Path, ledger: Path, 
     assert stopped.stdout == "" and "2 asked" in str(stopped.exception) and again.exit_code == 0
     with Judgements(ledger) as judgements:
         assert sum(row.judgement.spent.calls for row in judgements.rows()) == len(server.answered) == 6
+
+
+def test_a_judge_in_words_scores_as_its_verdicts_in_a_file_do(
+    made: Path, own: Path, ledger: Path, server: Double, tmp_path: Path
+) -> None:
+    """Yes to half of the photos: 1 and 0, whose ties the measures see by either way, and again in the saved run."""
+    server.script = [chat(word) for word in ("No", "Yes", "Yes", "No", "Yes")]
+    words = ("eval", "own", "--data", own, "-g", made, "--depth", 5)
+    judge = ("--rerank", "openai:tiny", "--judge", "answer=words", "--judge", "workers=1", "--ledger", ledger)
+    told(*words, "--out", tmp_path / "first")
+
+    judged = told(*words, *judge, "--out", tmp_path / "second")
+
+    first = [hit.image for hit in read_run(tmp_path / "first/run.parquet")["q"][:5]]
+    write_run(Run.from_columns(["q"] * 5, first, (0, 1, 1, 0, 1)), tmp_path / "second.txt")
+    by_file = told(*words, "--rerank", tmp_path / "second.txt")
+    saved = told(*words[:4], "--run", tmp_path / "second/run.parquet")
+    ((task,), (other,), (again,)) = judged["tasks"], by_file["tasks"], saved["tasks"]
+    assert task["measures"] == other["measures"] and task["stages"] == other["stages"]
+    assert _means(again) == _means(task) and task["measures"]["AP@50"]["definition"]["ties"] == "average"
+    assert task["measures"]["AP@50"]["mean"] in (1 / 3, 1 / 5)  # one of three yes, or one of two no behind them
+
+
+def _means(task: Any) -> dict[str, float]:
+    return {label: found["mean"] for label, found in task["measures"].items()}
 
 
 @pytest.mark.parametrize(
@@ -418,7 +467,7 @@ def test_the_page_on_calibration_runs_as_it_stands(
     made = subprocess.run(python, cwd=tmp_path, env=env, capture_output=True, text=True)
 
     assert plan == "encoder:starter: 30 pairs, 0 in the ledger, 30 to ask\n"
-    assert "30 verdicts from the ledger, 0 asked" in made.stdout, made.stderr
+    assert "42 verdicts from the ledger, 0 asked" in made.stdout, made.stderr
     assert "expected calibration error" in made.stdout and "windmill" in (tmp_path / "hits.html").read_text()
 
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from eyespot.cli.serve import listening
 from tests.cli.conftest import run_eyespot
 
 pytest.importorskip("fastapi", reason="the server needs the extra [web]")
@@ -84,3 +89,92 @@ def test_what_cannot_be_served_is_told_in_a_sentence(
 
     assert (told.returncode, told.stdout) == (code, "")
     assert says in told.stderr and "Traceback" not in told.stderr
+
+
+# -- connections ----------------------------------------------------------------------------------------------------
+
+HALF_A_HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+def connected(address: str) -> socket.socket:
+    parts = urlsplit(address)
+    return socket.create_connection((parts.hostname, parts.port), timeout=20)
+
+
+def test_small_answers_do_not_wait_for_acknowledgements() -> None:
+    """What is accepted from the listener has TCP_NODELAY, as asyncio sets it on sockets of a named protocol."""
+    options = []
+
+    async def accept_one(listener: socket.socket) -> None:
+        def note(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            options.append(writer.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        async with await asyncio.start_server(note, sock=listener):
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            await reader.read()
+            writer.close()
+
+    with listening("127.0.0.1", 0) as listener:
+        asyncio.run(accept_one(listener))
+
+    assert [bool(one) for one in options] == [True]
+
+
+@pytest.mark.parametrize("way", ["stops", "drips", "second"])
+def test_a_half_sent_head_is_closed(sample_gallery: Path, tmp_path: Path, way: str) -> None:
+    words = ("--timeout", "1", "--cache", str(tmp_path / "cache"))
+    with serving(sample_gallery, *words) as (_, address), connected(address) as client:
+        if way == "second":
+            client.sendall(HALF_A_HEAD + b"\r\n")
+            assert client.recv(10_000).startswith(b"HTTP/1.1 200")
+        client.sendall(HALF_A_HEAD)
+        begun = time.monotonic()
+        client.settimeout(0.2 if way == "drips" else 20)
+        while time.monotonic() - begun < 20:
+            try:
+                if not client.recv(10_000):
+                    return
+                client.sendall(b"x")
+            except TimeoutError:
+                client.sendall(b"x")
+            except (ConnectionResetError, BrokenPipeError):
+                return
+    raise AssertionError("the connection stays open")
+
+
+@pytest.mark.parametrize("pieces", [1, 60])
+def test_a_head_that_is_too_long_is_refused(sample_gallery: Path, tmp_path: Path, pieces: int) -> None:
+    head = HALF_A_HEAD + b"X-Long: " + b"x" * 60_000 + b"\r\n\r\n"
+    size = -(-len(head) // pieces)
+    with serving(sample_gallery, "--cache", str(tmp_path / "cache")) as (_, address), connected(address) as client:
+        for start in range(0, len(head), size):
+            with suppress(ConnectionResetError, BrokenPipeError):  # closed before all of it was sent
+                client.sendall(head[start : start + size])
+                time.sleep(0.01 if pieces > 1 else 0)
+        answer = client.recv(10_000)
+
+    assert answer[:12] in (b"HTTP/1.1 431", b"HTTP/1.1 400")
+
+
+def test_six_hundred_half_sent_heads_keep_nobody_out(sample_gallery: Path, tmp_path: Path) -> None:
+    with serving(sample_gallery, "--cache", str(tmp_path / "cache")) as (_, address), ExitStack() as opened:
+        clients = [opened.enter_context(connected(address)) for _ in range(600)]
+        for client in clients:
+            with suppress(ConnectionResetError, BrokenPipeError):
+                client.sendall(HALF_A_HEAD)
+        with urllib.request.urlopen(f"{address}healthz", timeout=60) as answer:
+            assert answer.read() == b"ok\n"
+        closed = sum(is_closed(client) for client in clients)
+
+    assert closed >= 100
+
+
+def is_closed(client: socket.socket) -> bool:
+    client.setblocking(False)
+    try:
+        return client.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from typer.testing import CliRunner  # noqa: E402
 
 from eyespot import sample  # noqa: E402
 from eyespot.cli import app  # noqa: E402
+from eyespot.extras import install_line  # noqa: E402
 from eyespot.gallery.opened import Gallery  # noqa: E402
 from eyespot.types import UsageError  # noqa: E402
 from tests.gallery.conftest import draw  # noqa: E402
@@ -198,6 +200,60 @@ def test_a_backbone_is_trained_and_indexes_the_same_gallery(tmp_path: Path) -> N
     assert Gallery(gallery[1]).encoders == [f"hf:{model}", told["model"]]
 
 
+@pytest.fixture(scope="module")
+def pictured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A gallery of eight drawn photos with captions, in the space of a tiny model."""
+    pytest.importorskip("transformers")
+    folder = tmp_path_factory.mktemp("pictured")
+    model = tiny_models.hf_clip(folder / "clip")
+    rows = [f'{draw(folder / f"{at}.png", at)},"caption {at}"' for at in range(8)]
+    (folder / "list.csv").write_text("path,caption\n" + "\n".join(rows) + "\n")
+    done("index", folder / "list.csv", "-g", folder / "gallery", "-e", f"hf:{model}")
+    return folder / "gallery"
+
+
+def test_a_training_killed_while_it_writes_the_model_is_finished_by_the_next(
+    pictured: Path, tmp_path: Path, child_env: dict[str, str]
+) -> None:
+    small = ("--out", tmp_path / "out", "--captions", "caption", "--batch", 4, "--epochs", 1, "--blocks", 1)
+    line = [sys.executable, "-m", "eyespot.cli", "train", "backbone", pictured, *small]
+    half = tmp_path / "out" / ".model.part"
+    with subprocess.Popen([*map(str, line)], env=child_env, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not (half.is_dir() and any(half.iterdir())):
+            time.sleep(0.001)
+        process.kill()
+    assert half.is_dir() and not (tmp_path / "out" / "model").exists()
+
+    again = done("train", "backbone", pictured, *small)
+    alone = done("train", "backbone", pictured, *small[:1], tmp_path / "alone", *small[2:])
+
+    models = [Path(ran.stdout.strip().removeprefix("hf:")) for ran in (again, alone)]
+    assert contents(models[0]) == contents(models[1]) and contents(models[0])
+    assert not half.exists()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_folder_that_is_no_model_is_not_taken_for_one(pictured: Path, tmp_path: Path) -> None:
+    """As a power cut left it when its files were not flushed: empty, or with empty files."""
+    small = ("--captions", "caption", "--batch", 4, "--epochs", 1)
+    line = ("train", "backbone", pictured, "--out", tmp_path / "out", *small)
+    done(*line)
+    model = tmp_path / "out" / "model"
+    whole = contents(model)
+    (model / "model.safetensors").write_bytes(b"")
+    lost = eyespot(*line)
+    shutil.rmtree(model)
+    model.mkdir()
+
+    done(*line)
+
+    assert f"remove {model} and run the same line again" in str(lost.exception)
+    assert contents(model) == whole
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -289,5 +345,5 @@ def test_without_torch_mining_works_and_training_says_what_to_install(pairs: Pat
     trained = ran("train", "quari", pairs, "--out", tmp_path / "out", *SMALL)
 
     assert mined.returncode == 0, mined.stderr
-    assert trained.returncode == 1 and "pip install 'eyespot[torch]'" in trained.stderr.splitlines()[-1]
+    assert trained.returncode == 1 and install_line("torch") in trained.stderr.splitlines()[-1]
     assert not (tmp_path / "out").exists()

@@ -16,6 +16,7 @@ pytest.importorskip("ray")
 
 from eyespot.cli import app
 from eyespot.cluster.starting import _shared_out, connected
+from eyespot.extras import install_line
 from eyespot.types import UsageError
 from tests.cluster.conftest import unit
 from tests.gallery.conftest import draw
@@ -148,7 +149,7 @@ def test_without_ray_its_extra_is_named(gallery: Path) -> None:
     done = subprocess.run(line, capture_output=True, text=True, timeout=120)
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "eyespot: --ray needs the extra [ray]: pip install 'eyespot[ray]'\n"
+    assert done.stderr == f"eyespot: --ray needs the extra [ray]: {install_line('ray')}\n"
 
 
 def test_a_plain_search_loads_no_ray(gallery: Path) -> None:

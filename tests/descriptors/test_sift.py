@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw
 
 from eyespot import rooms, sample
 from eyespot.descriptors.sift import SIDE
+from eyespot.extras import install_line
 from eyespot.search.local._pairs import unit
 from tests.test_rooms import BLOCKED
 
@@ -75,4 +76,4 @@ def test_a_missing_opencv_is_told_as_the_extra_to_install(child_env: dict[str, s
 
     told = subprocess.run([sys.executable, "-c", code], env=child_env, capture_output=True, text=True).stdout
 
-    assert told == "sift needs the extra [local]: pip install 'eyespot[local]'\n"
+    assert told == f"sift needs the extra [local]: {install_line('local')}\n"

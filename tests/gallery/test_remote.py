@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.gallery.files import locked
 from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.integrity import faults
 from eyespot.gallery.remote import MANIFEST, OURS, address_of, copies, fetch, publish
 from eyespot.types import EyespotError, UsageError
 from tests.gallery.conftest import draw
@@ -111,6 +113,25 @@ def test_what_is_made_in_a_copy_stays_and_what_is_gone_goes(tmp_path: Path) -> N
 
     assert (copy / "ledger.sqlite").read_bytes() == b"mine"
     assert [shard.name for shard in disk.shard_paths(copy)] == [shard.name for shard in disk.shard_paths(gallery)]
+
+
+def test_a_copy_that_was_damaged_here_is_fetched_again(tmp_path: Path) -> None:
+    """Nothing can be embedded in a copy; the way out is another, and the checksums have come along."""
+    publish(make(tmp_path), at(tmp_path))
+    copy = fetch(at(tmp_path))
+    before = contents(copy)
+    place = next(copy.glob("shards/00001/*.npy"))
+    place.write_bytes(place.read_bytes()[:-1] + b"x")
+    (fault,) = faults(copy, lambda _what, _done, _total: None)
+    place.write_bytes(b"")
+    with pytest.raises(EyespotError, match=f"delete {place.parent} and search again, which fetches it anew"):
+        disk.map_vectors(place.parent, place.stem)
+
+    shutil.rmtree(place.parent)
+    fetch(at(tmp_path))
+
+    assert (fault.shard, fault.reason) == ("00001", "its bytes are not those that were written")
+    assert contents(copy) == before
 
 
 def test_a_damaged_file_is_refused_and_the_old_copy_stays(tmp_path: Path) -> None:

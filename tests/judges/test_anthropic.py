@@ -89,7 +89,7 @@ def test_an_answer_without_a_number_is_asked_for_twice_more_and_then_a_failure(p
     with Double(then=message("it is lovely")) as server:
         answer = only(judge(server), picture)
 
-    assert answer.failure == "the model answered 'it is lovely', which is no number from 0 to 10"
+    assert answer.failure == "the model answered 'it is lovely', which is no grade from 0 to 10 that has one reading"
     assert len(server.seen) == 3
 
 

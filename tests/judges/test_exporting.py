@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.judges._exporting import COLUMNS, Reading, distinct_names, qrels, voters, write_table
-from eyespot.ledger.judgements import Row
+from eyespot.ledger.judgements import WITHDRAWN, Row
 from eyespot.types import Judgement, Spent, UsageError, Verdict
 
 NAMES = {"d1": "a heron", "d2": "an owl"}
@@ -69,6 +69,16 @@ def test_votes_have_no_order_and_the_grade_is_one_that_was_given(votes: list[int
 
     assert grades(rows) == grades(shuffled)
     assert grades(rows)["a heron"]["a"] in votes
+
+
+def test_a_verdict_that_was_taken_back_is_no_vote() -> None:
+    """Of the two on a one stays; the only one on b goes, and d2 has none left."""
+    ada, bob = "person:ada", "person:bob"
+    said = [(1, ada, "d1", "a"), (0, bob, "d1", "a"), (1, ada, "d1", "b"), (1, ada, "d2", "a")]
+    back = [row(None, judge, query, image) for _, judge, query, image in said if (judge, image) != (bob, "a")]
+    withdrawn = [one._replace(judgement=one.judgement._replace(failure=WITHDRAWN)) for one in back]
+
+    assert grades([row(*one) for one in said] + withdrawn) == {"a heron": {"a": 0}}
 
 
 def test_of_a_person_the_last_word_counts_once() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 import socket
 import threading
 import time
@@ -23,7 +24,8 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.judges._asking import ask
 from eyespot.judges._budget import Budget, BudgetSpent
-from eyespot.judges._endpoint import BadAnswer, EndpointJudge, Pace, Rest, Underway, said
+from eyespot.judges._endpoint import BadAnswer, Declined, EndpointJudge, Pace, Rest, Underway, said
+from eyespot.judges._endpoint.first_token import Decision
 from eyespot.judges._wording import INQUIRE, Wording
 from eyespot.ledger.judgements import Judgements
 from eyespot.models.endpoint.troubles import seconds_to_wait
@@ -146,9 +148,7 @@ def test_a_parameter_with_a_newer_name_is_renamed_and_one_too_many_is_left_out(p
 
 @pytest.mark.parametrize(("text", "score"), [("Yes", 1.0), (" no.", 0.0), ("**YES**, it does", 1.0)])
 @pytest.mark.parametrize("refused", [True, False])
-def test_without_probabilities_the_words_count_and_that_is_said_once(
-    text: str, score: float, refused: bool, pictures: list[Path]
-) -> None:
+def test_without_probabilities_the_words_count(text: str, score: float, refused: bool, pictures: list[Path]) -> None:
     def wordy(seen: Seen) -> Response:
         return error(400, "logprobs are not supported") if refused and "logprobs" in seen.body else chat(text)
 
@@ -157,10 +157,7 @@ def test_without_probabilities_the_words_count_and_that_is_said_once(
         answers = list(asked.judge(pairs(pictures[:3])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [score] * 3
-    (note,) = asked.notes
-    assert note == "openai:tiny@localhost gives no token probabilities; its words are taken instead: " + (
-        "a verdict is 1 or 0, nothing between"
-    )
+    assert {answer.prompt for answer in answers} == {judge(server, answer="words").prompt} != {asked.prompt}
     assert len(server.asked("/v1/systemone")) == 1
 
 
@@ -171,7 +168,8 @@ def test_a_servers_own_decision_stands_in_for_probabilities(pictures: list[Path]
         answers = list(asked.judge(pairs(pictures[:3])))
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [0.375] * 3
-    assert len(server.asked(CHAT)) == 1 and "own yes/no decision" in asked.notes[0]
+    assert len(server.asked(CHAT)) == 1 and len(server.asked("/v1/systemone")) == 3
+    assert {asked.fallbacks[answer.prompt] for answer in answers} == {Decision.sentence}
 
 
 def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
@@ -188,14 +186,18 @@ def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
     assert (again.asked.known, len(server.seen)) == (3, paid)
 
 
-def test_words_no_longer_stand_once_the_same_model_has_told_probabilities(tmp_path: Path, pictures: list[Path]) -> None:
+def test_words_are_not_asked_for_again_once_the_same_model_gives_probabilities(
+    tmp_path: Path, pictures: list[Path]
+) -> None:
     with Double(then=chat("Yes")) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
         list(ask(judge(server), pairs(pictures[:3]), ledger))
         server.then = chat("Yes", {"Yes": 0.75, "No": 0.25})
         list(ask(judge(server), pairs(pictures[3:4]), ledger))
-        told = list(ask(judge(server), pairs(pictures[:4]), ledger))
+        paid = len(server.seen)
+        again = list(ask(judge(server), pairs(pictures[:4]), ledger))
 
-    assert [one.verdict.probability for one in told if one.verdict] == [0.75] * 4
+    assert sorted(one.verdict.probability for one in again if one.verdict) == [0.75, 1, 1, 1]
+    assert len(server.seen) == paid
 
 
 def test_a_refusal_is_no_sign_of_probabilities(tmp_path: Path, pictures: list[Path]) -> None:
@@ -254,6 +256,9 @@ def test_tokens_that_are_not_among_the_likeliest_are_named_where_the_server_lets
         error(400, "This violates our content_policy"),
         error(403, "your input was flagged"),
         chat("I'm sorry, but I can't help with that"),
+        chat("I'm sorry, but I can't help with that", {"I": 0.99, "Yes": 0.001}),
+        chat("I", {"I": 0.97, "Sorry": 0.02, "The": 0.01}),
+        chat("Sorry", {"Sorry": 0.9, "Yes": 0.05}),
     ],
 )
 def test_a_refusal_is_a_verdict_of_no_and_counted_as_refused(declines: Response, pictures: list[Path]) -> None:
@@ -261,7 +266,29 @@ def test_a_refusal_is_a_verdict_of_no_and_counted_as_refused(declines: Response,
         answer = only(judge(server), pictures)
 
     assert answer.refused and answer.verdict is not None and answer.verdict.probability == 0
-    assert answer.spent.calls == 1
+    assert len(server.asked(CHAT)) == 1
+
+
+def test_neither_yes_nor_no_among_the_first_tokens_is_a_verdict_of_no_in_one_call(
+    tmp_path: Path, pictures: list[Path]
+) -> None:
+    """As INQUIRE scores it: no Yes, 0."""
+    with Double(then=chat("The", {"The": 0.8, "It": 0.2})) as server, Judgements(tmp_path / "l.sqlite") as ledger:
+        asked = judge(server)
+        (one,) = ask(asked, pairs(pictures[:1]), ledger)
+        list(ask(judge(server), pairs(pictures[:1]), ledger))
+
+    assert one.verdict is not None and not one.refused and one.prompt == asked.prompt
+    assert (one.verdict.probability, len(server.asked(CHAT))) == (0, 1)
+    assert one.verdict.reason == "neither Yes nor No is among the first tokens; the likeliest is 'The'"
+    assert asked.notes[0].startswith("in 1 of 1 answers")
+
+
+def test_i_before_a_likely_answer_is_no_refusal(pictures: list[Path]) -> None:
+    with Double(then=chat("I", {"I": 0.6, "Yes": 0.3, "No": 0.1})) as server:
+        answer = only(judge(server), pictures)
+
+    assert not answer.refused and answer.verdict is not None and answer.verdict.probability == pytest.approx(0.75)
 
 
 def test_an_answer_that_is_neither_is_asked_for_twice_more_and_then_a_failure(pictures: list[Path]) -> None:
@@ -439,6 +466,16 @@ def test_all_that_was_answered_within_the_budget_is_handed_out(pictures: list[Pa
     assert len(answers) == len(server.answered) == 5
 
 
+@pytest.mark.parametrize("then", [chat("Yes"), chat("The", {"The": 0.9})])
+def test_an_answer_that_is_there_outlives_a_budget_too_small_to_look_what_else_the_server_has(
+    then: Response, pictures: list[Path]
+) -> None:
+    with Double(then=then) as server:
+        answer = only(judge(server, budget=Budget(calls=1)), pictures)
+
+    assert answer.verdict is not None and len(server.seen) == 1
+
+
 def test_a_run_that_its_budget_ended_goes_on_without_paying_twice(tmp_path: Path, pictures: list[Path]) -> None:
     with Double() as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
         with pytest.raises(BudgetSpent):
@@ -446,6 +483,56 @@ def test_a_run_that_its_budget_ended_goes_on_without_paying_twice(tmp_path: Path
         judgements = list(ask(judge(server), pairs(pictures), ledger))
 
     assert (len(judgements), len(server.seen)) == (8, 8)
+
+
+@pytest.mark.parametrize("workers", [1, 4, 8])
+@pytest.mark.parametrize(("way", "then"), [("votes", YES), ("words", chat("Perhaps")), ("probabilities", chat("x"))])
+def test_what_a_cut_pair_cost_is_in_the_counts_and_in_the_ledger(
+    way: str, then: Response, workers: int, tmp_path: Path, pictures: list[Path]
+) -> None:
+    """Several calls a pair, seven in all: the last pairs are cut short."""
+    budget = Budget(calls=7)
+    with Double(then=then) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        asking = ask(judge(server, answer=way, workers=workers, budget=budget), pairs(pictures), ledger)
+        with pytest.raises(BudgetSpent, match="the budget of 7 calls is spent"):
+            list(asking)
+        recorded = [row.judgement.spent for row in ledger.rows()]
+
+    counted = asking.asked.spent
+    assert len(server.seen) == counted.calls == sum(spent.calls for spent in recorded) == budget.spent.calls == 7
+    assert counted.tokens_in == sum(spent.tokens_in for spent in recorded) == 100 * len(server.asked(CHAT))
+
+
+def test_what_a_pair_cost_before_an_error_that_ends_the_run_is_recorded(tmp_path: Path, pictures: list[Path]) -> None:
+    script = [YES, error(401, "key revoked")]
+    with Double(script) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        with pytest.raises(EyespotError, match="does not accept the key"):
+            list(ask(judge(server, answer="votes"), pairs(pictures[:1]), ledger))
+        (row,) = ledger.rows()
+
+    assert (row.judgement.verdict, row.judgement.failure) == (None, "the run ended before its answer was whole")
+    assert row.judgement.spent[:2] == (2, 100) and len(server.seen) == 2
+
+
+def test_what_a_pair_cost_before_an_interrupt_ends_its_rest_is_recorded(tmp_path: Path, pictures: list[Path]) -> None:
+    """The third pair has a vote and rests for the next one when the caller has enough."""
+    resting = threading.Event()
+
+    def then(seen: Seen) -> Response:
+        third = sent(seen)[0].getpixel((5, 5))[0] > 45
+        if not third or sum(one.pair == seen.pair for one in server.seen) == 1:
+            return YES
+        resting.set()
+        return error(429, Retry_After="100")
+
+    with Double(then=then) as server, Judgements(tmp_path / "ledger.sqlite") as ledger:
+        asking = ask(judge(server, answer="votes", votes=2, workers=2), pairs(pictures[:3]), ledger)
+        next(asking), next(asking)
+        assert resting.wait(10)
+        asking.close()
+        rows = [row.judgement for row in ledger.rows()]
+
+    assert [(row.verdict is None, row.spent.calls) for row in rows] == [(False, 2), (False, 2), (True, 2)]
 
 
 def test_who_has_enough_answers_loses_none_that_is_under_way(tmp_path: Path, pictures: list[Path]) -> None:
@@ -645,6 +732,40 @@ def test_a_second_answer_that_does_not_fit_is_a_failure_with_its_reason() -> Non
         judge(server).endpoint.answer(ASKED, Sighting)
 
     assert len(server.seen) == 2
+
+
+REFUSALS = [
+    "I'm sorry, but I can't help with that.",
+    "I’m sorry, I can’t assist with identifying people.",
+    "Sorry, I cannot do that.",
+    "I am unable to look at this picture.",
+    "I cannot assist with that request.",
+    "I apologize, but this picture is not something I can describe.",
+    "Unfortunately, I can't help with that.",
+    "I won't describe this person.",
+    "I'm not comfortable with that.",
+    "**I must decline.**",
+]
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_a_refusal_in_words_is_no_answer_to_mend(text: str) -> None:
+    with Double(then=chat(text)) as server, pytest.raises(Declined, match=re.escape(text)):
+        judge(server).endpoint.answer(ASKED, Sighting)
+
+    assert len(server.seen) == 1
+
+
+def test_a_refusal_to_mend_an_answer_is_a_refusal() -> None:
+    with Double([chat("herons, many of them")], then=chat(REFUSALS[0])) as server, pytest.raises(Declined):
+        judge(server).endpoint.answer(ASKED, Sighting)
+
+    assert len(server.seen) == 2
+
+
+def test_an_apology_before_an_answer_is_no_refusal() -> None:
+    with Double(then=chat('I\'m sorry for the haste: {"species": "heron", "count": 2}')) as server:
+        assert judge(server).endpoint.answer(ASKED, Sighting).species == "heron"
 
 
 def test_a_server_that_knows_no_forms_is_told_in_words() -> None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
+from eyespot.extras import install_line
 from eyespot.judges._local.judging import Batches
 from eyespot.judges._local.yes_or_no import FirstWord, spellings
 from eyespot.judges._wording import Wording
@@ -441,6 +442,6 @@ for judge in ("transformers", "blip_itm", "cross_encoder"):
 """
 
     assert child(code, child_env).splitlines() == [
-        f"{judge} needs the extra [torch]: pip install 'eyespot[torch]'"
+        f"{judge} needs the extra [torch]: {install_line('torch')}"
         for judge in ("transformers", "blip_itm", "cross_encoder")
     ]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.ledger.judgements import WITHDRAWN, Judgements, query_digest
 from eyespot.types import EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -382,6 +382,18 @@ def test_it_says_who_judged_for_a_query_and_on_how_many_images(tmp_path: Path) -
 
     assert [voice[:3] for voice in voices] == [("person:ada", "p", 2), ("model:x", "p", 1)]
     assert after[0].images == 2 and after[0].last > voices[0].last
+
+
+def test_an_image_whose_verdict_was_taken_back_counts_for_no_voice(tmp_path: Path) -> None:
+    """Ada takes b back, and c too, of which she then says no."""
+    yes, no = Verdict(1.0, 1), Verdict(0.0, 0)
+    said = [("a", yes), ("b", yes), ("c", yes), ("b", None), ("c", None), ("c", no)]
+    with Judgements(tmp_path / "ledger.sqlite") as ledger:
+        for image, verdict in said:
+            failure = "" if verdict else WITHDRAWN
+            ledger.record([Judgement("q", image, "person:ada", "p", verdict, failure)])
+
+        assert [voice.images for voice in ledger.voices("q")] == [2]
 
 
 def test_a_query_that_nobody_judged_for_has_no_voices(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eyespot.extras import install_line
 from eyespot.reports.figures import (
     MEANS,
     Bar,
@@ -586,7 +587,7 @@ def test_a_missing_package_names_the_extra(missing: str, child_env: dict[str, st
     line = [sys.executable, "-c", BLOCKED.format(missing=missing)]
     told = subprocess.run(line, env=child_env, capture_output=True, text=True, check=True).stdout
 
-    assert told.endswith("needs the extra [plots]: pip install 'eyespot[plots]'\n")
+    assert told.endswith(f"needs the extra [plots]: {install_line('plots')}\n")
 
 
 def test_figures_are_imported_without_matplotlib(child_env: dict[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from eyespot.benchmarks import Around, Evaluation, Printed
 from eyespot.benchmarks.rmir import ByKind
+from eyespot.extras import install_line
 from eyespot.reports.drawing import Drawn, Summary, figures_of, map_of
 from eyespot.reports.folder import write
 from eyespot.reports.page import Pictured, page_of
@@ -282,7 +284,7 @@ def test_without_matplotlib_all_else_is_written(tmp_path: Path) -> None:
 
     assert child.returncode == 0, child.stderr
     assert {path.name for path in (tmp_path / "report").rglob("*")} == FILES
-    assert "pip install &#x27;eyespot[plots]&#x27;" in (tmp_path / "report" / "report.html").read_text()
+    assert html.escape(install_line("plots")) in (tmp_path / "report" / "report.html").read_text()
 
 
 # -- the page ---------------------------------------------------------------------------------------------------

@@ -26,9 +26,10 @@ def ranking(hits: int = HITS) -> Run:
     return run
 
 
-def judging(relevant: int, hits: int = HITS, **options: Budget) -> Labels:
-    """A judge that is right; the first so many are relevant."""
-    return Labels({"a heron": {f"i{rank}": float(rank <= relevant) for rank in range(1, hits + 1)}}, **options)
+def judging(relevant: int, hits: int = HITS, name: str = "person:ada", **options: Budget) -> Labels:
+    """Somebody who is right; the first so many are relevant."""
+    said = {f"i{rank}": float(rank <= relevant) for rank in range(1, hits + 1)}
+    return Labels({"a heron": said}, name=name, **options)
 
 
 @pytest.fixture
@@ -144,7 +145,8 @@ def test_intervals_hold_the_truth(kept: Judgements) -> None:
     for seed in range(25):
         labels = np.random.default_rng(seed).random(100) < np.minimum(0.9, 8 / np.arange(1, 101))
         query = Query.words(f"thing {seed}", "q")
-        judge = Labels({f"thing {seed}": {f"i{rank}": float(said) for rank, said in enumerate(labels, 1)}})
+        said = {f"i{rank}": float(relevant) for rank, relevant in enumerate(labels, 1)}
+        judge = Labels({f"thing {seed}": said}, name="person:ada")
         count = Calibrated(Judged(judge, kept, depth=100), verdicts=24)(query, ranking(100)).count
         missed += not count.low <= labels.sum() <= count.high
 
@@ -154,12 +156,33 @@ def test_intervals_hold_the_truth(kept: Judgements) -> None:
 def test_a_judge_that_errs_is_believed_as_far_as_it_is_right(kept: Judgements) -> None:
     """It says yes to one in seven of the irrelevant; there is nothing relevant."""
     said = {f"i{rank}": float(rank % 7 == 0) for rank in range(1, HITS + 1)}
-    judged = Judged(Labels({"a heron": said}), kept, depth=HITS)
+    judged = Judged(Labels({"a heron": said}, name="person:ada"), kept, depth=HITS)
 
     believed = Calibrated(judged, 60)(HERON, ranking()).count
     corrected = Calibrated(judged, 60, Accuracy(0.9, 0.85))(HERON, ranking()).count
 
     assert believed.low > 0 == corrected.low
+
+
+def test_a_model_that_nobody_verified_has_an_opinion_and_counts_nothing(kept: Judgements) -> None:
+    """It says yes to 40 of 300, and to as many of those that it looked at as there are."""
+    judge = judging(relevant=40, name="openai:tiny")
+
+    made = Calibrated(Judged(judge, kept, depth=HITS), verdicts=30)(HERON, ranking())
+
+    yes = sum(int(pair.image[1:]) <= 40 for pair in judge.asked)
+    assert made.opinion == ("openai:tiny", yes, 30, HITS) and not made.verified
+    for number in (lambda: made.count, lambda: made.probability, lambda: made.likely(0.5)):
+        with pytest.raises(UsageError, match="nobody has verified openai:tiny"):
+            number()
+
+
+def test_a_model_whose_errors_were_measured_counts(kept: Judgements) -> None:
+    stage = Judged(judging(relevant=40, name="openai:tiny"), kept, depth=HITS)
+
+    made = Calibrated(stage, 60, Accuracy(0.95, 0.95, 50, 50))(HERON, ranking())
+
+    assert made.verified and made.count.low <= 40 <= made.count.high
 
 
 def test_no_cut_is_offered_where_none_is_good_enough(kept: Judgements) -> None:

@@ -109,7 +109,7 @@ def test_the_header_says_who_judged_asked_how_and_what_it_took(ledger: Judgement
 
     header = Judged(judge, ledger, 2)([HERON], ranked(q="ab")).header
 
-    counts = {"from_ledger": 0, "asked": 2, "refused": 0, "failed": 1}
+    counts = {"from_ledger": 0, "asked": 2, "refused": 0, "failed": 1, "unscored": 0}
     assert header == {
         **{"reranked": 2, "judge": "labels:test", "prompt": "0123456789abcdef", "depth": 2},
         "verdicts": {**counts, "calls": 0, "tokens_in": 0, "tokens_out": 0, "money": 0.0},

@@ -74,6 +74,15 @@ def labelled(page: Any) -> None:
     page.locator("img").first.wait_for()
 
 
+def stands(page: Any) -> None:
+    labelled(page)
+    page.locator(".shot.here").wait_for()
+    page.keyboard.press("y")
+    page.get_by_text("All saved", exact=True).wait_for()
+    page.goto("/annotate")
+    page.locator("table").first.wait_for()
+
+
 def nothing(_: Any) -> None: ...
 
 
@@ -92,6 +101,7 @@ PAGES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "the API": ("/docs", nothing),
     "annotation": ("/annotate", nothing),
     "labelling": ("/annotate", labelled),
+    "how annotation stands": ("/annotate", stands),
 }
 
 

@@ -136,10 +136,19 @@ def test_a_dispute_is_settled_on_its_page(ada: TestClient, settings: Settings) -
     with at_this_machine(settings) as bob:
         bob.post("/name", data={"name": "Bob"})
         mark(bob, {image: "n"})
-        before = bob.get("/annotate/disputes", params={"query": "a heron"}).text
-        bob.post("/annotate/settle", data={"query": "a heron", "image": image, "mark": "y"})
-        after = bob.get("/annotate/disputes", params={"query": "a heron"}).text
-    assert image in before and image not in after
+        shown = []
+        for word in ("y", "n", "back"):
+            shown.append(bob.get("/annotate/disputes", params={"query": "a heron"}).text)
+            answer = bob.post(
+                "/annotate/settle", data={"query": "a heron", "image": image, "mark": word}, follow_redirects=False
+            )
+            assert answer.headers["location"] == "/annotate/disputes?query=a+heron#photo-1"
+        shown.append(bob.get("/annotate/disputes", params={"query": "a heron"}).text)
+    assert [re.findall("(Open|Settled as [a-z ]+) *<?", page) for page in shown] == [
+        *(["Open"], ["Settled as relevant by "], ["Settled as not relevant by "], ["Open"]),
+    ]
+    assert ["Take back" in page for page in shown] == [False, True, True, False]
+    assert "Take back" not in ada.get("/annotate/disputes", params={"query": "a heron"}).text
 
 
 def test_who_said_their_name_while_searching_need_not_say_it_again(settings: Settings) -> None:

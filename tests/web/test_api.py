@@ -133,6 +133,27 @@ def test_thumbnails_are_kept_and_asked_for_once(client: TestClient, search: Ask)
     assert "immutable" in fresh.headers["cache-control"]
 
 
+@pytest.mark.parametrize("path", ["/", "/?q=stripes", "/static/htmx.min.js", "/static/style.css", "/v1/items"])
+def test_text_comes_compressed_and_says_so(client: TestClient, path: str) -> None:
+    """A cache between keeps both forms apart."""
+    ways = {"gzip": {"Accept-Encoding": "gzip"}, None: {"Accept-Encoding": "identity"}}
+    answers = {way: client.get(path, headers={"Accept": "text/html", **headers}) for way, headers in ways.items()}
+
+    assert {answer.headers.get("content-encoding") for answer in answers.values()} == {"gzip", None}
+    assert all("accept-encoding" in answer.headers["vary"].lower() for answer in answers.values())
+    assert int(answers["gzip"].headers["content-length"]) < len(answers[None].content) / 2
+    assert len(answers["gzip"].content) == pytest.approx(len(answers[None].content), rel=0.01)
+
+
+def test_pictures_and_archives_are_not_compressed_again(client: TestClient, search: Ask, run: str) -> None:
+    thumbnail = client.get(search(q="stripes")["items"][0]["thumbnail"])
+    archive = client.get(run, params={"format": "camtrap-dp", "all_columns": True})
+    again = client.get(thumbnail.url, headers={"If-None-Match": thumbnail.headers["etag"]})
+
+    assert [answer.headers.get("content-encoding") for answer in (thumbnail, archive, again)] == [None] * 3
+    assert (again.status_code, again.content) == (304, b"")
+
+
 def test_a_file_that_was_replaced_is_not_shown(tmp_path: Path) -> None:
     from tests.web.conftest import make_gallery
 
@@ -258,6 +279,32 @@ def test_a_verdict_is_kept_and_the_last_one_counts(tmp_path: Path) -> None:
     assert hits[0]["verdict"] is None  # the visitor who downloads is not ada
 
 
+def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_path: Path) -> None:
+    from tests.web.conftest import make_gallery
+
+    gallery = make_gallery(tmp_path, photos=5)
+    with at_this_machine(Settings(gallery)) as client:
+        found = client.get("/v1/search", params={"q": "stripes"}).json()
+        about = {"q": "stripes", "item": found["items"][0]["id"]}
+        client.post("/v1/judgements", json={**about, "verdict": "yes", "rank": 1})
+        client.post("/v1/judgements", json={**about, "verdict": "no", "rank": 1, "by": "bob"})
+        back = client.delete("/v1/judgements", params=about)
+        hits = client.get(f"/v1/runs/{found['run']}").json()["items"]
+        page = client.get("/?q=stripes", headers={"Accept": "text/html"}).text
+        kept = client.get("/v1/judgements").json()["judgements"]
+        again = client.delete("/v1/judgements", params=about)
+
+    assert (back.status_code, back.json()["failure"], back.json()["rank"]) == (200, "withdrawn", 1)
+    assert hits[0]["verdict"] is None
+    assert "data-verdict=" not in page
+    assert [(one["by"], one["grade"], one["failure"]) for one in kept] == [
+        ("person:visitor", 1, ""),
+        ("person:bob", 0, ""),
+        ("person:visitor", None, "withdrawn"),
+    ]
+    assert (again.status_code, "no verdict" in again.json()["detail"]) == (404, True)
+
+
 # -- what is refused -------------------------------------------------------------------------------------------
 
 
@@ -294,7 +341,8 @@ def test_refused_words_are_refused_however_they_are_spelled(settings: Settings, 
         ({"q": "a", "encoder": "none"}, 422),
         ({"q": "a", "limit": 501}, 422),
         ({"q": "a", "cursor": "../../x.1"}, 422),
-        ({"cursor": "0123abcd.60"}, 410),
+        ({"cursor": "0123abcd.60"}, 404),  # never the name of a result
+        ({"cursor": "0123456789abcdef01234567.60"}, 410),
         ({"like": "unknown"}, 422),
         ({"picture": "0" * 32}, 404),
     ],

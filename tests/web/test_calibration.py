@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,18 @@ def test_about_thirty_verdicts_tell_how_many_there_are(ada: TestClient) -> None:
     assert told["relevant"]["low"] <= 20 <= told["relevant"]["high"] < 40
 
 
+def test_verdicts_that_are_taken_back_calibrate_nothing(ada: TestClient) -> None:
+    judged_to_the_end(ada, "blue stripes", relevant=20)
+    place = f"/v1/runs/{search(ada, 'blue stripes')['run']}/calibration"
+    items = [item["id"] for item in search(ada, "blue stripes")["items"]]
+    codes = [ada.delete("/v1/judgements", params={"q": "blue stripes", "item": id}).status_code for id in items]
+
+    told = ada.get(place).json()
+
+    assert (codes.count(200), codes.count(404)) == (30, PHOTOS - 30)
+    assert (told["verdicts"], told["relevant"], len(told["judge_next"])) == (0, None, 16)
+
+
 def test_the_first_round_is_the_one_of_the_command_line(ada: TestClient, photos: Path) -> None:
     """Sixteen photos, spread by the same plan and the same seed."""
     from eyespot.ledger.judgements import query_digest
@@ -95,8 +108,19 @@ def test_verdicts_on_the_first_hits_speak_of_no_more_than_those(ada: TestClient)
 
     told = ada.get(f"/v1/runs/{search(ada, 'a yellow disc')['run']}/calibration").json()
 
-    assert (told["relevant"]["among"], told["verdicts"]) == (30, 20)
-    assert told["relevant"]["low"] == 5
+    assert (told["relevant"]["among"], told["verdicts"]) == (20, 20)
+    assert told["relevant"]["low"] == told["relevant"]["high"] == 5
+
+
+def test_whoever_judges_down_the_ranking_is_told_of_no_more_than_they_judged(ada: TestClient) -> None:
+    """The first 40 of 72, as one finds them on the page: nothing is said of the 32 behind them."""
+    for item in search(ada, "an orange disc")["items"][:40]:
+        say(ada, "an orange disc", item["id"], item["rank"], relevant=10)
+
+    told = search(ada, "an orange disc")
+
+    assert told["relevant"]["among"] == 40 and told["relevant"]["low"] == told["relevant"]["high"] == 10
+    assert ["probability" in item for item in told["items"]] == [True] * 40 + [False] * 32
 
 
 def test_a_verdict_on_a_photo_that_another_search_put_elsewhere_does_not_count(ada: TestClient) -> None:
@@ -109,19 +133,45 @@ def test_a_verdict_on_a_photo_that_another_search_put_elsewhere_does_not_count(a
     assert (told["relevant"], told["verdicts"]) == (None, 0)
 
 
-def test_a_judge_that_saw_the_first_ten_tells_of_those_ten(tmp_path: Path) -> None:
-    """Twenty photos, of which a judge of depth 20 has seen all: the sum of its probabilities."""
-    gallery = make_gallery(tmp_path, 20)
-    with at_this_machine(Settings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=20))) as client:
-        run = search(client, "stripes")["run"]
-        client.post(f"/v1/runs/{run}/rerank", json={"judge": "quick"})
-        while client.get(f"/v1/runs/{run}/rerank", params={"judge": "quick"}).json()["to_ask"]:
-            pass
-        told = client.get(f"/v1/runs/{run}/calibration").json()
-        said = search(client, "stripes", rerank="quick")["items"]
+def let_look(client: TestClient, words: str) -> str:
+    """A model looks at all it may; gives the run."""
+    run: str = search(client, words)["run"]
+    client.post(f"/v1/runs/{run}/rerank", json={"judge": "quick"})
+    while client.get(f"/v1/runs/{run}/rerank", params={"judge": "quick"}).json()["to_ask"]:
+        time.sleep(0.01)
+    return run
 
-    assert (told["by"], told["relevant"]["among"], told["verdicts"]) == ("encoder:starter", 20, 20)
-    assert len(said) == 20
+
+def test_a_model_s_word_counts_nothing_and_people_s_verdicts_do(tmp_path: Path) -> None:
+    """60 photos, all of which a model has seen, and of which the first 20 are what somebody looks for."""
+    gallery = make_gallery(tmp_path, 60)
+    with at_this_machine(Settings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=60))) as client:
+        run = let_look(client, "stripes")
+        told = client.get(f"/v1/runs/{run}/calibration").json()
+        plain, page = search(client, "stripes"), text_of(client, "/?q=stripes")
+        likely = client.get("/v1/search", params={"q": "stripes", "likely": 0.9})
+        person = judged_to_the_end(client, "stripes", relevant=20)
+        after = search(client, "stripes")
+
+    assert (told["by"], told["relevant"], told["verdicts"], told["likely"]) == (None, None, 0, [])
+    assert plain["relevant"] is None and not any("probability" in item for item in plain["items"])
+    assert "Judge a spread of photos" in page and "are what you look for" not in page
+    assert likely.status_code == 422 and "judge about 30 photos" in likely.json()["detail"]
+    assert person["by"].startswith("person:") and person["verdicts"] == 30
+    assert after["relevant"]["low"] <= 20 <= after["relevant"]["high"] < 40
+
+
+def test_in_a_model_s_order_its_number_is_told_as_its_own(tmp_path: Path) -> None:
+    gallery = make_gallery(tmp_path, 20)
+    with at_this_machine(Settings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as client:
+        let_look(client, "stripes")
+        found = search(client, "stripes", rerank="quick")
+        page = text_of(client, "/?q=stripes&rerank=quick")
+
+    said = [item["judge_says"] for item in found["items"] if "judge_says" in item]
+    assert len(said) == 10 and said == sorted(said, reverse=True)
+    assert found["relevant"] is None and not any("probability" in item for item in found["items"])
+    assert f"quick: {said[0]:.2f}" in page and "percent probable" not in page
 
 
 def test_looking_writes_nothing_down_of_what_was_searched_for(tmp_path: Path) -> None:

@@ -29,6 +29,12 @@ def test_every_address_of_the_api_is_on_the_page(client: TestClient) -> None:
     assert [path for path in paths if path.replace(":path", "") not in told] == []
 
 
+def test_the_tables_of_the_api_page_have_names_of_their_own(client: TestClient) -> None:
+    names = re.findall('role="region" aria-label="(.*?)"', client.get("/docs", headers={"Accept": "text/html"}).text)
+
+    assert len(names) == len(set(names)) > 10
+
+
 @pytest.mark.parametrize("role", list(Role))
 def test_every_role_is_on_the_page(role: Role) -> None:
     assert f"`{role.name.lower()}`" in PAGE.read_text(encoding="utf-8")
@@ -38,5 +44,5 @@ def test_the_keys_of_the_page_are_those_of_the_help(client: TestClient) -> None:
     shown = set(re.findall(r"<dt>(.*?)</dt>", client.get("/", headers={"Accept": "text/html"}).text))
     keys = {key for one in shown for key in re.findall(r"<kbd>(\w|/)</kbd>", one)}
 
-    assert keys == {"/", "m", "x", "y", "n", "d"}
+    assert keys == {"/", "m", "x", "y", "n", "d", "u"}
     assert all(f"`{key}`" in PAGE.read_text(encoding="utf-8") for key in keys)

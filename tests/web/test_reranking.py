@@ -64,9 +64,7 @@ def looked(client: TestClient, words: str, judge: str, most: int | None = None) 
     return told
 
 
-def test_the_order_is_that_of_the_command_line_and_each_photo_has_its_probability(
-    quick: TestClient, photos: Path
-) -> None:
+def test_the_order_is_that_of_the_command_line_and_each_photo_has_its_number(quick: TestClient, photos: Path) -> None:
     import eyespot
     from eyespot.ledger.judgements import Judgements
     from eyespot.search.judged import Judged, judge_named
@@ -80,8 +78,8 @@ def test_the_order_is_that_of_the_command_line_and_each_photo_has_its_probabilit
         stage = Judged(judge_named("encoder:starter"), ledger, depth=10)
         expected = stage([query], eyespot.open(photos).search(query, k=PHOTOS))
     assert [hit["id"] for hit in hits] == list(expected.image)
-    assert [hit["probability"] for hit in hits[:10]] == pytest.approx(expected.score[:10].tolist(), abs=1e-3)
-    assert "probability" not in hits[10]
+    assert [hit["judge_says"] for hit in hits[:10]] == pytest.approx(expected.score[:10].tolist(), abs=1e-3)
+    assert "judge_says" not in hits[10]
 
 
 def test_what_a_judge_prefers_comes_first_and_equals_stay_in_order(
@@ -100,7 +98,7 @@ def test_what_a_judge_prefers_comes_first_and_equals_stay_in_order(
         after = search(client, "a blue disc", rerank="dear")["items"]
 
     best = after[0]
-    assert (best["probability"], best["first_rank"]) == (0.75, [one["id"] for one in before].index(best["id"]) + 1)
+    assert (best["judge_says"], best["first_rank"]) == (0.75, [one["id"] for one in before].index(best["id"]) + 1)
     others = [hit["first_rank"] for hit in after[1:10]]
     assert others == sorted(others)
     assert [hit["id"] for hit in after[10:]] == [hit["id"] for hit in before[10:]]
@@ -151,7 +149,7 @@ def test_verdicts_that_come_later_are_seen_also_where_the_order_stays(quick: Tes
     after = search(quick, "a tall hat", rerank="quick")["items"]
 
     assert [one["id"] for one in after] == [one["id"] for one in before]
-    assert (before[0]["probability"], after[0]["probability"] is not None) == (None, True)
+    assert (before[0]["judge_says"], after[0]["judge_says"] is not None) == (None, True)
 
 
 def test_a_look_that_would_cost_more_than_was_told_is_not_begun(quick: TestClient) -> None:
@@ -167,7 +165,7 @@ def test_looking_at_the_page_asks_nobody(photos: Path, monkeypatch: pytest.Monke
     with paying(photos, double, monkeypatch) as settings, at_this_machine(settings) as client:
         for place in ("/?q=a+hat&rerank=dear", "/judges?q=a+hat", "/looking?q=a+hat&rerank=dear"):
             assert client.get(place, headers={"Accept": "text/html"}).status_code == 200
-        assert search(client, "a hat", rerank="dear")["items"][0]["probability"] is None
+        assert search(client, "a hat", rerank="dear")["items"][0]["judge_says"] is None
 
     assert double.seen == []
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from eyespot.build._card.content import Card, Drawing, Rows, Sample, Told, card_of
 from eyespot.build._card.datasheet import QUESTIONS, joined
-from eyespot.build._card.hub import Tables, write_readme
+from eyespot.build._card.hub import Tables, write_head, write_readme
 from eyespot.build._card.markdown import LOSSES, as_markdown
 from eyespot.build._card.page import as_page
 from eyespot.build._card.sankey import sankey
 from eyespot.build._card.wording import Wording, wording
-from eyespot.build._steps.folder import renewed
 from eyespot.runs.files import write_whole
 from eyespot.search.sheets import thumbnail_of
+from eyespot.storage.atomic import new_folder
 
 __all__ = [
     "QUESTIONS",
@@ -33,6 +33,7 @@ __all__ = [
     "joined",
     "wording",
     "write_card",
+    "write_head",
     "write_readme",
 ]
 
@@ -41,7 +42,7 @@ def write_card(card: Card, out: Path) -> list[Path]:
     """`card.md`, `card.html` and the folder `card` in the folder `out`; the two files' paths."""
     out.mkdir(parents=True, exist_ok=True)
     thumbnails = [[thumbnail_of(str(path)) for _, path in sample.pictures] for sample in card.told.samples]
-    with renewed(out / "card") as folder:
+    with new_folder(out / "card") as folder:
         names = [_put_all(folder, f"{number:03d}", jpegs) for number, jpegs in enumerate(thumbnails, 1)]
         _put(folder, f"{LOSSES}.svg", sankey(card.stages).encode())
         for drawing in card.told.drawings:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,9 +15,10 @@ import eyespot
 from eyespot.build._card.datasheet import Answered, answered
 from eyespot.build._card.sankey import Stage
 from eyespot.build._card.wording import wording
-from eyespot.build._steps import Done, Spent
+from eyespot.build._steps import Done, Origin, Provenance, Spent
 from eyespot.build._steps.outcomes import line_of
 
+INSTEAD = {"temperature": "model's own was used", "response_format": "the form was asked for in words alone"}
 PACKAGES = ("numpy", "pillow", "duckdb", "pyarrow", "onnxruntime", "torch", "transformers", "open-clip-torch")
 
 
@@ -85,6 +87,7 @@ class Card:
     losses: Rows
     balance: Rows
     cost: Rows
+    requests: Rows
     reading: Rows
     datasheet: list[Answered]
     steps: list[Made]
@@ -107,6 +110,7 @@ def card_of(done: Sequence[Done], told: Told) -> Card:
         _losses(done),
         _balance(done),
         _cost(done),
+        _requests(done),
         _reading(told.texts),
         answered(done, told.answers),
         [_step(one) for one in done],
@@ -143,6 +147,39 @@ def _cost(done: Sequence[Done]) -> Rows:
     if not any(total):
         return Rows("What it cost", columns[:2], [row[:2] for row in rows], "No model was asked.")
     return Rows("What it cost", columns, rows, note)
+
+
+def _requests(done: Sequence[Done]) -> Rows:
+    """What became of settings of the recipe on the way to models, counted from the answers."""
+    rows = [[one.step.name, *row] for one in done for row in _changed(one.origins)]
+    note = "Counted from the answers that each step uses; all other settings were sent as the recipe has them."
+    return Rows(
+        "Where models were asked otherwise than the recipe says", ["step", "model", "what", "answers"], rows, note
+    )
+
+
+def _changed(origins: Sequence[Origin]) -> Iterator[list[str]]:
+    total: Counter[str] = Counter()
+    found: Counter[tuple[str, str]] = Counter()
+    for model, provenance, answers in origins:
+        total[model] += answers
+        found.update(dict.fromkeys(((model, what) for what in _differences(model, provenance)), answers))
+    for (model, what), answers in found.items():
+        yield [model, what, f"{answers:,} of {total[model]:,}"]
+
+
+def _differences(model: str, provenance: Provenance | None) -> Iterator[str]:
+    if provenance is None:
+        yield "whether its settings were accepted is not recorded"
+        return
+    if provenance.served and provenance.served != model.partition(":")[2]:
+        yield f"answered as {provenance.served}"
+    for one in provenance.changes:
+        asked = f"{one.field} {one.asked}"
+        if not one.sent_as:
+            yield f"{asked} not accepted: {INSTEAD.get(one.field, 'asked without')}"
+        else:
+            yield f"{asked} sent as {one.sent_as}" + (f" {one.sent}" if one.sent != one.asked else "")
 
 
 def _spent(spent: Spent) -> list[str]:

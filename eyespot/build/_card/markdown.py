@@ -30,7 +30,7 @@ def _opening(card: Card) -> Iterator[str]:
 def _records(card: Card) -> Iterator[str]:
     yield "## What became of the records"
     yield f"![{_told(card)}](card/{LOSSES}.svg)"
-    for rows in (card.balance, card.losses, card.cost):
+    for rows in (card.balance, card.losses, card.cost, card.requests):
         yield from _rows(rows)
 
 

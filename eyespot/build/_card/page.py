@@ -56,7 +56,9 @@ def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]]) -> str:
         f'<p dir="auto">{safe(card.told.about)}</p>\n' if card.told.about else "",
         f'<p class="note">{safe(card.standing)}</p>\n',
         *(f'<p class="warn" dir="auto">{safe(note)}</p>\n' for note in card.told.notes),
-        _section("What became of the records", _stream(card) + _tables(card.balance, card.losses, card.cost)),
+        _section(
+            "What became of the records", _stream(card) + _tables(card.balance, card.losses, card.cost, card.requests)
+        ),
         _section("Samples", "".join(_sample(*one) for one in samples)),
         _section("What it holds", _tables(card.reading, *card.told.tables) + drawings),
         _section("Datasheet", "".join(_sheet(card))),

@@ -6,7 +6,7 @@ is not finished, `plan` says what that would be.
 """
 
 from eyespot.build._steps.folder import Counts, drops
-from eyespot.build._steps.memory import Cost
+from eyespot.build._steps.memory import Cost, Origin
 from eyespot.build._steps.outcomes import (
     Added,
     Dropped,
@@ -21,7 +21,7 @@ from eyespot.build._steps.outcomes import (
 from eyespot.build._steps.planning import Planned, plan
 from eyespot.build._steps.recipe import Declared, Makers, Recipe, read_recipe
 from eyespot.build._steps.running import Client, Done, Running, run
-from eyespot.build._steps.spending import BudgetSpent, Limits, Spent, Till
+from eyespot.build._steps.spending import BudgetSpent, Limits, Provenance, Spent, Till
 from eyespot.build._steps.step import Context, Each, Prompt, Step, Table, Whole, digest_of
 
 __all__ = [
@@ -40,9 +40,11 @@ __all__ = [
     "Limits",
     "Makers",
     "NoAnswer",
+    "Origin",
     "Outcome",
     "Planned",
     "Prompt",
+    "Provenance",
     "Recipe",
     "Record",
     "Records",

@@ -8,12 +8,9 @@ WORK/steps/02-questions/kept.jsonl      a record a line
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -30,7 +27,7 @@ from eyespot.build._steps.outcomes import (
     rows,
 )
 from eyespot.build._steps.step import Step, digest_of
-from eyespot.gallery.files import sync_folder
+from eyespot.storage.atomic import put_folder
 from eyespot.types import EyespotError
 
 KEPT, DROPPED, NOTE = "kept", "dropped", "step.toml"
@@ -91,10 +88,8 @@ class Sheets:
         self.failed += failed
 
     def close(self) -> None:
-        """Put both files on the disk."""
+        """Write both files to their ends."""
         for file in self._files.values():
-            file.flush()
-            os.fsync(file.fileno())
             file.close()
 
     def _refuse_twice(self, record: Record) -> None:
@@ -112,21 +107,6 @@ def id_of(record: Record) -> str:
     return id
 
 
-@contextmanager
-def renewed(out: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `out` when the block ends well; until then the old one stays."""
-    building = out.with_name(f".{out.name}.part")
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
-    try:
-        yield building
-        shutil.rmtree(out, ignore_errors=True)
-        building.replace(out)
-        sync_folder(out.parent)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-
-
 def write_note(folder: Path, step: Step, digest: str, counts: Counts) -> None:
     """`step.toml`, which makes the step a finished one; nothing of time or cost, so that it is the same every time."""
     kept = file_of(folder, KEPT)
@@ -135,10 +115,7 @@ def write_note(folder: Path, step: Step, digest: str, counts: Counts) -> None:
     tables = {"counts": told | {"failed": counts.failed}, "dropped": counts.dropped, "settings": step.settings}
     tables |= {"prompts": step.prompts, "models": step.models, "inputs": step.inputs}
     lines = _toml(head) + [line for name, table in tables.items() if table for line in ("", f"[{name}]", *_toml(table))]
-    with (folder / NOTE).open("wb") as file:
-        file.write(("\n".join(lines) + "\n").encode("utf-8", "replace"))
-        file.flush()
-        os.fsync(file.fileno())
+    (folder / NOTE).write_bytes(("\n".join(lines) + "\n").encode("utf-8", "replace"))
 
 
 def _toml(values: Mapping[str, Any]) -> list[str]:
@@ -172,7 +149,9 @@ def place_of(work: Path, number: int, step: Step) -> Path:
 def numbered(work: Path, number: int, step: Step) -> Path:
     """The step's folder under its number; one that lies under another is moved."""
     place, found = work / "steps" / f"{number:02d}-{step.name}", place_of(work, number, step)
-    return place if found == place else found.replace(place)
+    if found != place:
+        put_folder(found, place)
+    return place
 
 
 def _is_of(path: Path, name: str) -> bool:
@@ -225,6 +204,12 @@ def _asked(path: Path, what: str, end: str = "") -> list[Any]:
     except duckdb.Error as error:
         raise EyespotError(f"{path.name} of a step cannot be counted ({error}); give it `id` and `reason`") from None
     return rows
+
+
+def digest_of_drops(records: Records) -> str:
+    """The SHA-256 of what the step that kept these records dropped."""
+    assert records.path is not None
+    return digest_of(file_of(records.path.parent, DROPPED))
 
 
 def drops(folder: Path) -> Iterator[Dropped | Failed]:

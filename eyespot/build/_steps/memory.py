@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from eyespot import ledger
 from eyespot.build._steps.outcomes import Failed, Outcome, line_of, packed, unpacked
-from eyespot.build._steps.spending import Spent
+from eyespot.build._steps.spending import Adjustment, Provenance, Spent
 from eyespot.types import EyespotError
 
 FILE = "work.sqlite"
@@ -29,6 +29,9 @@ CREATE TABLE IF NOT EXISTS outcomes(step TEXT, record BLOB, outcomes TEXT NOT NU
     PRIMARY KEY(step, record)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS answers(prompt TEXT PRIMARY KEY, answer TEXT NOT NULL, asked TEXT NOT NULL, at REAL NOT NULL)
     WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS provenance(prompt TEXT PRIMARY KEY, served TEXT NOT NULL, changes TEXT NOT NULL)
+    WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS uses(step TEXT, prompt TEXT, PRIMARY KEY(step, prompt)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS costs(name TEXT, step TEXT, seconds REAL NOT NULL, calls INTEGER NOT NULL,
     tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money REAL NOT NULL, PRIMARY KEY(name, step))
     WITHOUT ROWID;
@@ -45,6 +48,12 @@ _KNOWN = "SELECT outcomes FROM outcomes WHERE step = ? AND record = ?"
 _SUMS = """SELECT total(seconds), sum(calls), sum(tokens_in), sum(tokens_out), total(money) FROM
     (SELECT name, seconds, calls, tokens_in, tokens_out, money FROM costs
     UNION ALL SELECT name, 0, 1, tokens_in, tokens_out, money FROM unpaid)"""
+_KEEP = "INSERT OR REPLACE INTO answers(prompt, answer, asked, at) VALUES (?, ?, ?, ?)"
+_PROVENANCE = "INSERT OR REPLACE INTO provenance(prompt, served, changes) VALUES (?, ?, ?)"
+_USE = "INSERT OR IGNORE INTO uses(step, prompt) VALUES (?, ?)"
+_ORIGINS = """SELECT ifnull(CASE WHEN json_valid(asked) THEN json_extract(asked, '$.use') END, ''), served, changes,
+    count(*) FROM uses JOIN answers USING (prompt) LEFT JOIN provenance USING (prompt) WHERE step = ?
+    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 _RESERVE = "INSERT INTO unpaid(name, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?)"
 _SEEN = """INSERT INTO dearest(name, model, requests, tokens_in, tokens_out, money) VALUES (?, ?, 1, ?, ?, ?)
     ON CONFLICT DO UPDATE SET requests = requests + 1, tokens_in = max(tokens_in, excluded.tokens_in),
@@ -57,6 +66,14 @@ class Cost(NamedTuple):
 
     seconds: float = 0.0
     spent: Spent = Spent()
+
+
+class Origin(NamedTuple):
+    """How many answers of a step have one provenance; None: from before that was written down."""
+
+    model: str
+    provenance: Provenance | None
+    answers: int
 
 
 class Mark(NamedTuple):
@@ -78,6 +95,7 @@ class _Pending:
     """What waits for the disk."""
 
     rows: list[tuple[str, bytes, str, bool]]
+    uses: list[tuple[str, str]]
     since: float
 
 
@@ -87,7 +105,7 @@ class Memory:
     def __init__(self, folder: Path) -> None:
         self._sql = _opened(folder / FILE)
         self._lock = Lock()
-        self._pending = _Pending([], time.monotonic())
+        self._pending = _Pending([], [], time.monotonic())
 
     def __enter__(self) -> Memory:
         return self
@@ -127,10 +145,11 @@ class Memory:
     def flush(self) -> None:
         """Put on the disk what waits for it."""
         with self._lock:
-            rows, self._pending = self._pending.rows, _Pending([], time.monotonic())
-            if rows:
+            pending, self._pending = self._pending, _Pending([], [], time.monotonic())
+            if pending.rows or pending.uses:
                 with self._transaction():
-                    self._sql.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", rows)
+                    self._sql.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", pending.rows)
+                    self._sql.executemany(_USE, pending.uses)
 
     # -- answers of models --------------------------------------------------------------------------------------
 
@@ -140,10 +159,26 @@ class Memory:
             row = self._sql.execute("SELECT answer FROM answers WHERE prompt = ?", (prompt,)).fetchone()
         return None if row is None else json.loads(row[0])
 
-    def keep_answer(self, prompt: str, asked: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        """Keep an answer with what was asked; it is on the disk when this returns."""
-        row = (prompt, line_of(answer).decode(), line_of(asked).decode(), time.time())
-        self._write("INSERT OR REPLACE INTO answers(prompt, answer, asked, at) VALUES (?, ?, ?, ?)", row)
+    def keep_answer(
+        self, prompt: str, asked: Mapping[str, Any], answer: Mapping[str, Any], provenance: Provenance = Provenance()
+    ) -> None:
+        """Keep an answer with what was asked and how it came about; it is on the disk when this returns."""
+        changes = line_of([one._asdict() for one in provenance.changes]).decode()
+        with self._lock, self._transaction():
+            self._sql.execute(_KEEP, (prompt, line_of(answer).decode(), line_of(asked).decode(), time.time()))
+            self._sql.execute(_PROVENANCE, (prompt, provenance.served, changes))
+
+    def use(self, step: Mark, prompt: str) -> None:
+        """Count the answer to the prompt of this digest as one of the step's; on the disk before its outcomes."""
+        with self._lock:
+            self._pending.uses.append((step.digest, prompt))
+
+    def origins(self, step: Mark) -> list[Origin]:
+        """How the answers came about that the step has used as it stands."""
+        self.flush()
+        with self._lock:
+            rows = self._sql.execute(_ORIGINS, (step.digest,)).fetchall()
+        return [Origin(model, _provenance(served, changes), count) for model, served, changes, count in rows]
 
     # -- costs --------------------------------------------------------------------------------------------------
 
@@ -205,6 +240,12 @@ class Memory:
                 f"cannot write down what was done ({error}); make room and run the same line again: what was kept "
                 "before is there"
             ) from None
+
+
+def _provenance(served: str | None, changes: str | None) -> Provenance | None:
+    if served is None or changes is None:
+        return None
+    return Provenance(served, tuple(Adjustment(**one) for one in json.loads(changes)))
 
 
 def _opened(path: Path) -> sqlite3.Connection:

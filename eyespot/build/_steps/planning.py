@@ -17,7 +17,8 @@ from eyespot.build._steps.step import Each, Step
 class Planned(NamedTuple):
     """A step that is to come: `records` would be worked on at most (None: nobody knows yet), `known` are done already.
 
-    `spent` is the most that the step is expected to cost; what the disk already answers costs nothing.
+    `spent` is the most calls of the step, and what these are likely to cost: a model that thinks costs more. What the
+    disk already answers costs nothing.
     """
 
     name: str

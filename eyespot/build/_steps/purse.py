@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from threading import Condition
 
 from eyespot.build._steps.memory import Dearest, Mark, Memory
-from eyespot.build._steps.spending import BudgetSpent, Limits
+from eyespot.build._steps.spending import BudgetSpent, Limits, Provenance
 from eyespot.types import Spent
 
 
@@ -76,6 +76,11 @@ class Tab:
     def __init__(self, purse: Purse, likely: Spent) -> None:
         self._purse, self._likely, self._model = purse, _of_one(likely), ""
         self._open: int | None = None
+        self.provenance = Provenance()
+
+    def reply(self, provenance: Provenance) -> None:
+        """Say how the answer came about."""
+        self.provenance = provenance
 
     def expect(self, model: str, spent: Spent) -> None:
         """Say what a request to this model may cost."""

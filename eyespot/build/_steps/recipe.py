@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Form = TypeVar("Form", bound=DataclassInstance)
 
-_TOP = {"name", "about", "seed", "budget", "models", "steps", "card"}
+_TOP = {"name", "about", "seed", "strict", "budget", "models", "steps", "card"}
 _OWN = {"step", "name", "prompt", "prompts", "model", "models", "inputs"}  # keys of a step that are no settings
 
 
@@ -67,7 +67,10 @@ Makers: TypeAlias = Mapping[str, Callable[[Declared], Step]]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a recipe says. `card` answers questions of the data card, `folder` is where the recipe lies."""
+    """What a recipe says. `card` answers questions of the data card, `folder` is where the recipe lies.
+
+    `strict`: models are asked as it says, or not at all.
+    """
 
     name: str
     about: str
@@ -76,6 +79,7 @@ class Recipe:
     limits: Limits = field(default_factory=Limits)
     card: Mapping[str, Any] = field(default_factory=dict)
     folder: Path = Path()
+    strict: bool = False
 
     def made(self, makers: Makers) -> list[Step]:
         """Its steps; `UsageError` for one that the pipeline does not have."""
@@ -97,7 +101,10 @@ def read_recipe(path: Path) -> Recipe:
     declared = tuple(_declared(path, number, one, models) for number, one in enumerate(steps, 1))
     texts = [_text(path, told, name) for name in ("name", "about")]
     card, limits = _table(path, told, "card"), _limits(path, _table(path, told, "budget"))
-    return Recipe(texts[0] or path.stem, texts[1], declared, _seed(path, told), limits, card, path.parent)
+    strict = told.get("strict", False)
+    if not isinstance(strict, bool):
+        refuse(path, "strict", f"is {strict!r}; write true or false")
+    return Recipe(texts[0] or path.stem, texts[1], declared, _seed(path, told), limits, card, path.parent, strict)
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -15,13 +15,24 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from eyespot.build._steps.accounting import Account
-from eyespot.build._steps.folder import Counts, Sheets, Stood, counted, numbered, renewed, stood, write_note
-from eyespot.build._steps.memory import Cost, Mark, Memory
+from eyespot.build._steps.folder import (
+    Counts,
+    Sheets,
+    Stood,
+    counted,
+    digest_of_drops,
+    numbered,
+    stood,
+    write_note,
+)
+from eyespot.build._steps.memory import Cost, Mark, Memory, Origin
 from eyespot.build._steps.outcomes import Added, Dropped, Failed, Kept, NoAnswer, Outcome, Record, Records, line_of
 from eyespot.build._steps.purse import Purse
 from eyespot.build._steps.spending import Limits, Till
 from eyespot.build._steps.step import Context, Each, Prompt, Step, Tell, Whole, digest_of_json
 from eyespot.gallery.files import locked
+from eyespot.models.endpoint.amending import left_out
+from eyespot.storage.atomic import new_folder
 from eyespot.types import EyespotError, UsageError
 
 Client: TypeAlias = Callable[[Prompt, Till], Mapping[str, Any]]
@@ -43,6 +54,7 @@ class Running:
     """How to run: the seed of all that is drawn, what may be spent, who answers, and how many records a trial takes.
 
     `limit` takes only so many records of the first step. `retry_failed` tries again what failed in an earlier run.
+    `strict` ends the run where a model did not accept all that it was to be asked.
     """
 
     seed: int = 0
@@ -51,6 +63,7 @@ class Running:
     limit: int | None = None
     retry_failed: bool = False
     tell: Tell = silent
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -59,7 +72,10 @@ class Running:
 
 @dataclass(frozen=True)
 class Done:
-    """A finished step: what became of its records, what it cost over all runs, and whether it ran in this one."""
+    """A finished step: what became of its records, what it cost over all runs, and whether it ran in this one.
+
+    `origins` says how the answers of models came about.
+    """
 
     step: Step
     folder: Path
@@ -67,6 +83,7 @@ class Done:
     cost: Cost
     records: Records
     ran: bool
+    origins: Sequence[Origin] = ()
 
 
 def run(steps: Sequence[Step], work: Path, how: Running = Running()) -> list[Done]:
@@ -105,8 +122,9 @@ def check(steps: Sequence[Step]) -> None:
 
 
 def mark_of(step: Step, how: Running, earlier: Mapping[str, Records]) -> Mark:
-    """What the outcome of one record hangs on: the step, the seed, and what earlier steps kept that it needs."""
+    """What the outcome of one record depends on: the step, the seed, and what it needs of earlier steps."""
     needed = [earlier[name].digest for name in step.needs]
+    needed += [digest_of_drops(earlier[name]) for name in step.needs_drops]
     return Mark(step.name, digest_of_json([step.digest(how.seed), needed]))
 
 
@@ -137,7 +155,7 @@ class _Turn:
             return self._done(found, ran=False)
         if self.how.retry_failed:
             self.memory.forget_failures(self.mark)
-        with renewed(self.folder) as folder:
+        with new_folder(self.folder) as folder:
             counts = self._worked(before, folder)
             write_note(folder, self.step, digest, counts)
         again = stood(self.folder)
@@ -145,7 +163,18 @@ class _Turn:
         return self._done(again, ran=True)
 
     def _done(self, found: Stood, ran: bool) -> Done:
-        return Done(self.step, self.folder, found.counts, self.memory.cost(self.mark), found.records, ran)
+        cost, origins = self.memory.cost(self.mark), self.memory.origins(self.mark)
+        self._refuse_changes(origins)
+        return Done(self.step, self.folder, found.counts, cost, found.records, ran, origins)
+
+    def _refuse_changes(self, origins: Sequence[Origin]) -> None:
+        """`EyespotError` for answers to other requests than those of a strict recipe."""
+        for model, provenance, _ in origins if self.how.strict else ():
+            if provenance and (fields := left_out(provenance.changes)):
+                raise EyespotError(
+                    f"step {self.step.name} has answers of {model} without {', '.join(fields)}, which it does not "
+                    "accept; name another model or leave out what it does not accept, or say strict = false"
+                )
 
     def _worked(self, before: Records, folder: Path) -> Counts:
         with _clock(self.memory, self.mark) as tick:
@@ -171,7 +200,7 @@ class _Turn:
 
     def _context(self) -> Context:
         purse = Purse(self.how.limits, self.memory, self.mark, self.step.expects)
-        asking = _Asking(self.step.name, self.memory, self.how.client, purse)
+        asking = _Asking(self.mark, self.memory, self.how.client, purse)
         return Context(self.step.name, self.how.seed, asking, self.how.tell, self.earlier, self.how.limit)
 
     # -- all records together -----------------------------------------------------------------------------------
@@ -276,7 +305,7 @@ def in_order(items: Iterable[Item], work: Callable[[Item], Result], workers: int
 class _Asking:
     """`Context.ask`: what was answered once comes from the disk; an answer is on the disk before it is used."""
 
-    step: str
+    mark: Mark
     memory: Memory
     client: Client | None
     purse: Purse
@@ -285,11 +314,14 @@ class _Asking:
         asked = {name: value for name, value in prompt.items() if not name.startswith("_")}
         key = digest_of_json(asked)
         known = self.memory.answer(key)
+        self.memory.use(self.mark, key)
         if known is not None:
             return known
         if self.client is None:
-            raise EyespotError(f"step {self.step} asks a model and none is there to answer; name one in the recipe")
+            raise EyespotError(
+                f"step {self.mark.name} asks a model and none is there to answer; name one in the recipe"
+            )
         with self.purse.opened() as till:
             answer = dict(self.client(prompt, till))
-        self.memory.keep_answer(key, asked, answer)
+        self.memory.keep_answer(key, asked, answer, till.provenance)
         return answer

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from eyespot.judges._budget import BudgetSpent
+from eyespot.models.endpoint.amending import Adjustment
 from eyespot.types import Spent, UsageError
 
-__all__ = ["BudgetSpent", "Limits", "Spent", "Till"]
+__all__ = ["Adjustment", "BudgetSpent", "Limits", "Provenance", "Spent", "Till"]
 
 _ROUNDING = 1e-9  # of a limit: sums of dollars are not exact
 
@@ -51,6 +53,13 @@ def _tokens(spent: Spent) -> int:
     return spent.tokens_in + spent.tokens_out
 
 
+class Provenance(NamedTuple):
+    """How a model came to its answer: who it is by its server's own word, and what of the request was not accepted."""
+
+    served: str = ""
+    changes: Sequence[Adjustment] = ()
+
+
 class Till(Protocol):
     """What a client counts its requests by, one after the other."""
 
@@ -68,4 +77,8 @@ class Till(Protocol):
 
     def lose(self) -> None:
         """Say that this will never be known."""
+        ...
+
+    def reply(self, provenance: Provenance) -> None:
+        """Say how the answer came about; without this it is taken to be as it was asked for."""
         ...

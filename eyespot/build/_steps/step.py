@@ -86,7 +86,8 @@ class Step:
 
     `version` rises when the code gives other results. `prompts` are texts, `models` what is asked with which options,
     `inputs` digests of what is read besides the records (`digest_of`). `needs` names earlier steps whose records it
-    reads as well. `expects` is the likely price of one record.
+    reads as well, `needs_drops` those of them whose dropped records it reads, too. `expects` is the likely price of one
+    record.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Step:
     models: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    needs_drops: tuple[str, ...] = ()
     about: str = ""  # a sentence for the data card
     expects: Spent = field(default_factory=Spent)
 

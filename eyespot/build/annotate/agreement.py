@@ -37,12 +37,20 @@ class Overlap(NamedTuple):
         return (self.both_yes + self.both_no) / self.photos
 
 
+class Word(NamedTuple):
+    """The mark that settles a dispute, and whose it is."""
+
+    who: str
+    mark: str
+
+
 @dataclass(frozen=True)
 class Dispute:
-    """A photo on which annotators differ: the mark of each."""
+    """A photo on which annotators differ: the mark of each, and the word that settles it, if there is one."""
 
     image: str
     marks: dict[str, str]
+    word: Word | None = None
 
 
 Said = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo
@@ -86,16 +94,21 @@ def _ratings(said: Said, images: set[str]) -> list[tuple[str, str, int]]:
     return [(image, who, int(relevant(said[who][image]))) for image, who in pairs if image in said[who]]
 
 
-def disputes(desk: Desk, id: str, said: Said | None = None) -> list[Dispute]:
-    """The photos on which annotators differ and nobody has settled it, in the order of the list."""
+def differences(desk: Desk, id: str, said: Said | None = None) -> list[Dispute]:
+    """The photos on which annotators differ, settled or not, in the order of the list."""
     said = everybody(desk, id) if said is None else said
-    done = _settled(desk, id)
+    words = _words(desk, id)
     found = []
     for image in desk.photos(id):
         marks = {who: mark_of(one[image]) for who, one in said.items() if image in one}
-        if image not in done and len({mark == "y" for mark in marks.values()}) > 1:
-            found.append(Dispute(image, marks))
+        if len({mark == "y" for mark in marks.values()}) > 1:
+            found.append(Dispute(image, marks, words.get(image)))
     return found
+
+
+def disputes(desk: Desk, id: str, said: Said | None = None) -> list[Dispute]:
+    """Those that nobody has settled."""
+    return [one for one in differences(desk, id, said) if one.word is None]
 
 
 def settle(desk: Desk, id: str, who: str, image: str, mark: str | None) -> None:
@@ -106,13 +119,14 @@ def settle(desk: Desk, id: str, who: str, image: str, mark: str | None) -> None:
 def labels(desk: Desk, id: str, said: Said | None = None) -> dict[str, bool]:
     """What counts in the end for every photo that somebody labelled, in the order of the list."""
     said = everybody(desk, id) if said is None else said
-    done = _settled(desk, id)
+    done = {image: word.mark == "y" for image, word in _words(desk, id).items()}
     votes = {image: [relevant(one[image]) for one in said.values() if image in one] for image in desk.photos(id)}
     final = {image: 2 * sum(given) > len(given) for image, given in votes.items() if given}
     return {**final, **done}
 
 
-def _settled(desk: Desk, id: str) -> dict[str, bool]:
+def _words(desk: Desk, id: str) -> dict[str, Word]:
+    """The words that settle disputes, by photo; of several the last one."""
     found = desk.said_by(id, desk.annotators(), ADJUDICATION)
-    words = [one for said in found.values() for one in said.values()]
-    return {one.image: relevant(one) for one in sorted(words, key=lambda one: one.at)}
+    words = [(one, Word(who, mark_of(one))) for who, said in found.items() for one in said.values()]
+    return {one.image: word for one, word in sorted(words, key=lambda pair: pair[0].at)}

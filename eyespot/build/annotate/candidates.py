@@ -28,6 +28,7 @@ def list_labelled(desk: Desk, id: str, collection: Collection, condition: Condit
     # The order matters although all are looked at: with the relevant ones first an annotator sees what they look like.
     count = int(filters.mask(collection.view.tables, condition).sum())
     found = collection.search(desk.query(id).query, k=max(count, 1), where=condition)
+    desk.narrow(id)
     return desk.extend(id, _photos(found, collection.view))
 
 

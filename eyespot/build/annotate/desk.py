@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS candidates(annotated INTEGER NOT NULL, place INTEGER 
 CREATE TABLE IF NOT EXISTS desk(only INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NULL, rest INTEGER NOT NULL,
     lot REAL NOT NULL, drawn TEXT NOT NULL, seen TEXT NOT NULL, at REAL NOT NULL, number INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS narrowings(annotated INTEGER PRIMARY KEY, place INTEGER NOT NULL);
 """
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
 ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
@@ -137,8 +138,9 @@ class Desk:
         with self._lock, ledger.transaction(self._sql):
             if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
                 raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
-            for table, column in (("candidates", "annotated"), ("audits", "annotated"), ("annotated", "number")):
-                self._sql.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
+            for table in ("candidates", "audits", "narrowings"):
+                self._sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
+            self._sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
 
     def queries(self) -> dict[str, Wanted]:
         """The queries by id, in the order in which they came."""
@@ -167,6 +169,22 @@ class Desk:
             rows = ((number, rank, *photo) for rank, photo in enumerate(new.values(), place + 1))
             self._sql.executemany("INSERT INTO candidates VALUES (?, ?, ?, ?)", rows)
         return len(new)
+
+    def narrow(self, id: str) -> None:
+        """Remember that what is put on the list from here on is chosen by labels, not ranked out of all photos."""
+        number = self._number(id)
+        with self._lock:
+            self._sql.execute(
+                "INSERT OR IGNORE INTO narrowings SELECT ?, count(*) FROM candidates WHERE annotated = ?",
+                (number, number),
+            )
+
+    def ranked_depth(self, id: str) -> int | None:
+        """How many photos at the head of the list were ranked out of all photos; None where labels chose none."""
+        number = self._number(id)
+        with self._lock:
+            row = self._sql.execute("SELECT place FROM narrowings WHERE annotated = ?", (number,)).fetchone()
+        return None if row is None else int(row[0])
 
     def let_grow(self, id: str) -> None:
         """Remember that a query's list is the beginning of a search, which goes on as far as the gallery."""

@@ -1,15 +1,15 @@
 """A labelled set in the forms of the field: INQUIRE's CSV files, qrels, candidates as a run, and Label Studio's JSON.
 
-Photos that were judged and found not relevant stay in: `relevant` is 0 there, which INQUIRE's public file leaves out.
+INQUIRE's `annotations.csv` lists relevant pairs only, and its evaluation takes every row of it as a match. Photos that
+were judged and found not relevant are in `labels.csv` and in the qrels.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,12 @@ from eyespot.build.annotate.progress import Standing, faults, standing_of
 from eyespot.build.annotate.queries import Wanted
 from eyespot.build.rerank import Division, Limits, RerankSet, divide, select
 from eyespot.runs import write_qrels, write_run
-from eyespot.runs.files import whole_folder, write_whole
+from eyespot.runs.files import whole_folder, write_csv, write_whole
 from eyespot.runs.judged import Judged
 from eyespot.types import NothingFound, Qrels, Run
 
-QUERIES, ANNOTATIONS, QRELS, RUN = "queries.csv", "annotations.csv", "qrels.json", "candidates.json"
+QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"
+QRELS, RUN = "qrels.json", "candidates.json"
 LABEL_STUDIO, SHEET = "label-studio.json", "datasheet.md"
 
 
@@ -76,6 +77,7 @@ def write(desk: Desk, kept: list[Labelled], out: Path) -> None:
     with whole_folder(out) as folder:
         queries.write(folder / QUERIES, (one.wanted for one in kept))
         _write_annotations(folder / ANNOTATIONS, kept, paths)
+        _write_labels(folder / LABELS, kept, paths)
         write_qrels(qrels(kept), folder / QRELS)
         _write_run(folder / RUN, kept)
         _write_json(folder / LABEL_STUDIO, list(_tasks(kept, paths)))
@@ -112,12 +114,17 @@ def _paths(desk: Desk, kept: list[Labelled]) -> dict[str, str]:
 
 
 def _write_annotations(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["query_id", "image_id", "image_path", "relevant"])
-    for one in kept:
-        writer.writerows([one.wanted.id, image, paths[image], int(label)] for image, label in one.labels.items())
-    write_whole(path, lambda file: file.write(text.getvalue().encode("utf-8", "surrogatepass")))
+    """The relevant pairs, with the columns of INQUIRE's own file."""
+    relevant = ((one.wanted.id, image) for one in kept for image, label in one.labels.items() if label)
+    rows = ((query, image, paths[image]) for query, image in relevant)
+    write_csv(path, chain([("query_id", "image_id", "image_path")], rows))
+
+
+def _write_labels(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
+    """Every judged pair, with 1 or 0."""
+    judged = ((one.wanted.id, image, int(label)) for one in kept for image, label in one.labels.items())
+    rows = ((query, image, paths[image], label) for query, image, label in judged)
+    write_csv(path, chain([("query_id", "image_id", "image_path", "relevant")], rows))
 
 
 def _write_run(path: Path, kept: list[Labelled]) -> None:

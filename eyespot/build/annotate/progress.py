@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -13,9 +14,11 @@ from eyespot.build.annotate.queries import Wanted
 from eyespot.build.annotate.stopping import IN_A_ROW, Descent, descent
 from eyespot.types import Judgement
 
-PAUSE = 60.0  # seconds; a longer gap between two marks was not spent on the second
+PAUSE, A_PHOTO = 60.0, 5.0  # seconds before marks, and for each further photo marked with the first; more is a pause
 WAGE = 15.50  # US dollars an hour, as INQUIRE paid (appendix H.5)
-EASY_DEPTH, EASY_SHARE = 100, 0.5  # a query is too easy if more of its first photos are relevant (section 3.3)
+# A query is too easy if more than half of its first 100 photos are relevant. INQUIRE takes such queries out of its
+# re-ranking set (section 3.3); for its full set it gives no number (section 3.2), so there the limit is ours.
+EASY_DEPTH, EASY_SHARE = 100, 0.5
 SURE = 0.9  # a labelling is complete if at least this share of the relevant photos is found
 
 Looked = tuple[Sequence[Candidate], Mapping[str, Judgement]]  # a list, and what somebody said of its photos
@@ -26,6 +29,7 @@ class Standing:
     """One person's labelling of one query.
 
     found_at_least: the share of all relevant photos that is found, by the cautious end of the audit's interval.
+    ranked: how many photos at the head of the list were ranked out of all photos; None for the whole list.
     """
 
     query: str
@@ -37,6 +41,7 @@ class Standing:
     descent: Descent
     audit: Audited | None
     seconds: float
+    ranked: int | None = None
 
     @property
     def stopped(self) -> bool:
@@ -90,13 +95,24 @@ def standing_of(desk: Desk, id: str, who: str, known: Looked, in_a_row: int = IN
         descent((labels.get(photo.image) for photo in listed), in_a_row),
         None if drawn is None else stood(labels, drawn),
         seconds(said.values()),
+        desk.ranked_depth(id),
     )
 
 
 def seconds(said: Iterable[Judgement]) -> float:
-    """The time between marks, long pauses left out; photos marked at once took as long as the gap before them."""
-    times = sorted({one.at for one in said})
-    return sum(gap for before, after in pairwise(times) if (gap := after - before) <= PAUSE)
+    """How long somebody looked, from the moments of their marks.
+
+    Photos marked at the same moment, such as a page of them, took the gap before it. What follows a pause, and the
+    first marks, count at the pace of the rest, for when somebody began to look is not known; without a rest they count
+    as no time.
+    """
+    photos = Counter(one.at for one in said)
+    gaps = [(after - before, photos[after]) for before, after in pairwise(sorted(photos))]
+    timed = [(gap, count) for gap, count in gaps if gap <= PAUSE + A_PHOTO * (count - 1)]
+    if not timed:
+        return 0.0
+    spent, looked = sum(gap for gap, _ in timed), sum(count for _, count in timed)
+    return spent * photos.total() / looked
 
 
 # -- whether a query is worth keeping -------------------------------------------------------------------------------
@@ -105,13 +121,14 @@ def seconds(said: Iterable[Judgement]) -> float:
 def faults(wanted: Wanted, stands: Standing, labels: Mapping[str, bool], listed: Iterable[str]) -> list[str]:
     """Why a labelled query should not go into a benchmark yet; none if it may (INQUIRE, section 3.2)."""
     first = [labels.get(image, False) for image in list(listed)[:EASY_DEPTH]]
+    ranked = stands.ranked is None or stands.ranked >= EASY_DEPTH
     share = stands.found_at_least
     told = [
         (bool(wanted.failing), f"not {' and not '.join(wanted.failing)}"),
         (bool(wanted.open), f"intake open: {', '.join(wanted.open)}"),
         (not stands.relevant, "nothing relevant was found"),
         (not stands.stopped, "not labelled to the end"),
-        (bool(first) and sum(first) > EASY_SHARE * len(first), f"too easy: {sum(first)} of the first {len(first)}"),
+        (ranked and sum(first) > EASY_SHARE * len(first), f"too easy: {sum(first)} of the first {len(first)}"),
         (stands.stopped and not stands.exhausted and share is None, "no audit of the rest"),
         (share is not None and share < SURE, f"perhaps only {share or 0:.0%} of the relevant photos found"),
     ]

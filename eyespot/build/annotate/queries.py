@@ -7,13 +7,12 @@ terms of science, and is empty where nobody said so. A query is taken in if it i
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
-from eyespot.runs.files import refuse, write_whole
+from eyespot.runs.files import refuse, write_csv
 from eyespot.runs.inquire import read_queries
 from eyespot.runs.judged import Columns
 from eyespot.types import Query
@@ -72,9 +71,8 @@ def write(path: Path, queries: Iterable[Wanted]) -> None:
     rows = list(queries)
     others = dict.fromkeys(name for wanted in rows for name in wanted.facts)
     names = [*COLUMNS, *(name for name in others if name not in COLUMNS)]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["", "query_id", "query_text", *names])
-    for number, wanted in enumerate(rows):
-        writer.writerow([number, wanted.id, wanted.text, *(wanted.facts.get(name, "") for name in names)])
-    write_whole(path, lambda file: file.write(text.getvalue().encode("utf-8", "surrogatepass")))
+    cells = (
+        [number, wanted.id, wanted.text, *(wanted.facts.get(name, "") for name in names)]
+        for number, wanted in enumerate(rows)
+    )
+    write_csv(path, chain([["", "query_id", "query_text", *names]], cells))

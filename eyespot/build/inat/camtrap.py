@@ -97,7 +97,7 @@ def _photos(seen: Sheet, media: Sheet, rights: tuple[str, str]) -> str:
         "licence": licence,
         "observer": "NULL::VARCHAR",
         "holder": holder,
-        **file_and_url("place"),
+        **file_and_url("place", "name"),
         "width": "NULL::INTEGER",
         "height": "NULL::INTEGER",
         "fault": "CASE WHEN NOT public THEN 'a file that is not public' END",
@@ -111,6 +111,7 @@ def _pairs(seen: Sheet, media: Sheet) -> str:
         "photo": media.require("mediaID"),
         "camera": media.require("deploymentID"),
         "place": media.require("filePath"),
+        "name": media.first("fileName"),
         "moment": f"utc_of({media.require('timestamp')})",
         "public": f"lower(COALESCE({media.first('filePublic')}, 'true')) IN ('true', 't', '1')",
     }

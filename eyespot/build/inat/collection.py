@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import eyespot
 from eyespot.build.inat.licences import Licence, licence_of
-from eyespot.build.inat.naming import Named, told_position
+from eyespot.build.inat.naming import SPLIT, Named, told_position
 from eyespot.build.inat.settings import Positions
 from eyespot.build.inat.source import RANKS
-from eyespot.build.inat.tables import put_in_place
-from eyespot.runs.files import write_whole
+from eyespot.runs.files import escape_cell, write_whole
+from eyespot.storage.atomic import put_file
 
 COCO, LABELS, ATTRIBUTIONS, DOWNLOAD = "train.json", "metadata.parquet", "attributions.csv", "download.csv"
 TAXONOMY, FUNNEL = "taxonomy.csv", "funnel.csv"
@@ -101,6 +102,22 @@ def write_all(images: Iterable[Image], making: Making, out: Path) -> Tally:
         _write_csv(out / ATTRIBUTIONS, _ATTRIBUTED, passing())
     write_whole(out / COCO, lambda file: _write_coco(file, images, making, tally))
     return tally
+
+
+def write_labels_beside(images: Iterable[Image], out: Path) -> None:
+    """The labels of the pictures that are in place, among them, where `datasets` looks; no file without pictures."""
+    there = (one._replace(file_name=one.file_name.removeprefix(f"{SPLIT}/")) for one in images if _is_there(one, out))
+    first = next(there, None)
+    if first is None:
+        (out / SPLIT / LABELS).unlink(missing_ok=True)
+        return
+    with _labels(out / SPLIT / LABELS) as label:
+        for one in chain([first], there):
+            label(one)
+
+
+def _is_there(one: Image, out: Path) -> bool:
+    return (out / one.file_name).is_file()
 
 
 def write_download(rows: Iterable[Row], out: Path) -> None:
@@ -189,7 +206,7 @@ def _labels(path: Path) -> Iterator[Callable[[Image], None]]:
 
         yield take
         writer.write_table(pa.Table.from_pylist(held, schema))
-    put_in_place(temporary, path)
+    put_file(temporary, path)
 
 
 _AT_ONCE = 1 << 14
@@ -235,9 +252,4 @@ class _Line:
 def _lines(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
     writer = csv.writer(_Line(), lineterminator="\n")
     for row in rows:
-        yield writer.writerow([_shown(value) for value in row])
-
-
-def _shown(value: Any) -> Any:
-    """A text that spreadsheets would take for a formula is told as a text."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+@\t" and value[:1] else value
+        yield writer.writerow([escape_cell(value) for value in row])

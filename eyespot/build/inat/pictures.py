@@ -21,16 +21,17 @@ from eyespot.build.inat.listed import PHOTOS, listed
 from eyespot.build.inat.looks import empty, spectrogram
 from eyespot.build.inat.naming import find, places_of
 from eyespot.build.inat.settings import Pictures
-from eyespot.build.inat.tables import put_in_place
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.runs.files import write_whole
+from eyespot.storage.atomic import put_file
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Row = Mapping[str, Any]
 PIECE = 256
+_VERSION = 2  # of how photos are found at hand: pieces of another one are looked at again
 NOT_THERE, BAD, FLAGGED = "a photo that is not at hand", "a file that does not decode", "flagged by annotators"
 REVIEW = "review.jsonl"
 _PIECE = ("file", "photo", "named", "found", "state", "reason", "why", "seen", "width", "height")
@@ -66,7 +67,7 @@ class Looks:
         """One picture: its size in the collection, or why it has no place there yet."""
         told = dict.fromkeys(_PIECE) | {"file": row["target_file"], "photo": row["photo"], "named": row["file"]}
         assert self.how.folder is not None
-        place = find(self.how.folder, places_of(row["file"] or "", row["photo"]))
+        place = find(self.how.folder, places_of(row["file"] or "", row["photo"], row["ambiguous"]))
         if place is None:
             return told | {"reason": NOT_THERE}
         told["found"] = str(place)
@@ -176,7 +177,7 @@ def digest_folder(work: Path, how: Pictures) -> Path:
     from eyespot.build._steps.step import digest_of_json
 
     told = {"checks": sorted(how.checks), "side": how.side, "face": how.face, "folder": str(how.folder)}
-    folder = work / f"pictures-{digest_of_json([told, _PIECE])[:12]}"
+    folder = work / f"pictures-{digest_of_json([told, _PIECE, _VERSION])[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -245,4 +246,4 @@ def _write_piece(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
     temporary = path.with_name(f".{path.name}.part")
     pq.write_table(pa.Table.from_pylist(list(rows), schema), temporary)
-    put_in_place(temporary, path)
+    put_file(temporary, path)

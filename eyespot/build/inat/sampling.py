@@ -17,7 +17,8 @@ from eyespot.build.inat.grouping import groups
 from eyespot.build.inat.settings import SPECIES, Sampling
 from eyespot.build.inat.sphere import equal_cells, spread
 from eyespot.build.inat.stages import KEPT, Finished
-from eyespot.build.inat.tables import Tables, put_in_place
+from eyespot.build.inat.tables import Tables
+from eyespot.storage.atomic import put_file
 
 Columns = dict[str, NDArray[Any]]
 OVER = "over the cap of its species"
@@ -139,4 +140,4 @@ def _written(path: Path) -> Iterator[Callable[[Columns, NDArray[np.bool_]], None
 
     yield write
     writers[0].close()
-    put_in_place(temporary, path)
+    put_file(temporary, path)

@@ -41,7 +41,8 @@ class Source:
     grades: tuple[str, ...] = ()
     licence_version: str = ""
     citation: str = ""
-    version: int = 2
+    version: int = 3
+    unique_names: bool = False  # no two photos have one file name
     notes: Sequence[str] = field(default_factory=tuple)
 
 
@@ -151,11 +152,14 @@ def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -
     return select(columns | told, f"{table} WHERE {taxon} IS NOT NULL GROUP BY ALL")
 
 
-def file_and_url(place: str) -> dict[str, str]:
-    """The columns `file` and `url` of a path or address: what an address ends in is the file's name at hand."""
+def file_and_url(place: str, name: str = "NULL") -> dict[str, str]:
+    """The columns `file` and `url` of a path or address.
+
+    The file at hand is called as its path, and that of an address by its `name`, or by what the address ends in.
+    """
     address = f"regexp_matches({place}, '^https?://')"
     last = f"regexp_extract(split_part({place}, '?', 1), '[^/]*$')"
     return {
-        "file": f"CASE WHEN {address} THEN {last} ELSE {place} END",
+        "file": f"CASE WHEN {address} THEN COALESCE({name}, {last}) ELSE {place} END",
         "url": f"CASE WHEN {address} THEN {place} END",
     }

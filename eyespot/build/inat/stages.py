@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from eyespot.build.inat.tables import Tables, parquet
-from eyespot.gallery.files import sync_folder
 from eyespot.runs.files import write_whole
+from eyespot.storage.atomic import new_folder
 from eyespot.types import EyespotError, NothingFound
 
 NOTE, KEPT = "stage.json", "kept.parquet"
@@ -106,7 +104,7 @@ def read_note(folder: Path, stage: Stage, digest: str) -> Finished | None:
 def _worked(stage: Stage, folder: Path, tables: Tables, known: tuple[str, Mapping[str, Finished]]) -> Finished:
     digest, done = known
     since = time.monotonic()
-    with renewed(folder) as building:
+    with new_folder(folder) as building:
         told = json.loads(json.dumps(stage.work(tables, building, done)))
         counts = counted(tables, building / KEPT)
         note = {"stage": stage.name, "digest": digest, "came": counts.came, "kept": counts.kept}
@@ -137,21 +135,6 @@ def _refuse_none(found: Finished) -> None:
     if not found.counts.kept:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in list(found.counts.dropped.items())[:4])
         raise NothingFound(f"no observation is left after {found.about}: {reasons or 'none came'}; ask for less")
-
-
-@contextmanager
-def renewed(folder: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `folder` when the block ends well."""
-    building = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(parents=True)
-    try:
-        yield building
-        shutil.rmtree(folder, ignore_errors=True)
-        building.replace(folder)
-        sync_folder(folder.parent)
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
 
 
 def digests(files: Mapping[str, Path], work: Path, memory: str = "inputs.json") -> dict[str, str]:

@@ -18,6 +18,12 @@ from eyespot.build.inat.tables import Tables, parquet, quoted, rejects
 READ, FILTERED, ALIGNED, PHOTOGRAPHED = "read", "filtered", "aligned", "photographed"
 GROUPED, DRAWN, LISTED = "grouped", "drawn", "listed"
 PRIMARY = "primary.parquet"
+_LAST_PART = "regexp_extract(p.file, '[^/]*$')"
+# a photo's id, or a digest of an id that is no file name, with the ending of its file
+_NAME_OF_ITS_OWN = (
+    "CASE WHEN regexp_full_match(p.photo, '[A-Za-z0-9][\\w-]{0,79}') THEN p.photo ELSE md5(p.photo) END "
+    "|| COALESCE(NULLIF(regexp_extract(p.file, '\\.[A-Za-z0-9]{1,5}$'), ''), '.jpg')"
+)
 Done = Mapping[str, Finished]
 
 
@@ -106,7 +112,8 @@ def _photos(source: Source, wanted: Wanted, tables: Tables, folder: Path, done: 
         f"FROM {rows} GROUP BY mark, mark2 HAVING count(*) > 1"
     )
     tables.write(
-        f"SELECT o.row, p.* EXCLUDE (observation) FROM {source.photos} p JOIN {rows} o "
+        "SELECT o.row, p.* EXCLUDE (observation) "
+        f"FROM (SELECT *, row_number() OVER () AS line FROM {source.photos}) p JOIN {rows} o "
         "ON md5_number_lower(p.observation) = o.mark AND md5_number_upper(p.observation) = o.mark2",
         listed,
     )
@@ -119,11 +126,10 @@ def _photos(source: Source, wanted: Wanted, tables: Tables, folder: Path, done: 
 
 def _primary(listed: Path) -> str:
     """The photo of the lowest position of each observation; of equal ones the one listed first."""
-    place = f"read_parquet({quoted(listed)}, file_row_number=true)"
-    first = f"min((COALESCE(position, 1048575)::BIGINT << 40) + file_row_number) & {(1 << 40) - 1}"
+    first = f"min((COALESCE(position, 1048575)::BIGINT << 40) + line) & {(1 << 40) - 1}"
     return (
-        f"SELECT p.* EXCLUDE (file_row_number) FROM {place} p "
-        f"JOIN (SELECT {first} AS number FROM {place} GROUP BY row) ON number = file_row_number"
+        f"SELECT p.* EXCLUDE (line) FROM {parquet(listed)} p "
+        f"JOIN (SELECT row, {first} AS line FROM {parquet(listed)} GROUP BY row) USING (row, line)"
     )
 
 
@@ -154,6 +160,7 @@ def _with_photos(tables: Tables, wanted: Wanted, rows: str, primary: str) -> str
 
 def _list(source: Source, tables: Tables, folder: Path, done: Done) -> Mapping[str, Any]:
     """Everything that is known of the drawn, by species and turn: what files of the collection are made of."""
+    _know_ambiguous_names(source, tables)
     holder, people = "p.holder", ""
     if source.observers is not None:
         tables.run(f"CREATE OR REPLACE TEMP TABLE people AS SELECT DISTINCT ON (observer) * FROM {source.observers}")
@@ -162,9 +169,21 @@ def _list(source: Source, tables: Tables, folder: Path, done: Done) -> Mapping[s
     tables.write(
         "SELECT row_number() OVER (ORDER BY d.target, d.turn) - 1 AS number, d.row, d.target, d.group, d.cluster, "
         "d.turn, o.id, o.latitude, o.longitude, o.accuracy, o.day, p.photo, p.licence, "
-        f"{holder} AS holder, p.file, p.url, p.width, p.height, NULL::VARCHAR AS reason "
+        f"{holder} AS holder, CASE WHEN n.name = p.file THEN {_NAME_OF_ITS_OWN} ELSE p.file END AS file, "
+        "n.name IS NOT NULL AS ambiguous, p.url, p.width, p.height, NULL::VARCHAR AS reason "
         f"FROM {done[DRAWN].rows} d JOIN {seen} o ON o.file_row_number = d.row "
-        f"JOIN {parquet(done[PHOTOGRAPHED].folder / PRIMARY)} p ON p.row = d.row {people} ORDER BY d.target, d.turn",
+        f"JOIN {parquet(done[PHOTOGRAPHED].folder / PRIMARY)} p ON p.row = d.row {people} "
+        f"LEFT JOIN ambiguous n ON n.name = {_LAST_PART} ORDER BY d.target, d.turn",
         folder / KEPT,
     )
-    return {"unreadable": rejects(tables)}
+    shared = tables.number(f"SELECT count(*) FROM {parquet(folder / KEPT)} WHERE ambiguous")
+    return {"unreadable": rejects(tables), "ambiguous": shared}
+
+
+def _know_ambiguous_names(source: Source, tables: Tables) -> None:
+    """The table `ambiguous`: file names that several photos have, so that none of them is found by it."""
+    know_days(tables)
+    names = f"SELECT {_LAST_PART} AS name FROM {source.photos} p GROUP BY 1 HAVING count(DISTINCT photo) > 1"
+    none = "SELECT NULL::VARCHAR AS name LIMIT 0"
+    tables.run(f"CREATE OR REPLACE TEMP TABLE ambiguous AS {none if source.unique_names else names}")
+    rejects(tables)  # lines that are no rows were counted when the photos were read first

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from eyespot.storage.atomic import put_file
 from eyespot.types import EyespotError, UsageError
 
 GIB = 1 << 30
@@ -78,16 +78,9 @@ class Tables:
         try:
             options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP}"
             self.run(f"COPY ({sql}) TO {quoted(temporary)} ({options})")
-            put_in_place(temporary, path)
+            put_file(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
-
-
-def put_in_place(temporary: Path, path: Path) -> None:
-    """Flush a finished file to the disk and give it its name."""
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
 
 
 @contextmanager

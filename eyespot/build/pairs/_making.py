@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from eyespot.gallery.files import replacing
 from eyespot.runs.files import json_of, whole_folder, write_whole
+from eyespot.storage.atomic import new_file
 from eyespot.types import NothingFound, UsageError
 
 AT_ONCE = 4096  # rows that are written together
@@ -177,7 +177,7 @@ class _Table:
         import pyarrow.parquet as pq
 
         self._stack = ExitStack()
-        file = self._stack.enter_context(replacing(self.path))
+        file = self._stack.enter_context(new_file(self.path))
         self._writer = self._stack.enter_context(pq.ParquetWriter(file, self.schema, compression="zstd"))
         return self
 

@@ -12,9 +12,12 @@ from eyespot.build._review import AWAITS, Case, reviewed
 from eyespot.build._steps import Context, Dropped, Failed, Kept, Outcome, Record, Records
 from eyespot.build.recos.captioning import CAPTIONS, REPEATED
 from eyespot.build.recos.confusing import changed
+from eyespot.build.recos.drawn import AMBIGUOUS, same_words, wordings
 from eyespot.build.recos.sources import Sources
 
-TOO_FEW, AMBIGUOUS, NOT_LOOKED_AT = "its picture has too few captions", "caption of two pictures", "nobody looked"
+CONFIRMED, MENDED, UNDECIDED, NEVER = "confirmed", "mended", "undecided", "never"
+"""What a caption's field `review` says: a person accepted it, wrote it anew, has not decided, was not asked."""
+TOO_FEW, NOT_LOOKED_AT = "its picture has too few captions", "nobody looked"
 
 
 @dataclass(frozen=True)
@@ -47,14 +50,26 @@ def looked_at(records: Records, context: Context, queue: Path, told: tuple[Sourc
     def undecided(record: Record) -> Outcome:
         if how.undecided == "wait":
             return Failed(record, AWAITS)
-        return Dropped(record, NOT_LOOKED_AT) if how.undecided == "drop" else Kept({**record, "unseen": True})
+        if how.undecided == "drop":
+            return Dropped(record, NOT_LOOKED_AT)
+        return Kept(record if is_seen(record) else {**record, "review": UNDECIDED})
 
-    return reviewed(records, queue, doubt, undecided, mended)
+    return reviewed(records, queue, doubt, undecided, confirm)
 
 
-def mended(record: Record, texts: Mapping[str, str]) -> Record:
-    """A caption in other words: how they differ from the original is counted anew, and no dis(t) is known of them."""
-    told = {"mended": True} | dict.fromkeys(set(record) & {"dis", "rounds"})
+def is_seen(record: Record) -> bool:
+    """Whether a person confirmed or wrote the words of a caption."""
+    return record.get("review") in (CONFIRMED, MENDED)
+
+
+def confirm(record: Record, texts: Mapping[str, str]) -> Record:
+    """A caption that a person accepted, in other words if they mended it.
+
+    How other words differ from the original is counted anew, and no dis(t) is known of them.
+    """
+    if not texts:
+        return record if is_seen(record) else {**record, "review": CONFIRMED}
+    told = {"mended": True, "review": MENDED} | dict.fromkeys(set(record) & {"dis", "rounds"})
     if "original" in record:
         told |= {"edits": changed(record["original"], texts["text"])}
     return {**record, **texts, **told}
@@ -71,16 +86,16 @@ def _case(record: Record, sources: Sources) -> Case:
     return Case(record["id"], why + doubts, tuple(pictures), {"text": record["text"]}, tuple(ids))
 
 
-def apart(records: Records, _context: Context) -> Iterator[Outcome]:
+def apart(records: Records, context: Context) -> Iterator[Outcome]:
     """Captions that no other picture has, and records of other kinds."""
-    shared = _shared(records)
+    shared = _shared(records, context.earlier["render"])
     for record in records:
         yield Dropped(record, AMBIGUOUS, record["text"]) if record["id"] in shared else Kept(record)
 
 
-def completed(records: Records, _context: Context, how: Completing) -> Iterator[Outcome]:
+def completed(records: Records, context: Context, how: Completing) -> Iterator[Outcome]:
     """Captions that no other picture has, of pictures that have enough of them."""
-    faults = _repeated(records, how.version) | dict.fromkeys(_shared(records), AMBIGUOUS)
+    faults = _repeated(records, how.version) | dict.fromkeys(_shared(records, context.earlier["render"]), AMBIGUOUS)
     left = Counter(r["image"] for r in records if _is_caption(r, how.version) and r["id"] not in faults)
     for record in records:
         if record["id"] in faults:
@@ -91,18 +106,16 @@ def completed(records: Records, _context: Context, how: Completing) -> Iterator[
             yield Kept(record)
 
 
-def _shared(records: Records) -> set[str]:
-    """Captions of any version that are said of two pictures: whichever is searched for, the other one answers too."""
-    images: dict[str, set[str]] = {}
+def _shared(records: Records, drawn: Records) -> set[str]:
+    """Captions of any version that are true of two pictures: whichever is searched for, the other one answers too.
+
+    Two have the same caption, or one of the drawn pictures, in the set or not, has it among its wordings.
+    """
+    images = wordings(drawn)
     for record in records:
         if "text" in record:
-            images.setdefault(_said(record), set()).add(record["image"])
-    return {record["id"] for record in records if "text" in record and len(images[_said(record)]) > 1}
-
-
-def _said(record: Record) -> str:
-    """Its words, whatever their case and the mark at their end."""
-    return " ".join(record["text"].casefold().split()).rstrip(" .!?")
+            images.setdefault(same_words(record["text"]), set()).add(record["image"])
+    return {record["id"] for record in records if "text" in record and len(images[same_words(record["text"])]) > 1}
 
 
 def _repeated(records: Records, version: str) -> dict[str, str]:
@@ -111,7 +124,7 @@ def _repeated(records: Records, version: str) -> dict[str, str]:
     found = {}
     for record in records:
         if _is_caption(record, version):
-            key = record["image"], _said(record)
+            key = record["image"], same_words(record["text"])
             if key in seen:
                 found[record["id"]] = REPEATED
             seen.add(key)

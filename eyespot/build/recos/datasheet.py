@@ -60,7 +60,7 @@ def _collection(made: Made) -> dict[str, str]:
 
 def _uses() -> dict[str, str]:
     return {
-        "caution": "Captions are a model's unless a person confirmed or mended them.",
+        "caution": "Captions are a model's unless a person confirmed or mended them; the column review says which.",
         "unfit": "To tell who people are, or what is true of those who can be seen in the pictures.",
     }
 

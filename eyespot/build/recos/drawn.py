@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from eyespot.build._steps import Added, Context, Dropped, Failed, Kept, Outcome, Record
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 WRONG, UNDRAWN = "wrong answer", "cannot be drawn"
+AMBIGUOUS = "caption of two pictures"
 TRIES = 40  # for each picture that is wanted
 QUALITY = 92
 
@@ -60,6 +62,20 @@ def rendered(record: Record, context: Context, sources: Sources) -> Outcome:
         return Failed(record, UNDRAWN, str(error))
     made = {**record, "image": id_of(data), "source": DRAWN, "path": sources.draw(record, data)}
     return Kept({**made, "stand_in": subtask(record["subtask"]).stand_in})
+
+
+def wordings(pictures: Iterable[Record]) -> dict[str, set[str]]:
+    """The images that each wording of drawn pictures is true of, at any level of detail; keys are `same_words`."""
+    found: dict[str, set[str]] = {}
+    for one in pictures:
+        for text in chain(*generator_of(one["subtask"]).wording(one["facts"])):
+            found.setdefault(same_words(text), set()).add(one["image"])
+    return found
+
+
+def same_words(text: str) -> str:
+    """A caption without what makes no other caption of it: case, spaces and the mark at its end."""
+    return " ".join(text.casefold().split()).rstrip(" .!?")
 
 
 def _jpeg(picture: Image) -> bytes:

@@ -1,37 +1,47 @@
 """A ReCoS set on disk, as `eyespot eval recos` reads it: two tables, and the pictures themselves.
 
-images    image, subtask, version, path, source, stand_in, of (the picture that it is like)
-captions  id, image, text, version, dis, rounds, attribute, edits, original (what it was made from), unseen,
-          mended (dis and rounds are not known of the new words)
+images    image, subtask, version, path, source, stand_in, of (the picture that it is like), licence, author, url
+captions  id, image, text, version, dis, rounds, attribute, edits, original (what it was made from),
+          review (confirmed or mended by a person, undecided: put to one, never: put to nobody),
+          unseen (true unless a person confirmed or mended it), mended (dis and rounds are not known of the new words)
+
+`hub/images.parquet` is the table of images with the pictures inside: `datasets` finds none by a path in a table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from eyespot.build._attribution import Attribution
 from eyespot.build._steps import Record
-from eyespot.build._steps.folder import renewed
+from eyespot.build.recos.checking import MENDED, NEVER, is_seen
 from eyespot.build.recos.sources import Sources
 from eyespot.gallery.photos.sources import read_again
 from eyespot.runs.files import write_whole
 from eyespot.runs.recos import VERSIONS
+from eyespot.storage.atomic import new_folder
 from eyespot.types import EyespotError
 
 TEXT, WHOLE, SHARE, YES = "string", "int64", "float64", "bool_"  # arrow's names
 COLUMNS: Mapping[str, Mapping[str, str]] = {
-    "images": dict.fromkeys(("image", "subtask", "version", "path", "source", "stand_in", "of"), TEXT),
+    "images": dict.fromkeys(
+        ("image", "subtask", "version", "path", "source", "stand_in", "of", *Attribution._fields), TEXT
+    ),
     "captions": {
         **dict.fromkeys(("id", "image", "text", "version"), TEXT),
-        **{"dis": SHARE, "rounds": WHOLE, "attribute": TEXT, "edits": WHOLE, "original": TEXT, "unseen": YES},
-        "mended": YES,
+        **{"dis": SHARE, "rounds": WHOLE, "attribute": TEXT, "edits": WHOLE, "original": TEXT, "review": TEXT},
+        **{"unseen": YES, "mended": YES},
     },
 }
 
 
-TABLES = {name: {"whole": f"{name}.parquet"} for name in ("captions", "images")}
+SHOWN = "hub/images.parquet"
+TABLES = {"captions": {"whole": "captions.parquet"}, "images": {"whole": SHOWN}}
 """As `datasets` loads them."""
+AT_ONCE = 64  # pictures in memory
 
 
 def write_set(records: Iterable[Record], sources: Sources, out: Path) -> dict[str, dict[str, int]]:
@@ -44,9 +54,13 @@ def write_set(records: Iterable[Record], sources: Sources, out: Path) -> dict[st
     for record in kept:
         pictures.setdefault(record["image"], record)
     captions = [record for record in kept if "text" in record]
-    with renewed(out) as folder:
-        places = {image: _copied(record, sources, folder) for image, record in pictures.items()}
-        _write(folder / "images.parquet", (_image(one, places) for one in pictures.values()), COLUMNS["images"])
+    with new_folder(out) as folder:
+        rights = sources.attributions(pictures.values())
+        images = [
+            {**one, "path": _copied(one, sources, folder), **rights.get(image, {})} for image, one in pictures.items()
+        ]
+        _write(folder / "images.parquet", images, COLUMNS["images"])
+        _write_shown(folder, images)
         _write(folder / "captions.parquet", map(_caption, captions), COLUMNS["captions"])
     return _counts(pictures.values(), captions)
 
@@ -63,12 +77,9 @@ def _copied(record: Record, sources: Sources, folder: Path) -> str:
     return str(path.as_posix())
 
 
-def _image(record: Record, places: Mapping[str, str]) -> dict[str, Any]:
-    return {**record, "path": places[record["image"]]}
-
-
 def _caption(record: Record) -> dict[str, Any]:
-    return {**record, **{name: bool(record.get(name)) for name in ("unseen", "mended")}}
+    review = record.get("review") or NEVER
+    return {**record, "review": review, "unseen": not is_seen(record), "mended": review == MENDED}
 
 
 def _counts(pictures: Iterable[Record], captions: Iterable[Record]) -> dict[str, dict[str, int]]:
@@ -79,7 +90,33 @@ def _counts(pictures: Iterable[Record], captions: Iterable[Record]) -> dict[str,
     }
 
 
-def _write(path: Path, rows: Iterator[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
+def _write_shown(folder: Path, images: Sequence[Mapping[str, Any]]) -> None:
+    """The table of images with a column `picture` that `datasets` takes for pictures; a few in memory at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = COLUMNS["images"]
+    features = {"picture": {"_type": "Image"}} | {
+        name: {"_type": "Value", "dtype": kind} for name, kind in texts.items()
+    }
+    picture = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    told: dict[bytes | str, bytes | str] = {"huggingface": json.dumps({"info": {"features": features}})}
+    schema = pa.schema([("picture", picture), *((name, pa.string()) for name in texts)], told)
+    (folder / SHOWN).parent.mkdir()
+    with pq.ParquetWriter(folder / SHOWN, schema) as writer:
+        for at in range(0, len(images), AT_ONCE):
+            rows = [_shown(one, folder) for one in images[at : at + AT_ONCE]]
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+
+
+def _shown(image: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    path = folder / image["path"]
+    return {name: image.get(name) for name in COLUMNS["images"]} | {
+        "picture": {"bytes": path.read_bytes(), "path": path.name}
+    }
+
+
+def _write(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

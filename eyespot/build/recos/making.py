@@ -56,8 +56,10 @@ class Making:
 
     def running(self, limits: Limits | None = None, retry_failed: bool = False) -> Running:
         """How they are run: by the recipe's models, within its budget or another."""
-        models = Models({demonstration.NAME: demonstration.writer})
-        return Running(self.recipe.seed, limits or self.recipe.limits, models, retry_failed=retry_failed)
+        strict = self.recipe.strict
+        models = Models({demonstration.NAME: demonstration.writer}, strict=strict)
+        limits = limits or self.recipe.limits
+        return Running(self.recipe.seed, limits, models, retry_failed=retry_failed, strict=strict)
 
     def check(self, limits: Limits | None = None) -> None:
         """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""

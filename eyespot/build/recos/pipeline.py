@@ -116,7 +116,7 @@ def _discriminate(pipe: Pipeline, declared: Declared) -> Step:
     work = Each(lambda record, context: rewriting.discriminated(record, context, pool, writer), how.workers)
     told["inputs"] = {"space": pipe.sources.digests["space"]}
     about = "Measures dis(t) of each caption and has those that say too much or too little written again."
-    return declared.made(work, needs=("collect",), about=about, **told)
+    return declared.made(work, 2, needs=("render", "collect"), about=about, **told)
 
 
 def _grammar(_pipe: Pipeline, declared: Declared) -> Step:
@@ -131,14 +131,14 @@ def _review(pipe: Pipeline, declared: Declared) -> Step:
     queue, told = pipe.out / REVIEW / f"{declared.name}.jsonl", (pipe.sources, how)
     work = Whole(lambda records, context: checking.looked_at(records, context, queue, told))
     about = f"Puts captions of {how.version} to a person: {how.share:.0%} of them, and all that are in doubt."
-    return declared.made(work, 2, inputs={"decisions": decisions_digest(queue)}, about=about)
+    return declared.made(work, 3, inputs={"decisions": decisions_digest(queue)}, about=about)
 
 
 def _complete(_pipe: Pipeline, declared: Declared) -> Step:
     how = declared.fitted(checking.Completing)
     work = Whole(lambda records, context: checking.completed(records, context, how))
     about = f"Keeps pictures of {how.version} with {how.least} caption{'s' * (how.least != 1)} of their own or more."
-    return declared.made(work, 2, about=about)
+    return declared.made(work, 3, needs=("render",), about=about)
 
 
 def _pair(pipe: Pipeline, declared: Declared) -> Step:
@@ -161,7 +161,7 @@ def _with_apart(step: Step, declared: Declared) -> list[Step]:
     if declared.step != "confuse":
         return [step]
     about = "Takes captions out that two pictures share."
-    return [step, Step(f"{step.name}{APART}", Whole(checking.apart), about=about)]
+    return [step, Step(f"{step.name}{APART}", Whole(checking.apart), 2, needs=("render",), about=about)]
 
 
 def _expand(pipe: Pipeline, declared: Declared) -> Step:

@@ -15,7 +15,7 @@ from eyespot.build._discriminability import FINE, OVER_DETAILED, Discriminabilit
 from eyespot.build._steps import Context, Dropped, Kept, Outcome, Record
 from eyespot.build.recos.captioning import Writer
 from eyespot.build.recos.drawing.generator import DETAILED, VAGUE
-from eyespot.build.recos.drawn import generator_of
+from eyespot.build.recos.drawn import AMBIGUOUS, generator_of, same_words, wordings
 from eyespot.build.recos.sources import DRAWN, Sources
 from eyespot.types import UsageError, Vectors
 
@@ -64,6 +64,7 @@ class Pool:
     sources: Sources
     how: Rewriting
     _records: Sequence[Record] = ()
+    _wordings: Mapping[str, set[str]] | None = None
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def turn(self, text: str, record: Record, context: Context) -> Turn:
@@ -78,6 +79,13 @@ class Pool:
         dis = float(entropies(nearest[None], self.how.temperature)[0])
         told = [round(float(one), DIGITS) for one in nearest]
         return Turn(text, round(dis, DIGITS), self.how.measure.verdict(dis), told)
+
+    def is_ambiguous(self, text: str, record: Record, context: Context) -> bool:
+        """Whether whoever drew the pictures knows the text to be true of another one than the record's."""
+        with self._lock:
+            if self._wordings is None:
+                self._wordings = wordings(context.earlier["render"])
+        return not self._wordings.get(same_words(text), set()) <= {record["image"]}
 
     @cached_property
     def _vectors(self) -> Vectors:
@@ -94,22 +102,29 @@ class Pool:
 
 def discriminated(record: Record, context: Context, pool: Pool, writer: Writer) -> Outcome:
     """The caption as it was, or as it was written again until it was accepted."""
+    if pool.is_ambiguous(record["text"], record, context):
+        return Dropped(record, AMBIGUOUS, record["text"])
     made, turns = dict(record), [pool.turn(record["text"], record, context)]
     while turns[-1].verdict != FINE and len(turns) <= pool.how.rounds:
         again = _again(made, context, turns, writer)
         if again is None:
             break
+        if pool.is_ambiguous(again["text"], made, context):
+            return _become(made, turns, pool.how, again["text"])
         made |= again
         turns.append(pool.turn(made["text"], made, context))
     return _become(made, turns, pool.how)
 
 
-def _become(made: dict[str, Any], turns: Sequence[Turn], how: Rewriting) -> Outcome:
+def _become(made: dict[str, Any], turns: Sequence[Turn], how: Rewriting, ambiguous: str = "") -> Outcome:
+    """What becomes of the last wording; `ambiguous` is the next one, which is true of another picture too."""
     last, first = turns[-1], turns[0]
     told = {"dis": last.dis, "rounds": len(turns) - 1, "first_dis": first.dis, "nearest": first.nearest}
     if last.verdict == FINE:
         return Kept({**made, **told})
     detail = f"dis(t) is {last.dis:.3f} after {len(turns) - 1} rounds: {last.text}"
+    if how.at_limit == "drop" and ambiguous:
+        return Dropped({**made, **told}, AMBIGUOUS, ambiguous)
     if how.at_limit == "drop":
         return Dropped({**made, **told}, last.verdict, detail)
     return Kept({**made, **told, "doubts": [*made.get("doubts", []), f"{last.verdict}: {detail}"]})
@@ -133,4 +148,5 @@ def _new(text: str, turns: Sequence[Turn], **more: Any) -> dict[str, Any] | None
     """The wording, unless it is empty or was tried before, or two kinds of fault would alternate for ever."""
     plain = " ".join(text.split())
     known = {turn.text.casefold() for turn in turns}
-    return None if not plain or plain.casefold() in known else {"text": plain, **more}
+    unseen = {"review": None, "mended": None}  # a person who looked before saw other words
+    return None if not plain or plain.casefold() in known else {"text": plain, **unseen, **more}

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from eyespot import rooms
+from eyespot.build._attribution import attributions
 from eyespot.build._steps import Record
 from eyespot.build._world import World
 from eyespot.gallery.formats.exported import names_owner
@@ -106,6 +107,15 @@ class Sources:
             }
             for one in told
         ]
+
+    def attributions(self, records: Iterable[Record]) -> dict[str, dict[str, str | None]]:
+        """Licence, author and url of photos by image; drawn pictures are the maker's own."""
+        by_source: dict[str, list[str]] = {}
+        for record in records:
+            by_source.setdefault(record["source"], []).append(record["image"])
+        by_source.pop(DRAWN, None)
+        found = [attributions(self.world(name), images, self.named) for name, images in by_source.items()]
+        return {image: its for one in found for image, its in one.items()}
 
     def place(self, record: Record) -> Path:
         """Where the picture of a record lies."""

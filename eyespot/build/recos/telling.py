@@ -13,6 +13,7 @@ from typing import Any
 from eyespot.build._card import Drawing, Rows, Sample, Told, joined
 from eyespot.build._steps import Done, Record, drops
 from eyespot.build.recos.captioning import DEMONSTRATION
+from eyespot.build.recos.checking import CONFIRMED, MENDED, NEVER, UNDECIDED, is_seen
 from eyespot.build.recos.choosing import choices, drawing
 from eyespot.build.recos.datasheet import answers
 from eyespot.build.recos.pipeline import Pipeline
@@ -55,7 +56,7 @@ class Made:
             joined(answers(self), given),
             {f"captions of {version}": [one["text"] for one in self.captions(version)] for version in VERSIONS[:2]},
             list(_samples(self)),
-            [table for table in (_subtasks(self), _changes(self), *_choices(self)) if table.rows],
+            [table for table in (_subtasks(self), _looked(self), _changes(self), *_choices(self)) if table.rows],
             list(_drawings(self)),
             list(notes(self)),
             str(recipe.card.get("citation", "")) or CITATION,
@@ -73,11 +74,19 @@ def notes(made: Made) -> Iterator[str]:
         yield "A demonstration: captions were written by rules out of labels. Measure nothing with this set."
     stand_ins = {one["subtask"]: one["stand_in"] for one in made.records if one.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
-    unseen = sum(bool(one.get("unseen")) for one in made.records)
-    if unseen:
-        yield f"{unseen:,} captions were put to a person and nobody looked at them yet (eyespot build review)."
+    yield from _unseen(made)
     yield from _short(made)
     yield from _bare(made)
+
+
+def _unseen(made: Made) -> Iterator[str]:
+    """How many captions rest on a model's or a rule's word alone."""
+    captions = [one for one in made.records if "text" in one]
+    unseen = [one for one in captions if not is_seen(one)]
+    if unseen:
+        waiting = sum(one.get("review") == UNDECIDED for one in unseen)
+        rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were put to nobody"
+        yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
 
 
 def _bare(made: Made) -> Iterator[str]:
@@ -120,6 +129,15 @@ def _subtasks(made: Made) -> Rows:
     rows.append(["together", *(sum(counts[name, version] for name in names()) for version in VERSIONS), texts.total()])
     columns = ["sub-task", "images of v0", "added in v1", "added in v2", "captions"]
     return Rows("Sub-tasks", columns, rows, "A version holds its own images and those of the versions before it.")
+
+
+def _looked(made: Made) -> Rows:
+    rows = []
+    for version in VERSIONS[:2]:
+        told = Counter(one.get("review") or NEVER for one in made.captions(version))
+        rows.append([version, told.total(), *(told[name] for name in (CONFIRMED, MENDED, UNDECIDED, NEVER))])
+    columns = ["version", "captions added", "confirmed by a person", "mended by one", "put to one, undecided"]
+    return Rows("Who looked at the captions", [*columns, "never put to one"], rows, "Column review of the captions.")
 
 
 def _changes(made: Made) -> Rows:

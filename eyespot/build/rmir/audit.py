@@ -8,7 +8,7 @@ what the panel said of the cases lies sealed beside them, for whoever compares w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -22,8 +22,7 @@ from eyespot.build._steps.outcomes import line_of
 from eyespot.build.rmir.confident import settled
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.forms import KINDS
-from eyespot.build.rmir.split import TEST
-from eyespot.build.rmir.votes import negativeness, reliability
+from eyespot.build.rmir.split import TEST, Lists, tail_reliability
 from eyespot.runs.files import refuse, rows_of, write_whole
 from eyespot.types import UsageError
 
@@ -67,21 +66,11 @@ def _verdicts(made: Finished, count: int) -> list[Record]:
 
 def _last_hits(made: Finished, count: int) -> list[Record]:
     """Of so many queries whose last hit the panel accepted, and of so many where it did not, that hit."""
-    last = [hits[-1] for hits in ranked(made).values() if hits]
+    last = [hits[-1] for hits in made.hits.values()]
     judges = len(made.seats)
     said = {one["id"]: settled(one, judges).answers for one in last}
     groups = {"true": [one for one in last if said[one["id"]]], "false": [o for o in last if said[o["id"]] is False]}
     return _drawn(made, groups, count)
-
-
-def ranked(made: Finished) -> dict[str, list[Record]]:
-    """The judged hits of the first image index for each query, in their order."""
-    lists = made.pipe.lists
-    found: dict[str, list[Record]] = {}
-    for one in made.triplets:
-        if lists.space in one["ranks"]:
-            found.setdefault(one["query"], []).append(one)
-    return {query: sorted(hits, key=lambda one: one["ranks"][lists.space]) for query, hits in found.items()}
 
 
 def _drawn(made: Finished, groups: Mapping[str, list[Record]], count: int) -> list[Record]:
@@ -152,7 +141,7 @@ def wilson(hits: int, cases: int, z: float = 1.959964) -> tuple[float, float]:
 
 def last_hits(made: Finished, folder: Path) -> TwoGroups | None:
     """Whether reliability, told by what comes before the last hit, is lower where that hit answers after all."""
-    return compared(_sealed(made, [hits[-1] for hits in ranked(made).values() if hits]), said_in(folder / LAST))
+    return compared(_sealed(made, [hits[-1] for hits in made.hits.values()]), said_in(folder / LAST))
 
 
 def compared(panel: Mapping[str, Sealed], said: Mapping[str, bool]) -> TwoGroups | None:
@@ -202,7 +191,7 @@ def read_panel(folder: Path) -> dict[str, Sealed]:
 
 
 def _sealed(made: Finished, triplets: Iterable[Record]) -> dict[str, Sealed]:
-    judges, before = len(made.seats), _before_last(made)
+    judges, before = len(made.seats), before_last(made.hits, made.counted, made.pipe.lists)
     return {
         id: Sealed(id, one["kind"], one["question"], settled(one, judges).answers, before.get(id), one["votes"])
         for one in triplets
@@ -210,12 +199,12 @@ def _sealed(made: Finished, triplets: Iterable[Record]) -> dict[str, Sealed]:
     }
 
 
-def _before_last(made: Finished) -> dict[str, float]:
-    """For each last hit the reliability of its query by the hits before it."""
-    lists, found = made.pipe.lists, dict[str, float]()
-    for hits in ranked(made).values():
-        before = [negativeness([vote["verdict"] for vote in one["votes"]], lists.judges) for one in hits[:-1]]
-        found |= {one["id"]: reliability(before, lists.depth - 1) for one in hits[-1:]}
+def before_last(hits: Mapping[str, Sequence[Record]], counted: Container[str], lists: Lists) -> dict[str, float]:
+    """For each last hit the reliability of its query by the hits before it; only `counted` triplets tell it."""
+    found = {}
+    for *before, last in hits.values():
+        voted = [one for one in before if one["id"] in counted]
+        found[last["id"]] = tail_reliability(voted, lists.judges, lists.depth - 1)
     return found
 
 

@@ -1,10 +1,12 @@
 """An RMIR set on disk: tables as `eyespot eval rmir` and `datasets` read them, and MTEB's three.
 
-queries  id, split, kind, image, question, target_description, reasoning, description, tsr, file
+queries  id, split, kind, image, question, target_description, reasoning, description, tsr, file, licence, author, url
 qrels    query, image, grade (1 a target; 0 a photo of the pool that the whole panel refused)
-pool     image, file, description
+pool     image, file, description, licence, author, url
 judgements  query, image, triplet, judge, verdict, reasoning: every vote, also on what was left out
 losses   step, came, added, kept, reason, records, seconds, calls, tokens_in, tokens_out, money
+
+Queries and qrels stand in `hub/` once more, a file for each split, for `datasets` knows a split by its file.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from eyespot.build._attribution import Attribution
 from eyespot.build._card import Tables
 from eyespot.build._steps import Record
 from eyespot.build._steps.outcomes import line_of
@@ -24,14 +27,16 @@ from eyespot.gallery.photos.sources import read_again
 from eyespot.runs.files import write_whole
 from eyespot.types import UsageError
 
+RIGHTS = Attribution._fields
 TEXT, WHOLE, SHARE = "string", "int64", "float64"
 COLUMNS: dict[str, dict[str, str]] = {
     "queries": {
         **dict.fromkeys(("id", "split", "kind", "image", "question", "target_description", "reasoning"), TEXT),
-        **{"description": TEXT, "tsr": SHARE, "file": TEXT},
+        **{"description": TEXT, "tsr": SHARE},
+        **dict.fromkeys(("file", *RIGHTS), TEXT),
     },
     "qrels": {"query": TEXT, "image": TEXT, "grade": WHOLE},
-    "pool": {"image": TEXT, "file": TEXT, "description": TEXT},
+    "pool": dict.fromkeys(("image", "file", "description", *RIGHTS), TEXT),
     "judgements": dict.fromkeys(("query", "image", "triplet", "judge", "verdict", "reasoning"), TEXT),
     "losses": {
         **{"step": TEXT, "came": WHOLE, "added": WHOLE, "kept": WHOLE, "reason": TEXT, "records": WHOLE},
@@ -39,14 +44,17 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
 }
 PICTURES = ("queries", "corpus")  # tables of MTEB that show pictures
+BY_SPLIT = ("queries", "qrels")
+HUB, MTEB = "hub", "mteb"
 
 
 def write_tables(made: Finished, folder: Path) -> None:
     """Our own layout, each table as parquet and as JSON lines."""
+    rights = made.attributions
     rows: dict[str, Callable[[], Iterable[Mapping[str, Any]]]] = {
-        "queries": lambda: (_query(one) for one in made.queries),
+        "queries": lambda: (_query(one) | rights.get(one["image"], {}) for one in made.queries),
         "qrels": lambda: qrels(made),
-        "pool": lambda: (_pooled(made.seeds[id]) for id in made.pool),
+        "pool": lambda: (_pooled(made.seeds[id]) | rights.get(id, {}) for id in made.pool),
         "judgements": made.votes,
         "losses": lambda: _losses(made),
     }
@@ -54,6 +62,16 @@ def write_tables(made: Finished, folder: Path) -> None:
         _write_parquet(folder / f"{name}.parquet", rows[name](), columns)
         lines = map(line_of, rows[name]())
         write_whole(folder / f"{name}.jsonl", partial(_write_lines, lines=lines))
+    (folder / HUB).mkdir()
+    for split in _splits(made):
+        queries = {query["id"] for query in made.in_split(split)}
+        for name, key in zip(BY_SPLIT, ("id", "query"), strict=True):
+            mine = (row for row in rows[name]() if row[key] in queries)
+            _write_parquet(folder / HUB / f"{name}-{split}.parquet", mine, COLUMNS[name])
+
+
+def _splits(made: Finished) -> list[str]:
+    return [name for name in (TEST, TRAIN) if made.in_split(name)]
 
 
 def qrels(made: Finished) -> Iterator[dict[str, Any]]:
@@ -84,11 +102,14 @@ def _losses(made: Finished) -> Iterator[dict[str, Any]]:
 # -- MTEB ---------------------------------------------------------------------------------------------------------
 
 
-def write_mteb(made: Finished, folder: Path, show: Callable[[str], dict[str, Any]]) -> None:
-    """The tables corpus, queries and qrels for each split that has queries; `show` is `named` or `held`."""
-    for name in (TEST, TRAIN):
-        if not (queries := made.in_split(name)):
-            continue
+Show = Callable[[str], dict[str, Any] | None]
+"""What stands for a picture, by where it lies: `unshown` or `held`."""
+
+
+def write_mteb(made: Finished, folder: Path, show: Show) -> None:
+    """The tables corpus, queries and qrels for each split that has queries."""
+    for name in _splits(made):
+        queries = made.in_split(name)
         ids = {query["id"] for query in queries}
         tables = {
             "corpus": ({"id": id, "modality": "image", "image": made.seeds[id]["path"]} for id in made.pool),
@@ -97,7 +118,7 @@ def write_mteb(made: Finished, folder: Path, show: Callable[[str], dict[str, Any
         }
         for table, rows in tables.items():
             (folder / table).mkdir(parents=True, exist_ok=True)
-            shown = ({**row, "image": show(row["image"])} for row in rows) if table in PICTURES else rows
+            shown = (_shown(row, show) for row in rows) if table in PICTURES else rows
             _write_parquet(folder / table / f"{name}.parquet", shown, _MTEB[table])
 
 
@@ -109,9 +130,12 @@ def _mteb_qrel(one: Mapping[str, Any]) -> dict[str, Any]:
     return {"query-id": one["query"], "corpus-id": one["image"], "score": one["grade"]}
 
 
-def named(place: str) -> dict[str, Any]:
-    """A picture by the name of its file alone."""
-    return {"bytes": None, "path": Path(place).name}
+def _shown(row: Mapping[str, Any], show: Show) -> dict[str, Any]:
+    return {**row, "file": Path(row["image"]).name, "image": show(row["image"])}
+
+
+def unshown(_place: str) -> None:
+    """No picture: the name of its file alone stands in the table."""
 
 
 def held(place: str) -> dict[str, Any]:
@@ -124,8 +148,8 @@ def held(place: str) -> dict[str, Any]:
 
 IMAGE = "image"
 _MTEB = {
-    "corpus": {"id": TEXT, "modality": TEXT, "image": IMAGE},
-    "queries": {"id": TEXT, "modality": TEXT, "text": TEXT, "image": IMAGE},
+    "corpus": {"id": TEXT, "modality": TEXT, "image": IMAGE, "file": TEXT},
+    "queries": {"id": TEXT, "modality": TEXT, "text": TEXT, "image": IMAGE, "file": TEXT},
     "qrels": {"query-id": TEXT, "corpus-id": TEXT, "score": WHOLE},
 }
 
@@ -161,7 +185,18 @@ def _write_lines(file: IO[bytes], lines: Iterable[bytes]) -> None:
 
 def tables_of(made: Finished) -> Tables:
     """The tables by the names that `datasets` loads them by."""
+    splits = _splits(made)
     own = {name: {"whole": f"{name}.parquet"} for name in COLUMNS}
-    splits = [name for name in (TEST, TRAIN) if made.in_split(name)]
-    more = {f"mteb-{table}": {name: f"mteb/{table}/{name}.parquet" for name in splits} for table in _MTEB}
-    return own | (more if splits else {})
+    parted = {name: {split: f"{HUB}/{name}-{split}.parquet" for split in splits} for name in BY_SPLIT}
+    mteb = {f"{MTEB}-{name}": _within(MTEB, tables) for name, tables in mteb_tables(made).items()}
+    return own | parted | mteb if splits else own
+
+
+def mteb_tables(made: Finished) -> Tables:
+    """Those of the folder `mteb`, by the names that MTEB's own loader knows; queries are the usual one."""
+    splits = _splits(made)
+    return {table: {name: f"{table}/{name}.parquet" for name in splits} for table in ("queries", "corpus", "qrels")}
+
+
+def _within(folder: str, files: Mapping[str, str]) -> dict[str, str]:
+    return {split: f"{folder}/{file}" for split, file in files.items()}

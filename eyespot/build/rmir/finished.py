@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from eyespot.build._steps import Done, Record, Records, drops
+from eyespot.build._attribution import attributions
+from eyespot.build._steps import Done, Record, Records
 from eyespot.build.rmir import confident, split
+from eyespot.build.rmir.panel import voted_on
 from eyespot.build.rmir.pipeline import Pipeline
 
 
@@ -35,8 +37,18 @@ class Finished:
     @cached_property
     def triplets(self) -> list[Record]:
         """Every triplet that was voted on, those on which a judge was silent among them."""
-        silent = [one.record for one in drops(self.of("judged").folder)]
-        return [*self.records("judged"), *silent]
+        return list(voted_on(self.records("judged")))
+
+    @cached_property
+    def hits(self) -> dict[str, list[Record]]:
+        """The judged hits of the first image index for each query, in their order."""
+        return split.ranked(self.triplets, self.pipe.lists.space)
+
+    @cached_property
+    def counted(self) -> set[str]:
+        """The triplets whose votes tell reliability, by their ids."""
+        kept = {name: self.records(name) for name in ("judged", "confident")}
+        return {one["id"] for one in split.counted(kept, self.pipe.settings("split"))}
 
     @cached_property
     def seats(self) -> list[str]:
@@ -47,6 +59,12 @@ class Finished:
     def seeds(self) -> dict[str, Record]:
         """The seed set, by photo; also what left it."""
         return {one["id"]: one for one in self.records("seeds")}
+
+    @cached_property
+    def attributions(self) -> dict[str, dict[str, str | None]]:
+        """By photo of the pool and of the queries, as far as they are in the gallery: licence, author and url."""
+        images = {**dict.fromkeys(self.pool), **dict.fromkeys(query["image"] for query in self.queries)}
+        return attributions(self.pipe.world, images, self.pipe.settings("seeds").space)
 
     @cached_property
     def doubted(self) -> set[str]:

@@ -7,24 +7,23 @@ OUT/audit   what a person is to look at, and their decisions
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from eyespot.build._asking import Models
-from eyespot.build._card import card_of, write_card, write_readme
+from eyespot.build._card import card_of, write_card, write_head, write_readme
 from eyespot.build._steps import Limits, Recipe, Running, plan, run
-from eyespot.build._steps.folder import renewed
 from eyespot.build._world import Clustering
 from eyespot.build.rmir import audit, files, telling
 from eyespot.build.rmir.demonstration import NAME, teacher
 from eyespot.build.rmir.finished import Finished
 from eyespot.build.rmir.pipeline import Pipeline
 from eyespot.kernels.kmeans import cluster
+from eyespot.storage.atomic import new_folder
 from eyespot.types import UsageError
 
 WORK, SET, AUDIT = "work", "set", "audit"
+FOR_MTEB = "Corpus, queries and qrels as MTEB loads them. The data card stands in the folder above.\n"
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,10 @@ class Making:
 
     def running(self, limits: Limits | None = None, retry_failed: bool = False) -> Running:
         """How they are run: by the recipe's models, within its budget or another."""
-        models = Models({NAME: teacher})
-        return Running(self.recipe.seed, limits or self.recipe.limits, models, retry_failed=retry_failed)
+        strict = self.recipe.strict
+        models = Models({NAME: teacher}, strict=strict)
+        limits = limits or self.recipe.limits
+        return Running(self.recipe.seed, limits, models, retry_failed=retry_failed, strict=strict)
 
     def check(self, limits: Limits | None = None) -> None:
         """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
@@ -64,14 +65,16 @@ class Making:
 
 
 def write_set(
-    made: Finished, out: Path, show: Callable[[str], dict[str, Any]] = files.named, sizes: audit.Sizes = audit.Sizes()
+    made: Finished, out: Path, show: files.Show = files.unshown, sizes: audit.Sizes = audit.Sizes()
 ) -> dict[str, int]:
     """The set in place of an earlier one, and the audit's queues; how many cases these have."""
     card = card_of(made.done, telling.told(made))
     out.mkdir(parents=True, exist_ok=True)
-    with renewed(out / SET) as folder:
+    with new_folder(out / SET) as folder:
         files.write_tables(made, folder)
-        files.write_mteb(made, folder / "mteb", show)
+        files.write_mteb(made, folder / files.MTEB, show)
+        if made.queries:
+            write_head(card, files.mteb_tables(made), folder / files.MTEB, FOR_MTEB)
         write_card(card, folder)
         write_readme(card, files.tables_of(made), folder)
     return audit.write_queues(made, out / AUDIT, sizes)

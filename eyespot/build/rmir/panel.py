@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from eyespot.build._asking import Shown, answered, filled, prompt_of
-from eyespot.build._steps import Context, Failed, Kept, NoAnswer, Outcome, Record
+from eyespot.build._steps import Context, Failed, Kept, NoAnswer, Outcome, Record, Records, drops
 from eyespot.build.rmir.forms import Vote
 from eyespot.types import UsageError
 
@@ -49,6 +49,13 @@ def vote(triplet: Record, context: Context, panel: Sequence[Seat], template: str
             silent.append(f"{seat.name}: {why}")
     told = {**triplet, "votes": votes}
     return Failed(told, UNANSWERED, "; ".join(silent)) if silent else Kept(told)
+
+
+def voted_on(judged: Records) -> Iterator[Record]:
+    """Every triplet that has votes: what the step `judged` kept, then those on which a judge failed."""
+    assert judged.path is not None
+    yield from judged
+    yield from (one.record for one in drops(judged.path.parent))
 
 
 def _vote(triplet: Record, context: Context, seat: Seat, template: str) -> dict[str, str]:

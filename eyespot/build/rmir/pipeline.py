@@ -183,7 +183,8 @@ def _split(pipe: Pipeline, declared: Declared) -> Step:
     work = Whole(lambda records, context: split.split(records, context, settings, pipe.lists))
     told = {**declared.settings, "space": pipe.lists.space, "depth": pipe.lists.depth, "judges": pipe.lists.judges}
     about = "Tells by the reliability of its judged list which query tests; the others train."
-    return declared.made(work, settings=told, needs=("candidates", "judged", "confident"), about=about)
+    needs = {"needs": ("judged", "confident"), "needs_drops": ("judged",)}
+    return declared.made(work, 2, settings=told, about=about, **needs)
 
 
 def _only_model(declared: Declared) -> tuple[str, Mapping[str, Any]]:

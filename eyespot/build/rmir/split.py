@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from eyespot.build._steps import Context, Dropped, Kept, Outcome, Records
+from eyespot.build._steps import Context, Dropped, Kept, Outcome, Record, Records
+from eyespot.build.rmir.panel import voted_on
 from eyespot.build.rmir.votes import negativeness, reliability
 
 TEST, TRAIN = "test", "train"
@@ -39,7 +40,8 @@ class Lists:
 
 def split(queries: Records, context: Context, settings: Settings, lists: Lists) -> Iterator[Outcome]:
     """Each query with its `tsr` and `split`."""
-    scores = reliabilities(context.earlier, settings, lists)
+    hits = ranked(counted(context.earlier, settings), lists.space)
+    scores = {one["id"]: tail_reliability(hits.get(one["id"], []), lists.judges, lists.depth) for one in queries}
     test = {one["image"] for one in queries if scores[one["id"]] > settings.threshold}
     for one in queries:
         score = scores[one["id"]]
@@ -50,22 +52,20 @@ def split(queries: Records, context: Context, settings: Settings, lists: Lists) 
             yield Kept(told)
 
 
-def reliabilities(earlier: Mapping[str, Records], settings: Settings, lists: Lists) -> dict[str, float]:
-    """The reliability of every query that had candidates."""
-    listed = negatives(earlier["candidates"], earlier[_VOTES[settings.votes]], lists, settings)
-    return {query: reliability([one for _, one in sorted(found)], lists.depth) for query, found in listed.items()}
+def counted(earlier: Mapping[str, Records], settings: Settings) -> Iterable[Record]:
+    """The triplets whose votes count, those on which a judge failed among them."""
+    return earlier["confident"] if settings.votes == "confident" else voted_on(earlier["judged"])
 
 
-def negatives(found: Records, judged: Records, lists: Lists, settings: Settings) -> dict[str, list[tuple[int, float]]]:
-    """For each query the rank and the negativeness of its hits; a hit on which a judge was silent counts as 0."""
-    votes = {one["id"]: [vote["verdict"] for vote in one["votes"]] for one in judged}
-    listed: dict[str, list[tuple[int, float]]] = {}
-    for one in found:
-        mine = listed.setdefault(one["query"], [])
-        known = one["id"] in votes or settings.votes == "retrieved"
-        if (rank := one["ranks"].get(lists.space)) is not None and known:
-            mine.append((rank, negativeness(votes.get(one["id"], []), lists.judges)))
-    return listed
+def ranked(triplets: Iterable[Record], space: str) -> dict[str, list[Record]]:
+    """The hits of an image index for each query, in their order; queries without any are left out."""
+    found: dict[str, list[Record]] = {}
+    for one in triplets:
+        if space in one["ranks"]:
+            found.setdefault(one["query"], []).append(one)
+    return {query: sorted(hits, key=lambda one: one["ranks"][space]) for query, hits in found.items()}
 
 
-_VOTES = {"retrieved": "judged", "confident": "confident"}
+def tail_reliability(hits: Sequence[Record], judges: int, depth: int) -> float:
+    """The reliability (TSR) that hits in their order tell, by the votes they have, over the first `depth` places."""
+    return reliability([negativeness([vote["verdict"] for vote in one["votes"]], judges) for one in hits], depth)

@@ -205,7 +205,13 @@ def _thresholds(made: Finished) -> Rows:
     steps = [at / 10 for at in range(10)]
     rows = [[f"{least:.1f}", sum(score > least for score in scores)] for least in steps]
     threshold = made.pipe.settings("split").threshold
-    return Rows("Queries over a threshold of reliability", ["threshold", "queries"], rows, f"Taken: {threshold:g}.")
+    judges = len(made.seats)
+    failed = sum(len(hit["votes"]) < judges for query in made.queries for hit in made.hits.get(query["id"], []))
+    note = (
+        f"Taken: {threshold:g}. The negativeness of a hit is the share, of the judges that answered, that said false; "
+        f"0 if under half of all {judges} did. On {failed:,} hits of these queries a judge failed."
+    )
+    return Rows("Queries over a threshold of reliability", ["threshold", "queries"], rows, note)
 
 
 def _shortcuts(made: Finished) -> Rows:

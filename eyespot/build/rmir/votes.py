@@ -22,9 +22,12 @@ def confidence(votes: Sequence[str], judges: int) -> tuple[bool | None, float]:
 
 
 def negativeness(votes: Sequence[str], judges: int) -> float:
-    """The share of judges who said false, 0 where that is under half."""
-    share = Counter(votes)[FALSE] / judges
-    return share if share >= 0.5 else 0.0
+    """The share of the judges that answered who said false; 0 where under half of all judges did.
+
+    An abstention is an answer. A judge that failed gave none, and which way it would have voted is unknown.
+    """
+    refused = Counter(votes)[FALSE]
+    return refused / len(votes) if votes and 2 * refused >= judges else 0.0
 
 
 def reliability(listed: Sequence[float], depth: int) -> float:

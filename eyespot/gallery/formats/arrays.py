@@ -8,6 +8,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from eyespot.gallery.files import Checksum
+
 PIECE_BYTES = 16 << 20
 UNIT_TOLERANCE = 2e-3  # float16 rounds a unit vector's length by less than this
 
@@ -63,18 +65,18 @@ def is_length(lengths: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(np.isfinite(lengths) & (lengths > 0))
 
 
-def begin(file: IO[bytes], shape: tuple[int, int], dtype: DTypeLike) -> None:
+def begin(file: IO[bytes] | Checksum, shape: tuple[int, int], dtype: DTypeLike) -> None:
     """The head of a `.npy` file whose rows follow through `append`."""
     described = np.lib.format.dtype_to_descr(np.dtype(dtype))
     np.lib.format.write_array_header_1_0(file, {"descr": described, "fortran_order": False, "shape": shape})
 
 
-def append(file: IO[bytes], rows: NDArray[Any]) -> None:
+def append(file: IO[bytes] | Checksum, rows: NDArray[Any]) -> None:
     """The next rows of a file that was begun; they have its dtype already."""
     file.write(np.ascontiguousarray(rows).data)
 
 
-def write(file: IO[bytes], shape: tuple[int, int], dtype: DTypeLike, rows: Iterable[NDArray[Any]]) -> None:
+def write(file: IO[bytes] | Checksum, shape: tuple[int, int], dtype: DTypeLike, rows: Iterable[NDArray[Any]]) -> None:
     """A whole `.npy` file from pieces of it."""
     begin(file, shape, dtype)
     for piece in rows:

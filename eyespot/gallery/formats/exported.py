@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
@@ -16,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import DTypeLike, NDArray
 
-from eyespot.gallery.files import sync_folder
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.opened import View, place_of
 from eyespot.gallery.photos.sources import Root
@@ -98,7 +96,7 @@ def write(view: View, out: Path, form: Form, export: Export) -> Exported:
     schema, left_out = _schema(view, export)
     parts = -(-total // form.part_rows)
     try:
-        with _new_folder(out) as folder:
+        with whole_folder(out) as folder:
             for number, chunks in groupby(_cut(_chunks(view, schema), form.part_rows), key=lambda piece: piece[0]):
                 rows = min(form.part_rows, total - number * form.part_rows)
                 name = str(number).zfill(len(str(parts - 1)))
@@ -188,8 +186,7 @@ class _Part(NamedTuple):
     def write(self, chunks: Iterator[Chunk], shape: tuple[int, int], dtype: DTypeLike) -> None:
         first = next(chunks)
         with ExitStack() as files:
-            vectors = files.enter_context(_new_file(self.vectors))
-            table = files.enter_context(_new_file(self.table))
+            vectors, table = (files.enter_context(_opened(path)) for path in (self.vectors, self.table))
             writer = files.enter_context(pq.ParquetWriter(table, self.form.columns(first.facts).schema))
             arrays.begin(vectors, shape, dtype)
             for chunk in chain([first], chunks):
@@ -197,20 +194,6 @@ class _Part(NamedTuple):
                 arrays.append(vectors, chunk.vectors.astype(dtype))
 
 
-@contextmanager
-def _new_file(path: Path) -> Iterator[IO[bytes]]:
+def _opened(path: Path) -> IO[bytes]:
     path.parent.mkdir(exist_ok=True)
-    with path.open("wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    sync_folder(path.parent)
-
-
-@contextmanager
-def _new_folder(out: Path) -> Iterator[Path]:
-    """A folder that takes its name, and is on the disk, when the block ends well."""
-    with whole_folder(out) as building:
-        yield building
-        sync_folder(building)
-    sync_folder(out.absolute().parent)
+    return path.open("wb")

@@ -12,9 +12,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eyespot.gallery.facts import FIXED, schema_of
-from eyespot.gallery.files import replacing
 from eyespot.gallery.formats.tables import BATCH, Column, Facts, pc
 from eyespot.gallery.photos.labels import MEASURED
+from eyespot.storage.atomic import new_file
 from eyespot.types import Mask
 
 ROW_GROUP = 8192
@@ -111,7 +111,7 @@ def write_items(folder: Path, facts: Facts, naming: Naming, target: Target, agai
 
     schema = schema_of(target.labels)
     wanted = [name for name in (*facts.kinds, *facts.lists) if _is_used(name, naming.layout, target.labels)]
-    with replacing(folder / "items.parquet") as file, pq.ParquetWriter(file, schema) as writer:
+    with new_file(folder / "items.parquet") as file, pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
         for start, batch in _numbered(facts.batches(wanted)):
             ids = _told_apart(_ids(batch, naming, start), again[start : start + len(batch)], target.shard, start)
             columns = _places(batch, naming.layout, target.root) | _facts(batch) | _labels(batch, target.labels)

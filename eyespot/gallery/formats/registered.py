@@ -10,15 +10,16 @@ import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot import ledger
 from eyespot.gallery import disk
-from eyespot.gallery.files import locked, map_array, need_open, replacing
+from eyespot.gallery.files import Checksum, locked, map_array, need_open
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
     MEANT,
@@ -36,6 +37,7 @@ from eyespot.gallery.formats.tables import Facts, facts_in, widest
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.record import Ledger
+from eyespot.storage.atomic import new_file
 from eyespot.types import EyespotError, Space, UsageError
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
@@ -120,9 +122,10 @@ class Copied:
     def put(self, folder: Path, array: NDArray[Any], note: disk.SpaceNote) -> None:
         dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
         rows, dim = array.shape
-        with replacing(folder / f"{disk.stem_of(note.space)}.npy") as file:
-            arrays.write(file, (rows, dim), dtype, arrays.normalised(array, dtype))
-        disk.write_note(folder, disk.SpaceNote(note.space, note.missing, note.fingerprints))
+        with new_file(folder / f"{disk.stem_of(note.space)}.npy") as file:
+            checked = Checksum(file)
+            arrays.write(checked, (rows, dim), dtype, arrays.normalised(array, dtype))
+        disk.write_note(folder, replace(note, source=None, checksum=str(checked), dtype=np.dtype(dtype).name))
 
 
 def silent(_what: str, _done: int, _total: int) -> None:
@@ -138,9 +141,10 @@ def take_in(gallery: Path, source: Source, encoder: str, way: Way, progress: Pro
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
-            ledger = Ledger(gallery / "ledger.sqlite")
-            open_things.callback(ledger.close)
-            return _Import(gallery, ledger, source, encoder).run(way, progress)
+            open_things.enter_context(ledger.whole(gallery / "ledger.sqlite"))
+            known = Ledger(gallery / "ledger.sqlite")
+            open_things.callback(known.close)
+            return _Import(gallery, known, source, encoder).run(way, progress)
     except (OSError, sqlite3.OperationalError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise EyespotError(

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from eyespot.judges._endpoint.judging import Sight
-from eyespot.judges._endpoint.ways import SORRY, Words, bare
+from eyespot.judges._endpoint.judging import Opinion, Sight
+from eyespot.judges._endpoint.ways import MOST, Words, bare, in_words
 from eyespot.judges._wording import Wording
 from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.dialects import Token
-from eyespot.models.endpoint.troubles import BadAnswer, Declined
-from eyespot.types import Verdict
+from eyespot.models.endpoint.dialects import Reply, Token
+from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined, Halted, Refused
+from eyespot.types import EyespotError, Verdict
 
 ALTERNATIVES = 20  # of the first token: the most that servers give
-DECISION, WORDS = "decision", Words.special
+UNFINISHED = re.compile(r"could not finish the message", re.IGNORECASE)  # OpenAI, where thinking took all tokens
+ENDS = (EyespotError, Halted)  # the run, but not before an answer that is there already is handed out
+EXCUSES = {"i", "i'm", "i’m", "sorry", "unfortunately"}  # how a refusal begins whose second token nobody has seen
 DOUBTFUL = 0.9  # yes and no together: below this the model would rather have said something else
 
 
@@ -30,7 +34,7 @@ class Shares(NamedTuple):
     @property
     def score(self) -> float:
         """yes / (yes + no), the score of INQUIRE; without a yes 0, without a no 1."""
-        return self.yes / (self.yes + self.no)
+        return self.yes / (self.yes + self.no) if self.yes else 0.0
 
 
 def shares(tokens: Iterable[Token], wording: Wording) -> Shares:
@@ -42,91 +46,115 @@ def shares(tokens: Iterable[Token], wording: Wording) -> Shares:
     return Shares(*sums.values())
 
 
-class NoProbabilities(Exception):
-    """The reply came without the alternatives of its first token."""
-
-
 @dataclass
 class FirstToken:
-    """p(yes) / (p(yes) + p(no)) from the first token; where the server gives no probabilities, the next best it has.
+    """p(yes) / (p(yes) + p(no)) from the first token; a reply without probabilities counts by its words.
 
-    Where yes and no are not among the likeliest, vLLM gives the probabilities of tokens that are named. A server
-    without probabilities may have an endpoint for decisions (/v1/systemone), which words the question in its own way;
-    if not, the answer's words count.
+    Every picture is asked for probabilities, whatever came with the others, so that its verdict depends on its own
+    reply. One token is enough for a word; where it was not, all answers may be longer from then on. Where yes and no
+    are not among the likeliest, vLLM gives the probabilities of tokens that are named. A server whose first reply has
+    no probabilities may have an endpoint for decisions (/v1/systemone), which words the question in its own way.
     """
 
     wording: Wording
     tokens: int  # the most that an answer in words may have
+    special: str = ""
     seen: int = 0
     doubtful: int = 0
-    instead: Words | Decision | None = None
+    _most: int = 1  # tokens of an answer
+    _tried: bool = False  # whether it is known if the server's own decision is needed
+    _decision: Decision | None = None
     _named: Mapping[str, Any] | None = None  # what names the answers' tokens to the server; None: it was never needed
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
-    def special(self) -> str:
-        """Nothing, or what stands in for the probabilities that this server does not tell."""
-        return self.instead.special if self.instead else ""
+    def fallbacks(self) -> dict[str, str]:
+        """What may stand in for the probabilities, the finest first."""
+        return {Decision.special: Decision.sentence, Words.special: Words.sentence}
 
-    @property
-    def fallbacks(self) -> tuple[str, ...]:
-        """What may stand in for them."""
-        return () if self.instead else (DECISION, WORDS)
-
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
-        if self.instead is None:
-            try:
-                return self._by_first_token(endpoint, sight)
-            except NoProbabilities:
-                self._fall_back(endpoint, sight)
-        assert self.instead is not None
-        return self.instead(endpoint, sight)
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
+        if self._decision is not None:
+            return Opinion(self._decision(endpoint, sight), Decision.special)
+        named = self._named
+        reply = self._reply(endpoint, sight, named)
+        if reply.logprobs:
+            self._tried = True
+            return Opinion(self._by_shares(endpoint, sight, (reply, named)))
+        if (verdict := self._decided(endpoint, sight)) is not None:
+            return Opinion(verdict, Decision.special)
+        return Opinion(self._by_words(reply), Words.special)
 
     def notes(self, name: str) -> list[str]:
-        """The fallback, once, and how many answers were in doubt."""
-        found = [f"{name} gives no token probabilities; {self.instead.sentence}"] if self.instead else []
-        if self.doubtful:
-            found.append(
-                f"in {self.doubtful:,} of {self.seen:,} answers of {name} {self.wording.yes} and {self.wording.no} had "
-                f"together less than {DOUBTFUL:g} of the probability: those scores mean little, try another wording"
-            )
-        return found
+        """How many answers were in doubt."""
+        if not self.doubtful:
+            return []
+        return [
+            f"in {self.doubtful:,} of {self.seen:,} answers of {name} {self.wording.yes} and {self.wording.no} had "
+            f"together less than {DOUBTFUL:g} of the probability: those scores mean little, try another wording"
+        ]
 
-    def _by_first_token(self, endpoint: Endpoint, sight: Sight) -> Verdict:
-        found = self._shares(endpoint, sight)
-        if found.yes + found.no == 0 and self._naming(endpoint):
-            found = self._shares(endpoint, sight)
-        if found.yes + found.no == 0:
-            raise BadAnswer(f"neither {self.wording.yes} nor {self.wording.no} is among the model's likeliest answers")
+    def _reply(self, endpoint: Endpoint, sight: Sight, named: Mapping[str, Any] | None) -> Reply:
+        asked = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
+        try:
+            reply = endpoint.chat(sight.messages, **asked, **(named or {}))
+        except Refused as why:
+            if self._most >= self.tokens or not UNFINISHED.search(str(why)):
+                raise
+            raise self._short(why) from None
+        if SORRY.match(reply.text):
+            raise Declined(repr(reply.text[:MOST]))
+        return reply
+
+    def _by_shares(self, endpoint: Endpoint, sight: Sight, came: tuple[Reply, Mapping[str, Any] | None]) -> Verdict:
+        reply, named = came
+        found = shares(reply.logprobs or (), self.wording)
+        reason = "" if any(found) else self._neither(reply.logprobs or ())
+        if reason and named is None and self._naming(endpoint):
+            found = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
+            reason = "" if any(found) else reason
         with self._lock:
             self.seen += 1
             self.doubtful += found.yes + found.no < DOUBTFUL
-        return Verdict(probability=min(1.0, found.score))
+        return Verdict(probability=min(1.0, found.score), reason=reason)
 
-    def _shares(self, endpoint: Endpoint, sight: Sight) -> Shares:
-        asked = {"max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
-        reply = endpoint.chat(sight.messages, **asked, **(self._named or {}))
-        if reply.logprobs is None:
-            if SORRY.match(reply.text):
-                raise Declined(repr(reply.text))
-            raise NoProbabilities
-        return shares(reply.logprobs, self.wording)
+    def _neither(self, tokens: Sequence[Token]) -> str:
+        """What was there in place of both answers; `Declined` where that is how an excuse begins."""
+        token, _ = max(tokens, key=lambda one: one[1])
+        why = f"neither {self.wording.yes} nor {self.wording.no} is among the first tokens; the likeliest is {token!r}"
+        if bare(token) in EXCUSES:
+            raise Declined(why)
+        return why
+
+    def _by_words(self, reply: Reply) -> Verdict:
+        try:
+            return in_words(reply, self.wording)
+        except BadAnswer as why:
+            raise self._short(why) from None
+
+    def _short(self, why: Exception) -> BadAnswer:
+        """One token was perhaps too few for an answer: the next ones may be longer."""
+        self._most = self.tokens
+        return BadAnswer(str(why))
 
     # -- what else the server has ---------------------------------------------------------------------------
 
     def _naming(self, endpoint: Endpoint) -> bool:
         """Whether the answers' tokens can be named to the server; it is asked once."""
-        with self._lock:
+        with self._lock, suppress(*ENDS):
             if self._named is None:
                 numbers = token_numbers(endpoint, self.wording)
                 self._named = {"logprob_token_ids": numbers} if numbers else {}
         return bool(self._named)
 
-    def _fall_back(self, endpoint: Endpoint, sight: Sight) -> None:
-        with self._lock:
-            if self.instead is None:
+    def _decided(self, endpoint: Endpoint, sight: Sight) -> Verdict | None:
+        """The server's own decision, where its first reply had no probabilities and it has decisions instead."""
+        with self._lock, suppress(*ENDS):
+            if not self._tried:
                 decision = Decision(self.wording)
-                self.instead = decision if decision.offered(endpoint, sight) else Words(self.wording, self.tokens)
+                verdict = decision.offered(endpoint, sight)
+                self._tried, self._decision = True, decision if verdict is not None else None
+                return verdict
+        return None if self._decision is None else self._decision(endpoint, sight)
 
 
 def token_numbers(endpoint: Endpoint, wording: Wording) -> list[int]:
@@ -148,20 +176,19 @@ class Decision:
     """The yes/no decision of a server's /v1/systemone, as transformers and vLLM offer it."""
 
     wording: Wording
-    special: str = DECISION
-    sentence: str = "its server's own yes/no decision is taken, which puts the question in its own words"
+    special: ClassVar[str] = "decision"
+    sentence: ClassVar[str] = "its server's own yes/no decision is taken, which puts the question in its own words"
 
     def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
         return self._verdict(endpoint.request("/systemone", self._asked(endpoint, sight)))
 
-    def offered(self, endpoint: Endpoint, sight: Sight) -> bool:
-        """Whether this server has it for this model."""
+    def offered(self, endpoint: Endpoint, sight: Sight) -> Verdict | None:
+        """The decision, or None where this server has none for this model."""
         answer = endpoint.offers("/systemone", self._asked(endpoint, sight))
         try:
-            self._verdict(answer or {})
+            return self._verdict(answer or {})
         except BadAnswer:
-            return False
-        return True
+            return None
 
     def _asked(self, endpoint: Endpoint, sight: Sight) -> dict[str, Any]:
         names = [f"IMG{number}" for number in range(len(sight.pictures))]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from eyespot.judges._endpoint.pictures import SIDE, Pictures
 from eyespot.judges._prices import Prices
 from eyespot.judges._wording import Wording, examples
+from eyespot.models.endpoint.amending import PROBABILITIES, Adjustment, left_out
 from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.dialects import Message, said, shown
-from eyespot.models.endpoint.troubles import BadAnswer, Declined, NoReply
-from eyespot.models.endpoint.underway import Underway
-from eyespot.types import Answer, Pair, Verdict
+from eyespot.models.endpoint.dialects import Message, Reply, said, shown
+from eyespot.models.endpoint.troubles import BadAnswer, Declined, Halted, NoReply
+from eyespot.models.endpoint.underway import LastResult, Underway
+from eyespot.types import Answer, EyespotError, Pair, Verdict
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
+ENDED = "the run ended before its answer was whole"
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"
 
 
@@ -33,6 +36,13 @@ class Sight(NamedTuple):
         return [*([said("system", self.system)] if self.system else []), shown(self.pictures, self.question)]
 
 
+class Opinion(NamedTuple):
+    """A verdict, and the fallback that it came by; "" where it came by the way itself."""
+
+    verdict: Verdict
+    fallback: str = ""
+
+
 class Way(Protocol):
     """How a verdict is got from a model: its first token, its words, a grade, several votes."""
 
@@ -42,11 +52,11 @@ class Way(Protocol):
         ...
 
     @property
-    def fallbacks(self) -> tuple[str, ...]:
-        """What `special` may turn into, once the server is known."""
+    def fallbacks(self) -> Mapping[str, str]:
+        """The `special` of other ways by which a reply may be read, the finest first, and what to say of each."""
         ...
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
         """One verdict; `BadAnswer` if the model answered something else."""
         ...
 
@@ -69,21 +79,18 @@ class EndpointJudge:
 
     @property
     def prompt(self) -> str:
-        """The wording's digest, or one of all that is special: another size of pictures, another way of asking.
-
-        It changes when the server turns out to tell no probabilities: what it says then is something else.
-        """
+        """The wording's digest, or one of all that is special: another size of pictures, way of asking, field."""
         return self._digest(self.way.special)
 
     @property
-    def fallbacks(self) -> tuple[str, ...]:
-        """The prompts of the ways that may yet stand in for this one."""
-        return tuple(map(self._digest, self.way.fallbacks))
+    def fallbacks(self) -> dict[str, str]:
+        """The prompts of the ways that may stand in for this one, and what to say of each; words come last."""
+        return {self._digest(special): sentence for special, sentence in self.way.fallbacks.items()}
 
     @property
     def notes(self) -> list[str]:
         """What the user should know of the answers so far, a sentence each."""
-        return self.way.notes(self.name) + (self.prices.notes if self.prices else [])
+        return self.way.notes(self.name) + self._unaccepted() + (self.prices.notes if self.prices else [])
 
     def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         """One answer for every pair as soon as it is there.
@@ -93,32 +100,56 @@ class EndpointJudge:
         self.endpoint.rest.begin()
         return Underway(pairs, self._answer, self.workers, self.endpoint.rest.halt)
 
+    def _unaccepted(self) -> list[str]:
+        if fields := _left_out(self.endpoint.amended.changes):
+            return [f"{self.name} does not accept {', '.join(fields)}; it is asked without"]
+        return []
+
     def _digest(self, way: str) -> str:
         special = [way] if way else []
         special += [f"side={self.pictures.side}"] if self.pictures.side != SIDE else []
+        special += [f"extra={json.dumps(extra, sort_keys=True)}"] if (extra := self.endpoint.extra) else []
         if not special:
             return self.wording.digest
         return hashlib.sha256("\x1f".join([self.wording.digest, *special]).encode()).hexdigest()[:16]
 
     def _answer(self, pair: Pair) -> Answer:
         endpoint, tab = self.endpoint.tabbed()
+        replies: list[Reply] = []
         try:
-            verdict = self._verdict(endpoint, self._sight(pair))
+            verdict, fallback = self._opinion(replace(endpoint, on_reply=replies.append), self._sight(pair))
         except Declined as why:
             return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True, spent=tab.spent)
         except (BadAnswer, NoReply) as why:
             return Answer(pair, None, failure=str(why), spent=tab.spent)
-        return Answer(pair, verdict, spent=tab.spent)
+        except (EyespotError, Halted) as end:
+            if not tab.spent.calls:
+                raise
+            raise LastResult(Answer(pair, None, failure=ENDED, spent=tab.spent), end) from None
+        verdict = _with_changes(verdict, replies)
+        return Answer(pair, verdict, spent=tab.spent, prompt=self._digest(fallback) if fallback else "")
 
     def _sight(self, pair: Pair) -> Sight:
         shown = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
         which = EXAMPLES.format(pictures=len(shown)) if len(shown) > 1 else ""
         return Sight(self.wording.system, which + self.wording.ask(pair.query), shown)
 
-    def _verdict(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+    def _opinion(self, endpoint: Endpoint, sight: Sight) -> Opinion:
         for _ in range(TRIES - 1):
             try:
                 return self.way(endpoint, sight)
             except BadAnswer:
                 continue
         return self.way(endpoint, sight)
+
+
+def _with_changes(verdict: Verdict, replies: Sequence[Reply]) -> Verdict:
+    """The verdict with what the model would not take of the request, in its reason: so the ledger holds it."""
+    fields = _left_out(replies[-1].changes) if replies else []
+    said = [verdict.reason] if verdict.reason else []
+    return replace(verdict, reason="; ".join([*said, f"asked without {', '.join(fields)}"])) if fields else verdict
+
+
+def _left_out(changes: Sequence[Adjustment]) -> list[str]:
+    """Without the probabilities, of which the way of asking speaks itself."""
+    return left_out(one for one in changes if one.field not in PROBABILITIES)

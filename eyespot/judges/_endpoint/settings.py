@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,8 +27,33 @@ if TYPE_CHECKING:
 VENDORS = ("api.openai.com", "api.anthropic.com")
 HERE = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # whose tokens cost nothing
 
+OBJECT = """write the request's own fields, as in '{"reasoning_effort": "low"}'"""
+SET = {  # by whoever asks, and what a user may say in its place
+    **dict.fromkeys(("max_tokens", "max_completion_tokens"), "say answer_tokens instead"),
+    **dict.fromkeys(("logprobs", "top_logprobs", "logprob_token_ids", "response_format"), "say answer instead"),
+    **dict.fromkeys(("model", "messages", "system", "temperature", "n", "stream"), "leave it out"),
+}
+
+
+def request_fields(text: str) -> dict[str, Any]:
+    """The fields that a JSON object holds; `UsageError` for other text."""
+    try:
+        found = json.loads(text, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise UsageError(f"extra is no JSON ({error.msg} at {error.pos}); {OBJECT}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"extra is no JSON ({error}); {OBJECT}") from None
+    if not isinstance(found, dict):
+        raise UsageError(f"extra is no JSON object; {OBJECT}")
+    return found
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")
+
+
 # What a user may say of such a judge. Keys are left to the environment: any list of processes shows a command line.
-OPTIONS = {
+OPTIONS: dict[str, Callable[[str], Any]] = {
     "url": str,
     "answer": str,
     "votes": int,
@@ -38,6 +64,7 @@ OPTIONS = {
     "tokens_per_minute": int,
     "timeout": float,
     "attempts": int,
+    "extra": request_fields,
 }
 NUMBERS = (
     "side",
@@ -69,8 +96,10 @@ class Settings:
     first_rest: float = 1.0  # seconds; the rests after it may be twice as long each
     answer: str = ""  # how it is to answer: words, grades, votes or, where the endpoint can, probabilities
     votes: int = 5
-    answer_tokens: int = 16  # the most that an answer in words may have; models that think need more
+    answer_tokens: int = 16  # the most that an answer in words may have
+    roomy: bool = True  # models that think get more than that, unless the user says what they may have
     prices: Prices | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)  # further fields of each request, as they are
 
     @classmethod
     def of(cls, judge: str, given: Mapping[str, Any]) -> Settings:
@@ -78,10 +107,13 @@ class Settings:
         known = {one.name for one in fields(cls)}
         if unknown := [name for name in given if name not in known]:
             raise UsageError(f"{judge} has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
-        made = cls(**{name: value for name, value in given.items() if value is not None})
+        said = {name: value for name, value in given.items() if value is not None}
+        made = cls(**{"roomy": "answer_tokens" not in said, **said})
         for name in NUMBERS:
             if (value := getattr(made, name)) is not None and value <= 0:
                 raise UsageError(f"{judge}: {name} is {value}; give a number above 0")
+        if name := next((name for name in made.extra if name in SET), ""):
+            raise UsageError(f"{judge}: extra holds {name}, which is set already; {SET[name]}")
         return made
 
     def addressed(self, url_named: str, key_named: str) -> tuple[str | None, str | None, float]:
@@ -104,6 +136,8 @@ class Settings:
             patience=Patience(self.attempts, self.first_rest),
             money=free if _costs_nothing(wire, model, prices) else partial(prices.cost, model),
             rest=rest,
+            extra=self.extra,
+            roomy=self.roomy,
         )
         pictures = Pictures(self.side, self.read)
         return EndpointJudge(name + _place(wire), endpoint, wording, pictures, way, self.workers, prices)

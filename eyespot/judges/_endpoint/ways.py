@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
-from eyespot.judges._endpoint.judging import Sight
+from eyespot.judges._endpoint.judging import Opinion, Sight
 from eyespot.judges._wording import Wording
 from eyespot.models.endpoint.client import Endpoint
 from eyespot.models.endpoint.dialects import Reply
-from eyespot.models.endpoint.troubles import BadAnswer, Declined
+from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined
 from eyespot.types import Verdict
 
+CUT_OFF = ("length", "max_tokens")  # how an answer ends that had no more tokens
+CUT = " …"  # at the end of such an answer: its last number may be half of one
 MOST = 80  # characters of an answer that a reason quotes
-SORRY = re.compile(r"\W*(i['’]?m sorry|sorry|i can(no|['’])t|i['’]?m (not able|unable)|i am (not able|unable))", re.I)
 
 GRADES = Wording(
     name="grades",
@@ -25,6 +28,16 @@ GRADES = Wording(
     yes="10",
     no="0",
 )
+
+_NUMBER = r"(?<![\w.,/-])(\d{1,2}(?:[.,]\d{1,2})?)(?![\w%]|[.,]\d)"
+_END = r"[\s.!)\]]*$"
+RANGE = re.compile(r"\d\s*(?:[-–—~]|to|or|and)\s*\d")
+OUT_OF_TEN = re.compile(rf"{_NUMBER}\s*(?:/\s*10(?![.,/]?\d)|out of (?:10|ten)(?=\s*(?:$|[.,;:!?)\n–—-])))", re.I)
+LABELLED = re.compile(rf"\b(?:score|grade|rating|answer)\s*(?:[:=]|is)\s*{_NUMBER}(?!\s*/)", re.IGNORECASE)
+LAST = re.compile(rf"^\D*{_NUMBER}{_END}")
+FIRST = re.compile(rf"^{_NUMBER}(?:\s*\n|[,;:]\s)\D*$")
+CONCLUDED = re.compile(rf"\b(?:so|thus|hence|therefore)\b[^\d.]*{_NUMBER}{_END}", re.IGNORECASE)
+READINGS = (OUT_OF_TEN, LABELLED, LAST, FIRST, CONCLUDED)
 
 
 def word_of(text: str, wording: Wording) -> bool:
@@ -38,11 +51,18 @@ def word_of(text: str, wording: Wording) -> bool:
 
 
 def grade_of(text: str) -> float:
-    """The first number of an answer, 0 to 10; `BadAnswer` if there is none, `Declined` if it is an excuse."""
-    found = re.search(r"-?\d+(\.\d+)?", text)
-    if found is None or not 0 <= float(found[0]) <= 10:
-        raise _other(text, "no number from 0 to 10")
-    return float(found[0])
+    """The grade of an answer that has one reading; `BadAnswer` for any other, `Declined` if it is an excuse.
+
+    That is, in this order: the one number out of ten ("9/10"), the one number after a label ("Score: 9"), the only
+    number if it begins or ends the answer ("9", "I give it a 9"), the last one after "so" ("2 herons, so 9").
+    """
+    plain = re.sub(r"[*_`\"]", "", text).strip()
+    forms = () if RANGE.search(plain) or SORRY.match(plain) else READINGS
+    found = next((numbers for form in forms if (numbers := set(form.findall(plain)))), set())
+    grades = {float(number.replace(",", ".")) for number in found}
+    if len(grades) != 1 or max(grades) > 10:
+        raise _other(text, "no grade from 0 to 10 that has one reading")
+    return grades.pop()
 
 
 def _other(text: str, what: str) -> Exception:
@@ -64,13 +84,12 @@ class Words:
 
     wording: Wording
     tokens: int  # the most that an answer may have
-    special: str = "words"
-    fallbacks: tuple[str, ...] = ()
-    sentence: str = "its words are taken instead: a verdict is 1 or 0, nothing between"
+    fallbacks: ClassVar[Mapping[str, str]] = {}
+    special: ClassVar[str] = "words"
+    sentence: ClassVar[str] = "its words are taken instead: a verdict is 1 or 0, nothing between"
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
-        text = spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0))
-        return Verdict(probability=float(word_of(text, self.wording)), reason=f"said {text.strip()[:MOST]!r}")
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
+        return Opinion(in_words(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0), self.wording))
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} is not asked for probabilities; {self.sentence}"]
@@ -81,12 +100,13 @@ class Grades:
     """A grade from 0 to 10 as the model writes it; a tenth of it is the probability."""
 
     tokens: int
-    special: str = "grades"
-    fallbacks: tuple[str, ...] = ()
+    special: ClassVar[str] = "grades"
+    fallbacks: ClassVar[Mapping[str, str]] = {}
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
-        grade = grade_of(spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)))
-        return Verdict(probability=grade / 10, reason=f"{grade:g} of 10")
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
+        reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)
+        grade = grade_of(spoken(reply) + CUT * (reply.finish in CUT_OFF))
+        return Opinion(Verdict(probability=grade / 10, reason=f"{grade:g} of 10"))
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} writes grades from 0 to 10: scores are coarse and not calibrated"]
@@ -99,18 +119,18 @@ class Votes:
     wording: Wording
     votes: int
     tokens: int
-    fallbacks: tuple[str, ...] = ()
+    fallbacks: ClassVar[Mapping[str, str]] = {}
 
     @property
     def special(self) -> str:
         return f"votes={self.votes}"
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
         found = [self._vote(endpoint, sight) for _ in range(self.votes)]
         valid = [vote for vote in found if vote is not None]
         if not valid:
             raise BadAnswer(f"none of {self.votes} answers is {self.wording.yes} or {self.wording.no}")
-        return Verdict(probability=sum(valid) / len(valid), reason=f"{sum(valid)} of {len(valid)} votes")
+        return Opinion(Verdict(probability=sum(valid) / len(valid), reason=f"{sum(valid)} of {len(valid)} votes"))
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} votes {self.votes} times for each picture: scores are steps of 1/{self.votes}"]
@@ -122,8 +142,14 @@ class Votes:
             return None
 
 
+def in_words(reply: Reply, wording: Wording) -> Verdict:
+    """1 or 0 by the words of a reply; raises what `word_of` raises."""
+    text = spoken(reply)
+    return Verdict(probability=float(word_of(text, wording)), reason=f"said {text.strip()[:MOST]!r}")
+
+
 def spoken(reply: Reply) -> str:
     """What was said; a model that thinks first may have used up its tokens before it came to that."""
-    if not reply.text.strip() and reply.finish in ("length", "max_tokens"):
+    if not reply.text.strip() and reply.finish in CUT_OFF:
         raise BadAnswer("the model ended before its answer began; let it have more tokens (option answer_tokens)")
     return reply.text

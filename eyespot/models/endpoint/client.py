@@ -8,10 +8,21 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from eyespot.models.endpoint.amending import Amended
+from eyespot.models.endpoint.amending import Amended, amendment, changes, left_out, refused, thinking
 from eyespot.models.endpoint.dialects import Dialect, Message, Reply, said, usage_of
 from eyespot.models.endpoint.pace import Left, Pace, Rest
-from eyespot.models.endpoint.troubles import Again, BadAnswer, Busy, Declined, NoReply, Status, Unreachable, final
+from eyespot.models.endpoint.troubles import (
+    LONGEST,
+    SORRY,
+    Again,
+    BadAnswer,
+    Busy,
+    Declined,
+    NoReply,
+    Status,
+    Unreachable,
+    final,
+)
 from eyespot.models.endpoint.wire import Wire
 from eyespot.types import EyespotError, Spent
 
@@ -101,12 +112,16 @@ def free(_tokens_in: int, _tokens_out: int) -> float:
     return 0.0
 
 
+def ignore(_reply: Reply) -> None:
+    """Nobody wants to know how a request was answered."""
+
+
 @dataclass(frozen=True)
 class Endpoint:
     """One model at one address, asked by any number of threads.
 
     Every request is counted by the till before it leaves and paid after; `money` is the price in US dollars of so many
-    tokens in and out. Copies share what was learned of the server.
+    tokens in and out. Copies share what was learned of the server. `on_reply` sees each reply, also one that declines.
     """
 
     wire: Wire
@@ -118,6 +133,10 @@ class Endpoint:
     money: Callable[[int, int], float] = free
     rest: Rest = field(default_factory=Rest)
     amended: Amended = field(default_factory=Amended)
+    on_reply: Callable[[Reply], None] = ignore
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of every request for a message
+    roomy: bool = False  # the limit of tokens is raised where a model that thinks used it up before its answer
+    strict: bool = False  # nothing is left out of a request; what the server refuses ends the run
 
     def tabbed(self) -> tuple[Endpoint, Tab]:
         """The same endpoint for one item, and what that item cost so far."""
@@ -132,13 +151,9 @@ class Endpoint:
         Raises `Declined` (the model or its guard does not want to), `NoReply` (no answer to this one), `BudgetSpent`,
         and `EyespotError` for what would be the same with every question: a wrong key, no such model, nobody there.
         """
-        body = self.amended(self.dialect.body(self.model, messages, options))
-        try:
-            reply = self._asked(self.dialect.path, body, self.dialect.reply)
-        except Status as trouble:
-            if trouble.status in (400, 422) and self.amended.learn(body, trouble.said):
-                return self.chat(messages, **options)
-            raise final(trouble, self.wire.address, self.model) from None
+        asked = {**self.dialect.body(self.model, messages, options), **self.extra}
+        with self.amended.turn(asked):
+            reply = self._accepted(asked)
         if reply.declined:
             raise Declined(reply.declined)
         return reply
@@ -146,7 +161,8 @@ class Endpoint:
     def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
         """The model's answer as an object of this pydantic model; one that does not fit is asked to be mended once.
 
-        Raises what `chat` raises, and `BadAnswer` for a second answer that does not fit.
+        Raises what `chat` raises, `Declined` also for a refusal in words, which nobody mends, and `BadAnswer` for a
+        second answer that does not fit.
         """
         schema = form.model_json_schema()
         shape = {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema}}
@@ -183,6 +199,50 @@ class Endpoint:
 
     def _formed(self, shape: Mapping[str, Any]) -> dict[str, Any]:
         return {"response_format": shape} if self.dialect.takes_forms else {}
+
+    def _accepted(self, asked: Mapping[str, Any]) -> Reply:
+        """The reply to a request without what this server refuses of it."""
+        while True:
+            body = self.amended(asked)
+            try:
+                reply = self._asked(self.dialect.path, body, self.dialect.reply)
+            except Status as trouble:
+                self._mend(body, trouble)
+                continue
+            if reply.unspoken and self._thinks(body):
+                continue
+            return self._answered(reply._replace(changes=changes(asked, body)))
+
+    def _thinks(self, body: Mapping[str, Any]) -> bool:
+        """Whether more tokens can be given to what used up its limit; they are, from now on."""
+        if not self.roomy or "logprobs" in body or thinking(body) == body:
+            return False
+        self.amended.learn(thinking)
+        return True
+
+    def _answered(self, reply: Reply) -> Reply:
+        self.amended.record(reply.changes)
+        self.on_reply(reply)
+        return reply
+
+    def _mend(self, body: Mapping[str, Any], trouble: Status) -> None:
+        """Learn what to leave out from now on; raises what the trouble means where nothing can be."""
+        if (amend := amendment(body, trouble)) is not None:
+            if self.strict and (fields := left_out(changes(body, amend(body)))):
+                raise EyespotError(
+                    f"{self.model} at {self.wire.address} does not accept {', '.join(fields)} ({trouble.said}); leave "
+                    "it out, name a model that takes it, or say strict = false"
+                ) from None
+            self.amended.learn(amend)
+        elif trouble.cut_off and self._thinks(body):
+            return
+        elif name := refused(body, trouble):
+            raise EyespotError(
+                f"{self.model} at {self.wire.address} does not accept {name} ({trouble.said}); leave it out, or name "
+                "a model that takes it"
+            ) from None
+        else:
+            raise final(trouble, self.wire.address, self.model) from None
 
     # -- requests -------------------------------------------------------------------------------------------
 
@@ -242,12 +302,17 @@ def _as_it_is(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _fitted(text: str, form: type[Form]) -> Form:
-    """The JSON object in the text, which may be fenced or have words around it, as the form."""
+    """The JSON object in the text, which may be fenced or have words around it, as the form.
+
+    Raises `Declined` for a refusal in words, and `BadAnswer` for all else.
+    """
     from pydantic import ValidationError
 
     start, end = text.find("{"), text.rfind("}")
     try:
         return form.model_validate_json(text[start : end + 1] if start >= 0 else text)
     except ValidationError as error:
+        if start < 0 and SORRY.match(text):
+            raise Declined(text.strip()[:LONGEST]) from None
         wrong = [f"{'.'.join(map(str, one['loc'])) or 'the answer'}: {one['msg']}" for one in error.errors()]
         raise BadAnswer("; ".join(wrong[:5])) from None

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from eyespot.models.endpoint.amending import Adjustment
 from eyespot.models.endpoint.troubles import Again
 from eyespot.types import Spent
 
@@ -30,6 +31,13 @@ class Reply(NamedTuple):
     usage: Spent
     finish: str
     declined: str = ""  # why, where the model or its guard would not answer
+    model: str = ""  # who answered, by the server's own word
+    changes: tuple[Adjustment, ...] = ()  # of the request, because the server does not take it as it was asked
+
+    @property
+    def unspoken(self) -> bool:
+        """Whether the limit of tokens was used up before the answer began."""
+        return not self.text.strip() and self.finish in ("length", "max_tokens")
 
 
 class Dialect(Protocol):
@@ -94,6 +102,7 @@ class ChatCompletions:
             usage=usage_of(data),
             finish=finish,
             declined=str(message.get("refusal") or filtered),
+            model=str(data.get("model") or ""),
         )
 
 
@@ -145,7 +154,7 @@ class AnthropicMessages:
         if not isinstance(content, list):
             raise Again(f"the answer has no content{_complaint(data)}")
         declined = "the model refuses" if finish == "refusal" else ""
-        return Reply(_text(content), None, usage_of(data), finish, declined)
+        return Reply(_text(content), None, usage_of(data), finish, declined, str(data.get("model") or ""))
 
 
 def _turn(message: Message) -> dict[str, Any]:

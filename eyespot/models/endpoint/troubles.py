@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 from eyespot.types import EyespotError
 
@@ -17,6 +18,15 @@ NEVER = (501, 505)
 NO_CREDIT = re.compile(r"insufficient_quota|insufficient credit|credit balance", re.IGNORECASE)
 DECLINED = re.compile(
     r"content[_ ]?(policy|filter|management)|responsible ?ai|moderation|flagged|safety system", re.IGNORECASE
+)
+CUT_OFF = re.compile(r"could not finish the message", re.IGNORECASE)  # a limit that thinking used up
+NO_ACCESS = re.compile(r"model_not_found|access to (the )?model|not (allowed|permitted|authorized) to .*model", re.I)
+NO_PROVIDER = re.compile(r"no endpoints found that", re.IGNORECASE)
+MORE_TOKENS = "; let it have more tokens (answer_tokens of a judge, max_tokens of a recipe)"
+SORRY = re.compile(  # how a refusal in words begins
+    r"\W*(unfortunately, )?(sorry|i( am|['’]?m) (so |very )?(sorry|afraid|unable|not (able|comfortable))"
+    r"|i (can(no|['’])t|won['’]t|will not|(must |have to )?decline|apologi[sz]e))\b",
+    re.IGNORECASE,
 )
 LONGEST = 300  # characters of a server's own words that are kept
 
@@ -42,11 +52,21 @@ class Unreachable(Again):
 
 
 class Status(Trouble):
-    """The server answered with an HTTP status that is an error, and with these words."""
+    """The server answered with an HTTP status that is an error, these words, and the field that they are about."""
 
-    def __init__(self, status: int, said: str) -> None:
+    def __init__(self, status: int, said: str, param: str = "") -> None:
         super().__init__(f"the server answers {status}: {said}" if said else f"the server answers {status}")
-        self.status, self.said = status, said
+        self.status, self.said, self.param = status, said, param
+
+    @property
+    def declined(self) -> bool:
+        """Whether the model, or what guards it, does not want to look."""
+        return self.status in (400, 403, 422, 451) and DECLINED.search(self.said) is not None
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the limit of tokens ended the answer before it began."""
+        return CUT_OFF.search(self.said) is not None
 
 
 class Declined(Trouble):
@@ -75,10 +95,10 @@ class Halted(Trouble):
 
 def of_status(status: int, body: str, headers: Mapping[str, str]) -> Trouble:
     """`Again` if the server asks for patience, otherwise the `Status` itself."""
-    said = _said(body)
+    said, param = _complaint(body)
     later = status in BUSY or (status >= 500 and status not in NEVER)
     if not later or (status == 429 and NO_CREDIT.search(said)):
-        return Status(status, said)
+        return Status(status, said, param)
     # Behind any other 5xx the answer may have been made, and be paid for.
     kind = Busy if status in BUSY + UNAVAILABLE else Again
     return kind(str(Status(status, said)), seconds_to_wait(headers))
@@ -87,17 +107,34 @@ def of_status(status: int, body: str, headers: Mapping[str, str]) -> Trouble:
 def final(trouble: Status, address: str, model: str) -> Exception:
     """What an error status means for the pair (`Declined`, `Refused`) or for every pair alike (`EyespotError`)."""
     status, said = trouble.status, trouble.said
-    if status in (400, 403, 422, 451) and DECLINED.search(said):
+    if trouble.declined:
         return Declined(said)
     if status == 402 or NO_CREDIT.search(said):
         return EyespotError(f"{address} gives no more credit ({said}); top it up and run the same line again to go on")
     if status in (401, 403):
-        return EyespotError(f"{address} does not accept the key ({said}); set the right one and run again")
+        return _forbidden(trouble, address, model)
     if status < 400:
         return EyespotError(f"{address} answers {status}: it has moved; name the address that it has now")
     if status in (404, 405):
-        return Unknown(f"{address} does not know the model {model!r} ({said}); check its name and the address")
-    return Refused(str(trouble))
+        return _not_there(said, address, model)
+    return Refused(f"{trouble}{MORE_TOKENS if trouble.cut_off else ''}")
+
+
+def _forbidden(trouble: Status, address: str, model: str) -> EyespotError:
+    if trouble.status == 403 and NO_ACCESS.search(trouble.said):
+        return EyespotError(
+            f"the key may not use the model {model!r} at {address} ({trouble.said}); name another model, or set "
+            "another key"
+        )
+    return EyespotError(f"{address} does not accept the key ({trouble.said}); set the right one and run again")
+
+
+def _not_there(said: str, address: str, model: str) -> EyespotError:
+    if NO_PROVIDER.search(said):
+        return EyespotError(
+            f"no provider of the model {model!r} takes all that is asked of it ({said}); ask for less, or name another"
+        )
+    return Unknown(f"{address} does not know the model {model!r} ({said}); check its name and the address")
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
@@ -121,15 +158,39 @@ def _number(text: str) -> float | None:
     return max(0.0, value) if math.isfinite(value) else None
 
 
-def _said(body: str) -> str:
-    """The message of an error body in any of the usual forms, with its code, on one line."""
+def _complaint(body: str) -> tuple[str, str]:
+    """The message of an error body in any of the usual forms, with its code, on one line; and what it names."""
+    said, param = _told(_object(body))
+    return " ".join(said.split())[:LONGEST], param
+
+
+def _told(found: Any) -> tuple[str, str]:
+    """What an error says, and the parameter that it names; a host may pass on what its provider said (`raw`)."""
+    if isinstance(found, list) and found:
+        return _listed(found)
+    if isinstance(found, dict) and (inner := found.get("error") or found.get("detail")):
+        return _told(inner)
+    if not isinstance(found, dict):
+        return str(found), ""
+    parts = [str(found[key]) for key in ("message", "code", "type") if found.get(key)]
+    metadata = found.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    said, param = _told(_object(raw)) if isinstance(raw, str) else ("", "")
+    told = ", ".join(dict.fromkeys([*parts, *([said] if said else [])])) or json.dumps(found)
+    return told, param or str(found.get("param") or "")
+
+
+def _listed(found: list[Any]) -> tuple[str, str]:
+    """The first of several errors; those of pydantic say where they are, and repeat the request."""
+    first = found[0]
+    if not isinstance(first, dict) or "loc" not in first:
+        return _told(first)
+    place = ".".join(map(str, first["loc"])) if isinstance(first["loc"], list) else str(first["loc"])
+    return f"{place}: {first.get('msg')}", place
+
+
+def _object(text: str) -> Any:
     try:
-        found = json.loads(body)
+        return json.loads(text)
     except (ValueError, RecursionError):
-        found = body
-    if isinstance(found, dict):
-        found = found.get("error") or found.get("detail") or found.get("message") or found
-    if isinstance(found, dict):
-        parts = [str(found[key]) for key in ("message", "code", "type") if found.get(key)]
-        found = ", ".join(dict.fromkeys(parts)) or json.dumps(found)
-    return " ".join(str(found).split())[:LONGEST]
+        return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -15,6 +15,14 @@ def _nothing() -> None:
     pass
 
 
+class LastResult(Exception):
+    """What an item came to although the run ends, and why it ends."""
+
+    def __init__(self, result: object, reason: BaseException) -> None:
+        super().__init__(str(reason))
+        self.result, self.reason = result, reason
+
+
 class Underway(Iterator[Result], Generic[Item, Result]):
     """The results of `work` in the order in which they are ready.
 
@@ -22,7 +30,8 @@ class Underway(Iterator[Result], Generic[Item, Result]):
     lose no more than those. Until a result is there no more than `first` are begun: what the first item teaches about a
     server the others need not learn.
     An error of `work`, or one that is thrown in, is raised once all results under way are handed out; nothing more is
-    begun then, and `halt` is called so that those who rest give up.
+    begun then, and `halt` is called so that those who rest give up. `work` raises `LastResult` for an error that leaves
+    a result.
     """
 
     def __init__(
@@ -43,12 +52,8 @@ class Underway(Iterator[Result], Generic[Item, Result]):
     def __next__(self) -> Result:
         self._begin()
         while self._open:
-            future = self._done.get()
-            self._open -= 1
-            if (error := future.exception()) is None:
-                self._window = self._workers
-                return future.result()
-            self._stop(error)
+            if results := self._taken(self._done.get()):
+                return results[0]
         self._pool.shutdown(wait=False)
         raise StopIteration if self._end is None else self._end
 
@@ -56,12 +61,7 @@ class Underway(Iterator[Result], Generic[Item, Result]):
         """What else is ready now, so that whoever keeps results can keep several at once; nothing new is begun."""
         found: list[Result] = []
         while not self._done.empty():
-            future = self._done.get()
-            self._open -= 1
-            if (error := future.exception()) is None:
-                found.append(future.result())
-            else:
-                self._stop(error)
+            found += self._taken(self._done.get())
         return found
 
     def throw(self, reason: BaseException, *_: Any) -> Result:
@@ -82,6 +82,16 @@ class Underway(Iterator[Result], Generic[Item, Result]):
                 return
             self._pool.submit(self._work, item).add_done_callback(self._done.put)
             self._open += 1
+
+    def _taken(self, future: Future[Result]) -> list[Result]:
+        """The result of an item that is ready; nothing where it is an error, which ends the run."""
+        self._open -= 1
+        error = future.exception()
+        if error is None:
+            self._window = self._workers
+            return [future.result()]
+        self._stop(error.reason if isinstance(error, LastResult) else error)
+        return [cast(Result, error.result)] if isinstance(error, LastResult) else []
 
     def _stop(self, reason: BaseException) -> None:
         self._end = self._end or reason

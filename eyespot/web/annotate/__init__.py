@@ -130,28 +130,37 @@ def disputes(request: Request, at: Seated, query: Id) -> Response:
     at.named()
     wanted = at.desk.query(query)
     said = agreement.everybody(at.desk, query)
-    return page(
-        request,
-        "annotate_disputes.html",
-        wanted=wanted,
-        found=agreement.disputes(at.desk, query, said),
-        overlaps=agreement.overlaps(said),
-        beyond=agreement.coefficients(said),
-        thumbnail=thumbnail_address,
-    )
+    found = agreement.differences(at.desk, query, said)
+    figures: dict[str, Any] = {"overlaps": agreement.overlaps(said), "beyond": agreement.coefficients(said)}
+    shown: dict[str, Any] = {"who": at.who, "wanted": wanted, "found": found, "thumbnail": thumbnail_address}
+    return page(request, "annotate_disputes.html", **shown, **figures)
+
+
+class LastWord(BaseModel):
+    """What settles a dispute; `back` takes one's own word back."""
+
+    query: str = Field(max_length=LONGEST_ID)
+    image: str = Field(max_length=1000)
+    mark: Literal["y", "n", "d", "back"]
 
 
 @router.post("/settle")
-def settle(
-    at: Seated,
-    query: Annotated[str, Form(max_length=LONGEST_ID)],
-    image: Annotated[str, Form(max_length=1000)],
-    mark: Annotated[Literal["y", "n", "d"], Form()],
-) -> Response:
-    """The last word on a photo."""
-    _check(at, query, [image])
-    agreement.settle(at.desk, query, at.named(), image, mark)
-    return RedirectResponse(f"/annotate/disputes?{urlencode({'query': query})}", 303)
+def settle(request: Request, at: Seated, word: Annotated[LastWord, Form()]) -> Response:
+    """The last word on a photo. A script gets the photo anew, whoever has none is led back to where they were."""
+    _check(at, word.query, [word.image])
+    who = at.named()
+    agreement.settle(at.desk, word.query, who, word.image, None if word.mark == "back" else word.mark)
+    found = agreement.differences(at.desk, word.query)
+    number = next((place for place, one in enumerate(found, 1) if one.image == word.image), 0)
+    if not number or not request.headers.get("hx-request"):
+        return RedirectResponse(f"/annotate/disputes?{urlencode({'query': word.query})}#photo-{number}", 303)
+    shown: dict[str, Any] = {
+        "each": found[number - 1],
+        "number": number,
+        "left": sum(one.word is None for one in found),
+    }
+    wanted = at.desk.query(word.query)
+    return page(request, "dispute.html", who=who, wanted=wanted, thumbnail=thumbnail_address, **shown)
 
 
 # -- what the grid asks ---------------------------------------------------------------------------------------------

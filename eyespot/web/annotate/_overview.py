@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Lock
 from typing import NamedTuple
 
-from eyespot.build.annotate.agreement import disputes
+from eyespot.build.annotate.agreement import differences
 from eyespot.build.annotate.desk import Desk, Stamp
 from eyespot.build.annotate.export import labelled
 from eyespot.build.annotate.progress import Standing
@@ -22,7 +22,8 @@ class Row(NamedTuple):
     labelled: bool
     stands: list[Standing]
     faults: list[str]
-    disputed: int
+    disputed: int  # photos that nobody has settled
+    differing: int  # those and the settled ones
 
     @property
     def about(self) -> dict[str, str]:
@@ -53,5 +54,6 @@ class Overview:
 
 def _made(desk: Desk, id: str) -> Row:
     one = labelled(desk, id)
-    disputed = len(disputes(desk, id, one.said))
-    return Row(one.wanted, len(one.photos), bool(one.labels), one.stands, one.faults, disputed)
+    differing = differences(desk, id, one.said)
+    disputed = sum(photo.word is None for photo in differing)
+    return Row(one.wanted, len(one.photos), bool(one.labels), one.stands, one.faults, disputed, len(differing))

@@ -7,17 +7,13 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-ACTIVE = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet may take for a formula
+from eyespot.runs.files import escape_cell
 
 
 def as_csv(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> bytes:
     """A table in UTF-8; a text that a spreadsheet would run as a formula gets an apostrophe before it."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow([_inert(name) for name in names])
-    writer.writerows([_inert(row.get(name)) for name in names] for row in rows)
+    writer.writerow([escape_cell(name) for name in names])
+    writer.writerows([escape_cell(row.get(name)) for name in names] for row in rows)
     return text.getvalue().encode("utf-8", "backslashreplace")
-
-
-def _inert(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(ACTIVE) else value

@@ -1,4 +1,7 @@
-"""How many of the first hits are relevant, and how probably each is, by the verdicts that the ledger has."""
+"""How many of the first hits are relevant, and how probably each is, by the verdicts of people in the ledger.
+
+A model's word counts nothing here: nobody has verified it on this ranking.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, cast
 
+import numpy as np
+
 from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import PERSON, Judgements, Voice, query_digest
 from eyespot.search.calibrated import FIRST, Calibrated, Calibration
-from eyespot.search.calibration import Cut
+from eyespot.search.calibration import Cut, Sample
 from eyespot.search.judged import Judged
 from eyespot.types import Answer, EyespotError, NothingFound, Pair, Query, Run
 from eyespot.web.found.judged import query_to_judge, run_of
 from eyespot.web.found.results import Frozen
 
-DEPTHS = (1000, 300, 100, 30)  # hits that are spoken of; the most for which the verdicts are spread enough
+DEPTHS = (1000, 300, 100, 30)  # hits that are spoken of where verdicts were spread over them by plan
 WANTED = 30  # verdicts
 Own: TypeAlias = tuple[str, str]  # a judge, and the digest of how it is asked
 PRECISIONS = (0.95, 0.9, 0.8, 0.7, 0.5)
@@ -63,31 +68,41 @@ def voices_on(frozen: Frozen, ledger: Judgements) -> list[Voice]:
 
 
 def known_of(frozen: Frozen, ledger: Judgements, voices: Sequence[Voice], own: Own | None) -> Known | None:
-    """By one's own verdicts (a judge and the digest of how it was asked), else other people's, else a model's.
+    """By one's own verdicts (a judge and the digest of how it was asked), else by those of another person.
 
     None where nobody has judged enough of the first hits, from the first ranks to the last ones that are spoken of.
     """
-    enough = [voice for voice in voices if voice.images >= min(FIRST, frozen.total)]
-    found = (_known(frozen, ledger, voice) for voice in sorted(enough, key=lambda one: _first(one, own)))
+    enough = min(FIRST, frozen.total)
+    people = [voice for voice in voices if voice.judge.startswith(PERSON) and voice.images >= enough]
+    ordered = sorted(people, key=lambda voice: (voice[:2] != own, -voice.images))
+    found = (_known(frozen, ledger, voice[:2]) for voice in ordered)
     return next((one for one in found if one is not None), None)
 
 
-def _first(voice: Voice, own: Own | None) -> tuple[bool, bool, int]:
-    return voice[:2] != own, not voice.judge.startswith(PERSON), -voice.images
+def _known(frozen: Frozen, ledger: Judgements, own: Own) -> Known | None:
+    depth = _depth(frozen, ledger, own)
+    made = None if depth is None else _calibrated(frozen, depth, _Silent(*own), ledger)
+    return None if made is None else Known(made, own[0], len(made.curve.sample.ranks))
 
 
-def _known(frozen: Frozen, ledger: Judgements, voice: Voice) -> Known | None:
-    for depth in dict.fromkeys(min(depth, frozen.total) for depth in DEPTHS):
-        made = _calibrated(frozen, depth, _Silent(voice.judge, voice.prompt), ledger)
-        if made is not None and _enough(made):
-            return Known(made, voice.judge, len(made.curve.sample.ranks))
-    return None
+def _depth(frozen: Frozen, ledger: Judgements, own: Own) -> int | None:
+    """Of how many hits somebody's verdicts speak; None: of none.
 
+    Of as many as a plan spread them over, or down to the last one that was judged if some hits of every stretch before
+    it were, whichever is more.
+    """
+    query, run = query_to_judge(frozen), run_of(frozen, DEPTHS[0])
+    most = len(run[query.id])
+    seen = _calibrating(most, _Silent(*own), ledger).ranks_seen(query, run)
 
-def _enough(made: Calibration) -> bool:
-    """Whether there are verdicts on some hits of every stretch of the ranking."""
-    sample = made.curve.sample
-    return len(sample.ranks) >= min(FIRST, sample.hits) and bool(sample.taken.all())
+    def speaks(depth: int) -> bool:
+        plan = _calibrating(depth, _Silent(*own), ledger).first_round(query, run)
+        judged = seen[seen <= depth]
+        spread = len(judged) >= FIRST and bool(Sample(plan.edges, judged).taken.all())
+        return bool(np.isin(plan.ranks, judged).all()) or (depth in judged and spread)
+
+    depths = sorted({*seen[FIRST - 1 :].tolist(), *(min(depth, most) for depth in DEPTHS)}, reverse=True)
+    return next((depth for depth in depths if speaks(depth)), None)
 
 
 def spread_of(frozen: Frozen, ledger: Judgements, own: Own) -> Spread:
@@ -95,8 +110,7 @@ def spread_of(frozen: Frozen, ledger: Judgements, own: Own) -> Spread:
     silent = _Silent(*own)
     made = _calibrated(frozen, min(DEPTHS[0], frozen.total), silent, ledger)
     verdicts = 0 if made is None else len(made.curve.sample.ranks)
-    known = Known(made, own[0], verdicts) if made is not None and _enough(made) else None
-    return Spread([pair.image for pair in silent.wanted], verdicts, known)
+    return Spread([pair.image for pair in silent.wanted], verdicts, _known(frozen, ledger, own))
 
 
 # -- by what is there -------------------------------------------------------------------------------------------
@@ -120,17 +134,20 @@ class _Unwritten:
     """A ledger that is only read: who looks at a page leaves no trace of what they searched for."""
 
     def __init__(self, ledger: Judgements) -> None:
-        self.known, self.has_verdict = ledger.known, ledger.has_verdict
+        self.known = ledger.known
 
     def enter(self, queries: Any) -> dict[Query, str]:
         return {query: query_digest(query) for query in queries}
 
 
+def _calibrating(depth: int, silent: _Silent, ledger: Judgements) -> Calibrated:
+    return Calibrated(Judged(silent, cast(Judgements, _Unwritten(ledger)), depth), WANTED)
+
+
 def _calibrated(frozen: Frozen, depth: int, silent: _Silent, ledger: Judgements) -> Calibration | None:
     query, run = query_to_judge(frozen), run_of(frozen, depth)
-    stage = Judged(silent, cast(Judgements, _Unwritten(ledger)), depth)
     try:
-        return Calibrated(stage, WANTED)(query, _whole(run))
+        return _calibrating(depth, silent, ledger)(query, _whole(run))
     except EyespotError:  # no verdict at all
         return None
 

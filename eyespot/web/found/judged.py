@@ -10,7 +10,7 @@ import numpy as np
 
 from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.judges._asking import Asked as Counted
-from eyespot.judges._asking import known
+from eyespot.judges._asking import known, prompts_of
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.search.judged import Judged, Looked, Planned, points
 from eyespot.types import Hit, Judge, Query, Run, UsageError
@@ -80,8 +80,9 @@ def in_its_order(frozen: Frozen, asked: Asked, heard: Heard) -> Frozen:
     query, run = query_to_judge(frozen), run_of(frozen, heard.depth)
     rank = {hit.image: at for at, hit in enumerate(run[query.id], 1)}
     said = known(heard.judge, heard.ledger, query_digest(query), rank)
-    reranked = heard.stage.reranked(run, Looked({query.id: said}, Counted()))
+    looked = Looked({query.id: said}, Counted(), prompts=prompts_of(heard.judge))
+    reranked = heard.stage.reranked(run, looked)
     row = dict(zip(rank, frozen.slice(0, heard.depth).rows.tolist(), strict=True))
-    verdicts = {id: said[id].verdict if id in said else None for id in rank}
+    verdicts = {id: looked.verdict(query.id, id) for id in rank}
     judged = {row[id]: Placed(rank[id], points(verdict) if verdict else None) for id, verdict in verdicts.items()}
     return frozen.in_order(asked, [row[hit.image] for hit in reranked[query.id]], judged)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from eyespot.web._problems import Problem
 from eyespot.web.found.snapshot import Snapshot
 
 FIRST = 240  # ranks found at once
+ID = re.compile("[0-9a-f]{24}")
 DEEPEST = 1_000_000  # ranks
 KEPT = 128 << 20  # bytes that are kept for those who page
 PLAIN, JUDGED = 20_000, 250  # bytes of a result without its arrays, and of each row that a judge saw
@@ -37,7 +39,7 @@ class Slice(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """Where the search itself had put a hit, from 1, and what a judge said of it: how probable it is relevant."""
+    """Where the search itself had put a hit, from 1, and the number that a judge gave it."""
 
     rank: int
     probability: float | None
@@ -148,6 +150,8 @@ class Results:
 
     def __getitem__(self, id: str) -> Frozen:
         with self._lock:
+            if not ID.fullmatch(id):
+                raise Problem(404, "there is no result of this name; search, and take what `run` says")
             if id not in self._results:
                 raise Problem(410, "this result is not kept any more; search again")
             self._results.move_to_end(id)
@@ -262,7 +266,7 @@ def _frozen(id: str, asked: Asked, world: World) -> Frozen:
         raise UsageError("there is nothing to search for; write words, drop a picture, or say which items it is like")
     mask = snapshot.mask(condition_of(asked, list(snapshot.kinds)))
     if not mask.any():
-        raise NothingFound("no picture fits the filter; widen it")
+        raise nothing_of(snapshot)
     unlike = [_row(snapshot, id) for id in asked.unlike]
     vector = _vector(query, [_row(snapshot, id) for id in asked.like], unlike, snapshot)
     made = Frozen(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], world.nearest)
@@ -271,6 +275,13 @@ def _frozen(id: str, asked: Asked, world: World) -> Frozen:
     alone = not (asked.like or asked.unlike or asked.adapter)
     made.notes = snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
+
+
+def nothing_of(snapshot: Snapshot) -> NothingFound:
+    """Why there is no photo to show, and what to do."""
+    if snapshot.view.live.any():
+        return NothingFound("no photo fits the filter; widen it")
+    return NothingFound("this gallery holds no photo yet; put some in with: eyespot index PHOTOS -g GALLERY")
 
 
 def _row(snapshot: Snapshot, id: str) -> int:

@@ -1,6 +1,7 @@
 // The grid of photos to label: one cursor, one key a mark, and a queue that loses nothing the server has not confirmed.
 "use strict";
 
+document.getElementById("scriptless").remove();
 const work = document.getElementById("work");
 const { desk, query, who, what } = work.dataset;
 const box = document.getElementById("photos");

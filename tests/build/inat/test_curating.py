@@ -94,6 +94,18 @@ def test_photos_count_by_position_licence_and_name(tmp_path: Path) -> None:
     assert files == {"two": "photo-1", "twin": "photo-6", "twice": "photo-7"}
 
 
+def test_of_photos_at_one_position_the_first_listed_stands_for_the_observation(tmp_path: Path) -> None:
+    """Enough of them that the rows come out of a join in another order than they went in."""
+    ids = [f"o{number}" for number in range(20_000)]
+    photos = [photo(id, 3 * at + turn, position=None) for turn in (2, 0, 1) for at, id in enumerate(ids)]
+    place = export(tmp_path / "export", [seen(id) for id in ids], photos)
+    curate(place, tmp_path / "out", Settings(sampling=Sampling(cap=len(ids))), silent)
+    chosen = {
+        row["observation"].rpartition("/")[2]: row["photo"] for row in rows(tmp_path / "out" / "attributions.csv")
+    }
+    assert chosen == {id: f"photo-{3 * at + 2}" for at, id in enumerate(ids)}
+
+
 def test_lines_that_are_no_rows_are_told(tmp_path: Path) -> None:
     place = export(tmp_path / "export", [seen("a"), seen("b")])
     text = gzip.decompress((place / "observations.csv.gz").read_bytes()) + b"broken\tline\n"

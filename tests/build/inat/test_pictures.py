@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
@@ -15,6 +17,7 @@ from eyespot.gallery.photos.found import Labels, Seen, Unreadable
 from eyespot.gallery.photos.sources import root_of, scan
 from tests.build.inat.test_looks import PEOPLE, needs_faces
 from tests.build.inat.worlds import TIT, coco, dropped, export, photo, pictures, seen, silent
+from tests.build.outside import loaded
 
 NO_FACES = ("decode", "spectrogram", "empty")
 
@@ -100,7 +103,7 @@ def test_pictures_that_the_list_no_longer_names_are_removed(photographed: Path) 
     assert curate(place, out, Settings(Wanted(licences=("CC0",)), pictures=how), silent).pictures == 1
     left = {path.relative_to(out).as_posix() for path in (out / "train").rglob("*")}
     (one,) = coco(out)["images"]
-    assert left == {"train/notes.txt", one["file_name"], one["file_name"].rpartition("/")[0]}
+    assert left == {"train/notes.txt", "train/metadata.parquet", one["file_name"], one["file_name"].rpartition("/")[0]}
     assert curate(place, out, Settings(pictures=how), silent).pictures == 2
     assert len(list((out / "train").rglob("*.jpg"))) == 2
 
@@ -190,3 +193,37 @@ def test_the_collection_opens_as_photos_with_labels(photographed: Path) -> None:
         facts = next(iter(labels.values()))
         assert (facts["category"], facts["class"], facts["license"]) == ("Passer domesticus", "Aves", "CC BY 4.0")
         assert (facts["taken"], facts["latitude"], facts["rights_holder"]) == ("2022-05-01", 50.0, 'Ann "Bird" Lee')
+
+
+# -- in other hands ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(find_spec("datasets") is None, reason="datasets is not installed")
+def test_datasets_tells_licence_and_holder_of_every_picture(photographed: Path) -> None:
+    out = photographed / "birds"
+    curate(photographed / "export", out, Settings(pictures=Pictures(photographed / "photos", NO_FACES)), silent)
+
+    found = loaded("datasets", out, photographed / "cache")["default"]["train"]
+
+    first, known = found["first"], coco(out)
+    assert found["rows"] == len(known["images"]) == 2
+    entry = next(one for one in known["images"] if one["observation"] == first["observation"])
+    assert first["image"] == [entry["width"], entry["height"]]
+    assert (first["rights_holder"], first["license"]) == (entry["rights_holder"], known["licenses"][0]["name"])
+    assert first["category"] == "Passer domesticus"
+
+
+def test_labels_beside_the_pictures_name_those_that_are_there(photographed: Path) -> None:
+    """Also after a run that only lists what is to be fetched, and another draw takes pictures away."""
+    out, table = photographed / "birds", photographed / "birds" / "train" / "metadata.parquet"
+    curate(photographed / "export", out, Settings(), silent)
+    assert not table.exists() and (out / "metadata.parquet").exists()
+    curate(photographed / "export", out, Settings(pictures=Pictures(photographed / "photos", NO_FACES)), silent)
+    export(photographed / "export", [seen("good"), seen("late", observed_on="2030-01-01")])
+    curate(photographed / "export", out, Settings(), silent)
+
+    there = [str(path.relative_to(out / "train")) for path in (out / "train").rglob("*.jpg")]
+    rows = pq.read_table(table).to_pylist()
+    assert [row["file_name"] for row in rows] == there and len(there) == 1
+    whole = {row["file_name"]: row for row in pq.read_table(out / "metadata.parquet").to_pylist()}
+    assert [{**row, "file_name": f"train/{row['file_name']}"} for row in rows] == [whole[f"train/{there[0]}"]]

@@ -243,3 +243,77 @@ def test_a_package_without_media_says_so(package: Path, tmp_path: Path) -> None:
     (package / "media.csv").unlink()
     with pytest.raises(UsageError, match=r"has no media\.csv"):
         curate(package, tmp_path / "out", Settings(), silent)
+
+
+# -- names that several photos share ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def agouti(tmp_path: Path) -> Path:
+    """Three events of a camera whose pictures lie at addresses that all end in `/file`, as Agouti writes them."""
+    place = tmp_path / "agouti"
+    place.mkdir()
+    told = {"licenses": [{"scope": "media", "name": "CC0-1.0"}], "contributors": [{"title": "The park"}]}
+    (place / "datapackage.json").write_text(json.dumps(told))
+    trap = {"deploymentID": "d1", "latitude": 46.0, "longitude": -110.0, "deploymentStart": "2023-01-01T00:00:00Z"}
+    table(place / "deployments.csv", [trap])
+    rest = {"deploymentID": "d1", "fileMediatype": "image/jpeg", "filePublic": "true"}
+    moments = {f"m{day}": f"2023-06-0{day}T05:00:00Z" for day in (1, 2, 3)}
+    media = [
+        {"mediaID": id, "timestamp": at, "filePath": f"https://example.org/assets/{id}/file"} | rest
+        for id, at in moments.items()
+    ]
+    table(place / "media.csv", media)
+    what = {"observationType": "animal", "scientificName": "Cervus elaphus", "deploymentID": "d1", "eventEnd": ""}
+    seen = [{"observationID": f"o{id}", "mediaID": id, "eventStart": at} | what for id, at in moments.items()]
+    table(place / "observations.csv", seen)
+    return place
+
+
+def name_files(package: Path, names: Mapping[str, str]) -> None:
+    """Give the media of a package the column fileName."""
+    with (package / "media.csv").open(newline="") as file:
+        rows = [row | {"fileName": names[row["mediaID"]]} for row in csv.DictReader(file)]
+    table(package / "media.csv", rows)
+
+
+def photos_at_hand(folder: Path, names: Sequence[str]) -> Settings:
+    for name, picture in zip(names, pictures(), strict=False):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(picture.read_bytes())
+    return Settings(pictures=Pictures(folder, ("decode",)))
+
+
+@pytest.mark.parametrize("named", ["not at all", "alike", "by the camera"])
+def test_one_file_is_not_the_picture_of_every_address_that_ends_like_it(
+    agouti: Path, tmp_path: Path, named: str
+) -> None:
+    if named != "not at all":
+        name_files(agouti, {id: "file" if named == "alike" else f"IMG_{id}.JPG" for id in ("m1", "m2", "m3")})
+    how = photos_at_hand(tmp_path / "photos", ["file"])
+    done = curate(agouti, tmp_path / "out", how, silent)
+    assert (done.pictures, reasons(done)) == (0, {"a photo that is not at hand": 3})
+
+
+@pytest.mark.parametrize("names", [["m1.jpg", "m2.jpg", "m3.jpg"], ["IMG_m1.JPG", "IMG_m2.JPG", "IMG_m3.JPG"]])
+def test_pictures_are_found_by_their_id_and_by_their_file_name(agouti: Path, tmp_path: Path, names: list[str]) -> None:
+    if names[0].startswith("IMG"):
+        name_files(agouti, {f"m{day}": f"IMG_m{day}.JPG" for day in (1, 2, 3)})
+    done = curate(agouti, tmp_path / "out", photos_at_hand(tmp_path / "photos", names), silent)
+    made = {path.read_bytes() for path in (tmp_path / "out" / "train").rglob("*.jpg")}
+    assert (done.pictures, len(made)) == (3, 3)
+
+
+def test_what_is_to_be_fetched_has_a_name_of_its_own(agouti: Path, tmp_path: Path) -> None:
+    done = curate(agouti, tmp_path / "out", Settings(), silent)
+    lines = (tmp_path / "out" / "download.csv").read_text().splitlines()
+    assert lines[1:] == [f"https://example.org/assets/m{day}/file,m{day}.jpg" for day in (1, 2, 3)]
+    assert "3 photos share a file name with others" in done.notes[0]
+
+
+def test_a_path_is_not_found_by_a_name_that_another_folder_has_too(tmp_path: Path) -> None:
+    names = ("a/IMG_1.jpg", "b/IMG_1.jpg")
+    place = table(tmp_path / "own.csv", [OWN | {"occurrenceID": name, "file_name": name} for name in names])
+    how = photos_at_hand(tmp_path / "photos", ["IMG_1.jpg", "b/IMG_1.jpg"])
+    done = curate(place, tmp_path / "out", how, silent)
+    assert (list(images(tmp_path / "out")), reasons(done)) == (["b/IMG_1.jpg"], {"a photo that is not at hand": 1})

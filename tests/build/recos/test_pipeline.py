@@ -124,7 +124,7 @@ def test_the_set_tells_no_place_of_photos_and_no_labels(demonstrated: Made, gall
 def test_the_card_tells_what_it_is_and_what_would_be_accepted(demonstrated: Made) -> None:
     card = (demonstrated.pipe.out / "set" / "README.md").read_text(encoding="utf-8")
 
-    assert "> A demonstration: captions were written by rules" in card and "nobody looked at them yet" in card
+    assert "> A demonstration: captions were written by rules" in card and "No person has looked at" in card
     assert "### What would be accepted" in card and "### What confusing captions changed" in card
     assert (demonstrated.pipe.out / "set" / "card" / "discriminate-first.svg").is_file()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 
 from eyespot.build._review import Queue, write_queue
 from eyespot.build._steps import Record
-from eyespot.build.recos.checking import mended
-from tests.build.recos.worlds import made, ran, recipe
+from eyespot.build.recos.checking import confirm
+from eyespot.build.recos.telling import notes
+from tests.build.recos.worlds import STEPS, made, ran, recipe
 from tests.cli.conftest import run_eyespot
 
 
@@ -58,14 +60,56 @@ def test_mended_words_have_no_numbers_of_the_old_ones(copied: Path, tmp_path: Pa
     assert others and all(row["dis"] is not None and not row["mended"] for row in others)
 
 
+def test_every_caption_tells_whether_a_person_looked(copied: Path, tmp_path: Path, gallery: Path) -> None:
+    queue = Queue(copied / "review" / "review.jsonl")
+    accepted, mended_one, *others = queue.open()
+    queue.decide(accepted, "accept", "ada")
+    queue.decide(mended_one, "mend", "ada", texts={"text": "A quite different caption of it."})
+
+    found = made(recipe(tmp_path, gallery, complete="least = 1"), copied)
+
+    rows = pq.read_table(copied / "set" / "captions.parquet").to_pylist()
+    put = {accepted.id: "confirmed", mended_one.id: "mended"} | {case.id: "undecided" for case in others}
+    assert {row["id"]: row["review"] for row in rows} == {row["id"]: put.get(row["id"], "never") for row in rows}
+    assert {row["id"] for row in rows if not row["unseen"]} == {accepted.id, mended_one.id}
+    counts = {version: Counter(row["review"] for row in rows if row["version"] == version) for version in ("v0", "v1")}
+    assert counts["v0"]["undecided"] > 1 and counts["v0"]["never"] > 1 and set(counts["v1"]) == {"never"}
+    card = (copied / "set" / "README.md").read_text(encoding="utf-8")
+    for version, told in counts.items():
+        cells = [told.total(), told["confirmed"], told["mended"], told["undecided"], told["never"]]
+        assert f"| {version} | {' | '.join(map(str, cells))} |" in card
+    unseen = sum(row["unseen"] for row in rows)
+    assert any(note.startswith(f"No person has looked at {unseen} of {len(rows)} captions") for note in notes(found))
+
+
+def test_a_person_confirms_the_words_they_saw_alone(tmp_path: Path, gallery: Path) -> None:
+    """Captions are reviewed before some are written again, and put to a person a second time who has not decided."""
+    place = recipe(tmp_path, gallery, review='undecided = "keep"', complete="least = 1")
+    parts = dict(zip(STEPS, place.read_text(encoding="utf-8").split("[[steps]]\n")[1:], strict=True))
+    again = parts["review"] + 'name = "again"\n'
+    order = ["draw", "render", "collect", "caption", "review", "discriminate", again, "complete"]
+    head = place.read_text(encoding="utf-8").partition("[[steps]]")[0]
+    place.write_text(head + "".join(f"[[steps]]\n{parts.get(name, name)}" for name in order), encoding="utf-8")
+    ran(place, tmp_path / "out")
+    queue = Queue(tmp_path / "out" / "review" / "review.jsonl")
+    for case in queue.open():
+        queue.decide(case, "accept", "ada")
+
+    found = made(place, tmp_path / "out")
+
+    told = {(bool(one["rounds"]), one["review"]) for one in found.captions("v0")}
+    assert told == {(False, "confirmed"), (True, "undecided")}
+
+
 def test_what_a_mended_caption_changes_is_counted_anew() -> None:
     caption = {"text": "A blue bus.", "original": "A red bus.", "edits": 1}
 
-    assert mended(caption, {"text": "A big blue bus."}) == {
+    assert confirm(caption, {"text": "A big blue bus."}) == {
         "text": "A big blue bus.",
         "original": "A red bus.",
         "edits": 2,
         "mended": True,
+        "review": "mended",
     }
 
 

@@ -35,8 +35,9 @@ def through(records: Iterable[Record], step: Step, out: Path) -> list[tuple[str,
     """The ids that come out of a step with "", and those it drops with the reason."""
     from eyespot.build._steps import drops
 
+    render = Step("render", Whole(lambda _records, _context: []))
     source = Step("source", Whole(lambda _records, _context: map(Added, records)))
-    done = run([source, step], out, Running())[-1]
+    done = run([render, source, step], out, Running())[-1]
     kept = [(record["id"], "") for record in done.records]
     return kept + [(one.record["id"], one.reason) for one in drops(done.folder)]
 
@@ -121,7 +122,7 @@ def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path:
         caption("c/3", "Light green."),
     ]
     how = checking.Completing(2)
-    step = Step("complete", Whole(lambda found, context: checking.completed(found, context, how)))
+    step = Step("complete", Whole(lambda found, context: checking.completed(found, context, how)), needs=("render",))
 
     assert sorted(through(records, step, tmp_path)) == [
         ("a/1", "caption of two pictures"),
@@ -145,7 +146,7 @@ def test_what_two_pictures_share_is_said_of_neither(tmp_path: Path) -> None:
         {"id": "pair/c", "image": "c", "originals": []},
     ]
 
-    assert sorted(through(records, Step("apart", Whole(checking.apart)), tmp_path)) == [
+    assert sorted(through(records, Step("apart", Whole(checking.apart), needs=("render",)), tmp_path)) == [
         ("a/1", "caption of two pictures"),
         ("a/2", ""),
         ("b/1", "caption of two pictures"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.build._review import Queue
-from eyespot.build.rmir.audit import LAST, VERDICTS, agreements, incomplete_beta, last_hits, ranked, welch, wilson
+from eyespot.build.rmir.audit import LAST, VERDICTS, agreements, incomplete_beta, last_hits, welch, wilson
 from eyespot.build.rmir.confident import settled
 from eyespot.build.rmir.finished import Finished
 
@@ -51,7 +51,7 @@ def test_who_says_yes_to_all_agrees_on_the_targets_alone(audit: Path, demonstrat
 
 
 def test_the_last_hits_are_the_last_of_their_lists(audit: Path, demonstrated: Finished) -> None:
-    last = {hits[-1]["id"] for hits in ranked(demonstrated).values()}
+    last = {hits[-1]["id"] for hits in demonstrated.hits.values()}
 
     assert set(Queue(audit / LAST).cases) <= last
 

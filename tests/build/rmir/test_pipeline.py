@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+from eyespot import sample
 from eyespot.benchmarks import rmir as benchmark
 from eyespot.build._steps import drops, plan, read_recipe, run
 from eyespot.build.rmir import confident, telling
@@ -150,8 +153,20 @@ def test_datasets_loads_every_table(demonstrated: Finished, tmp_path: Path) -> N
 
     rows = {name: datasets.load_dataset(place, name, cache_dir=str(tmp_path)) for name in ("queries", "mteb-corpus")}
 
-    assert len(rows["queries"]["whole"]) == len(demonstrated.queries)
+    assert sum(map(len, rows["queries"].values())) == len(demonstrated.queries)
     assert rows["mteb-corpus"]["test"]["id"] == demonstrated.pool
+
+
+def test_photos_tell_under_which_licence_they_may_be_handed_on(demonstrated: Finished) -> None:
+    """And whom it asks to name, as the gallery's columns `licence`, `author` and `source` have it."""
+    place = demonstrated.pipe.work.parent / "set"
+    with (sample.photos() / "metadata.csv").open(encoding="utf-8", newline="") as file:
+        known = {row["file_name"]: (row["licence"], row["author"], row["source"]) for row in csv.DictReader(file)}
+
+    for table in ("pool", "queries"):
+        rows = [json.loads(line) for line in (place / f"{table}.jsonl").read_text(encoding="utf-8").splitlines()]
+        assert rows == pq.read_table(place / f"{table}.parquet").to_pylist()
+        assert [(row["licence"], row["author"], row["url"]) for row in rows] == [known[row["file"]] for row in rows]
 
 
 def test_every_vote_is_told(demonstrated: Finished) -> None:

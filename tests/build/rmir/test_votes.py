@@ -32,7 +32,18 @@ def test_confidence_by_hand(votes: str, judges: int, said: tuple[bool | None, fl
 
 
 @pytest.mark.parametrize(
-    ("votes", "share"), [("fffff", 1.0), ("ffftt", 0.6), ("fftta", 0.0), ("fffaa", 0.6), ("ff", 0.0), ("ttttt", 0.0)]
+    ("votes", "share"),
+    [
+        ("fffff", 1.0),
+        ("ffftt", 0.6),
+        ("fftta", 0.0),
+        ("fffaa", 0.6),  # who abstains has answered
+        ("ttttt", 0.0),
+        ("ffff", 1.0),  # a judge that failed has not
+        ("ffft", 0.75),
+        ("ff", 0.0),  # under half of the panel
+        ("", 0.0),
+    ],
 )
 def test_negativeness_by_hand(votes: str, share: float) -> None:
     assert negativeness(spelled(votes), 5) == share
@@ -51,7 +62,8 @@ def test_reliability_is_that_of_the_formula_on_a_thousand_random_tables() -> Non
     for _ in range(1000):
         judges, depth = draw.randint(1, 7), draw.randint(1, 16)
         found = draw.randint(0, depth)
-        table = [[draw.choice(["true", "false", "abstain"]) for _ in range(judges)] for _ in range(found)]
+        answered = [draw.randint(0, judges) for _ in range(found)]
+        table = [[draw.choice(["true", "false", "abstain"]) for _ in range(votes)] for votes in answered]
 
         told = reliability([negativeness(votes, judges) for votes in table], depth)
 
@@ -61,8 +73,8 @@ def test_reliability_is_that_of_the_formula_on_a_thousand_random_tables() -> Non
 def by_the_formula(table: list[list[str]], judges: int, depth: int) -> float:
     places = []
     for i in range(depth):
-        share = 1.0 if i >= len(table) else sum(vote == "false" for vote in table[i]) / judges
-        places.append(share if share >= 0.5 else 0.0)
+        refused = table[i].count("false") if i < len(table) else 0
+        places.append(1.0 if i >= len(table) else refused / len(table[i]) if refused / judges >= 0.5 else 0.0)
     return sum(sum(places[i:]) / len(places[i:]) for i in range(depth)) / depth
 
 

@@ -141,7 +141,8 @@ class Scripted:
         if _under(key, "breaks", self.rates.breaks):
             return "broken", chat("I would rather tell you a story.")
         if _under(key, "refuses", self.rates.refuses):
-            return "refused", chat("", refusal="not such a picture")
+            plain = chat("I'm sorry, but I can't help with that picture.")
+            return "refused", plain if _under(key, "plainly", 0.5) else chat("", refusal="not such a picture")
         answers: dict[str, Callable[[str, Seen], Did]] = {
             "Questions": self._questions,
             "Checked": self._checked,

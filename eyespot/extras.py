@@ -1,0 +1,67 @@
+"""The extras of eyespot: which one brings a package that is missing, and the line that installs it for this Python."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+EXTRAS = {  # the package that is missing → the extra that brings it
+    **dict.fromkeys(("torch", "torchvision", "open_clip", "transformers", "huggingface_hub"), "torch"),
+    **dict.fromkeys(
+        ("fastapi", "h11", "jinja2", "markupsafe", "multipart", "starlette", "threadpoolctl", "uvicorn"), "web"
+    ),
+    **dict.fromkeys(("openai", "anthropic", "tenacity"), "llm"),
+    **dict.fromkeys(("matplotlib", "sklearn"), "plots"),
+    "cv2": "local",
+    "faiss": "faiss",
+    "lancedb": "lance",
+    "ray": "ray",
+    **dict.fromkeys(("mteb", "datasets"), "mteb"),
+    "ai_edge_litert": "inat",
+    "harper": "recos",
+    "h5py": "hdf5",
+    "fsspec": "remote",
+    "sentence_transformers": "rerank",
+}
+
+
+def needed(name: str, package: str) -> str:
+    """The sentence for `name`, which cannot work without a package: what brings it, and the line to type."""
+    if package in EXTRAS:
+        return f"{name} needs the extra [{EXTRAS[package]}]: {install_line(EXTRAS[package])}"
+    return f"{name} needs the Python package {package}: {pip_line(package)}"
+
+
+def install_line(extra: str) -> str:
+    """What to type so that this eyespot gets an extra, from where it was installed itself."""
+    checkout = Path(__file__).resolve().parent.parent
+    if (checkout / "pyproject.toml").is_file():
+        return pip_line("-e", f"{checkout}[{extra}]")
+    source = _source()
+    return pip_line(f"eyespot[{extra}] @ {source}" if source else f"eyespot[{extra}]")
+
+
+def pip_line(*words: str) -> str:
+    """A line that installs packages for the Python that runs now, whichever `pip` the shell would find."""
+    if find_spec("pip") is None:  # as in the environments of uv
+        return shlex.join(["uv", "pip", "install", "--python", sys.executable, *words])
+    return shlex.join([sys.executable, "-m", "pip", "install", *words])
+
+
+def _source() -> str | None:
+    """The address that eyespot was installed from, if not an index: a repository, or a file that is still there."""
+    try:
+        recorded = json.loads(distribution("eyespot").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return None
+    url, repository = recorded.get("url"), recorded.get("vcs_info")
+    if repository:
+        return f"{repository['vcs']}+{url}@{repository['commit_id']}"
+    here = url and urlsplit(url).scheme == "file"
+    return None if here and not Path(url2pathname(urlsplit(url).path)).exists() else url

@@ -1,0 +1,48 @@
+"""One scale for each ranking: a token probability of 0.6 and a word that counts as 1 cannot be compared.
+
+Which scale that is depends on the verdicts alone, so the same ledger gives the same order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from eyespot.types import Judgement, Verdict
+
+HALF = 0.5  # of the probability: the answer that a model would put into words
+OTHER = "it was answered on another scale than its ranking has"
+
+
+def scale_of(judgements: Iterable[Judgement], prompts: Sequence[str]) -> str:
+    """The prompt of the most verdicts; of equals the first, for `prompts` begin with the finest scale."""
+    counts = Counter(one.prompt for one in judgements if one.verdict is not None and not one.refused)
+    return max(prompts, key=lambda prompt: counts[prompt])
+
+
+def on_one_scale(judgements: Mapping[str, Judgement], prompts: Sequence[str]) -> dict[str, Judgement]:
+    """The judgements on one ranking, by image, as its scale has them; `prompts` end with that of words.
+
+    On words a probability is the word that it makes the likelier one. On a finer scale a word is no verdict. A refusal
+    is 0 on every scale.
+    """
+    if len(prompts) < 2:
+        return dict(judgements)
+    scale = scale_of(judgements.values(), prompts)
+    return {image: _brought(one, scale, prompts[-1]) for image, one in judgements.items()}
+
+
+def _brought(one: Judgement, scale: str, words: str) -> Judgement:
+    if one.verdict is None or one.refused:
+        return one
+    if scale == words:
+        return one._replace(verdict=_as_word(one.verdict))
+    return one if one.prompt == scale else one._replace(verdict=None, failure=OTHER)
+
+
+def _as_word(verdict: Verdict) -> Verdict:
+    share = verdict.probability
+    if share is None or share in (0, 1):
+        return verdict
+    return replace(verdict, probability=float(share >= HALF), reason=f"a probability of {share:.3g}, as a word")

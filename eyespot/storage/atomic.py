@@ -1,0 +1,111 @@
+"""Files and folders that are there whole or not at all, also after a power cut.
+
+They are written under a hidden name beside their own, flushed to the disk, and renamed; then the folder above is
+flushed, which makes the name last. What had the name before stays until then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+_HERE = -100  # AT_FDCWD of Linux
+_EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes the place of `path` when the block ends well."""
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        put_file(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def put_file(temporary: Path, path: Path) -> None:
+    """Flush a finished file and give it its name."""
+    flush(temporary)
+    temporary.replace(path)
+    flush(path.parent)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """An empty folder that takes the place of `path` when the block ends well; folders above it are made."""
+    building, before = path.with_name(f".{path.name}.part"), _before(path)
+    if before.exists() and not path.exists():  # a kill came between the two renames
+        before.rename(path)
+    for leftover in (building, before):
+        shutil.rmtree(leftover, ignore_errors=True)
+    make_folder(building)
+    try:
+        yield building
+        put_folder(building, path)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def put_folder(building: Path, path: Path) -> None:
+    """Flush a finished folder with all that is in it, give it its name, and remove the folder that had it."""
+    flush_tree(building)
+    if not path.exists():
+        building.rename(path)
+    elif not _exchanged(building, path):
+        path.rename(_before(path))
+        building.rename(path)
+    flush(path.parent)
+    for old in (building, _before(path)):
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def make_folder(folder: Path) -> None:
+    """A folder and those above it, which last from now on."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        flush(folder.parent)
+
+
+def flush_tree(folder: Path) -> None:
+    """Put a folder's files and folders on the disk, the deepest first."""
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            if not os.path.islink(file := os.path.join(place, name)):
+                flush(file)
+        flush(place)
+
+
+def flush(place: Path | str) -> None:
+    """Put a file, or the names in a folder, on the disk."""
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _before(path: Path) -> Path:
+    """Where the old folder lies for a moment on systems that cannot exchange two names."""
+    return path.with_name(f".{path.name}.old")
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Let two folders exchange their names in one step; False where the system or its disk cannot."""
+    library, names = ctypes.CDLL(None), (os.fsencode(one), os.fsencode(other))
+    sys.audit("os.rename", one, other, -1, -1)  # as Python's own renames do
+    if hasattr(library, "renameat2"):
+        failed = library.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE)
+    elif hasattr(library, "renamex_np"):
+        failed = library.renamex_np(*names, _EXCHANGE)
+    else:
+        return False
+    return not failed

@@ -1,0 +1,199 @@
+"""Try each extra alone: the built wheel with only that extra in a fresh environment, and the commands it is for.
+
+    python scripts/extras.py [NAME ...] [--again]
+
+The commands are in `extras.toml` beside this file; without names all are tried. The wheel is built from the source
+distribution, as an index would have it. What has passed with the same wheel, requirements and commands is not tried
+again. Ends with 1 if something failed, and says what.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+PLACE = CHECKOUT / ".eyespot-extras"  # git ignores it
+VENV, BASE, PASSED = PLACE / "venv", PLACE / "base", PLACE / "passed"
+TABLE = tomllib.loads((CHECKOUT / "scripts" / "extras.toml").read_text(encoding="utf-8"))
+PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PIP = ["python", "-m", "pip", "--disable-pip-version-check"]
+INSTALL = [*PIP, "install", "-q", "-c", str(CHECKOUT / "constraints.txt")]
+PHOTOS = "categorization__[dfw]*"
+SECONDS = 1_200  # for one command of the table, installs included
+TAIL = 4_000  # characters of output that are shown of what failed
+
+
+class Failed(Exception):
+    """A command ended with another code than 0; the message has the end of what it printed."""
+
+
+def main() -> int:
+    """The exit code."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(TABLE)}")
+    options.add_argument("--again", action="store_true", help="also what has passed before")
+    given = options.parse_args()
+    if unknown := set(given.names) - TABLE.keys():
+        options.error(f"no {', '.join(sorted(unknown))} in extras.toml; there are: {', '.join(TABLE)}")
+    try:
+        sdist, wheel = built()
+    except Failed as error:
+        say(f"no package could be built: {error}")
+        return 1
+    shutil.rmtree(BASE, ignore_errors=True)  # of a run that was cut
+    failures = []
+    for name in given.names or TABLE:
+        stamp = PASSED / digest(name, wheel)
+        if stamp.exists() and not given.again:
+            say(f"{name}: has passed before")
+        elif failure := attempt(name, sdist, wheel):
+            failures.append(name)
+            say(f"{failure}\n")
+        else:
+            PASSED.mkdir(exist_ok=True)
+            stamp.touch()
+    shutil.rmtree(BASE, ignore_errors=True)
+    say(f"failed: {', '.join(failures)}" if failures else "all passed")
+    return 1 if failures else 0
+
+
+def built() -> tuple[Path, Path]:
+    """The source distribution of this checkout, and the wheel that is built out of it."""
+    begun = time.perf_counter()
+    out = PLACE / "dist"
+    shutil.rmtree(out, ignore_errors=True)
+    run([sys.executable, "-m", "build", "--outdir", str(out), str(CHECKOUT)], CHECKOUT, dict(os.environ))
+    ((sdist,), (wheel,)) = out.glob("*.tar.gz"), out.glob("*.whl")
+    say(f"built {wheel.name} in {time.perf_counter() - begun:.0f} s")
+    return sdist, wheel
+
+
+def digest(name: str, wheel: Path) -> str:
+    """What a pass depends on, as far as it lies here; newer releases of the dependencies do not count."""
+    parts = [wheel.read_bytes(), (CHECKOUT / "constraints.txt").read_bytes()]
+    parts += [json.dumps([name, TABLE[name], PROJECT["optional-dependencies"].get(name), sys.version]).encode()]
+    parts += [path.read_bytes() for path in sorted((CHECKOUT / "scripts").glob("*.py"))]
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+
+def attempt(name: str, sdist: Path, wheel: Path) -> str | None:
+    """What went wrong when one extra was tried; None if nothing did. The environment is deleted at once."""
+    begun = time.perf_counter()
+    say(f"{name}: …")
+    work = PLACE / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    try:
+        case = TABLE[name]
+        env = environment(work, case)
+        if case.get("source"):
+            unpack(sdist, work)
+        else:
+            furnish(work)
+            install(name, wheel, work, env)
+        installed = time.perf_counter()
+        run(["sh", "-e", "-x", "-c", case["commands"]], work, env)
+    except Failed as error:
+        say(f"{name}: FAILED after {time.perf_counter() - begun:.0f} s")
+        return str(error)
+    finally:
+        shutil.rmtree(VENV, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
+    say(f"{name}: passed; {installed - begun:.0f} s to install, {time.perf_counter() - installed:.0f} s to run")
+    return None
+
+
+def environment(work: Path, case: Mapping[str, Any]) -> dict[str, str]:
+    """That of a stranger's shell: nothing of the developer's Python but where `tests` lies, and no hub."""
+    ours = ("EYESPOT_", "PYTHON", "VIRTUAL_ENV")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    if case.get("source"):
+        return env | {"DEVELOPER": sys.executable}
+    paths = [str(work)]
+    # torchvision has no wheel for the CPU build of torch everywhere: the stub of the tests makes the other one load.
+    paths += [str(CHECKOUT / "tests" / "stub_site")] if case.get("stub") else []
+    return env | {
+        "CHECKOUT": str(CHECKOUT),
+        "HF_HUB_OFFLINE": "1",
+        "PATH": os.pathsep.join([str(VENV / "bin"), env["PATH"]]),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "XDG_CACHE_HOME": str(work / "cache"),
+    }
+
+
+def furnish(work: Path) -> None:
+    """The folder that commands run in: some sample photos with their captions, and the tests' tiny models."""
+    photos = CHECKOUT / "eyespot" / "sample" / "photos"
+    (work / "photos").mkdir(parents=True)
+    chosen = sorted(photos.glob(PHOTOS))
+    for photo in chosen:
+        shutil.copy(photo, work / "photos")
+    names = {photo.name for photo in chosen}
+    header, *rows = (photos / "metadata.csv").read_text(encoding="utf-8").splitlines()
+    captions = [header, *(row for row in rows if row.partition(",")[0] in names)]
+    (work / "photos" / "metadata.csv").write_text("\n".join(captions) + "\n", encoding="utf-8")
+    (work / "tests").symlink_to(CHECKOUT / "tests")
+
+
+def unpack(sdist: Path, work: Path) -> None:
+    """The source distribution, without the folder that it is packed in."""
+    with tarfile.open(sdist) as packed:
+        packed.extractall(PLACE / "unpacked", filter="data")
+    (PLACE / "unpacked" / sdist.name.removesuffix(".tar.gz")).rename(work)
+
+
+def install(name: str, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
+    """The wheel in a fresh environment, which is the same for all, and then what the extra adds to it."""
+    if not BASE.exists():
+        shutil.rmtree(VENV, ignore_errors=True)
+        run([sys.executable, "-m", "venv", str(VENV)], work, env)
+        run([*INSTALL, str(wheel)], work, env)
+        shutil.copytree(VENV, BASE, symlinks=True, copy_function=os.link)
+    else:
+        # back to the same place, which its scripts name; pip never writes into a file that is there, so links will do
+        shutil.copytree(BASE, VENV, symlinks=True, copy_function=os.link)
+    if first := TABLE[name].get("first"):
+        run([*INSTALL, *first], work, env)
+    if name in PROJECT["optional-dependencies"]:
+        run([*INSTALL, f"{wheel}[{name}]"], work, env)
+    run([*PIP, "check"], work, env)
+
+
+def run(line: list[str], work: Path, env: Mapping[str, str]) -> None:
+    """Run a command to its end; `Failed` has the last of what it printed."""
+    program = shutil.which(line[0], path=env["PATH"]) or line[0]
+    try:
+        done = subprocess.run(
+            [program, *line[1:]],
+            cwd=work,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired as late:
+        output = late.output.decode(errors="replace") if isinstance(late.output, bytes) else str(late.output)
+        raise Failed(f"{output[-TAIL:]}\nnot done after {SECONDS} s") from None
+    if done.returncode:
+        raise Failed(f"{done.stdout[-TAIL:]}\n{line[0]} ended with {done.returncode}")
+
+
+def say(words: str) -> None:
+    print(words, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

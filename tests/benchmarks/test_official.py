@@ -1,0 +1,230 @@
+"""Numbers of a paper stand beside those of the same queries, split and images, and of no others."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from eyespot.benchmarks import Beside, Evaluation, Task, benchmark, beside, names, sampled, scored
+from eyespot.types import Run
+from tests.benchmarks import worlds
+
+QUERIES = worlds.SHARED / "data" / "inquire" / "inquire_queries_test.csv"
+
+
+def papers(name: str, task: Task, split: str | None = None, pool: int | None = None, missing: int = 0) -> Beside:
+    """What stands beside a run that ranks one relevant image for every query."""
+    qrels = task.judged.qrels
+    run = Run.from_orders({query: sorted(qrels.relevant(query))[:1] for query in qrels})
+    run.header = {"missing": missing} if missing else {}
+    result = scored(task, run, pool=pool)
+    evaluation = Evaluation(benchmark(name), split or benchmark(name).splits[0], "ours", [result])
+    return beside(evaluation, result)
+
+
+# -- sets of the official size ------------------------------------------------------------------------------------
+
+
+def captioned(images: int) -> dict[str, list[str]]:
+    return {f"colour/{image}.jpg": [f"caption {at} of {image}" for at in range(5)] for image in range(images)}
+
+
+def karpathy(data: Path, name: str, images: int) -> Path:
+    rows = [
+        {
+            "filename": f"{image}.jpg",
+            "cocoid": image,
+            "split": "test",
+            "sentences": [{"sentid": 5 * image + at, "raw": f"caption {at} of {image}"} for at in range(5)],
+        }
+        for image in range(images)
+    ]
+    return worlds.write(data / name, {"images": rows}).parent
+
+
+def ilias(data: Path) -> Path:
+    pictures = [f"o{at % 1000}/query/Q{at // 1000}.jpg,1" for at in range(1232)]
+    worlds.write(data / "image_ids/image_query_ids.txt", "\n".join(pictures))
+    worlds.write(data / "image_ids/text_query_ids.txt", "\n".join(f"o{at}/query/T.txt" for at in range(1000)))
+    worlds.write(data / "image_ids/positive_ids.txt", "\n".join(f"o{at}/pos/P0.jpg,0.5,40" for at in range(1000)))
+    return data
+
+
+def inquire(data: Path) -> Path:
+    """The official queries, each with a photo of its own."""
+    if not QUERIES.is_file():
+        pytest.skip(f"needs {QUERIES}")
+    data.mkdir(exist_ok=True)
+    shutil.copy(QUERIES, data)
+    ids = [line.split(",")[1] for line in QUERIES.read_text().splitlines()[1:]]
+    notes = [{"query_id": query, "image_id": f"p{query}", "image_path": f"train/{query}.jpg"} for query in ids]
+    worlds.table(data / "inquire_annotations.csv", notes)
+    return data
+
+
+def inquire_rerank(data: Path, candidates: int = 100) -> Path:
+    rows = [
+        {
+            "query": f"q{query}",
+            "relevant": int(at == 3),
+            "clip_score": 1 - at / 200,
+            "inat24_image_id": 1000 * query + at,
+        }
+        for query in range(160)
+        for at in range(candidates)
+    ]
+    data.mkdir(exist_ok=True)
+    pq.write_table(
+        pa.Table.from_pylist([{**row, "inat24_file_name": "x.jpg"} for row in rows]), data / "test-0.parquet"
+    )
+    return data
+
+
+def rmir(data: Path) -> Path:
+    queries = [{"id": f"q{at}", "image": "f", "question": "why?", "kind": "causal"} for at in range(1634)]
+    worlds.write(data / "queries.jsonl", "\n".join(map(json.dumps, queries)))
+    worlds.write(data / "qrels.jsonl", "\n".join(json.dumps({"query": q["id"], "image": "i1"}) for q in queries))
+    worlds.write(data / "pool.jsonl", "\n".join(json.dumps({"image": f"i{at}"}) for at in range(35_803)))
+    return data
+
+
+OFFICIAL: dict[str, Callable[[Path], Path]] = {
+    "coco5k": lambda data: karpathy(data, "dataset_coco.json", 5000),
+    "coco5k-fg": lambda data: worlds.write(data / "MSCOCO_FG_ann.json", captioned(5000)).parent,
+    "flickr30k": lambda data: karpathy(data, "dataset_flickr30k.json", 1000),
+    "flickr30k-fg": lambda data: worlds.write(data / "Flickr30K_FG.json", captioned(1000)).parent,
+    "ilias": ilias,
+    "inquire-fullrank": inquire,
+    "inquire-rerank": inquire_rerank,
+    "recos": lambda data: worlds.write(data / "recos_v1.json", captioned(1000)).parent,
+    "rmir": rmir,
+}
+POOLS = {"ilias": 100_000_000, "inquire-fullrank": 4_813_543}  # what --pool would say
+
+
+def test_every_benchmark_with_numbers_of_papers_says_what_they_are_of() -> None:
+    printing = {name: benchmark(name) for name in names() if benchmark(name).printed()}
+
+    assert set(printing) == set(OFFICIAL)
+    for one in printing.values():
+        assert {(row.split or one.splits[0], row.task) for row in one.printed()} <= set(one.official)
+
+
+@pytest.mark.parametrize("name", OFFICIAL)
+def test_numbers_stand_beside_the_official_set_and_beside_no_part_of_it(name: str, tmp_path: Path) -> None:
+    tasks = worlds.tasks_of(name, OFFICIAL[name](tmp_path))
+    for task in tasks.values():
+        whole = papers(name, task, pool=POOLS.get(name))
+        (part,) = sampled([task], len(task.judged.queries) - 1)
+        fewer = papers(name, part, pool=POOLS.get(name))
+
+        count = benchmark(name).official[benchmark(name).splits[0], task.name].queries
+        assert whole.rows and fewer.rows == []
+        assert set(fewer.without.values()) >= {f"{count - 1:,} of the paper's {count:,} queries"}
+        assert {row.source for row in whole.rows} <= set(fewer.without)
+
+
+@pytest.mark.parametrize("name", ["flickr30k", "ilias", "rmir"])
+def test_images_that_are_missing_leave_none(name: str, tmp_path: Path) -> None:
+    task = next(iter(worlds.tasks_of(name, OFFICIAL[name](tmp_path)).values()))
+
+    assert papers(name, task, pool=POOLS.get(name), missing=3).rows == []
+
+
+# -- single differences -------------------------------------------------------------------------------------------
+
+
+def test_another_split_has_no_numbers(tmp_path: Path) -> None:
+    task = worlds.tasks_of("inquire-rerank", inquire_rerank(tmp_path))["t2i"]
+
+    found = papers("inquire-rerank", task, split="val")
+
+    assert (
+        found.rows == []
+        and "Not beside INQUIRE, table 4; INQUIRE, table 5: the paper's numbers are of test" in (found.sentences[0])
+    )
+
+
+def test_the_rows_of_a_version_are_those_of_no_other(tmp_path: Path) -> None:
+    """ReCoS's table 3 prints CLIP on v0, v1 and v2; the data are v1."""
+    task = worlds.tasks_of("recos", OFFICIAL["recos"](tmp_path))["t2i"]
+
+    rows = papers("recos", task).rows
+
+    assert {row.method for row in rows if row.source == "ReCoS, table 3"} == {"CLIP on v1"}
+
+
+@pytest.mark.parametrize(
+    ("pool", "shown", "why"),
+    [
+        (100_000_000, False, "100,000,000 and not the paper's 5,000,000 images were ranked"),
+        (5_004_715, True, "5,004,715 of the paper's 100,000,000 images were ranked"),
+        (None, None, "how many images were ranked is not known; say so with --pool"),
+        (290, None, "290 of the paper's 100,000,000 images were ranked"),
+    ],
+)
+def test_ilias_among_five_million_is_not_ilias_among_a_hundred(
+    pool: int | None, shown: bool | None, why: str, tmp_path: Path
+) -> None:
+    """`shown`: the rows of 5 million, those of 100 million, or none."""
+    task = worlds.tasks_of("ilias", ilias(tmp_path))["t2i"]
+
+    found = papers("ilias", task, pool=pool)
+
+    assert {"5 million" in row.source for row in found.rows} == (set() if shown is None else {shown})
+    assert why in found.without.values()
+
+
+@pytest.mark.parametrize("pool", [None, 4_813_000])
+def test_a_run_of_the_whole_collection_counts_and_one_of_290_photos_does_not(pool: int | None, tmp_path: Path) -> None:
+    task = worlds.tasks_of("inquire-fullrank", inquire(tmp_path))["t2i"]
+
+    assert papers("inquire-fullrank", task, pool=pool).rows
+    assert set(papers("inquire-fullrank", task, pool=290).without.values()) == {
+        "290 of the paper's 4,813,543 images were ranked"
+    }
+
+
+def test_queries_under_the_official_file_s_name_are_not_the_official_ones(tmp_path: Path) -> None:
+    """One word of one query is another: the file's digest is not the one that --check knows."""
+    data = inquire(tmp_path)
+    (data / QUERIES.name).write_text(QUERIES.read_text().replace("mongoose", "weasel", 1))
+
+    found = papers("inquire-fullrank", worlds.tasks_of("inquire-fullrank", data)["t2i"])
+
+    assert found.rows == [] and set(found.without.values()) == {"inquire_queries_test.csv is not the official file"}
+
+
+def test_fewer_candidates_are_another_task(tmp_path: Path) -> None:
+    task = worlds.tasks_of("inquire-rerank", inquire_rerank(tmp_path, 50))["t2i"]
+
+    assert set(papers("inquire-rerank", task).without.values()) == {"50 of the paper's 100 images were ranked"}
+
+
+def test_a_recos_set_of_one_s_own_has_no_published_numbers_beside_it(tmp_path: Path) -> None:
+    found = papers("recos", worlds.tasks_of("recos", worlds.recos(tmp_path))["i2t"])
+
+    assert found.rows == [] and set(found.without.values()) == {"the set is one of your own"}
+
+
+def test_an_rmir_set_that_was_built_here_has_none(tmp_path: Path) -> None:
+    data = rmir(tmp_path)
+    (data / "losses.jsonl").write_text("{}\n")
+
+    assert set(papers("rmir", worlds.tasks_of("rmir", data)["it2i"]).without.values()) == {"the set was built here"}
+
+
+def test_a_set_that_says_nothing_of_itself_keeps_its_numbers(tmp_path: Path) -> None:
+    """As a benchmark of another package, which does not say what its papers measured."""
+    task = worlds.tasks_of("inquire-rerank", worlds.inquire_rerank(tmp_path))["t2i"]
+    result = scored(task, task.judged.candidates or Run({}))
+    silent = replace(benchmark("inquire-rerank"), official={})
+
+    assert beside(Evaluation(silent, "test", "ours", [result]), result).rows

@@ -1,0 +1,140 @@
+"""A ledger that is damaged on the disk: one sentence, and the way out that it names gives the gallery back."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from eyespot.gallery.formats import npy
+from eyespot.gallery.formats.registered import Copied, take_in
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.opened import Gallery
+from eyespot.gallery.reading import reading
+from eyespot.ledger import DamagedLedger
+from eyespot.ledger.judgements import Judgements
+from eyespot.types import Encoder, EyespotError, Judgement, Query, Term, Verdict
+from tests.gallery.conftest import draw
+
+WAY_OUT = r"cannot be used as a ledger \(.*\); move it away \((mv \S+ \S+)\) and run .*it is made again"
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, starter: Encoder) -> Path:
+    """Forty photos, one of them none, and their gallery with a judgement in its ledger."""
+    folder = tmp_path_factory.mktemp("sound")
+    for seed in range(40):
+        draw(folder / "photos" / f"{seed:02d}.jpg", seed)
+    (folder / "photos" / "none.jpg").write_bytes(b"none")
+    index(folder / "sound", [str(folder / "photos")], [starter], Options(shard_rows=16))
+    query = Query("q", (Term(1.0, text="stripes"),))
+    with Judgements(folder / "sound" / "ledger.sqlite") as judgements:
+        digest = judgements.enter([query])[query]
+        judgements.record([Judgement(digest, "x", "judge", "prompt", Verdict(grade=1))])
+    return folder
+
+
+@pytest.fixture
+def gallery(sound: Path) -> Path:
+    """A copy to damage, where the photos are known."""
+    shutil.rmtree(sound / "gallery", ignore_errors=True)
+    return Path(shutil.copytree(sound / "sound", sound / "gallery"))
+
+
+def pages(gallery: Path, *tables: str) -> None:
+    """Overwrite the first page of some tables."""
+    place = gallery / "ledger.sqlite"
+    with closing(sqlite3.connect(place)) as sql:
+        size = sql.execute("PRAGMA page_size").fetchone()[0]
+        names = ", ".join(f"'{table}'" for table in tables)
+        roots = [page for (page,) in sql.execute(f"SELECT rootpage FROM sqlite_master WHERE name IN ({names})")]
+    with place.open("r+b") as file:
+        for page in roots:
+            file.seek((page - 1) * size)
+            file.write(b"\xff" * size)
+
+
+def live(gallery: Path) -> int:
+    view = Gallery(gallery).view(Gallery(gallery).stem())
+    return int(view.live.sum())
+
+
+@pytest.mark.parametrize("table", ["plan", "imported", "items", "files", "roots", "stale", "labels"])
+def test_repairing_with_a_damaged_table_names_a_way_out_that_works(gallery: Path, starter: Encoder, table: str) -> None:
+    before = sorted(place.read_bytes() for place in gallery.glob("shards/*/*.npy"))
+    pages(gallery, table)
+
+    with pytest.raises(DamagedLedger) as told:
+        index(gallery, [], [starter], Options(repair=True))
+    found = re.search(WAY_OUT, str(told.value))
+    assert found and str(gallery / "ledger.sqlite") in str(told.value)
+    assert os.system(found[1]) == 0
+    summary = index(gallery, [], [starter], Options())
+
+    assert (summary.pictures, summary.embedded, len(summary.failures), live(gallery)) == (40, 0, 1, 40)
+    assert sorted(place.read_bytes() for place in gallery.glob("shards/*/*.npy")) == before
+
+
+def test_what_else_reads_it_says_the_same(gallery: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "vectors.npy", np.eye(4, dtype=np.float32))
+    pages(gallery, "files", "problems", "imported", "judgements", "asked")
+
+    def failures() -> None:
+        with reading(gallery) as ledger:
+            ledger.failures()
+
+    def judgements() -> None:
+        with Judgements(gallery / "ledger.sqlite") as known:
+            known.queries()
+
+    def importing() -> None:
+        take_in(gallery, npy.source([tmp_path]), "other", Copied())
+
+    asked: list[Callable[[], None]] = [failures, judgements, importing]
+    for ask in asked:
+        with pytest.raises(DamagedLedger, match=WAY_OUT):
+            ask()
+
+
+def test_a_ledger_damaged_anywhere_ends_in_no_other_error(gallery: Path, starter: Encoder) -> None:
+    place, rng = gallery / "ledger.sqlite", random.Random(5)
+    whole = place.read_bytes()
+    for _ in range(25):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 20, 400])):
+            data[rng.randrange(len(data))] = rng.randrange(256)
+        place.write_bytes(data[: rng.choice([len(data), rng.randrange(len(data))])])
+        for log in gallery.glob("ledger.sqlite-*"):
+            log.unlink()
+
+        try:
+            index(gallery, [], [starter], Options())
+        except EyespotError as error:
+            assert "\n" not in str(error)
+
+
+def test_a_log_that_a_killed_run_left_beside_it_does_no_harm(gallery: Path, starter: Encoder, tmp_path: Path) -> None:
+    """The way out moves one file; SQLite must not take up the old log for the new one."""
+    place = gallery / "ledger.sqlite"
+    with closing(sqlite3.connect(place, isolation_level=None)) as sql:
+        sql.execute("PRAGMA journal_mode=WAL")
+        sql.execute("UPDATE files SET failed = 'of the old log'")
+        shutil.copy(gallery / "ledger.sqlite-wal", tmp_path / "log")
+    place.write_bytes(b"\xff" * 9000)
+    shutil.copy(tmp_path / "log", gallery / "ledger.sqlite-wal")
+
+    with pytest.raises(DamagedLedger) as told:
+        index(gallery, [], [starter], Options())
+    found = re.search(WAY_OUT, str(told.value))
+    assert found and os.system(found[1]) == 0
+    summary = index(gallery, [], [starter], Options())
+
+    assert (summary.pictures, summary.embedded, len(summary.failures)) == (40, 0, 1)

@@ -1,0 +1,99 @@
+"""A grade from 0 to 10 is taken from an answer that has one reading, and from no other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from eyespot import rooms
+from eyespot.judges._endpoint import BadAnswer, Declined
+from eyespot.judges._endpoint.ways import grade_of
+from eyespot.types import Pair, Query
+from tests.judges.servers import Double, chat
+
+FORMS = [
+    "{}",
+    " {}.\n",
+    "**{}**",
+    "`{}`",
+    '"{}"',
+    "({})",
+    "{}/10",
+    "**{}**/10",
+    "{} / 10.",
+    "{} out of 10",
+    "{} out of ten.",
+    "Score: {}",
+    "**Score:** {}",
+    "Grade = {}/10",
+    "Rating: {}. The photo shows 2 herons.",
+    "The score is {}.",
+    "I give it a {}.",
+    "The photo shows 2 herons, so {}",
+    "There are 2 herons, so I'd say {}.",
+    "It shows 2 of the 3 herons; {}/10",
+    "{}\n\nThe heron is in flight.",
+    "{}, a heron in flight.",
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(half=st.integers(0, 20))
+def test_a_grade_is_read_where_it_can_only_be_that(form: str, half: int) -> None:
+    assert grade_of(form.format(f"{half / 2:g}")) == half / 2
+
+
+def test_a_decimal_comma_is_a_decimal() -> None:
+    assert grade_of("8,5") == grade_of("8,5/10") == 8.5
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2 herons are in the water.",
+        "The photo shows 2 herons",
+        "The photo shows 2 herons in the water.",
+        "between 3 and 4",
+        "3-4",
+        "3 – 4",
+        "7 or 8 out of 10",
+        "7/10 or 8/10",
+        "8/10, no, 6/10",
+        "Score: 3 to 4",
+        "Score: 8. Score: 3.",
+        "1. The photo shows a heron",
+        "2 out of 10 birds are herons",
+        "11",
+        "12/10",
+        "-3",
+        "85/100",
+        "85%",
+        "on 10/10/2024",
+        "2024-05-09",
+        "9.9.9",
+        "lovely",
+        "",
+    ],
+)
+def test_what_has_several_readings_or_none_is_no_grade(text: str) -> None:
+    with pytest.raises(BadAnswer):
+        grade_of(text)
+
+
+def test_an_excuse_is_a_refusal_whatever_numbers_it_has() -> None:
+    with pytest.raises(Declined):
+        grade_of("I'm sorry, I can't compare 2 people.")
+
+
+def test_a_number_that_may_go_on_is_no_grade(tmp_path: Path) -> None:
+    """The limit of tokens cut "10" after its first digit; the next answer is whole."""
+    Image.new("RGB", (16, 16)).save(tmp_path / "a.png")
+    with Double([chat("1", finish="length")], then=chat("10")) as server:
+        judge = rooms.load("judges", "openai:tiny", url=server.url, answer="grades")
+        (answer,) = judge.judge([Pair(Query.words("a heron"), "a", tmp_path / "a.png")])
+
+    assert answer.verdict is not None and answer.verdict.probability == 1 and len(server.seen) == 2
