@@ -20,7 +20,7 @@ from PIL import Image
 
 from eyespot.gallery.photos.found import Skipped
 from eyespot.gallery.photos.kinds import HEAD, SkippedFiles, is_picture, skipped_by_head
-from tests.cli.conftest import run_eyespot
+from tests.cli.conftest import confined, run_eyespot
 from tests.gallery.conftest import draw
 
 ENDINGS = {"MOV.MOV": "video", "a.mp4": "video", "b.mp4": "video", "raw.CR2": "RAW", "layers.psd": "layered or vector",
@@ -142,11 +142,11 @@ def test_one_picture_may_be_named_without_an_ending(tmp_path: Path) -> None:
 
 
 def test_a_file_without_an_ending_that_cannot_be_opened_is_named(mess: Path, tmp_path: Path) -> None:
-    from tests.cli.conftest import confined
-
     (mess / "README").chmod(0)
-    run_eyespot("index", mess, cwd=tmp_path, before=confined())
 
+    indexed = run_eyespot("index", mess, cwd=tmp_path, before=confined())
+
+    assert indexed.returncode == 3, indexed.stderr
     failed = json.loads(run_eyespot("failures", "--json", cwd=tmp_path).stdout)
     assert {"path": str(mess / "README"), "reason": "permission denied"} in failed
 
