@@ -218,13 +218,22 @@ async function show(tile) {
 function barOfPhoto() {
   const bar = document.createElement("div");
   bar.className = "bar-of-photo";
-  for (const [sign, name, act] of [["‹", "Previous photo", () => step(-1)], ["›", "Next photo", () => step(1)], ["×", "Close", () => large.close()]]) {
+  for (const [sign, name, act] of [["‹", "Previous photo", () => step(-1)], ["›", "Next photo", () => step(1)], ["×", "Close", leave]]) {
     const button = pressed(sign, act);
     button.setAttribute("aria-label", name);
     button.autofocus = name === "Close";
     bar.append(button);
   }
   return bar;
+}
+// Back to the grid, at once: the browser tells of a closed dialog only after the next key.
+function leave() {
+  const from = shown;
+  if (!from) return;
+  shown = null;
+  large.close();
+  quiet();
+  $(".picture", from).focus();
 }
 async function step(by) {
   const from = shown, next = await beside(from, by);
@@ -247,8 +256,8 @@ if (grid) {
     event.preventDefault();
     show(link.closest(".tile"));
   });
-  large.addEventListener("close", () => { quiet(); if (shown) $(".picture", shown).focus(); shown = null; });
-  large.addEventListener("click", (event) => { if (event.target === large) large.close(); });
+  large.addEventListener("close", leave);
+  large.addEventListener("click", (event) => { if (event.target === large) leave(); });
 }
 
 // -- verdicts: shown at once, sent one after the other for each photo, undone where the server has not taken them
@@ -361,6 +370,7 @@ document.addEventListener("keydown", (event) => {
   if (keys?.open) return;
   if (event.repeat && !event.key.startsWith("Arrow")) return; // a key held down has looked at nothing
   if (large?.open) {
+    if (event.key === "Escape") { event.preventDefault(); return leave(); }
     if (event.key === "ArrowLeft") step(-1);
     if (event.key === "ArrowRight") step(1);
   }
