@@ -179,13 +179,8 @@ def uvicorn_alone(body: bytes) -> Iterator[int]:
     assert process.stdin is not None
     process.stdin.write(body)
     process.stdin.close()
-    try:
-        while asyncio.run(_status(port, "/")) != 200:
-            time.sleep(0.1)
+    with _until_ready(process, port, "/"):
         yield port
-    finally:
-        process.terminate()
-        process.wait()
 
 
 # -- the server and its searchers -------------------------------------------------------------------------------
@@ -197,10 +192,17 @@ def serving(gallery: Path) -> Iterator[int]:
     port = free_port()
     line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", str(gallery), "--port", str(port)]
     process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
-    try:
-        while asyncio.run(_status(port, "/readyz")) != 200:
-            time.sleep(0.2)
+    with _until_ready(process, port, "/readyz"):
         yield port
+
+
+@contextmanager
+def _until_ready(process: subprocess.Popen[bytes], port: int, address: str) -> Iterator[None]:
+    """A block that begins once the server answers, and ends the server."""
+    try:
+        while asyncio.run(_status(port, address)) != 200:
+            time.sleep(0.2)
+        yield
     finally:
         process.terminate()
         process.wait()

@@ -156,7 +156,7 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
     parts = [
         f"{found.pictures} pictures ({found.bytes / 1e6:.1f} MB), {found.new} of them new and {found.changed} changed",
         f"{found.unreadable} files, folders or rows of labels cannot be read",
-        *_told(found.skipped),
+        *_skipped_texts(found.skipped),
     ]
     line("; ".join(parts))
 
@@ -194,7 +194,7 @@ def _account(gallery: Path, summary: Summary) -> str:
     parts = [
         f"{summary.embedded:,} embedded now" if summary.embedded else "",
         _counted(found.copies, "exact cop", "y", "ies") if found.copies else "",
-        *_told(found.skipped),
+        *_skipped_texts(found.skipped),
         f"{found.failures:,} failed" if found.failures else "",
     ]
     head = f"{_counted(found.pictures, 'picture')} from {_counted(found.files, 'file')}"
@@ -202,7 +202,7 @@ def _account(gallery: Path, summary: Summary) -> str:
     return f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}"
 
 
-def _told(skipped: SkippedFiles) -> list[str]:
+def _skipped_texts(skipped: SkippedFiles) -> list[str]:
     return [*filter(None, [str(skipped)]), *([f"{skipped.hidden:,} hidden left out"] if skipped.hidden else [])]
 
 

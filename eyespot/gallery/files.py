@@ -50,16 +50,16 @@ class Checksum:
         return self._file.write(data)
 
     def __str__(self) -> str:
-        return _named(self._digest)
+        return _digest_field(self._digest)
 
 
 def checksum_of(place: Path) -> str:
     """The checksum of a file, as `Checksum` gives it."""
     with place.open("rb") as file:
-        return _named(file_digest(file, lambda: blake2b(digest_size=16)))
+        return _digest_field(file_digest(file, lambda: blake2b(digest_size=16)))
 
 
-def _named(digest: Any) -> str:
+def _digest_field(digest: Any) -> str:
     return f"blake2b:{digest.hexdigest()}"
 
 

@@ -18,7 +18,7 @@ from eyespot.gallery.formats.arrays import survey
 from eyespot.gallery.opened import Gallery, View
 from eyespot.gallery.reading import NoLedger, reading
 from eyespot.gallery.record import Ledger
-from eyespot.kernels.codes import NotFinite
+from eyespot.kernels.codes import NotFiniteVectors
 from eyespot.types import EyespotError
 
 Look = Callable[[Path, str, int], None]  # shard, space, rows that it should have
@@ -136,7 +136,7 @@ def naming_damage(view: View) -> Iterator[None]:
     """`Damaged`, which names a shard and the way out, for `NotFinite`, which knows of neither."""
     try:
         yield
-    except NotFinite:
+    except NotFiniteVectors:
         for shard, block in zip(view.shards, view.blocks, strict=True):
             look_at_vectors(shard, view.stem, len(block))
         raise

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from eyespot.indexes._asked import allowed, positive, queries_for
 from eyespot.indexes.exact import Exact
-from eyespot.kernels.codes import NOT_FINITE, Block, NotFinite, evenly
+from eyespot.kernels.codes import NOT_FINITE, Block, NotFiniteVectors, evenly
 from eyespot.kernels.rows import Ids, Reals, Rows, add_products, rank
 from eyespot.types import Found, Mask, UsageError, Vectors
 
@@ -138,7 +138,7 @@ class Approximate:
         near = rows[~(rough < floor)]
         scores = self._rows.scores(near, query.astype(np.float64), add_products)
         if not np.isfinite(scores).all():
-            raise NotFinite(NOT_FINITE)
+            raise NotFiniteVectors(NOT_FINITE)
         return rank(near, scores, k)
 
     def _roughly(self, query: NDArray[np.float32], rows: Ids) -> NDArray[np.float32]:

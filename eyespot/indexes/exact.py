@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from eyespot.indexes._asked import allowed, positive, queries_for
 from eyespot.indexes._coded import Coded
 from eyespot.indexes._plain import Plain
-from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFinite, quantise
+from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, quantise
 from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, add_products, rank
 from eyespot.types import Found, Mask, UsageError, Vectors
 
@@ -123,7 +123,7 @@ class Exact:
         rest = others.rows[~(others.high < scores.min(initial=np.inf))]
         both = np.concatenate([scores, self._rows.scores(rest, exact, self._inner)])
         if not np.isfinite(both).all():
-            raise NotFinite(NOT_FINITE)
+            raise NotFiniteVectors(NOT_FINITE)
         return rank(np.concatenate([likely.rows, rest]), both, k)
 
     def _use(self, codes: Sequence[Codes]) -> None:

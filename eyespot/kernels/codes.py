@@ -36,7 +36,7 @@ _MANY = 1 << 25  # numbers of a block in float16 that repay compiled conversion
 _WIDTH = 64  # codes are padded to whole vector registers
 
 
-class NotFinite(UsageError):
+class NotFiniteVectors(UsageError):
     """A vector that was to be ranked holds NaN or infinity."""
 
 
@@ -223,7 +223,7 @@ def lengths(vectors: NDArray[np.float32]) -> Reals:
     """
     long = _lengths(vectors)
     if np.isinf(long).any():
-        raise NotFinite(NOT_FINITE)
+        raise NotFiniteVectors(NOT_FINITE)
     return long
 
 

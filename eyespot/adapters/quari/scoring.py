@@ -20,7 +20,16 @@ from eyespot.adapters.quari._ceilings import Ceilings, Coded, Plain
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
-from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFinite, default_threads, quantise, short_lengths
+from eyespot.kernels.codes import (
+    NOT_FINITE,
+    WIDEST,
+    Block,
+    Codes,
+    NotFiniteVectors,
+    default_threads,
+    quantise,
+    short_lengths,
+)
 from eyespot.kernels.rows import Ids, Reals, Rows
 from eyespot.types import AdaptedQuery, Found, Mask, UsageError
 
@@ -208,7 +217,7 @@ class AdaptedIndex:
         parts = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
         scores = np.concatenate([np.empty(0), *(formula.scores(self._rows.gather(part)) for part in parts)])
         if np.isnan(scores).any():
-            raise NotFinite(NOT_FINITE)
+            raise NotFiniteVectors(NOT_FINITE)
         return scores
 
     def _first_pass(self, count: int) -> Plain | Coded | OnDevice:

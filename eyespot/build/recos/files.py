@@ -105,11 +105,11 @@ def _write_shown(folder: Path, images: Sequence[Mapping[str, Any]]) -> None:
     (folder / SHOWN).parent.mkdir()
     with pq.ParquetWriter(folder / SHOWN, schema) as writer:
         for at in range(0, len(images), AT_ONCE):
-            rows = [_shown(one, folder) for one in images[at : at + AT_ONCE]]
+            rows = [_hub_picture(one, folder) for one in images[at : at + AT_ONCE]]
             writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
-def _shown(image: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _hub_picture(image: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     path = folder / image["path"]
     return {name: image.get(name) for name in COLUMNS["images"]} | {
         "picture": {"bytes": path.read_bytes(), "path": path.name}

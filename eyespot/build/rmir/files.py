@@ -118,7 +118,7 @@ def write_mteb(made: Finished, folder: Path, show: Show) -> None:
         }
         for table, rows in tables.items():
             (folder / table).mkdir(parents=True, exist_ok=True)
-            shown = (_shown(row, show) for row in rows) if table in PICTURES else rows
+            shown = (_with_picture(row, show) for row in rows) if table in PICTURES else rows
             _write_parquet(folder / table / f"{name}.parquet", shown, _MTEB[table])
 
 
@@ -130,7 +130,7 @@ def _mteb_qrel(one: Mapping[str, Any]) -> dict[str, Any]:
     return {"query-id": one["query"], "corpus-id": one["image"], "score": one["grade"]}
 
 
-def _shown(row: Mapping[str, Any], show: Show) -> dict[str, Any]:
+def _with_picture(row: Mapping[str, Any], show: Show) -> dict[str, Any]:
     return {**row, "file": Path(row["image"]).name, "image": show(row["image"])}
 
 

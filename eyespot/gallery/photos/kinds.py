@@ -20,7 +20,7 @@ HIDDEN, UNKNOWN, NO_ENDING, NO_FILE = "hidden", "with an unknown ending", "witho
 _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
 
 
-class _Kind(NamedTuple):
+class _FileKind(NamedTuple):
     """Files that are no pictures to eyespot, and what their owner may do about it."""
 
     name: str
@@ -29,41 +29,41 @@ class _Kind(NamedTuple):
 
 
 _KINDS = (
-    _Kind(
+    _FileKind(
         "video",
         ".3g2 .3gp .asf .avi .flv .insv .lrv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv .vob .webm .wmv",
         "save stills of them as pictures",
     ),
-    _Kind(
+    _FileKind(
         "RAW",
         ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw"
         " .rw2 .rwl .sr2 .srf .srw .x3f",
         "export them as JPEG",
     ),
-    _Kind(
+    _FileKind(
         "layered or vector",
         ".afdesign .afphoto .ai .cdr .eps .indd .kra .pdn .procreate .ps .psb .psd .svg .svgz .xcf",
         "export them as PNG",
     ),
-    _Kind(
+    _FileKind(
         "other picture formats",
         ".cur .dcm .dds .djvu .dpx .emf .exr .fits .hdr .icns .ico .j2c .j2k .jp2 .jpf .jpx .jxl .jxr .pbm .pcx .pgm"
         " .pnm .ppm .qoi .tga .wmf",
         "convert them to PNG",
     ),
-    _Kind("archives", ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst", "unpack them, or name each .tar"),
-    _Kind(
+    _FileKind("archives", ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst", "unpack them, or name each .tar"),
+    _FileKind(
         "documents",
         ".doc .docx .epub .htm .html .key .log .md .odp .ods .odt .pages .pdf .ppt .pptx .rtf .rst .tex .txt .url"
         " .webloc .xls .xlsx",
     ),
-    _Kind(
+    _FileKind(
         "sidecars and data",
         ".aae .cfg .cos .csv .db .dop .geojson .gpx .h5 .hdf5 .ini .json .jsonl .kml .lrcat .md5 .nfo .nksc .npy .npz"
         " .parquet .plist .pp3 .sha256 .sqlite .sqlite3 .srt .thm .toml .tsv .vtt .xml .xmp .yaml .yml",
     ),
-    _Kind("sound", ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma"),
-    _Kind(
+    _FileKind("sound", ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma"),
+    _FileKind(
         "programs",
         ".bat .c .class .cmd .cpp .css .dll .exe .go .h .ipynb .jar .java .js .py .pyc .rs .sh .so .ts .whl",
     ),
@@ -156,11 +156,11 @@ class SkippedFiles:
 
 
 def _part(row: Mapping[str, Any]) -> str:
-    endings = f": {_shown(row['endings'])}" if row["endings"] else ""
+    endings = f": {_ending_list(row['endings'])}" if row["endings"] else ""
     way_out = f", {row['way_out']}" if row["way_out"] else ""
     return f"{row['files']:,} {row['kind']}{endings}{way_out}"
 
 
-def _shown(endings: Iterable[str]) -> str:
+def _ending_list(endings: Iterable[str]) -> str:
     names = list(endings)
     return " ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
-from eyespot.judges._endpoint.judging import Opinion, Sight
+from eyespot.judges._endpoint.judging import Sight, VerdictWithFallback
 from eyespot.judges._endpoint.ways import MOST, Words, bare, in_words
 from eyespot.judges._wording import Wording
 from eyespot.models.endpoint.client import Endpoint
@@ -72,17 +72,17 @@ class FirstToken:
         """What may stand in for the probabilities, the finest first."""
         return {Decision.special: Decision.sentence, Words.special: Words.sentence}
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
         if self._decision is not None:
-            return Opinion(self._decision(endpoint, sight), Decision.special)
+            return VerdictWithFallback(self._decision(endpoint, sight), Decision.special)
         named = self._named
         reply = self._reply(endpoint, sight, named)
         if reply.logprobs:
             self._tried = True
-            return Opinion(self._by_shares(endpoint, sight, (reply, named)))
+            return VerdictWithFallback(self._by_shares(endpoint, sight, (reply, named)))
         if (verdict := self._decided(endpoint, sight)) is not None:
-            return Opinion(verdict, Decision.special)
-        return Opinion(self._by_words(reply), Words.special)
+            return VerdictWithFallback(verdict, Decision.special)
+        return VerdictWithFallback(self._by_words(reply), Words.special)
 
     def notes(self, name: str) -> list[str]:
         """How many answers were in doubt."""

@@ -36,7 +36,7 @@ class Sight(NamedTuple):
         return [*([said("system", self.system)] if self.system else []), shown(self.pictures, self.question)]
 
 
-class Opinion(NamedTuple):
+class VerdictWithFallback(NamedTuple):
     """A verdict, and the fallback that it came by; "" where it came by the way itself."""
 
     verdict: Verdict
@@ -56,7 +56,7 @@ class Way(Protocol):
         """The `special` of other ways by which a reply may be read, the finest first, and what to say of each."""
         ...
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
         """One verdict; `BadAnswer` if the model answered something else."""
         ...
 
@@ -134,7 +134,7 @@ class EndpointJudge:
         which = EXAMPLES.format(pictures=len(shown)) if len(shown) > 1 else ""
         return Sight(self.wording.system, which + self.wording.ask(pair.query), shown)
 
-    def _opinion(self, endpoint: Endpoint, sight: Sight) -> Opinion:
+    def _opinion(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
         for _ in range(TRIES - 1):
             try:
                 return self.way(endpoint, sight)

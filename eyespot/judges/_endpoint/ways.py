@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from eyespot.judges._endpoint.judging import Opinion, Sight
+from eyespot.judges._endpoint.judging import Sight, VerdictWithFallback
 from eyespot.judges._wording import Wording
 from eyespot.models.endpoint.client import Endpoint
 from eyespot.models.endpoint.dialects import Reply
@@ -88,8 +88,10 @@ class Words:
     special: ClassVar[str] = "words"
     sentence: ClassVar[str] = "its words are taken instead: a verdict is 1 or 0, nothing between"
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
-        return Opinion(in_words(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0), self.wording))
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
+        return VerdictWithFallback(
+            in_words(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0), self.wording)
+        )
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} is not asked for probabilities; {self.sentence}"]
@@ -103,10 +105,10 @@ class Grades:
     special: ClassVar[str] = "grades"
     fallbacks: ClassVar[Mapping[str, str]] = {}
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
         reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)
         grade = grade_of(spoken(reply) + CUT * (reply.finish in CUT_OFF))
-        return Opinion(Verdict(probability=grade / 10, reason=f"{grade:g} of 10"))
+        return VerdictWithFallback(Verdict(probability=grade / 10, reason=f"{grade:g} of 10"))
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} writes grades from 0 to 10: scores are coarse and not calibrated"]
@@ -125,12 +127,14 @@ class Votes:
     def special(self) -> str:
         return f"votes={self.votes}"
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Opinion:
+    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
         found = [self._vote(endpoint, sight) for _ in range(self.votes)]
         valid = [vote for vote in found if vote is not None]
         if not valid:
             raise BadAnswer(f"none of {self.votes} answers is {self.wording.yes} or {self.wording.no}")
-        return Opinion(Verdict(probability=sum(valid) / len(valid), reason=f"{sum(valid)} of {len(valid)} votes"))
+        return VerdictWithFallback(
+            Verdict(probability=sum(valid) / len(valid), reason=f"{sum(valid)} of {len(valid)} votes")
+        )
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} votes {self.votes} times for each picture: scores are steps of 1/{self.votes}"]

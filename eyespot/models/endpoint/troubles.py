@@ -160,22 +160,22 @@ def _number(text: str) -> float | None:
 
 def _complaint(body: str) -> tuple[str, str]:
     """The message of an error body in any of the usual forms, with its code, on one line; and what it names."""
-    said, param = _told(_object(body))
+    said, param = _error_fields(_object(body))
     return " ".join(said.split())[:LONGEST], param
 
 
-def _told(found: Any) -> tuple[str, str]:
+def _error_fields(found: Any) -> tuple[str, str]:
     """What an error says, and the parameter that it names; a host may pass on what its provider said (`raw`)."""
     if isinstance(found, list) and found:
         return _listed(found)
     if isinstance(found, dict) and (inner := found.get("error") or found.get("detail")):
-        return _told(inner)
+        return _error_fields(inner)
     if not isinstance(found, dict):
         return str(found), ""
     parts = [str(found[key]) for key in ("message", "code", "type") if found.get(key)]
     metadata = found.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
-    said, param = _told(_object(raw)) if isinstance(raw, str) else ("", "")
+    said, param = _error_fields(_object(raw)) if isinstance(raw, str) else ("", "")
     told = ", ".join(dict.fromkeys([*parts, *([said] if said else [])])) or json.dumps(found)
     return told, param or str(found.get("param") or "")
 
@@ -184,7 +184,7 @@ def _listed(found: list[Any]) -> tuple[str, str]:
     """The first of several errors; those of pydantic say where they are, and repeat the request."""
     first = found[0]
     if not isinstance(first, dict) or "loc" not in first:
-        return _told(first)
+        return _error_fields(first)
     place = ".".join(map(str, first["loc"])) if isinstance(first["loc"], list) else str(first["loc"])
     return f"{place}: {first.get('msg')}", place
 
