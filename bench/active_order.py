@@ -24,7 +24,7 @@ if __name__ == "__main__":
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.build.annotate.active import likely_first
+from eyespot.curate.annotate.active import likely_first
 from eyespot.types import Vectors
 
 RECALL, AT_ONCE = 0.95, 20

@@ -58,7 +58,7 @@ def eyespot(vectors: Floats, folder: Path) -> Iterator[Built]:
     """Ours, as `eyespot tune` builds them; vectors stay where they are."""
     for kind, parts in (("pq", DIM // 4), ("pq", DIM // 8), ("ivf", DIM // 4)):
         place = folder / f"{kind}{parts}"
-        shape = ours.Shape(kind, parts).settled(len(vectors), DIM)
+        shape = ours.FaissShape(kind, parts).settled(len(vectors), DIM)
         ours.load([vectors], folder=place, kind=kind, parts=parts)
         size = sum(file.stat().st_size for file in place.iterdir())
         for probes in dict.fromkeys(max(1, shape.lists // share) for share in (64, 32, 16, 8, 4)):

@@ -30,7 +30,7 @@ import numpy as np  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 
 from eyespot.runs import read_qrels, read_run  # noqa: E402
-from eyespot.search.calibration import Accuracy, Curve, Sample, fit, next_ranks, plan, reliability  # noqa: E402
+from eyespot.search.calibration import Accuracy, Curve, RankSample, fit, next_ranks, plan, reliability  # noqa: E402
 
 Labels = NDArray[np.int64]  # (hits,), 1 relevant or 0, best hit first
 Reals = NDArray[np.float64]
@@ -160,7 +160,7 @@ def trial(labels: Labels, judge: Accuracy, verdicts: int, seed: list[int]) -> Tr
     )  # fmt: skip
 
 
-def peer_interval(sample: Sample, seen: Reals, rng: np.random.Generator) -> tuple[float, float]:
+def peer_interval(sample: RankSample, seen: Reals, rng: np.random.Generator) -> tuple[float, float]:
     """Each stratum on its own, verdicts at their word."""
     stratum = sample.stratum_of(sample.ranks)
     yes = np.bincount(stratum, weights=seen, minlength=len(sample.sizes))[:, None]

@@ -38,14 +38,14 @@ from PIL import Image
 from bench.scale import Made
 from eyespot import rooms, sample
 from eyespot.adapters.quari.scoring import AdaptedIndex
-from eyespot.cluster.embedding import Crew
-from eyespot.cluster.holding import Holding
+from eyespot.cluster.ray_index import RayBackend
 from eyespot.cluster.starting import Cluster, connected
+from eyespot.cluster.workers import WorkerPool
 from eyespot.gallery.disk import map_vectors, shard_paths
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.opened import Gallery
+from eyespot.gallery.view import Gallery
 from eyespot.indexes.exact import Exact
-from eyespot.search.plan.measuring import World
+from eyespot.search.plan.measuring import SyntheticVectors
 
 K, TRIALS, BLOCKS = 50, 15, 4
 Ask = Callable[[int], Any]
@@ -92,14 +92,14 @@ def _searches(made: Made, count: int, cores: int) -> Iterator[Result]:
     queries, views = world.draw(TRIALS, noise=0.75), [world.adapted() for _ in range(TRIALS)]
     here, scan = Exact(blocks, codes, threads=1), AdaptedIndex(blocks, codes, threads=1)
     expected = [here.search(queries, K), scan.search(views, K)]
-    with Holding(Cluster(1)) as one:
+    with RayBackend(Cluster(1)) as one:
         held, held_scan = one.index(blocks, codes), one.scan(blocks, codes)
         refuse_others([held.search(queries, K), held_scan.search(views, K)], expected)
         plain = ratios(lambda at: held.search(queries[at : at + 1], K), lambda at: here.search(queries[at : at + 1], K))
         yield result("plain scan, one worker", "this process", 1.15, plain)
         bent = ratios(lambda at: held_scan.search([views[at]], K), lambda at: scan.search([views[at]], K))
         yield result("QuARI scan, one worker", "this process", 1.15, bent)
-    with Holding(Cluster(cores)) as many:
+    with RayBackend(Cluster(cores)) as many:
         spread, spread_scan = many.index(blocks, codes), many.scan(blocks, codes)
         refuse_others([spread.search(queries, K), spread_scan.search(views, K)], expected)
         bent = ratios(lambda at: spread_scan.search([views[at]], K), lambda at: scan.search([views[at]], K))
@@ -154,7 +154,7 @@ def cut_up(photos: Path) -> None:
 
 def embed(folder: Path, photos: Path, encoder: Any, run: tuple[int, int]) -> float:
     workers, trial = run
-    with Crew(Cluster(workers)) as crew:
+    with WorkerPool(Cluster(workers)) as crew:
         warm = str(next(photos.glob("*.jpg")))
         index(folder / f"warm-{workers}-{trial}", [warm], [encoder], Options(hands=crew))
         start = time.perf_counter()
@@ -171,7 +171,7 @@ def all_of(part: str, folder: Path, cores: int, quick: bool) -> Iterator[Result]
     if part == "embedding":
         yield from embedding(folder, cores)
         return
-    made = Made.of(World(DIM), folder, 100_000 if quick else 1_000_000, BLOCKS)
+    made = Made.of(SyntheticVectors(DIM), folder, 100_000 if quick else 1_000_000, BLOCKS)
     yield from searches(made, cores)
 
 

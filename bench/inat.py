@@ -21,16 +21,16 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.build.inat.checking import slow_groups, slow_turns
-from eyespot.build.inat.drawing import lots_of
-from eyespot.build.inat.synthetic import make
+from eyespot.curate.inat.checking import slow_groups, slow_turns
+from eyespot.curate.inat.drawing import lots_of
+from eyespot.curate.inat.synthetic import make
 
 MINUTES, GIB, WHOLE, INAT24 = 20.0, 8.0, 5_000_000, 33_000_000
 _RUN = """
 import json, resource, sys, time
 from pathlib import Path
-from eyespot.build.inat.curating import curate
-from eyespot.build.inat.settings import Settings, Species
+from eyespot.curate.inat.curating import curate
+from eyespot.curate.inat.settings import Settings, Species
 export, out = map(Path, sys.argv[1:3])
 lists = Species(export / "targets.csv", export / "mapping.csv")
 since = time.monotonic()

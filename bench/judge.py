@@ -29,7 +29,7 @@ import numpy as np
 
 from eyespot import rooms, sample
 from eyespot.extras import install_line
-from eyespot.judges._asking import ask
+from eyespot.judges._rounds import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Judge, Pair, Query
 

@@ -41,7 +41,7 @@ import numpy as np  # noqa: E402
 from eyespot.extras import install_line  # noqa: E402
 from eyespot.metrics import Aligned, aligned, evaluate  # noqa: E402
 from eyespot.runs import read_qrels, read_run, write_qrels, write_run  # noqa: E402
-from eyespot.types import Coded, Qrels, Run  # noqa: E402
+from eyespot.types import IdColumn, Qrels, Run  # noqa: E402
 
 QUERIES, DEPTH, IMAGES = 10_000, 1000, 100_000
 MEASURES = ("AP", "nDCG@50", "RR", "R@100")
@@ -88,11 +88,11 @@ def made(queries: int) -> tuple[Run, Qrels]:
         judged.append(np.union1d(near, rng.choice(IMAGES, count - len(near), replace=False)))
         of_query.append(np.full(len(judged[-1]), query))
     grades = (rng.random(sum(map(len, judged))) < 0.25).astype(np.int32)
-    rows = Coded(query_ids, np.repeat(np.arange(queries), DEPTH))
+    rows = IdColumn(query_ids, np.repeat(np.arange(queries), DEPTH))
     qrels = Qrels.from_columns(
-        Coded(query_ids, np.concatenate(of_query)), Coded(image_ids.copy(), np.concatenate(judged)), grades
+        IdColumn(query_ids, np.concatenate(of_query)), IdColumn(image_ids.copy(), np.concatenate(judged)), grades
     )
-    return Run.from_columns(rows, Coded(image_ids, ranked), scores), qrels
+    return Run.from_columns(rows, IdColumn(image_ids, ranked), scores), qrels
 
 
 def as_dict(run: Run) -> dict[str, dict[str, float]]:

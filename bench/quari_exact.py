@@ -29,9 +29,9 @@ from bench.quari import PAPER, RELEASED, Maps, adapted
 from eyespot.adapters.quari import Config, load
 from eyespot.adapters.quari.config import PRESETS
 from eyespot.adapters.quari.scoring import AdaptedIndex, factored_scores
-from eyespot.adapters.quari.training import Material, Pairs, Settings
+from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
 from eyespot.kernels.codes import quantise
-from eyespot.types import AdaptedQuery, Found
+from eyespot.types import AdaptedQuery, NearestRows
 
 Draw = Callable[[], AdaptedQuery]
 ROWS, RANKS, TOPS = 1_000_000, (16, 64), (50, 1000)
@@ -68,7 +68,7 @@ def truth(view: AdaptedQuery, near: Floats, vectors: Floats, k: int) -> dict[int
     return dict(zip(rows.tolist(), factored_scores(view, vectors[rows]).tolist(), strict=True))
 
 
-def is_right(found: Found, known: dict[int, float], k: int) -> bool:
+def is_right(found: NearestRows, known: dict[int, float], k: int) -> bool:
     best = np.sort(np.fromiter(known.values(), float))[::-1][:k]
     told = [known.get(row, -np.inf) for row in found.rows[0].tolist()]
     return len(set(found.rows[0].tolist())) == k and bool(np.abs(np.array(told) - best).max() < SAME)
@@ -80,9 +80,9 @@ def trained(world: World, sample: Floats, config: Config) -> Draw:
 
     noisy = sample + 0.5 * world.draw(len(sample))
     pairs = Pairs(noisy / np.linalg.norm(noisy, axis=1, keepdims=True), sample, np.arange(len(sample)))
-    settings = Settings(batch=64, accumulate=1, epochs=1, patience=0, device="cpu")
+    settings = TrainingSettings(batch=64, accumulate=1, epochs=1, patience=0, device="cpu")
     with tempfile.TemporaryDirectory() as out:
-        adapter = load(train(Material(pairs), config, settings, Path(out)).model)
+        adapter = load(train(TrainingData(pairs), config, settings, Path(out)).model)
     return lambda: adapter.adapt(world.draw(1, noise=0.75))[0]
 
 

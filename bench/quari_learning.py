@@ -32,7 +32,7 @@ from eyespot import rooms
 from eyespot.adapters import linear
 from eyespot.adapters.quari import Config, load
 from eyespot.adapters.quari.mining import Mining, mine
-from eyespot.adapters.quari.training import ABLATIONS, Material, Pairs, Settings, ablated
+from eyespot.adapters.quari.training import ABLATIONS, Pairs, TrainingData, TrainingSettings, ablated
 from eyespot.extras import install_line
 from eyespot.metrics import compare, evaluate
 from eyespot.types import Qrels, Run
@@ -47,7 +47,7 @@ PICTURES, GALLERY = 12_000, 4_000
 LOUD, OFFSET, NOISE = 2.5, 0.5, 0.1
 MEASURE, DEPTH = "AP@100", 100
 SHAPE = Config(DIM, low_rank_dim=4, hidden_dim=64, num_steps=2, nhead=4, num_layers=1, dropout=0.0)
-RECIPE = Settings(
+RECIPE = TrainingSettings(
     batch=64,
     accumulate=1,
     epochs=6,
@@ -159,7 +159,7 @@ def task_adaptation(world: World, seed: int) -> Scoring:
     pairs = world.pairs
     vectors = np.concatenate([pairs.images, pairs.texts])
     classes = np.concatenate([np.arange(len(pairs.images)), pairs.of])
-    adapter = linear.train(vectors, classes, linear.Recipe(width=DIM, seed=seed))
+    adapter = linear.train(vectors, classes, linear.LinearRecipe(width=DIM, seed=seed))
     return lambda queries, gallery: frozen(adapter.apply(queries), adapter.apply(gallery))
 
 
@@ -168,10 +168,10 @@ def static_map(world: World, seed: int) -> Scoring:
     import torch
     from torch.nn.functional import normalize
 
-    from eyespot.adapters.quari.training.data import Batches
+    from eyespot.adapters.quari.training.data import TrainingBatches
     from eyespot.adapters.quari.training.noise import noisy
 
-    batches = Batches(Material(world.pairs), RECIPE.batch, 0, seed)
+    batches = TrainingBatches(TrainingData(world.pairs), RECIPE.batch, 0, seed)
     torch.manual_seed(seed)
     maps = torch.nn.ModuleList([torch.nn.Linear(DIM, DIM), torch.nn.Linear(DIM, DIM)])
     optimizer = torch.optim.AdamW(maps.parameters(), 1e-3, weight_decay=1e-2)
@@ -194,14 +194,14 @@ def static_map(world: World, seed: int) -> Scoring:
     return scores
 
 
-def trained(world: World, shape: Config, recipe: Settings, seed: int) -> Scoring:
+def trained(world: World, shape: Config, recipe: TrainingSettings, seed: int) -> Scoring:
     from eyespot.adapters.quari.training.loop import train
 
     learned, held_out = world.pairs.split(0.04, 500, seed)
     semi = None
     if recipe.semi_positives:
         semi = mine(world.pairs.images, None, lambda rows: rooms.load("indexes", "exact", rows), Mining())
-    material = Material(learned, held_out)
+    material = TrainingData(learned, held_out)
     material = material if semi is None else material.with_semi_positives(semi)
     with tempfile.TemporaryDirectory() as out:
         done = train(material, shape, replace(recipe, seed=seed), Path(out))

@@ -30,7 +30,7 @@ from eyespot import rooms, sample
 from eyespot.adapters import linear
 from eyespot.adapters.quari import Config
 from eyespot.adapters.quari.mining import Mining, mine
-from eyespot.adapters.quari.training import Material, Pairs, Settings
+from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
 from eyespot.extras import install_line
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.metrics import compare, evaluate
@@ -40,7 +40,7 @@ DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FOLDS = 5
 SHAPE = Config(512, low_rank_dim=8, hidden_dim=128, num_steps=2, nhead=4, num_layers=2)
 # The released recipe, but for a batch that so few pairs fill and a validation after every other epoch.
-RECIPE = Settings(batch=64, accumulate=1, epochs=10, validate_every=25, patience=5, device="cpu")
+RECIPE = TrainingSettings(batch=64, accumulate=1, epochs=10, validate_every=25, patience=5, device="cpu")
 
 
 class Told(NamedTuple):
@@ -129,24 +129,24 @@ def pairs(every: list[Told], fold: int) -> Pairs:
     return Pairs(np.concatenate(texts), np.concatenate(images), np.concatenate(of))
 
 
-def quari(known: Pairs, recipe: Settings, fold: int) -> Scoring:
+def quari(known: Pairs, recipe: TrainingSettings, fold: int) -> Scoring:
     from eyespot.adapters.quari.training.loop import train
 
     learned, held_out = known.split(0.1, 100, fold)
     semi = mine(known.images, None, lambda rows: rooms.load("indexes", "exact", rows), Mining())
     with tempfile.TemporaryDirectory() as out:
-        material = Material(learned, held_out).with_semi_positives(semi)
+        material = TrainingData(learned, held_out).with_semi_positives(semi)
         return adapted_by(train(material, SHAPE, replace(recipe, seed=fold), Path(out)).model)
 
 
 def task_adaptation(known: Pairs, fold: int) -> Scoring:
     vectors = np.concatenate([known.images, known.texts])
     classes = np.concatenate([np.arange(len(known.images)), known.of])
-    adapter = linear.train(vectors, classes, linear.Recipe(width=SHAPE.embedding_dim, seed=fold))
+    adapter = linear.train(vectors, classes, linear.LinearRecipe(width=SHAPE.embedding_dim, seed=fold))
     return lambda queries, gallery: frozen(adapter.apply(queries), adapter.apply(gallery))
 
 
-def rankings(every: list[Told], recipe: Settings) -> Iterator[tuple[str, str, Any, Any]]:
+def rankings(every: list[Told], recipe: TrainingSettings) -> Iterator[tuple[str, str, Any, Any]]:
     """Set, method, {query: ranking} and {query: grades}, fold by fold."""
     for fold in range(FOLDS):
         known = pairs(every, fold)

@@ -26,8 +26,8 @@ if __name__ == "__main__":
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.build.annotate.remaining import Audit, Remaining, remaining
-from eyespot.build.annotate.stopping import descent
+from eyespot.curate.annotate.remaining import Audit, Remaining, remaining
+from eyespot.curate.annotate.stopping import descent
 
 Labels: TypeAlias = NDArray[np.bool_]  # (photos,), best first
 Scenario: TypeAlias = Callable[[np.random.Generator], Labels]

@@ -44,8 +44,8 @@ from eyespot.adapters.quari.scoring import AdaptedIndex  # noqa: E402
 from eyespot.extras import install_line  # noqa: E402
 from eyespot.indexes.exact import Exact  # noqa: E402
 from eyespot.kernels.codes import Codes, write_codes  # noqa: E402
-from eyespot.search.plan.arithmetic import Wanted, seconds_of, ways  # noqa: E402
-from eyespot.search.plan.measuring import World, as_toml, line, rechecked, this_machine  # noqa: E402
+from eyespot.search.plan.arithmetic import PlanRequest, seconds_of, ways  # noqa: E402
+from eyespot.search.plan.measuring import SyntheticVectors, as_toml, line, rechecked, this_machine  # noqa: E402
 from eyespot.search.plan.slopes import Line, Slopes, read_slopes  # noqa: E402
 
 DIM, WIDE, K, TRIALS, SLOW_TRIALS = 768, 1152, 50, 15, 3
@@ -64,13 +64,13 @@ PIECE = 20_000
 class Made:
     """Blocks of vectors on disk with their codes, and how long coding took."""
 
-    world: World
+    world: SyntheticVectors
     blocks: list[NDArray[Any]]
     codes: list[Codes]
     coding: float
 
     @classmethod
-    def of(cls, world: World, folder: Path, rows: int, count: int) -> Made:
+    def of(cls, world: SyntheticVectors, folder: Path, rows: int, count: int) -> Made:
         made = cls(world, [], [], 0.0)
         for at in range(count):
             block = world.fill(folder / f"{at}.npy", rows)
@@ -151,7 +151,7 @@ def limit_to(more: int) -> None:
 
 def growth(folder: Path, rows: int, known: Slopes) -> Iterator[tuple[Result, Slopes]]:
     """How time and memory grow from the first size to the last, and whether two of them foretell the others."""
-    made = Made.of(World(DIM, CLUSTERS), folder, rows, SIZES[-1])
+    made = Made.of(SyntheticVectors(DIM, CLUSTERS), folder, rows, SIZES[-1])
     yield disagreement(made), known
     searches = {size: made.searches(size) for size in SIZES}
     for name, search in searches[SIZES[0]].items():
@@ -222,7 +222,7 @@ def foretold(name: str, taken: dict[int, list[float]], rows: int, known: Slopes)
     slopes = replace(known, seek=0.0, scan={**known.scan, name: through(taken, rows, SEEN)})
     ratios = []
     for size in set(SIZES) - set(SEEN):
-        plan = seconds_of(Wanted(size * rows, DIM, 1, 1), slopes, way, 1)
+        plan = seconds_of(PlanRequest(size * rows, DIM, 1, 1), slopes, way, 1)
         ratios.append(plan / float(np.median(taken[size])))
     off = float(max(max(ratio, 1 / ratio) for ratio in ratios))
     return Result(f"{name}: plan from two sizes", off, "runs at two others", min(ratios), max(ratios), 2, 1.25)
@@ -240,7 +240,7 @@ def disk(made: Made, folder: Path, rows: int) -> Result:
 
 
 def inquire(folder: Path, rows: int) -> Iterator[Result]:
-    made = Made.of(World(WIDE, CLUSTERS), folder, rows, 5)
+    made = Made.of(SyntheticVectors(WIDE, CLUSTERS), folder, rows, 5)
     ours = times(made.searches(5)["int8"], TRIALS)
     say(f"{5 * rows} rows of {WIDE}, ours: {np.median(ours):.3f} s a query")
     for name, search in peers(made.blocks[0]).items():
@@ -251,7 +251,7 @@ def inquire(folder: Path, rows: int) -> Iterator[Result]:
         yield Result(f"{5 * rows} x {WIDE}, one query", middle, peer, p10, p90, TRIALS, 1.0)
 
 
-def asked(search: Callable[[Any], object], world: World) -> list[float]:
+def asked(search: Callable[[Any], object], world: SyntheticVectors) -> list[float]:
     return times(lambda: search(world.query()), TRIALS)
 
 

@@ -147,7 +147,7 @@ class Composer(Protocol):
         ...
 
 
-class Found(NamedTuple):
+class NearestRows(NamedTuple):
     """Nearest rows per query: `rows` and `scores` are (queries, k), best first, k ≤ what was asked.
 
     `recall` is None where these surely are the nearest; else the share of the nearest that such answers held when the
@@ -169,7 +169,7 @@ class Index(Protocol):
 
     exact: bool  # whether every answer is; of a single one `Found.exact` says it
 
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query among those the mask lets through; fewer only if fewer exist."""
         ...
 
@@ -232,25 +232,25 @@ class LocalReranker(Protocol):
 # -- rankings and grades ------------------------------------------------------------------------------------
 
 
-class Hit(NamedTuple):
+class RankedImage(NamedTuple):
     """One image of a ranking."""
 
     image: str
     score: float
 
 
-class Coded(NamedTuple):
+class IdColumn(NamedTuple):
     """A column of ids: the distinct ones in order of first appearance, and for each row which of them it is."""
 
     ids: NDArray[np.object_]  # (distinct,)
     codes: NDArray[np.integer[Any]]  # (rows,)
 
     @classmethod
-    def of(cls, values: Iterable[str] | Coded) -> Coded:
+    def of(cls, values: Iterable[str] | IdColumn) -> IdColumn:
         """A column from its values, row by row; what is coded stays as it is."""
         import numpy as np
 
-        if isinstance(values, Coded):
+        if isinstance(values, IdColumn):
             return values
         seen: dict[str, int] = {}
         codes = np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.int64)  # (rows,)
@@ -267,7 +267,7 @@ class _Ragged:
     queries: list[str]
     offsets: NDArray[np.int64]  # (queries + 1,)
 
-    def _lay_out(self, queries: Iterable[str], lengths: Sequence[int] | NDArray[np.int64], image: Coded) -> None:
+    def _lay_out(self, queries: Iterable[str], lengths: Sequence[int] | NDArray[np.int64], image: IdColumn) -> None:
         import numpy as np
 
         self.queries = list(queries)
@@ -275,7 +275,7 @@ class _Ragged:
         self._image = image
         self._at = {query: at for at, query in enumerate(self.queries)}
 
-    def _coded(self) -> Coded:
+    def _coded(self) -> IdColumn:
         return self._image
 
     @cached_property
@@ -307,18 +307,18 @@ class _Ragged:
         return self.images[self.codes]
 
 
-class Run(_Ragged, Mapping[str, list[Hit]]):
+class Run(_Ragged, Mapping[str, list[RankedImage]]):
     """Rankings, best first: columns `query`, `image`, `rank`, `score`, read like a mapping from query id to hits.
 
     `facts` holds what the gallery knows of each image, `header` how the run was made, `notes` what the user should
     know before trusting it.
     """
 
-    def __init__(self, rankings: Mapping[str, Sequence[Hit]]) -> None:
+    def __init__(self, rankings: Mapping[str, Sequence[RankedImage]]) -> None:
         import numpy as np
 
         flat = [hit for hits in rankings.values() for hit in hits]
-        self._lay_out(rankings, [len(hits) for hits in rankings.values()], Coded.of(hit[0] for hit in flat))
+        self._lay_out(rankings, [len(hits) for hits in rankings.values()], IdColumn.of(hit[0] for hit in flat))
         self.score: NDArray[np.float64] = np.array([hit[1] for hit in flat], dtype=np.float64)  # (hits,)
         self.facts: dict[str, dict[str, Any]] = {}
         self.header: dict[str, Any] = {}
@@ -327,23 +327,25 @@ class Run(_Ragged, Mapping[str, list[Hit]]):
     @classmethod
     def from_rankings(cls, rankings: Mapping[str, Sequence[tuple[str, float]]]) -> Run:
         """A run from {query: [(image, score), …]}, each ranking best first."""
-        return cls({query: [Hit(*hit) for hit in hits] for query, hits in rankings.items()})
+        return cls({query: [RankedImage(*hit) for hit in hits] for query, hits in rankings.items()})
 
     @classmethod
     def from_orders(cls, orders: Mapping[str, Sequence[str]]) -> Run:
         """A run from {query: [image, …]}, best first; without scores of their own, hits score -1, -2, -3, …"""
-        return cls({query: [Hit(image, -rank) for rank, image in enumerate(o, 1)] for query, o in orders.items()})
+        return cls(
+            {query: [RankedImage(image, -rank) for rank, image in enumerate(o, 1)] for query, o in orders.items()}
+        )
 
     @classmethod
-    def from_columns(cls, query: Iterable[str] | Coded, image: Iterable[str] | Coded, score: Any) -> Run:
+    def from_columns(cls, query: Iterable[str] | IdColumn, image: Iterable[str] | IdColumn, score: Any) -> Run:
         """A run from rows in any order: descending score, equal scores in the order given.
 
         Queries stand in order of first appearance. Raises `UsageError` for a score that is no finite number and for
-        an image that a query ranks twice. Without a Python loop over hits where the ids come `Coded`.
+        an image that a query ranks twice. Without a Python loop over hits where the ids come `IdColumn`.
         """
         import numpy as np
 
-        query, image, score = Coded.of(query), Coded.of(image), np.asarray(score, dtype=np.float64)
+        query, image, score = IdColumn.of(query), IdColumn.of(image), np.asarray(score, dtype=np.float64)
         if not np.isfinite(score).all():
             row = int(np.flatnonzero(~np.isfinite(score))[0])
             raise UsageError(f"query {query.ids[query.codes[row]]!r} has the score {score[row]}, which ranks nothing")
@@ -353,7 +355,7 @@ class Run(_Ragged, Mapping[str, list[Hit]]):
         order = _best_first(query.codes, score)
         made = cls({})
         lengths = np.bincount(query.codes, minlength=len(query.ids))
-        made._lay_out(query.ids.tolist(), lengths, Coded(image.ids, image.codes[order]))
+        made._lay_out(query.ids.tolist(), lengths, IdColumn(image.ids, image.codes[order]))
         made.score = score[order]
         return made
 
@@ -372,7 +374,7 @@ class Run(_Ragged, Mapping[str, list[Hit]]):
         place[used] = np.arange(len(used))
         made = Run({})
         kept = (query for query, its in zip(self.queries, chosen.tolist(), strict=True) if its)
-        made._lay_out(kept, lengths[chosen], Coded(self.images[used], place[codes]))
+        made._lay_out(kept, lengths[chosen], IdColumn(self.images[used], place[codes]))
         made.score, made.facts, made.header, made.notes = self.score[rows], self.facts, self.header, self.notes
         return made
 
@@ -402,9 +404,11 @@ class Run(_Ragged, Mapping[str, list[Hit]]):
         starts = np.repeat(self.offsets[:-1], np.diff(self.offsets))
         return (np.arange(1, len(self.codes) + 1) - starts).astype(np.int32)
 
-    def __getitem__(self, query: str) -> list[Hit]:
+    def __getitem__(self, query: str) -> list[RankedImage]:
         rows = self._rows(query)
-        return [Hit(*pair) for pair in zip(self.images[self.codes[rows]], self.score[rows].tolist(), strict=True)]
+        return [
+            RankedImage(*pair) for pair in zip(self.images[self.codes[rows]], self.score[rows].tolist(), strict=True)
+        ]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.queries)
@@ -413,7 +417,7 @@ class Run(_Ragged, Mapping[str, list[Hit]]):
         return len(self.queries)
 
 
-def repeated_row(query: Coded, image: Coded) -> int | None:
+def repeated_row(query: IdColumn, image: IdColumn) -> int | None:
     """The first row whose query and image stood together in an earlier row, or None."""
     import numpy as np
 
@@ -445,24 +449,24 @@ class Qrels(_Ragged, Mapping[str, Mapping[str, int]]):
     def __init__(self, grades: Mapping[str, Mapping[str, int]], header: Mapping[str, Any] | None = None) -> None:
         import numpy as np
 
-        image = Coded.of(image for images in grades.values() for image in images)
+        image = IdColumn.of(image for images in grades.values() for image in images)
         self._lay_out(grades, [len(images) for images in grades.values()], image)
         self.grade: NDArray[np.int32] = np.array([g for images in grades.values() for g in images.values()], np.int32)
         self.header = dict(header or {})
 
     @classmethod
-    def from_columns(cls, query: Iterable[str] | Coded, image: Iterable[str] | Coded, grade: Any) -> Qrels:
+    def from_columns(cls, query: Iterable[str] | IdColumn, image: Iterable[str] | IdColumn, grade: Any) -> Qrels:
         """Judgements from rows in any order; `UsageError` if a query has two grades for an image."""
         import numpy as np
 
-        query, image = Coded.of(query), Coded.of(image)
+        query, image = IdColumn.of(query), IdColumn.of(image)
         if (twice := repeated_row(query, image)) is not None:
             names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
             raise UsageError("query {!r} has two grades for image {!r}; keep one of the two".format(*names))
         order = np.argsort(query.codes, kind="stable")
         made = cls({})
         lengths = np.bincount(query.codes, minlength=len(query.ids))
-        made._lay_out(query.ids.tolist(), lengths, Coded(image.ids, image.codes[order]))
+        made._lay_out(query.ids.tolist(), lengths, IdColumn(image.ids, image.codes[order]))
         made.grade = np.asarray(grade, dtype=np.int32)[order]
         return made
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from fontTools import subset
 from fontTools.ttLib import TTFont
 
-from eyespot.build.recos.drawing.signs import PHRASES, UNITS
+from eyespot.curate.recos.drawing.signs import PHRASES, UNITS
 
-OUT = Path(__file__).resolve().parents[1] / "eyespot" / "build" / "recos" / "fonts"
+OUT = Path(__file__).resolve().parents[1] / "eyespot" / "curate" / "recos" / "fonts"
 ASCII = "".join(map(chr, range(32, 127)))
 
 

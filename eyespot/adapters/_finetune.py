@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
 
-    from eyespot.adapters.quari.training.checkpoints import Point
+    from eyespot.adapters.quari.training.checkpoints import LogPoint
 
 SCALE = 100.0  # the steepest that CLIP's logits may become
 BEFORE = ("embed", "conv1", "pre_l", "ln_pre", "norm_pre", "token")  # in names of what lies before the first block
 Ids = NDArray[np.int64]
 
 
-class Towers(Protocol):
+class TrainableTowers(Protocol):
     """A model of two towers in torch, on its device."""
 
     model: Any
@@ -52,7 +52,7 @@ class Towers(Protocol):
         ...
 
 
-class Material(NamedTuple):
+class FineTuneData(NamedTuple):
     """Texts, the number of each one's picture (n,), and what reads pictures by number; None: it cannot be read.
 
     `asking` (n,) are the numbers of the pictures that texts ask with, -1 for words alone: such a query is the sum of
@@ -75,7 +75,7 @@ class Material(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class FineTuneRecipe:
     """How it is trained. blocks: so many last blocks of each tower and what follows them; None trains all there is."""
 
     blocks: int | None = None
@@ -95,7 +95,7 @@ class Recipe:
             raise UsageError("learning rate and clip of a fine-tuning are above 0, weight decay 0 or more")
 
 
-class Outcome(NamedTuple):
+class FineTuneResult(NamedTuple):
     """How it ended: its steps, the last loss, how many weights were trained, and how often a picture was not read."""
 
     step: int
@@ -104,7 +104,7 @@ class Outcome(NamedTuple):
     unread: int
 
 
-def steps(count: int, recipe: Recipe) -> int:
+def steps(count: int, recipe: FineTuneRecipe) -> int:
     """How many steps so many pairs make; `UsageError` if they fill no batch."""
     if count < recipe.batch:
         raise UsageError(f"{count} pairs fill no batch of {recipe.batch}; make the batch smaller")
@@ -112,12 +112,12 @@ def steps(count: int, recipe: Recipe) -> int:
 
 
 def finetune(
-    towers: Towers,
-    material: Material,
-    recipe: Recipe,
+    towers: TrainableTowers,
+    material: FineTuneData,
+    recipe: FineTuneRecipe,
     out: Path,
-    tell: Callable[[Point, int], None] = lambda _point, _total: None,
-) -> Outcome:
+    tell: Callable[[LogPoint, int], None] = lambda _point, _total: None,
+) -> FineTuneResult:
     """Train the towers in place, going on from what the folder `out` keeps of an interrupted training.
 
     On a CPU the weights are then, to the bit, those of a training in one go. Raises `UsageError` for a folder with
@@ -143,7 +143,7 @@ def finetune(
         finally:
             log.close()
             towers.model.eval()
-    return Outcome(tuning.step, tuning.loss, sum(one.numel() for one in tuning.trained.values()), tuning.unread)
+    return FineTuneResult(tuning.step, tuning.loss, sum(one.numel() for one in tuning.trained.values()), tuning.unread)
 
 
 def digest(model: Any) -> str:
@@ -190,7 +190,9 @@ def _follows(name: str, stacks: dict[str, Any], blocks: int) -> bool:
 class _Tuning:
     """Where a fine-tuning stands; what is drawn at a step hangs on the seed and the step's number alone."""
 
-    def __init__(self, towers: Towers, material: Material, recipe: Recipe, out: Path, total: int) -> None:
+    def __init__(
+        self, towers: TrainableTowers, material: FineTuneData, recipe: FineTuneRecipe, out: Path, total: int
+    ) -> None:
         import torch
 
         from eyespot.adapters.quari.training import checkpoints
@@ -200,7 +202,7 @@ class _Tuning:
         self.device = next(iter(self.trained.values())).device
         self.optimizer = torch.optim.AdamW(self.trained.values(), recipe.rate, weight_decay=recipe.weight_decay)
         self.step, self.loss, self.unread = 0, float("nan"), 0
-        state = checkpoints.kept(out, self.device)
+        state = checkpoints.load_state(out, self.device)
         if state is not None:
             towers.model.load_state_dict(state["trained"], strict=False)
             self.optimizer.load_state_dict(state["optimizer"])
@@ -213,16 +215,16 @@ class _Tuning:
         counts = {"step": self.step, "loss": self.loss, "unread": self.unread}
         return {"trained": trained, "optimizer": self.optimizer.state_dict(), **counts}
 
-    def points(self) -> Iterator[Point]:
+    def points(self) -> Iterator[LogPoint]:
         """Step by step to the end."""
         while self.step < self.total:
             yield self._stepped()
 
-    def _stepped(self) -> Point:
+    def _stepped(self) -> LogPoint:
         import torch
 
-        from eyespot.adapters.quari.training.checkpoints import Point
-        from eyespot.adapters.quari.training.schedules import Point as At
+        from eyespot.adapters.quari.training.checkpoints import LogPoint
+        from eyespot.adapters.quari.training.schedules import ScheduleStep as At
         from eyespot.adapters.quari.training.schedules import one_cycle
 
         per_epoch = self.total // self.recipe.epochs
@@ -236,7 +238,7 @@ class _Tuning:
         length = torch.nn.utils.clip_grad_norm_(list(self.trained.values()), self.recipe.clip)
         self.optimizer.step()
         self.step, self.loss = self.step + 1, float(loss.detach())
-        return Point(self.step, self.step / per_epoch, self.loss, rate, float(length), None)
+        return LogPoint(self.step, self.step / per_epoch, self.loss, rate, float(length), None)
 
     def _rows(self, epoch: int, batch: int) -> Ids:
         order = np.random.default_rng([self.recipe.seed, epoch]).permutation(len(self.material.texts))
@@ -259,7 +261,7 @@ class _Tuning:
             )
         return loss
 
-    def _queries(self, batch: _Batch) -> torch.Tensor:
+    def _queries(self, batch: _PairBatch) -> torch.Tensor:
         """The vectors of texts, and of texts with pictures, (n, dim)."""
         from torch.nn.functional import normalize
 
@@ -281,7 +283,7 @@ class _Tuning:
             same |= (asking[:, None] == asking) & (asking >= 0) & (texts[:, None] == texts)
         return torch.from_numpy(same & ~np.eye(len(rows), dtype=bool)).to(self.device)
 
-    def _read(self, rows: Ids) -> _Batch:
+    def _read(self, rows: Ids) -> _PairBatch:
         """A batch as the model takes it, without the pairs that have a picture that cannot be read."""
         import torch
 
@@ -297,7 +299,7 @@ class _Tuning:
             )
         places = [place for place, at in enumerate(there) if at in asked]
         beside = self._pixels([asked[there[place]] for place in places]) if places else None
-        return _Batch(rows[there], self._pixels([shown[at] for at in there]), beside, torch.tensor(places))
+        return _PairBatch(rows[there], self._pixels([shown[at] for at in there]), beside, torch.tensor(places))
 
     def _pixels(self, pictures: Sequence[Image | None]) -> torch.Tensor:
         import torch
@@ -305,7 +307,7 @@ class _Tuning:
         return torch.from_numpy(np.stack([self.towers.read(picture) for picture in pictures if picture is not None]))
 
 
-class _Batch(NamedTuple):
+class _PairBatch(NamedTuple):
     """Pairs by their rows (n,), their pictures (n, ...), and those (m, ...) that `asked` (m,) of them ask with."""
 
     rows: Ids

@@ -53,7 +53,7 @@ class Linear:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class LinearRecipe:
     """The published one: 2 to 5 passes of Adam over batches of 128, logits 16 times the cosines."""
 
     width: int = 512
@@ -73,7 +73,7 @@ class Recipe:
 
 
 def train(
-    vectors: Vectors, classes: NDArray[Any], recipe: Recipe, tell: Tell = lambda _step, _total, _loss: None
+    vectors: Vectors, classes: NDArray[Any], recipe: LinearRecipe, tell: Tell = lambda _step, _total, _loss: None
 ) -> Linear:
     """A map under which vectors (n, dim) of one class (n,) come together, texts and images alike; on the CPU.
 
@@ -95,7 +95,7 @@ def train(
 
 
 def _fit(
-    adapter: torch.nn.Linear, classifier: torch.nn.Parameter, data: tuple[Any, Any], recipe: Recipe, tell: Tell
+    adapter: torch.nn.Linear, classifier: torch.nn.Parameter, data: tuple[Any, Any], recipe: LinearRecipe, tell: Tell
 ) -> None:
     import torch
     from torch.nn.functional import cross_entropy, normalize

@@ -8,8 +8,8 @@ The files whose names begin with an underscore are what benchmarks are made of a
 """
 
 from eyespot import rooms
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Group, Needed, Official, Printed, Task
-from eyespot.benchmarks._checking import Status, check
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Breakdown, Group, Needed, Official, Printed, Task
+from eyespot.benchmarks._checking import FileStatus, check
 from eyespot.benchmarks._evaluating import Evaluation, Result, scored
 from eyespot.benchmarks._fitting import unknown
 from eyespot.benchmarks._grouping import ByColumn
@@ -17,30 +17,30 @@ from eyespot.benchmarks._judging import Jury
 from eyespot.benchmarks._making import made_by
 from eyespot.benchmarks._official import Beside, beside
 from eyespot.benchmarks._ranking import files_of, runs_of, sampled
-from eyespot.benchmarks._rescoring import Stage
-from eyespot.benchmarks._searching import LEAST, Around, Searcher
+from eyespot.benchmarks._rescoring import RankingStage
+from eyespot.benchmarks._searching import LEAST, Around, GallerySearcher
 from eyespot.search.rescored import Rescored
 from eyespot.types import UsageError
 
 __all__ = [
     "LEAST",
     "Around",
-    "Asked",
     "Benchmark",
+    "BenchmarkRequest",
     "Beside",
     "Breakdown",
     "ByColumn",
     "Evaluation",
+    "FileStatus",
+    "GallerySearcher",
     "Group",
     "Jury",
     "Needed",
     "Official",
     "Printed",
+    "RankingStage",
     "Rescored",
     "Result",
-    "Searcher",
-    "Stage",
-    "Status",
     "Task",
     "benchmark",
     "beside",

@@ -12,13 +12,13 @@ import numpy as np
 from eyespot.benchmarks._benchmark import Task
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
-from eyespot.search.matching import Matching
+from eyespot.search.matching import RowMatching
 from eyespot.types import Query, Term, UsageError, Vectors
 
 BATCH = 256
 
 
-class Source(NamedTuple):
+class VectorSource(NamedTuple):
     """Where a query's vector comes from: a row of the gallery, or without one (-1) terms to encode."""
 
     row: int
@@ -26,7 +26,7 @@ class Source(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asking:
+class QueryVectors:
     """The encoder of a gallery's space; pictures that the gallery has not are looked for in `data`.
 
     `reword` may give a query other terms before it is encoded.
@@ -37,15 +37,15 @@ class Asking:
     reword: Callable[[Query], Query] | None = None
     known: dict[tuple[Term, ...], Any] = field(default_factory=dict, repr=False)
 
-    def sources(self, task: Task, matching: Matching) -> dict[str, Source | None]:
+    def sources(self, task: Task, matching: RowMatching) -> dict[str, VectorSource | None]:
         """The source of every query; None where its picture is neither in the gallery nor in the data folder."""
         rows = dict(zip(matching.names, matching.rows.tolist(), strict=True))
-        parts = asked(task)
+        parts = task_queries(task)
         read = [image for text, image in parts.values() if image and (text or rows.get(image, -1) < 0)]
         files = self._files(dict.fromkeys(read), rows)
         return {query: _source(text, image, rows, files) for query, (text, image) in parts.items()}
 
-    def vectors(self, sources: Mapping[str, Source]) -> Vectors:
+    def vectors(self, sources: Mapping[str, VectorSource]) -> Vectors:
         """One unit vector for each query, (queries, dim)."""
         stored = [query for query, source in sources.items() if source.row >= 0]
         taken = dict(zip(stored, self.rows([sources[query].row for query in stored]), strict=True))
@@ -54,10 +54,10 @@ class Asking:
         found = [taken[query] if query in taken else made[query] for query in sources]
         return np.array(found, np.float32).reshape(len(sources), self.collection.view.space.dim)
 
-    def queries(self, task: Task, matching: Matching | None) -> list[Query]:
+    def queries(self, task: Task, matching: RowMatching | None) -> list[Query]:
         """What is asked, for whoever looks at pictures: of images the files. Without those that have no file here."""
         rows = dict(zip(matching.names, matching.rows.tolist(), strict=True)) if matching is not None else {}
-        parts = asked(task)
+        parts = task_queries(task)
         files = self._files(dict.fromkeys(image for _, image in parts.values() if image), rows)
         there = {query: part for query, part in parts.items() if not part[1] or part[1] in files}
         return [_query(q, text, files[image] if image else None) for q, (text, image) in there.items()]
@@ -101,7 +101,7 @@ class Asking:
         return next((place for place in ([indexed] if indexed else []) + places if place.is_file()), None)
 
 
-def asked(task: Task) -> dict[str, tuple[str | None, str | None]]:
+def task_queries(task: Task) -> dict[str, tuple[str | None, str | None]]:
     """{query: (text, picture)}; of image→text the picture is the query itself."""
     if task.way == "i2t":
         return {query: (None, query) for query in task.judged.queries}
@@ -127,11 +127,13 @@ def _query(id: str, text: str | None, image: Path | None) -> Query:
     return Query.picture(image, id) if text is None else Query.composed(image, text, id)
 
 
-def _source(text: str | None, image: str | None, rows: Mapping[str, int], files: Mapping[str, Path]) -> Source | None:
+def _source(
+    text: str | None, image: str | None, rows: Mapping[str, int], files: Mapping[str, Path]
+) -> VectorSource | None:
     if image is None:
-        return Source(-1, (Term(1.0, text=text),))
+        return VectorSource(-1, (Term(1.0, text=text),))
     if text is None and rows.get(image, -1) >= 0:
-        return Source(rows[image], ())
+        return VectorSource(rows[image], ())
     if image not in files:
         return None
-    return Source(-1, (*((Term(1.0, text=text),) if text is not None else ()), Term(1.0, image=files[image])))
+    return VectorSource(-1, (*((Term(1.0, text=text),) if text is not None else ()), Term(1.0, image=files[image])))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from eyespot.metrics import Measure, Preset, Rules, Scores
-from eyespot.runs.judged import Judged
+from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Run, UsageError
 
 
@@ -102,7 +102,7 @@ class Task:
     """
 
     name: str
-    judged: Judged
+    judged: JudgedQueries
     measures: Sequence[Measure]
     rules: Rules = field(default_factory=Rules)
     by: Sequence[Breakdown] = ()
@@ -116,12 +116,12 @@ class Task:
     unofficial: str = ""
 
     @classmethod
-    def of(cls, name: str, judged: Judged, preset: Preset, **rest: object) -> Task:
+    def of(cls, name: str, judged: JudgedQueries, preset: Preset, **rest: object) -> Task:
         """A task with a preset's measures and rules."""
         return cls(name, judged, preset.measures, preset.rules, **rest)  # type: ignore[arg-type]
 
 
-class Asked(NamedTuple):
+class BenchmarkRequest(NamedTuple):
     """What of a benchmark is asked for: `split`, and which column of its files names images (`ids`)."""
 
     split: str
@@ -142,7 +142,7 @@ class Benchmark:
     home: str
     licence: str
     citation: str
-    tasks: Callable[[Path, Asked], list[Task]]
+    tasks: Callable[[Path, BenchmarkRequest], list[Task]]
     needs: Sequence[Needed] = ()
     splits: Sequence[str] = ("test",)
     printed: Callable[[], list[Printed]] = list

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Breakdown, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Breakdown, Needed, Official, Printed, Task
 from eyespot.benchmarks._grouping import columns
 from eyespot.benchmarks._published import Column, printed, rows
 from eyespot.metrics import Preset, preset
 from eyespot.runs import karpathy
-from eyespot.runs.judged import Judged
+from eyespot.runs.judged import JudgedQueries
 
 BY = columns("subtask")
 KARPATHY = "https://cs.stanford.edu/people/karpathy/deepimagesent/caption_datasets.zip"
@@ -26,23 +26,23 @@ IMAGES = {"coco": 5000, "flickr": 1000}  # that are described, with five caption
 _PRINTED = {"coco5k": "MSCOCO", "flickr30k": "Flickr30K", "coco5k-fg": "MSCOCO-FG", "flickr30k-fg": "Flickr30K-FG"}
 
 
-def both_ways(captions: karpathy.Captions, scoring: Preset, by: tuple[Breakdown, ...] = ()) -> list[Task]:
+def both_ways(captions: karpathy.KarpathyCaptions, scoring: Preset, by: tuple[Breakdown, ...] = ()) -> list[Task]:
     """Image→text and text→image, each ranking all of the other side."""
     ways = {"i2t": karpathy.image_to_text(captions), "t2i": karpathy.text_to_image(captions)}
     return [one_way(way, judged, scoring, by) for way, judged in ways.items()]
 
 
-def one_way(way: str, judged: Judged, scoring: Preset, by: tuple[Breakdown, ...] = ()) -> Task:
+def one_way(way: str, judged: JudgedQueries, scoring: Preset, by: tuple[Breakdown, ...] = ()) -> Task:
     """One direction; the images (or captions) that the files name are the pool."""
     return Task.of(way, judged, scoring, by=by, pool=judged.images, size=len(judged.images), way=way)
 
 
-def split_tasks(need: Needed, scoring: str, data: Path, asked: Asked) -> list[Task]:
+def split_tasks(need: Needed, scoring: str, data: Path, asked: BenchmarkRequest) -> list[Task]:
     """The tasks of a split JSON."""
     return both_ways(karpathy.read(need.place(data), asked.split), preset(scoring))
 
 
-def fine_grained_tasks(needs: tuple[Needed, Needed], scoring: str, data: Path, asked: Asked) -> list[Task]:
+def fine_grained_tasks(needs: tuple[Needed, Needed], scoring: str, data: Path, asked: BenchmarkRequest) -> list[Task]:
     """The tasks of FG captions; the list of images beside them widens the pool of text→image."""
     captions, pool = needs
     i2t, t2i = both_ways(karpathy.read(captions.place(data)), preset(scoring))

@@ -12,7 +12,7 @@ from eyespot.benchmarks._benchmark import Benchmark, Needed
 CHUNK = 1 << 20
 
 
-class Status(NamedTuple):
+class FileStatus(NamedTuple):
     """One needed file: `state` is ok, missing, other (not the copy known to eyespot) or absent (not required)."""
 
     needed: Needed
@@ -26,7 +26,7 @@ class Status(NamedTuple):
         return self.state == "missing"
 
 
-def check(benchmark: Benchmark, data: Path, split: str) -> list[Status]:
+def check(benchmark: Benchmark, data: Path, split: str) -> list[FileStatus]:
     """Every file that this split needs, looked for in the data folder and compared where its copy is known."""
     wanted = (needed for needed in benchmark.needs if needed.split in (None, split))
     return [_status(needed, data) for needed in wanted]
@@ -38,12 +38,12 @@ def unofficial(needed: Needed, data: Path) -> str:
     return f"{status.place.name} is not the official file" if status.place and status.state == "other" else ""
 
 
-def _status(needed: Needed, data: Path) -> Status:
+def _status(needed: Needed, data: Path) -> FileStatus:
     place = needed.found(data) if data.is_dir() else None
     if place is None:
-        return Status(needed, None, "missing" if needed.required else "absent")
+        return FileStatus(needed, None, "missing" if needed.required else "absent")
     reason = "; ".join(_differences(needed, place))
-    return Status(needed, place, "other" if reason else "ok", reason)
+    return FileStatus(needed, place, "other" if reason else "ok", reason)
 
 
 def _differences(needed: Needed, place: Path) -> Iterator[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from eyespot.benchmarks._benchmark import Benchmark, Group, Task
 from eyespot.benchmarks._fitting import fitted
-from eyespot.benchmarks._rescoring import Stage, two_stages
+from eyespot.benchmarks._rescoring import RankingStage, two_stages
 from eyespot.metrics import Aligned, Floor, Scores, aligned, evaluate, floor, labels_of
 from eyespot.search.rescored import Rescored
 from eyespot.types import NothingFound, Run, UsageError
@@ -29,7 +29,7 @@ class Result:
     scores: Scores
     groups: Mapping[str, Sequence[Group]]
     floors: Mapping[str, Floor]
-    stages: Sequence[Stage] = ()
+    stages: Sequence[RankingStage] = ()
     notes: Sequence[str] = ()
     pool: int | None = None  # how many images each query ranked; None: its candidates, or not known
     ranked: int | None = None  # the same as far as the run or who asks says it, and not the size of a full collection
@@ -60,7 +60,7 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
     Raises `NothingFound` if the run holds none of the task's queries, or nothing of its pool.
     """
     ranked, notes = fitted(task, run)
-    stages: list[Stage] = []
+    stages: list[RankingStage] = []
     if second is not None:
         stages, ranked, said = two_stages(task, ranked, second)
         notes += said

@@ -8,7 +8,7 @@ import numpy as np
 
 from eyespot.benchmarks._benchmark import Task
 from eyespot.search.rescored import below
-from eyespot.types import Hit, NothingFound, Run
+from eyespot.types import NothingFound, RankedImage, Run
 
 SHARE = 0.5  # of what a run ranks that must be in the pool, for it to be meant
 
@@ -58,7 +58,7 @@ def _without_inputs(task: Task, run: Run) -> Run:
     return made
 
 
-def _others(task: Task, query: str, hits: list[Hit]) -> list[Hit]:
+def _others(task: Task, query: str, hits: list[RankedImage]) -> list[RankedImage]:
     own = task.judged.queries.get(query, {}).get("image")
     if own is None or own in task.judged.qrels.relevant(query):
         return hits
@@ -71,13 +71,13 @@ def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:
     A query that ranks none of its candidates has not been answered: the order in which they were handed out is
     another system's.
     """
-    made: dict[str, list[Hit]] = {}
+    made: dict[str, list[RankedImage]] = {}
     strange = absent = 0
     for query in run:
         allowed = dict.fromkeys(hit.image for hit in candidates[query]) if query in candidates else {}
         kept = [hit for hit in run[query] if hit.image in allowed]
         ranked, last = {hit.image for hit in kept}, below(kept)
-        rest = [Hit(image, last) for image in allowed if image not in ranked]
+        rest = [RankedImage(image, last) for image in allowed if image not in ranked]
         strange += len(run[query]) - len(kept)
         if kept:
             made[query], absent = [*kept, *rest], absent + len(rest)

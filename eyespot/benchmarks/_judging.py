@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._evaluating import Result, scored
 from eyespot.benchmarks._fitting import fitted
-from eyespot.benchmarks._searching import Searcher
+from eyespot.benchmarks._searching import GallerySearcher
 from eyespot.judges._budget import BudgetSpent
-from eyespot.search.judged import Judged, Looked, Planned, learned_blend
+from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.types import EyespotError, NothingFound, Query, Run
 
@@ -18,14 +18,14 @@ from eyespot.types import EyespotError, NothingFound, Query, Run
 class Jury:
     """A judge with the gallery whose pictures it looks at."""
 
-    stage: Judged
-    searcher: Searcher
+    stage: JudgeRerank
+    searcher: GallerySearcher
 
-    def plan(self, task: Task, run: Run) -> Planned:
+    def plan(self, task: Task, run: Run) -> RerankEstimate:
         """What looking would take, without looking."""
         return self.stage.plan(*self._before(task, run))
 
-    def look(self, task: Task, run: Run) -> Looked:
+    def look(self, task: Task, run: Run) -> JudgeResult:
         """What the judge says; each answer is kept, so that a run that was cut goes on where it was.
 
         Raises `BudgetSpent` where the budget is not enough, for numbers of half the pictures would mean nothing, and
@@ -41,7 +41,7 @@ class Jury:
             )
         return looked
 
-    def result(self, task: Task, run: Run, looked: Looked, pool: int | None = None) -> Result:
+    def result(self, task: Task, run: Run, looked: JudgeResult, pool: int | None = None) -> Result:
         """The numbers of both stages; the run's header says who judged."""
         ranked, _ = fitted(task, run)
         second = Rescored(self.stage.scores(ranked, looked), self.stage.depth)

@@ -17,7 +17,7 @@ def runs_of(tasks: Sequence[Task], given: Sequence[str], format: str | None = No
 
     A file without a name serves every task whose queries and pool it ranks. Raises `NothingFound` if that is none.
     """
-    named, read = _named(tasks, given), _Read({})
+    named, read = _file_of_task(tasks, given), _RunFiles({})
     found: dict[str, Run] = {}
     for task in tasks:
         if task.name in named:
@@ -36,7 +36,7 @@ def files_of(tasks: Sequence[Task], given: Sequence[str]) -> list[Path]:
     return list(dict.fromkeys(path for _, path in (_parts(tasks, one) for one in given)))
 
 
-class _Read(NamedTuple):
+class _RunFiles(NamedTuple):
     """Files that are read once each."""
 
     runs: dict[tuple[Path, str | None], Run]
@@ -47,7 +47,7 @@ class _Read(NamedTuple):
         return self.runs[path, format]
 
 
-def _meant(read: _Read, task: Task, path: Path, format: str | None) -> Run | None:
+def _meant(read: _RunFiles, task: Task, path: Path, format: str | None) -> Run | None:
     """A file as rankings for this task, or None; of a matrix either its rows are the queries, or its columns."""
     run = read(path, format)
     if answers(task, run):
@@ -61,7 +61,7 @@ def _meant(read: _Read, task: Task, path: Path, format: str | None) -> Run | Non
     return None
 
 
-def _named(tasks: Sequence[Task], given: Sequence[str]) -> dict[str | None, Path]:
+def _file_of_task(tasks: Sequence[Task], given: Sequence[str]) -> dict[str | None, Path]:
     """The file of each task that was named, and under None that of all others."""
     only = tasks[0].name if len(tasks) == 1 else None
     parts = [(name or only, path) for name, path in (_parts(tasks, one) for one in given)]

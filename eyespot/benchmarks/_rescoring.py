@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from eyespot.benchmarks._benchmark import Task
 from eyespot.metrics import Scores, evaluate
 from eyespot.search.rescored import Rescored
-from eyespot.types import Hit, NothingFound, Run
+from eyespot.types import NothingFound, RankedImage, Run
 
 
 @dataclass(frozen=True)
-class Stage:
+class RankingStage:
     """One ranking of a two-stage search: the first, the re-ranked, and the best that re-ranking could do."""
 
     name: str
     scores: Scores
 
 
-def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[Stage], Run, list[str]]:
+def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[RankingStage], Run, list[str]]:
     """The steps with their numbers, the re-ranked run, and what is to be said of it.
 
     Raises `NothingFound` if the second stage has a score for none of what it should re-rank.
@@ -33,7 +33,9 @@ def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[Stage], Run
     # Who knows the grades re-ranks best; what lies deeper stays behind, as it does for every other second stage.
     best, _ = Rescored(_grades(task, run), second.depth)(run)
     runs = {"first stage": run, f"best possible of the first {second.depth}": best, "re-ranked": reranked}
-    stages = [Stage(name, evaluate(each, task.judged.qrels, task.measures, task.rules)) for name, each in runs.items()]
+    stages = [
+        RankingStage(name, evaluate(each, task.judged.qrels, task.measures, task.rules)) for name, each in runs.items()
+    ]
     short = sum(head < second.depth for head in heads)
     notes = [f"{without} of the first {second.depth} hits have no score in the second stage; they go behind the scored"]
     fewer = f"{short} queries rank fewer than {second.depth} images; of those all are re-ranked"
@@ -42,4 +44,4 @@ def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[Stage], Run
 
 def _grades(task: Task, run: Run) -> Run:
     judged = task.judged.qrels
-    return Run({query: [Hit(image, float(grade)) for image, grade in judged[query].items()] for query in run})
+    return Run({query: [RankedImage(image, float(grade)) for image, grade in judged[query].items()] for query in run})

@@ -15,16 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.benchmarks._asking import Asking, Source, asked
+from eyespot.benchmarks._asking import QueryVectors, VectorSource, task_queries
 from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._ranking import aliases
-from eyespot.gallery.opened import View
+from eyespot.gallery.view import View
 from eyespot.runs.matrix import ranked_matrix
 from eyespot.search.adapted import IndexUnder, refuse_other_space, seen_by
 from eyespot.search.collection import Collection
-from eyespot.search.matching import UNMATCHED, Matching, matched, renamed
+from eyespot.search.matching import UNMATCHED, RowMatching, matched, renamed
 from eyespot.search.nearest import tell_recall
-from eyespot.types import Adapter, Coded, Found, Hit, Index, Mask, NothingFound, Query, Run, UsageError, Vectors
+from eyespot.types import (
+    Adapter,
+    IdColumn,
+    Index,
+    Mask,
+    NearestRows,
+    NothingFound,
+    Query,
+    RankedImage,
+    Run,
+    UsageError,
+    Vectors,
+)
 
 DEPTH, LEAST = 1000, 100
 MAPPED = 100_000
@@ -40,7 +52,7 @@ class Around(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Searcher:
+class GallerySearcher:
     """One space of a gallery as the system to be measured, with an `adapter` every query in its own view of it.
 
     `data` is where pictures of queries lie that the gallery has not; `match` the gallery's column that judged images
@@ -76,7 +88,7 @@ class Searcher:
             run = rank(list(sources), queries)
         run.header |= {"encoder": self.view.space.encoder, "space": self.view.space.digest, "seconds": seconds}
         run.header |= {"adapted": True} if self.adapter is not None else {}
-        missing = sum(name in needed for name in matching.unmatched) + len(asked(task)) - len(sources)
+        missing = sum(name in needed for name in matching.unmatched) + len(task_queries(task)) - len(sources)
         run.header |= {"missing": missing} if missing else {}
         run.notes = [*notes, *said, *run.notes]
         return run
@@ -94,8 +106,8 @@ class Searcher:
         return IndexUnder.through(self.adapter, self.collection.scan)
 
     @cached_property
-    def _asking(self) -> Asking:
-        return Asking(self.collection, self.data, self.reword)
+    def _asking(self) -> QueryVectors:
+        return QueryVectors(self.collection, self.data, self.reword)
 
     def around(self, task: Task, query: str, seed: int = 0) -> Around:
         """A query among its relevant images and others of the gallery, at most 100,000 drawn by the seed."""
@@ -125,7 +137,7 @@ class Searcher:
 
     def asked(self, task: Task) -> list[Query]:
         """The task's queries in words and pictures; without those whose pictures are not here."""
-        pictures = [image for _, image in asked(task).values() if image is not None]
+        pictures = [image for _, image in task_queries(task).values() if image is not None]
         matching = self._matched(pictures, {**task.judged.images, **task.pool}) if pictures else None
         return self._asking.queries(task, matching)
 
@@ -150,7 +162,7 @@ class Searcher:
 
     # -- who is who ----------------------------------------------------------------------------------------
 
-    def _matched(self, names: Sequence[str], facts: Mapping[str, Mapping[str, object]]) -> Matching:
+    def _matched(self, names: Sequence[str], facts: Mapping[str, Mapping[str, object]]) -> RowMatching:
         """The way of naming under which most images are found, the first of equals."""
         ways = aliases(names, facts)[: 1 if self.match else None]
         best = self._by(names, ways[0])
@@ -161,13 +173,13 @@ class Searcher:
             best = found if len(found.unmatched) < len(best.unmatched) else best
         return best
 
-    def _by(self, names: Sequence[str], others: Sequence[str]) -> Matching:
+    def _by(self, names: Sequence[str], others: Sequence[str]) -> RowMatching:
         found = matched(self.view, others, self.match)
         named = dict(zip(others, names, strict=True))
         ambiguous = [named[other] for other in found.ambiguous]
-        return Matching(found.way, [named[other] for other in found.names], found.rows, found.ids, ambiguous)
+        return RowMatching(found.way, [named[other] for other in found.names], found.rows, found.ids, ambiguous)
 
-    def _checked(self, matching: Matching, needed: set[str]) -> list[str]:
+    def _checked(self, matching: RowMatching, needed: set[str]) -> list[str]:
         doubted = matching.notes if matching.ambiguous else []
         lacking = [name for name in matching.unmatched if name in needed]
         if not lacking:
@@ -182,7 +194,7 @@ class Searcher:
             )
         return [f"{told}; they cannot be found", *doubted]
 
-    def _sources(self, task: Task, matching: Matching) -> tuple[dict[str, Source], list[str]]:
+    def _sources(self, task: Task, matching: RowMatching) -> tuple[dict[str, VectorSource], list[str]]:
         """The queries that can be asked, and what is said of those that cannot."""
         found = self._asking.sources(task, matching)
         there = {query: source for query, source in found.items() if source is not None}
@@ -214,7 +226,7 @@ class Searcher:
 
         return rank
 
-    def _pictures(self, task: Task, matching: Matching) -> Rank:
+    def _pictures(self, task: Task, matching: RowMatching) -> Rank:
         if (candidates := task.judged.candidates) is not None:
             return lambda names, queries: self._candidates(candidates, matching, names, queries)
         mask = self._mask(task, matching)
@@ -223,14 +235,14 @@ class Searcher:
 
         def rank(names: list[str], queries: Vectors) -> Run:
             found = self.index.search(queries, min(int(mask.sum()), self._depth(task)), mask)
-            run = self._named(task, matching, names, found)
+            run = self._rename_rows(task, matching, names, found)
             tell_recall(run, found)
             run.header |= {"pool": int(mask.sum())}
             return run
 
         return rank
 
-    def _named(self, task: Task, matching: Matching, queries: list[str], found: Found) -> Run:
+    def _rename_rows(self, task: Task, matching: RowMatching, queries: list[str], found: NearestRows) -> Run:
         """Rows under the names of the benchmark; one may have several, and then is ranked under each."""
         rows = np.unique(found.rows).tolist()
         facts = dict(zip(rows, self.view.facts(rows), strict=True))
@@ -244,7 +256,7 @@ class Searcher:
         run.facts = {name: _picture(facts[row]) for row in seen for name in names[row]}
         return run
 
-    def _mask(self, task: Task, matching: Matching) -> Mask:
+    def _mask(self, task: Task, matching: RowMatching) -> Mask:
         """What is ranked: the pool that the benchmark names, else every picture of the gallery but those apart."""
         mask = self.view.live.copy()
         if task.pool:
@@ -254,10 +266,10 @@ class Searcher:
         mask[_rows_of(matching, set(task.apart).difference(task.judged.qrels.images.tolist()))] = False
         return mask
 
-    def _candidates(self, candidates: Run, matching: Matching, queries: list[str], vectors: Vectors) -> Run:
+    def _candidates(self, candidates: Run, matching: RowMatching, queries: list[str], vectors: Vectors) -> Run:
         """Each query ranks its own candidates that the gallery has."""
         row = {name: row for name, row in zip(matching.names, matching.rows.tolist(), strict=True) if row >= 0}
-        made: dict[str, list[Hit]] = {}
+        made: dict[str, list[RankedImage]] = {}
         for query, vector in zip(queries, vectors, strict=True):
             names = [hit.image for hit in candidates[query] if hit.image in row]
             if names:
@@ -288,7 +300,7 @@ def _picture(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": facts["id"], "path": facts["path"]}
 
 
-def _rows_of(matching: Matching, names: Container[str]) -> list[int]:
+def _rows_of(matching: RowMatching, names: Container[str]) -> list[int]:
     return [row for row, known in matching.by_row.items() if any(name in names for name in known)]
 
 
@@ -300,16 +312,16 @@ def _timed(seconds: dict[str, float], what: str, queries: int) -> Iterator[None]
     seconds[what] = (time.perf_counter() - started) / max(1, queries)
 
 
-def _run(queries: list[str], found: Found, names: Any) -> Run:
+def _run(queries: list[str], found: NearestRows, names: Any) -> Run:
     """A run from rows and scores (queries, k); `names` gives each row's id."""
     distinct, codes = np.unique(found.rows, return_inverse=True)
     ids = np.array([*(names[row] for row in distinct.tolist()), None], dtype=object)[:-1]
     query = np.repeat(np.arange(len(queries)), found.rows.shape[1])  # (queries · k,)
-    told = Coded(np.array([*queries, None], dtype=object)[:-1], query)
-    return Run.from_columns(told, Coded(ids, codes.ravel()), found.scores.ravel())
+    told = IdColumn(np.array([*queries, None], dtype=object)[:-1], query)
+    return Run.from_columns(told, IdColumn(ids, codes.ravel()), found.scores.ravel())
 
 
-def _with_calls(task: Task, matching: Matching, facts: Mapping[int, Mapping[str, Any]]) -> Matching:
+def _with_calls(task: Task, matching: RowMatching, facts: Mapping[int, Mapping[str, Any]]) -> RowMatching:
     """The matching, and what the benchmark calls the other pictures that were found."""
     if task.called is None:
         return matching
@@ -321,7 +333,7 @@ def _with_calls(task: Task, matching: Matching, facts: Mapping[int, Mapping[str,
             more[row] = name
     rows = np.concatenate([matching.rows, np.array(list(more), np.int64)])
     ids = [*matching.ids, *(facts[row]["id"] for row in more)]
-    return Matching(matching.way, [*matching.names, *more.values()], rows, ids, matching.ambiguous)
+    return RowMatching(matching.way, [*matching.names, *more.values()], rows, ids, matching.ambiguous)
 
 
 def _wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
@@ -329,7 +341,7 @@ def _wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
     judged = task.judged
     if task.way == "i2t":
         return list(judged.queries), judged.queries
-    pictures = [image for _, image in asked(task).values() if image is not None]
+    pictures = [image for _, image in task_queries(task).values() if image is not None]
     handed = judged.candidates.images.tolist() if judged.candidates is not None else []
     named = [*judged.qrels.images.tolist(), *task.pool, *handed, *pictures, *task.apart]
     # Captions have numbers that are images' numbers as well: what is known of queries is no fact of images.

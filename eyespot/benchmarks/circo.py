@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path, PurePath
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Task
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Task
 from eyespot.benchmarks._grouping import columns
 from eyespot.metrics import parse, preset
 from eyespot.runs import circo
-from eyespot.runs.judged import Judged
+from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels
 
 HOME = "https://github.com/miccunifi/CIRCO"
@@ -41,10 +41,12 @@ IMAGES = Needed(
 )
 
 
-def tasks(data: Path, asked: Asked) -> list[Task]:
+def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """All truths (mAP@K), and the target alone, where what CIRCO calls Recall@K is Hit@K."""
     read = circo.read(ANNOTATIONS[asked.split].place(data))
-    judged = replace(read, images={image: {"path": f"unlabeled2017/{image:0>12}.jpg"} for image in _named(read)})
+    judged = replace(
+        read, images={image: {"path": f"unlabeled2017/{image:0>12}.jpg"} for image in _target_images(read)}
+    )
     by = columns("semantic_aspects")
     every = Task.of("it2i", judged, preset("circo"), by=by, size=PHOTOS, composed=True, called=number_of)
     targets = {query: facts.get("target") for query, facts in judged.queries.items()}
@@ -61,7 +63,7 @@ def number_of(path: str) -> str | None:
     return str(int(name)) if name.isascii() and name.isdigit() else None
 
 
-def _named(judged: Judged) -> list[str]:
+def _target_images(judged: JudgedQueries) -> list[str]:
     asking = (str(facts["image"]) for facts in judged.queries.values() if facts.get("image"))
     return list(dict.fromkeys([*judged.qrels.images.tolist(), *asking]))
 

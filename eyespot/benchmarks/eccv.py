@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Task
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Task
 from eyespot.benchmarks._captions import COCO, one_way
 from eyespot.metrics import preset
 from eyespot.runs import eccv
@@ -28,7 +28,7 @@ SIZES = {  # of the package's version 0.1.0
 }
 
 
-def tasks(data: Path, asked: Asked) -> list[Task]:
+def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """Six tasks, such as eccv-t2i and cxc-i2t; one ranking of all captions and images serves all."""
     folder = NEEDS[0].place(data).parent
     made = {

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Group, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Group, Needed, Official, Printed, Task
 from eyespot.benchmarks._grouping import group_of
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, aligned, evaluate, preset
@@ -86,7 +86,7 @@ def _scores(run: Run, task: Task, inside: Qrels, outside: Qrels) -> Scores:
     return evaluate(aligned(run, inside, removed=outside), None, task.measures, task.rules)
 
 
-def tasks(data: Path, asked: Asked) -> list[Task]:
+def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """Image→image and text→image; a results file may hold any of the queries."""
     judged = ilias.read(NEEDS[0].place(data).parent)
     by = (ByPositives("scale"), ByPositives("clutter"), *_taxonomies(data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
 from eyespot.benchmarks._checking import unofficial
 from eyespot.benchmarks._grouping import columns
 from eyespot.benchmarks._published import Column, table
@@ -72,7 +72,7 @@ FOR_A_GALLERY = (
 )
 
 
-def tasks(data: Path, asked: Asked) -> list[Task]:
+def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """One task; R is all relevant photos of the collection. `Asked.ids`: image_id (the default) or image_path."""
     judged = inquire.read(QUERIES[asked.split].place(data), ANNOTATIONS.place(data), asked.ids or "image_id")
     other = unofficial(QUERIES[asked.split], data)

@@ -6,7 +6,7 @@ import re
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
 from eyespot.benchmarks._grouping import columns
 from eyespot.benchmarks._published import Column, table
 from eyespot.benchmarks.inquire_fullrank import BREAKDOWNS, CITATION
@@ -28,7 +28,7 @@ GROUPS = {
 }
 
 
-def tasks(data: Path, asked: Asked) -> list[Task]:
+def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """One task; R is the relevant among the candidates, and a query may rank nothing else."""
     judged = inquire.read_rerank(_files(data, asked.split))
     return [Task.of("t2i", judged, preset("inquire-rerank"), by=columns(*BREAKDOWNS))]

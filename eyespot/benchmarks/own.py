@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Task
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Task
 from eyespot.benchmarks._grouping import ByColumn
 from eyespot.metrics import parse
 from eyespot.runs import read_qrels
 from eyespot.runs.files import refuse, required, rows_of
-from eyespot.runs.judged import Columns, Judged
+from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.types import UsageError
 
 MEASURES = ("AP(norm='min-k', ties='average')@50", "nDCG(ties='average')@50", "RR(ties='average')@50", "R@20", "P@10")
@@ -27,7 +27,7 @@ QRELS = Needed(
 )
 
 
-def tasks(data: Path, asked: Asked) -> list[Task]:
+def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """One task; a column `split` is followed where it is there, and every other column breaks the results down."""
     every = dict(_queries(QUERIES.place(data)))
     queries = _of_split(every, asked.split)
@@ -37,7 +37,7 @@ def tasks(data: Path, asked: Asked) -> list[Task]:
     qrels = read_qrels(QRELS.place(data))
     if not any(query in qrels for query in queries):
         raise UsageError(f"no query of {data} is judged; {_example(list(queries))} are not in {qrels.header['source']}")
-    judged = Judged(queries, qrels).only(queries)
+    judged = JudgedQueries(queries, qrels).only(queries)
     measures = [parse(measure) for measure in MEASURES]
     return [Task("own", judged, measures, by=_breakdowns(queries), composed=True, exclude_input=True)]
 

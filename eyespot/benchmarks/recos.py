@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, Official, Printed, Task
 from eyespot.benchmarks._captions import BY, both_ways, official, table_2
 from eyespot.benchmarks._published import Column, printed, rows
 from eyespot.metrics import preset
@@ -22,7 +22,7 @@ CITATION = (
 )
 
 
-def tasks(data: Path, asked: Asked) -> list[Task]:
+def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """Both ways over v0 or v1; over v2, whose further images have no captions, text→image alone."""
     found = recos.read(data, asked.split)
     i2t, t2i = both_ways(found.captions, preset("recos"), BY)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from eyespot.benchmarks._benchmark import Asked, Benchmark, Group, Needed, Official, Printed, Task
+from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Group, Needed, Official, Printed, Task
 from eyespot.benchmarks._grouping import NONE, ByColumn, unweighted
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, preset
@@ -37,7 +37,7 @@ class ByKind:
         return [*ordered, mean] if kinds else []
 
 
-def tasks(data: Path, asked: Asked) -> list[Task]:
+def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """One task; without a column `split` the set is taken whole."""
     judged = rmir.read(data)
     if any(facts.get("split") for facts in judged.queries.values()):

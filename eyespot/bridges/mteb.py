@@ -19,12 +19,12 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 
 from eyespot import rooms
-from eyespot.gallery.opened import Gallery
 from eyespot.gallery.photos.found import Seen
 from eyespot.gallery.photos.pictures import upright_rgb
 from eyespot.gallery.photos.sources import full_path, read_again, root_of, scan
+from eyespot.gallery.view import Gallery
 from eyespot.rooms import needs
-from eyespot.runs.judged import Columns, Judged
+from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.search.matching import matched
 from eyespot.types import Encoder, UsageError, Vectors
 
@@ -38,17 +38,17 @@ NAME = "the mteb bridge"
 # -- the model ----------------------------------------------------------------------------------------------
 
 
-def model(encoder: str | Encoder) -> Model:
+def model(encoder: str | Encoder) -> MtebModel:
     """What `mteb.evaluate` takes as a model; a name is loaded as everywhere (`starter`, `open_clip:…`).
 
     Raises `EyespotError` if mteb is not installed and `UsageError` for an encoder that there is not.
     """
     with needs(NAME):
         import mteb  # noqa: F401
-    return Model(rooms.load("encoders", encoder) if isinstance(encoder, str) else encoder)
+    return MtebModel(rooms.load("encoders", encoder) if isinstance(encoder, str) else encoder)
 
 
-class Model:
+class MtebModel:
     """An eyespot encoder as mteb calls its own: batches of texts, pictures or both in, unit vectors out."""
 
     def __init__(self, encoder: Encoder) -> None:
@@ -141,7 +141,7 @@ def _licence(told: str) -> str:
 
 
 @dataclass(frozen=True)
-class About:
+class TaskNotes:
     """What mteb notes of a task; `language` is ISO 639-3 and a script, `citation` BibTeX, `licence` in its spelling."""
 
     description: str = "Pictures judged for queries, brought by eyespot."
@@ -151,7 +151,7 @@ class About:
     main_score: str = "ndcg_at_10"
 
 
-def task(judged: Judged, images: Pictures, name: str, about: About | None = None) -> Any:
+def task(judged: JudgedQueries, images: Pictures, name: str, about: TaskNotes | None = None) -> Any:
     """The judged queries over these pictures as an mteb `AbsTaskRetrieval`: t2i, i2i, or it2i where queries have both.
 
     `images` is a mapping from image id to file, a folder or tar, or a gallery; in the latter two a judged image is
@@ -164,7 +164,7 @@ def task(judged: Judged, images: Pictures, name: str, about: About | None = None
         raise UsageError(f"mteb names a file after the task: use letters, digits, . _ and -, not {name!r}")
     with needs(NAME):
         from mteb.abstasks import AbsTaskRetrieval
-    about_it, collection = about or About(), _collected(judged, images)
+    about_it, collection = about or TaskNotes(), _collected(judged, images)
 
     class JudgedPictures(AbsTaskRetrieval):
         """Held in memory are ids and places; pictures are read when they are embedded."""
@@ -216,7 +216,7 @@ class _Collection:
         }
 
 
-def _collected(judged: Judged, images: Pictures) -> _Collection:
+def _collected(judged: JudgedQueries, images: Pictures) -> _Collection:
     asked = {query: facts for query, facts in judged.queries.items() if judged.qrels.grades.get(query)}
     if not asked:
         raise UsageError("no query has a judged image; mteb scores only queries that have one")
@@ -231,7 +231,7 @@ def _collected(judged: Judged, images: Pictures) -> _Collection:
     return _Collection(pool, texts, places, {query: dict(judged.qrels[query]) for query in asked}, candidates)
 
 
-def _orders(judged: Judged, queries: Iterable[str]) -> dict[str, list[str]] | None:
+def _orders(judged: JudgedQueries, queries: Iterable[str]) -> dict[str, list[str]] | None:
     run = judged.candidates
     return (
         None if run is None else {query: [hit.image for hit in run[query]] if query in run else [] for query in queries}
@@ -242,7 +242,7 @@ def _distinct(orders: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(image for order in orders for image in order))
 
 
-def _without_askers(given: Places, judged: Judged) -> Places:
+def _without_askers(given: Places, judged: JudgedQueries) -> Places:
     """What is ranked: where the collection lists its images, pictures that only ask are none of them."""
     asking = (
         {str(facts["image"]) for facts in judged.queries.values() if facts.get("image")} if judged.images else set()
@@ -297,7 +297,7 @@ def _bytes(place: str) -> bytes:
         raise UsageError(f"cannot read the picture {place}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _task_metadata(collection: _Collection, name: str, about: About) -> Any:
+def _task_metadata(collection: _Collection, name: str, about: TaskNotes) -> Any:
     from mteb import TaskMetadata
 
     told = {
@@ -320,7 +320,7 @@ def _task_metadata(collection: _Collection, name: str, about: About) -> Any:
 # -- where the pictures lie ---------------------------------------------------------------------------------
 
 
-def _places(images: Pictures, judged: Judged) -> Places:
+def _places(images: Pictures, judged: JudgedQueries) -> Places:
     if isinstance(images, Mapping):
         return {str(image): str(place) for image, place in images.items()}
     wanted = _distinct([judged.qrels.images.tolist(), judged.candidates.images.tolist() if judged.candidates else []])

@@ -34,8 +34,8 @@ from eyespot.cli import (
     transfer,
     tune,
 )
+from eyespot.cli.console import note
 from eyespot.cli.settings import from_toml
-from eyespot.cli.telling import note
 from eyespot.types import EyespotError
 
 app = typer.Typer(

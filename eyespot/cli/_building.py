@@ -9,39 +9,39 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.telling import as_json, line, note, progress_bar
+from eyespot.cli.console import note, print_json, print_line, progress_bar
 
 if TYPE_CHECKING:
-    from eyespot.build._steps import Done, Origin, Planned, Running, Step
+    from eyespot.curate._steps import Origin, PlannedStep, RunOptions, Step, StepResult
 
 
-def carry_out(steps: Sequence[Step], work: Path, how: Running) -> list[Done]:
+def carry_out(steps: Sequence[Step], work: Path, how: RunOptions) -> list[StepResult]:
     """Run the steps with a bar on a terminal; ends with exit code 3 once the budget is spent."""
-    from eyespot.build._asking import Models
-    from eyespot.build._steps import run
+    from eyespot.curate._asking import Models
+    from eyespot.curate._steps import run
 
     client = replace(how.client, note=note) if isinstance(how.client, Models) else how.client
     with progress_bar("records") as tell:
         return run(steps, work, replace(how, tell=tell, client=client))
 
 
-def foretell(steps: Sequence[Step], work: Path, how: Running, json: bool) -> None:
+def foretell(steps: Sequence[Step], work: Path, how: RunOptions, json: bool) -> None:
     """What running would do at most and is likely to cost, a line each step or as JSON; nothing is asked."""
-    from eyespot.build._steps import plan
+    from eyespot.curate._steps import plan
 
     tell_planned(plan(steps, work, how), json)
 
 
-def tell_planned(planned: Sequence[Planned], json: bool) -> None:
+def tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
     """What is planned, a line each step or as JSON."""
     if json:
-        as_json({"steps": [{**one._asdict(), "spent": one.spent._asdict()} for one in planned]})
+        print_json({"steps": [{**one._asdict(), "spent": one.spent._asdict()} for one in planned]})
         return
     for one in planned:
-        line(f"{one.name:<16} {_outlook(one)}")
+        print_line(f"{one.name:<16} {_outlook(one)}")
 
 
-def _outlook(one: Planned) -> str:
+def _outlook(one: PlannedStep) -> str:
     if one.finished:
         return f"finished, {one.records:,} records"
     if one.records is None:
@@ -51,15 +51,15 @@ def _outlook(one: Planned) -> str:
     return f"to run on at most {one.records:,} records, {one.known:,} of them done{price}"
 
 
-def tell_done(done: Sequence[Done], json: bool, **more: Any) -> None:
+def tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
     """What each step did, as lines or as JSON with `more`; exit code 3 if records failed in the last run of a step."""
-    told = [_told(one) for one in done]
+    told = [_step_fields(one) for one in done]
     if json:
-        as_json({"steps": told, **more})
+        print_json({"steps": told, **more})
     else:
         for one in told:
             dropped = "".join(f"; {count:,} {reason}" for reason, count in one["dropped"].items())
-            line(f"{one['name']:<16} {one['came']:,} in, {one['added']:,} added, {one['kept']:,} kept{dropped}")
+            print_line(f"{one['name']:<16} {one['came']:,} in, {one['added']:,} added, {one['kept']:,} kept{dropped}")
     failed = sum(one.counts.failed for one in done)
     if failed:
         note(f"{failed:,} records failed; what was dropped says why, --retry-failed tries them again")
@@ -68,14 +68,14 @@ def tell_done(done: Sequence[Done], json: bool, **more: Any) -> None:
 
 def tell_lapsed(queues: Iterable[Path]) -> None:
     """Note how many decisions no longer stand, queue by queue."""
-    from eyespot.build._review import Queue
+    from eyespot.curate._human_review import Queue
 
     for queue in queues:
         if count := len(Queue(queue).lapsed()):
             note(f"{count:,} decisions on {queue} no longer stand, for what was seen has changed; decide them again")
 
 
-def _told(one: Done) -> dict[str, Any]:
+def _step_fields(one: StepResult) -> dict[str, Any]:
     cost = {"seconds": round(one.cost.seconds, 3), **one.cost.spent._asdict()}
     told = {"name": one.step.name, "ran": one.ran, "folder": str(one.folder), **one.counts._asdict(), **cost}
     return {**told, "answers": [_origin(origin) for origin in one.origins]}

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._judging import calls_option, ledger_of, ledger_option, money_option
+from eyespot.cli._judge_options import calls_option, ledger_of, ledger_option, money_option
+from eyespot.cli.console import escaped, print_json, print_line, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, escaped, line, summarise
 from eyespot.judges._budget import Budget
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.build.captions import Captioner, Written
+    from eyespot.curate.captions import Captioner, Written
 
 SOME_FAILED = 3
 
@@ -42,7 +42,7 @@ def captions(
     dry_run: bool = typer.Option(False, "--dry-run", help="Only count."),
 ) -> None:
     """Write a sentence for each picture that has labels only, such as somebody might type to find it."""
-    from eyespot.build.captions import captioned, count, write, writer_of
+    from eyespot.curate.captions import captioned, count, write, writer_of
 
     writer_of(out)
     place = gallery_here(gallery)
@@ -56,14 +56,14 @@ def captions(
     found = captioned(place, captioner)
     written = count(found) if dry_run else write(found, out, captioner)
     _tell_captions(written, out, json)
-    summarise("nothing was written" if dry_run else f"written to {out}")
+    print_summary("nothing was written" if dry_run else f"written to {out}")
     if written.failures:
         raise typer.Exit(SOME_FAILED)
 
 
 def _captioner(gallery: Path, named: dict[str, str], templates: Path | None, seed: int) -> Captioner:
-    from eyespot.build.captions import columns
-    from eyespot.build.templates import Templates, parsed
+    from eyespot.curate.captions import columns
+    from eyespot.curate.templates import Templates, parsed
     from eyespot.runs.files import text_of
 
     there = columns(gallery)
@@ -74,10 +74,10 @@ def _captioner(gallery: Path, named: dict[str, str], templates: Path | None, see
 
 def _seeing(model: str, gallery: Path, named: dict[str, str], paid: tuple[Budget, Path]) -> Captioner:
     """A model that looks; it is told the labels that templates would speak of."""
-    from eyespot.build.captions import columns
-    from eyespot.build.seeing import Seeing
-    from eyespot.build.templates import Templates
-    from eyespot.search.wordings import endpoint_of
+    from eyespot.curate.captions import columns
+    from eyespot.curate.seeing import Seeing
+    from eyespot.curate.templates import Templates
+    from eyespot.search.query_rewriting import endpoint_of
 
     budget, ledger = paid
     known = Templates.over(columns(gallery), named, 0).columns
@@ -88,10 +88,10 @@ def _tell_captions(written: Written, out: Path, json: bool) -> None:
     counts = {"captions": written.captions, "different": len(written.different)}
     failures = [failure._asdict() for failure in written.failures]
     if json:
-        as_json({"out": str(out), **counts, "without": dict(written.without), "failures": failures})
+        print_json({"out": str(out), **counts, "without": dict(written.without), "failures": failures})
         return
-    line("  ".join(f"{count} {what}" for what, count in counts.items()))
+    print_line("  ".join(f"{count} {what}" for what, count in counts.items()))
     for why, count in written.without.items():
-        line(f"{count} without: {escaped(why)}")
+        print_line(f"{count} without: {escaped(why)}")
     for failure in written.failures:
-        line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")
+        print_line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, line, note, progress_bar, summarise
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.build.inat.curating import Curated
-    from eyespot.build.inat.settings import Settings
+    from eyespot.curate.inat.curating import Curated
+    from eyespot.curate.inat.settings import CollectionSettings
 
 _CHECKS = ("decode", "face", "spectrogram", "empty")
 
@@ -49,13 +49,21 @@ def inat(
     json: bool = json_option(),
 ) -> None:
     """Curate a collection like iNat24: balanced, licensed, clean and documented, out of millions of observations."""
-    from eyespot.build.inat.settings import Pictures, Positions, Sampling, Settings, Species, Wanted, years_of
+    from eyespot.curate.inat.settings import (
+        CollectionSettings,
+        ObservationFilter,
+        PictureSettings,
+        Positions,
+        Sampling,
+        Species,
+        years_of,
+    )
 
-    settings = Settings(
-        Wanted(years_of(years), tuple(grade) or None, _licences(licence)),
+    settings = CollectionSettings(
+        ObservationFilter(years_of(years), tuple(grade) or None, _licences(licence)),
         Species(targets, mapping, ranges),
         Sampling(km, groups, cap, clusters, space_km, time_days, seed),
-        Pictures(photos, tuple(check), side, face, flagged),
+        PictureSettings(photos, tuple(check), side, face, flagged),
         Positions(coarsen, accuracy, coarse_degrees),
         memory,
         threads,
@@ -70,14 +78,14 @@ def inat(
 
 def _licences(kinds: list[str]) -> tuple[str, ...]:
     """The licences that are wanted; `UsageError` for one that is not known."""
-    from eyespot.build.inat.licences import checked
+    from eyespot.curate.inat.licences import checked
 
     return checked(kinds)
 
 
-def _curate(export: Path, out: Path, settings: Settings, json: bool) -> None:
+def _curate(export: Path, out: Path, settings: CollectionSettings, json: bool) -> None:
     """Make the collection; exit code 3 if pictures are missing or do not decode."""
-    from eyespot.build.inat.curating import curate as made
+    from eyespot.curate.inat.curating import curate as made
 
     with progress_bar("steps") as tell:
         done = made(export, out, settings, tell)
@@ -88,20 +96,20 @@ def _curate(export: Path, out: Path, settings: Settings, json: bool) -> None:
         note(
             f"{done.waiting:,} pictures wait for a person: eyespot build review {out / 'review.jsonl'}, then run again"
         )
-    summarise(f"{done.pictures:,} pictures in {out}")
+    print_summary(f"{done.pictures:,} pictures in {out}")
     if done.failed:
         note(f"{done.failed:,} pictures are missing or do not decode; {out / 'card.md'} counts them")
         raise typer.Exit(3)
 
 
-def _foretell(export: Path, settings: Settings, first: int, json: bool) -> None:
+def _foretell(export: Path, settings: CollectionSettings, first: int, json: bool) -> None:
     """The funnel of the first so many observations; nothing is written."""
-    from eyespot.build.inat.curating import foretell as told
+    from eyespot.curate.inat.curating import foretell as told
 
     with progress_bar("steps") as tell:
         done = told(export, settings, first, tell)
     _tell(done, json, first=first)
-    summarise("nothing was written")
+    print_summary("nothing was written")
 
 
 def _tell(done: Curated, json: bool, **more: object) -> None:
@@ -109,14 +117,14 @@ def _tell(done: Curated, json: bool, **more: object) -> None:
         note(sentence)
     if json:
         shown = [{name: one[name] for name in ("step", "came", "kept", "dropped", "ran")} for one in done.steps]
-        as_json({"steps": shown, "draw": dict(done.drawn), "waiting": done.waiting, "failed": done.failed, **more})
+        print_json({"steps": shown, "draw": dict(done.drawn), "waiting": done.waiting, "failed": done.failed, **more})
         return
     for one in done.steps:
         dropped = "".join(f"; {count:,} {reason}" for reason, count in one["dropped"].items())
-        line(f"{one['step']:<12} {one['came']:,} in, {one['kept']:,} kept{dropped}")
+        print_line(f"{one['step']:<12} {one['came']:,} in, {one['kept']:,} kept{dropped}")
     told = done.drawn
     if told.get("spread_drawn") is not None:
-        line(
+        print_line(
             f"{'spread':<12} {told['spread_drawn']:.1f} cells drawn, {told['spread_random']:.1f} by lot, "
             f"{told['spread_before']:.1f} before (mean effective number, {told['over_cap']:,} species over the cap)"
         )

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli.console import escaped, note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, escaped, line, note, progress_bar, summarise
 
 if TYPE_CHECKING:
-    from eyespot.build.pairs._making import Made, Source
+    from eyespot.curate.pairs._making import PairSource, PairsResult
 
 app = typer.Typer(
     no_args_is_help=True, help="Make lists of pictures and texts of COCO, CC12M, BioTrove or an RMIR set."
@@ -37,7 +37,7 @@ def coco(
     json: bool = _JSON,
 ) -> None:
     """COCO captions: about five a picture."""
-    from eyespot.build.pairs.coco import Coco
+    from eyespot.curate.pairs.coco import Coco
 
     _make(Coco(files, images, out, _ids(without)), out, json)
 
@@ -50,7 +50,7 @@ def cc12m(
     json: bool = _JSON,
 ) -> None:
     """Conceptual 12M: the captions of its shards."""
-    from eyespot.build.pairs.cc12m import Cc12m
+    from eyespot.curate.pairs.cc12m import Cc12m
 
     _make(Cc12m(files, _ids(without)), out, json)
 
@@ -67,7 +67,7 @@ def biotrove(
     json: bool = _JSON,
 ) -> None:
     """BioTrove: photos drawn by lot, with captions made of their labels, but for those to be captioned."""
-    from eyespot.build.pairs.biotrove import BioTrove, Draw
+    from eyespot.curate.pairs.biotrove import BioTrove, Draw
 
     _make(BioTrove(files, images, out, Draw(count, captioned, seed), _ids(without)), out, json)
 
@@ -81,7 +81,7 @@ def rmir(
     json: bool = _JSON,
 ) -> None:
     """An RMIR set: questions with the pictures they ask with, and the pictures that answer them."""
-    from eyespot.build.pairs.rmir import Rmir
+    from eyespot.curate.pairs.rmir import Rmir
 
     _make(Rmir(folder, split, _ids(without)), out, json)
 
@@ -93,30 +93,30 @@ def _ids(path: Path | None) -> frozenset[str]:
     return frozenset(one.strip() for one in lines if one.strip())
 
 
-def _make(source: Source, out: Path, json: bool) -> None:
-    from eyespot.build.pairs._making import make
+def _make(source: PairSource, out: Path, json: bool) -> None:
+    from eyespot.curate.pairs._making import make
 
     with progress_bar() as progress:
         made = make(source, out, progress)
     _tell(made, out, json)
-    summarise(f"train on them with: eyespot train quari GALLERY --captions {out}/")
+    print_summary(f"train on them with: eyespot train quari GALLERY --captions {out}/")
     if made.failures:
         raise typer.Exit(SOME_FAILED)
 
 
-def _tell(made: Made, out: Path, json: bool) -> None:
+def _tell(made: PairsResult, out: Path, json: bool) -> None:
     counts = {"files": made.parts, "files_before": made.before}
     failures = [{"file": failure.place, "reason": failure.reason} for failure in made.failures]
     if json:
         rows = {name.removesuffix(".parquet"): count for name, count in made.rows.items()}
-        as_json({"out": str(out), **counts, **rows, "left_out": dict(made.left_out), "failures": failures})
+        print_json({"out": str(out), **counts, **rows, "left_out": dict(made.left_out), "failures": failures})
     else:
-        line(
+        print_line(
             "  ".join(
                 [f"{made.parts} files ({made.before} before)", *(f"{n} rows of {t}" for t, n in made.rows.items())]
             )
         )
         for why, count in made.left_out.items():
-            line(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
+            print_line(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
     for failure in made.failures:
         note(f"{failure.reason}; it makes no pairs until it is mended")

@@ -10,7 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from eyespot.cluster.starting import Cluster
-    from eyespot.search.adapted import Means
+    from eyespot.search.adapted import SearchBackend
 
 MOST = 4096
 
@@ -34,22 +34,22 @@ def hands_on(address: str | None, workers: int) -> Iterator[Any]:
         yield None
         return
     with _connected(address, workers) as cluster:
-        from eyespot.cluster.embedding import Crew
+        from eyespot.cluster.workers import WorkerPool
 
-        with Crew(cluster) as crew:
+        with WorkerPool(cluster) as crew:
             yield crew
 
 
 @contextmanager
-def means_on(address: str | None, workers: int) -> Iterator[Means | None]:
+def means_on(address: str | None, workers: int) -> Iterator[SearchBackend | None]:
     """Who searches vectors in place of this process; None without an address."""
     if address is None:
         yield None
         return
     with _connected(address, workers) as cluster:
-        from eyespot.cluster.holding import Holding
+        from eyespot.cluster.ray_index import RayBackend
 
-        with Holding(cluster) as holding:
+        with RayBackend(cluster) as holding:
             yield holding
 
 

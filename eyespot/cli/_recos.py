@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._judging import calls_option, money_option
+from eyespot.cli._judge_options import calls_option, money_option
+from eyespot.cli.console import note, print_line, print_summary
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import line, note, summarise
 
 if TYPE_CHECKING:
-    from eyespot.build._steps import Limits
-    from eyespot.build.recos.making import Making
+    from eyespot.curate._steps import CostLimits
+    from eyespot.curate.recos.making import RecosJob
 
 
 def recos(
@@ -29,10 +29,10 @@ def recos(
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be asked, and what that would cost."),
 ) -> None:
     """Make a ReCoS set: captioned pictures (v0), as many to confuse them with (v1), and many more like them (v2)."""
-    from eyespot.build.recos.foretold import foretold
-    from eyespot.build.recos.making import SET, Making, galleries_of, recipe_at
-    from eyespot.build.recos.telling import notes
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
+    from eyespot.curate.recos.card import notes
+    from eyespot.curate.recos.dry_run import foretold
+    from eyespot.curate.recos.making import SET, RecosJob, galleries_of, recipe_at
     from eyespot.types import UsageError
 
     if show:
@@ -40,7 +40,7 @@ def recos(
         return
     if out is None:
         raise UsageError("the set needs a folder; name one with --out")
-    making = Making(recipe_at(recipe), out, galleries_of(gallery), limit)
+    making = RecosJob(recipe_at(recipe), out, galleries_of(gallery), limit)
     how = making.running(_limits(making, calls, money), retry_failed)
     if dry_run:
         tell_planned(foretold(making.pipeline, how), json)
@@ -51,20 +51,20 @@ def recos(
     for sentence in notes(made):
         note(sentence)
     tell_lapsed(making.pipeline.queues())
-    summarise(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
+    print_summary(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
     tell_done(done, json, out=str(out / SET), versions=counts)
 
 
 def _show(recipe: Path) -> None:
-    from eyespot.build.recos.making import place_of
+    from eyespot.curate.recos.making import place_of
     from eyespot.runs.files import text_of
 
-    line(text_of(place_of(recipe)).rstrip())
+    print_line(text_of(place_of(recipe)).rstrip())
 
 
-def _limits(making: Making, calls: int | None, money: float | None) -> Limits:
+def _limits(making: RecosJob, calls: int | None, money: float | None) -> CostLimits:
     """The recipe's budget, with what the command line says in its place."""
-    from eyespot.build._steps import Limits
+    from eyespot.curate._steps import CostLimits
 
     own = making.recipe.limits
-    return Limits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)
+    return CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from eyespot.cli.telling import escaped
+from eyespot.cli.console import escaped
 
 if TYPE_CHECKING:
-    from eyespot.build._review import Case, Queue
+    from eyespot.curate._human_review import Case, Queue
 
 KEYS = "a accept, m mend, d drop, s skip, b back, q quit"
 
@@ -42,7 +42,7 @@ def _show(case: Case, place: str) -> None:
 def _decided(queue: Queue, case: Case, who: str) -> int:
     """How far to go on: one case, or one back."""
     while True:
-        key = _asked(f"{KEYS}: ").lower()[:1]
+        key = _read_answer(f"{KEYS}: ").lower()[:1]
         if key == "q":
             raise Leave
         if key in ("s", "b"):
@@ -51,7 +51,7 @@ def _decided(queue: Queue, case: Case, who: str) -> int:
             queue.decide(case, "accept", who)
             return 1
         if key == "d":
-            queue.decide(case, "drop", who, note=_asked("  why (Enter for nothing): "))
+            queue.decide(case, "drop", who, note=_read_answer("  why (Enter for nothing): "))
             return 1
         if key == "m" and (texts := _mended(case)):
             queue.decide(case, "mend", who, texts=texts)
@@ -61,11 +61,11 @@ def _decided(queue: Queue, case: Case, who: str) -> int:
 def _mended(case: Case) -> dict[str, str]:
     if not case.texts:
         _say("  there is no text to mend; accept or drop it")
-    found = {name: _asked(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
+    found = {name: _read_answer(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
     return {name: text for name, text in found.items() if text and text != case.texts[name]}
 
 
-def _asked(question: str) -> str:
+def _read_answer(question: str) -> str:
     print(question, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:

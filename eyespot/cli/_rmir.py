@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._judging import calls_option, money_option
+from eyespot.cli._judge_options import calls_option, money_option
 from eyespot.cli._ray import clustering_on, ray_option, workers_option
+from eyespot.cli.console import note, print_json, print_line, print_summary
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, line, note, summarise
 
 if TYPE_CHECKING:
-    from eyespot.build._steps import Limits
-    from eyespot.build.rmir.making import Making
+    from eyespot.curate._steps import CostLimits
+    from eyespot.curate.rmir.making import RmirJob
 
 
 def rmir(
@@ -34,28 +34,28 @@ def rmir(
     dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be asked, and what that would cost."),
 ) -> None:
     """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
-    from eyespot.build._steps import read_recipe
-    from eyespot.build.rmir import files
-    from eyespot.build.rmir.audit import Sizes
-    from eyespot.build.rmir.finished import Finished
-    from eyespot.build.rmir.foretold import foretold
-    from eyespot.build.rmir.making import AUDIT, SET, Making, write_set
-    from eyespot.build.rmir.telling import notes, summary
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
+    from eyespot.curate._steps import read_recipe
+    from eyespot.curate.rmir import files
+    from eyespot.curate.rmir.audit import Sizes
+    from eyespot.curate.rmir.card import notes, summary
+    from eyespot.curate.rmir.dry_run import foretold
+    from eyespot.curate.rmir.finished import FinishedSteps
+    from eyespot.curate.rmir.making import AUDIT, SET, RmirJob, write_set
 
     clustering = context.with_resource(clustering_on(ray, workers))
-    making = Making(read_recipe(recipe), out, gallery, limit, clustering)
+    making = RmirJob(read_recipe(recipe), out, gallery, limit, clustering)
     pipe, how = making.pipeline(), making.running(_limits(making, calls, money), retry_failed)
     if dry_run:
         tell_planned(foretold(pipe, how), json)
         return
     making.check(how.limits)
-    made = Finished(pipe, carry_out(pipe.steps, pipe.work, how))
+    made = FinishedSteps(pipe, carry_out(pipe.steps, pipe.work, how))
     cases = write_set(made, out, files.held if pictures else files.unshown, Sizes(audit, audit * 3 // 4))
     for sentence in notes(made):
         note(sentence)
     tell_lapsed(out / AUDIT / name for name in cases)
-    summarise(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
+    print_summary(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
     tell_done(made.done, json, out=str(out / SET), audit=cases, **summary(made))
 
 
@@ -66,28 +66,30 @@ def rmir_audit(
     json: bool = json_option(),
 ) -> None:
     """Say how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
-    from eyespot.build._steps import read_recipe
-    from eyespot.build.rmir.audit import agreements, last_hits
-    from eyespot.build.rmir.making import AUDIT, Making
+    from eyespot.curate._steps import read_recipe
+    from eyespot.curate.rmir.audit import agreements, last_hits
+    from eyespot.curate.rmir.making import AUDIT, RmirJob
 
-    made = Making(read_recipe(recipe), out, gallery).finished()
+    made = RmirJob(read_recipe(recipe), out, gallery).finished()
     found, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
     if json:
         told = [{**one._asdict(), "share": one.share} for one in found]
-        as_json({"agreement": told, "last_hits": groups and groups._asdict()})
+        print_json({"agreement": told, "last_hits": groups and groups._asdict()})
         return
     for one in found:
-        line(f"{one.kind:<10} {one.agreed} of {one.cases} agreed, {one.share:.0%} ({one.low:.0%} to {one.high:.0%})")
-    line(_said(groups) if groups else "last hits  too few decisions to compare reliability by them")
+        print_line(
+            f"{one.kind:<10} {one.agreed} of {one.cases} agreed, {one.share:.0%} ({one.low:.0%} to {one.high:.0%})"
+        )
+    print_line(_verdict_counts(groups) if groups else "last hits  too few decisions to compare reliability by them")
 
 
-def _said(groups: Any) -> str:
+def _verdict_counts(groups: Any) -> str:
     counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
     how = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
     return f"last hits  {counts}: reliability is {groups.difference:.2f} lower before the accepted ({how})"
 
 
-def _limits(making: Making, calls: int | None, money: float | None) -> Limits | None:
+def _limits(making: RmirJob, calls: int | None, money: float | None) -> CostLimits | None:
     """The recipe's budget, with what was said on the command line in its place."""
     from dataclasses import replace
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from eyespot.cli.telling import note
+from eyespot.cli.console import note
 from eyespot.types import UsageError
 
 

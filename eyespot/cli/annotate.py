@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli.console import escaped, note, print_json, print_line, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, escaped, line, note, summarise
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.build.annotate.agreement import Overlap
-    from eyespot.build.annotate.desk import Desk
-    from eyespot.build.annotate.progress import Standing
+    from eyespot.curate.annotate.agreement import Overlap
+    from eyespot.curate.annotate.annotation_store import AnnotationStore
+    from eyespot.curate.annotate.progress import LabellingProgress
     from eyespot.search.collection import Collection
 
 app = typer.Typer(no_args_is_help=True, help="Label queries to the end, alone or with others.")
@@ -32,12 +32,12 @@ def options() -> None:
 
 
 @contextmanager
-def _desk(gallery: Path | None) -> Iterator[Desk]:
-    from eyespot.build.annotate.desk import Desk
-    from eyespot.gallery.opened import Gallery
+def _desk(gallery: Path | None) -> Iterator[AnnotationStore]:
+    from eyespot.curate.annotate.annotation_store import AnnotationStore
+    from eyespot.gallery.view import Gallery
 
     opened = Gallery(gallery_here(gallery))  # a ledger without a gallery would be a stray file
-    with Desk(opened.path / "ledger.sqlite") as desk:
+    with AnnotationStore(opened.path / "ledger.sqlite") as desk:
         yield desk
 
 
@@ -59,20 +59,20 @@ def add(
     json: bool = json_option(),
 ) -> None:
     """Take queries in; those that fail a criterion of the intake (visible, feasible, of_interest) are left out."""
-    from eyespot.build.annotate.queries import Wanted, read
+    from eyespot.curate.annotate.queries import AnnotationQuery, read
 
     if (file is None) == (text is None):
         raise UsageError("name a CSV of queries, or give one with --text; one of the two")
-    wanted = read(file) if text is None else [Wanted(id or text, text, {})]
+    wanted = read(file) if text is None else [AnnotationQuery(id or text, text, {})]
     with _desk(gallery) as desk:
         left_out = desk.take_in(wanted)
     for one in left_out:
         note(f"{one.id} is left out: not {' and not '.join(one.failing)}")
     taken = [one.id for one in wanted if one not in left_out]
     if json:
-        as_json({"taken": taken, "left_out": {one.id: one.failing for one in left_out}})
+        print_json({"taken": taken, "left_out": {one.id: one.failing for one in left_out}})
     else:
-        line(f"{len(taken)} taken in, {len(left_out)} left out")
+        print_line(f"{len(taken)} taken in, {len(left_out)} left out")
 
 
 @app.command("list")
@@ -86,7 +86,7 @@ def listed(
     json: bool = json_option(),
 ) -> None:
     """Say which photos a query is labelled over: all of some labels, the nearest, or those of a ranking."""
-    from eyespot.build.annotate import candidates
+    from eyespot.curate.annotate import candidates
 
     if (bool(label) + (nearest is not None) + (run is not None)) != 1:
         raise UsageError("say which photos in one way: --label COLUMN=VALUE, --nearest N, or --run FILE")
@@ -101,13 +101,13 @@ def listed(
             new = _list_labels(desk, id, label, _collection(gallery, encoder))
         every = len(desk.candidates(id))
     if json:
-        as_json({"query": id, "new": new, "listed": every})
+        print_json({"query": id, "new": new, "listed": every})
     else:
-        line(f"{new} new photos on the list, {every} in all")
+        print_line(f"{new} new photos on the list, {every} in all")
 
 
-def _list_labels(desk: Desk, id: str, labels: list[str], collection: Collection) -> int:
-    from eyespot.build.annotate import candidates
+def _list_labels(desk: AnnotationStore, id: str, labels: list[str], collection: Collection) -> int:
+    from eyespot.curate.annotate import candidates
 
     pairs = [_pair(one) for one in labels]
     columns = {column for column, _ in pairs}
@@ -129,7 +129,7 @@ def remove(id: str = QUERY, gallery: Path = GALLERY) -> None:
     """Forget a query that nobody has marked a photo for, with its list."""
     with _desk(gallery) as desk:
         desk.remove(id)
-    line(f"{id} is removed")
+    print_line(f"{id} is removed")
 
 
 # -- labelling ------------------------------------------------------------------------------------------------------
@@ -151,9 +151,9 @@ def mark(
             raise UsageError(f"{len(strange)} photos are on no list of {id}, such as {min(strange)}; list them first")
         changed = desk.mark(id, who, marks)
     if json:
-        as_json({"query": id, "changed": changed, "given": len(marks)})
+        print_json({"query": id, "changed": changed, "given": len(marks)})
     else:
-        line(f"{changed} marks changed, {len(marks) - changed} were so already")
+        print_line(f"{changed} marks changed, {len(marks) - changed} were so already")
         if empty := sum(mark is None for mark in marks.values()):
             note(f"{empty} of the {len(marks)} had an empty mark, which takes back what was marked before")
 
@@ -180,15 +180,15 @@ def audit(
     json: bool = json_option(),
 ) -> None:
     """Draw photos at random from what you have not labelled; their marks say how many relevant ones remain."""
-    from eyespot.build.annotate.auditing import Plan, draw
+    from eyespot.curate.annotate.auditing import Plan, draw
 
     with _desk(gallery) as desk:
         collection = _collection(gallery) if desk.grows(id) else None
         drawn = draw(desk, id, who, collection, Plan(size, seed))
     if json:
-        as_json({"query": id, "rest": drawn.rest, "photos": [photo._asdict() for photo in drawn.photos]})
+        print_json({"query": id, "rest": drawn.rest, "photos": [photo._asdict() for photo in drawn.photos]})
     else:
-        line(f"{len(drawn.photos)} of {drawn.rest} photos drawn; mark them on the pages of eyespot serve")
+        print_line(f"{len(drawn.photos)} of {drawn.rest} photos drawn; mark them on the pages of eyespot serve")
 
 
 @app.command("settle")
@@ -200,7 +200,7 @@ def settle(
     gallery: Path = GALLERY,
 ) -> None:
     """Say the last word on a photo on which annotators differ."""
-    from eyespot.build.annotate import agreement
+    from eyespot.curate.annotate import agreement
 
     with _desk(gallery) as desk:
         if image not in desk.photos(id):
@@ -219,30 +219,30 @@ def status(
     json: bool = json_option(),
 ) -> None:
     """How far each query is: labelled, stopped, what remains and how sure that is, time, cost, what is to be mended."""
-    from eyespot.build.annotate.export import labelled
+    from eyespot.curate.annotate.export import labelled
 
     with _desk(gallery) as desk:
         found = [labelled(desk, one) for one in ([id] if id else desk.queries())]
     if not found:
         raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
     if json:
-        as_json({one.wanted.id: _told(one, wage) for one in found})
+        print_json({one.wanted.id: _status_fields(one, wage) for one in found})
         return
     for one in found:
-        line(escaped(f"{one.wanted.id}: {one.wanted.text} ({len(one.photos)} listed)"))
+        print_line(escaped(f"{one.wanted.id}: {one.wanted.text} ({len(one.photos)} listed)"))
         for stands in one.stands:
-            line(escaped(f"  {_spoken(stands, wage)}"))
+            print_line(escaped(f"  {_status_line(stands, wage)}"))
         if one.faults:
-            line(escaped(f"  to mend: {'; '.join(one.faults)}"))
+            print_line(escaped(f"  to mend: {'; '.join(one.faults)}"))
 
 
-def _told(one: Any, wage: float) -> dict[str, Any]:
+def _status_fields(one: Any, wage: float) -> dict[str, Any]:
     stands = {each.who: {**each.told(), "cost": round(each.cost(wage), 2)} for each in one.stands}
     return {"text": one.wanted.text, "listed": len(one.photos), "annotators": stands, "faults": one.faults}
 
 
-def _spoken(stands: Standing, wage: float) -> str:
-    from eyespot.build.annotate.datasheet import unseen
+def _status_line(stands: LabellingProgress, wage: float) -> str:
+    from eyespot.curate.annotate.datasheet import unseen
 
     down = stands.descent
     where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
@@ -259,7 +259,7 @@ def agreement(
     json: bool = json_option(),
 ) -> None:
     """How often annotators who labelled the same photos agree, and how far beyond chance."""
-    from eyespot.build.annotate.agreement import coefficients, everybody, overlaps
+    from eyespot.curate.annotate.agreement import coefficients, everybody, overlaps
 
     with _desk(gallery) as desk:
         said = {one: everybody(desk, one) for one in ([id] if id else desk.queries())}
@@ -268,13 +268,13 @@ def agreement(
         raise NothingFound("no photo was labelled by two people; let a second one label a part with --as NAME")
     beyond = {one: {name: each._asdict() for name, each in coefficients(every).items()} for one, every in said.items()}
     if json:
-        as_json({one: {"pairs": [_counted(each) for each in found[one]], **beyond[one]} for one in found})
+        print_json({one: {"pairs": [_counted(each) for each in found[one]], **beyond[one]} for one in found})
         return
     for one, every in found.items():
         for each in every:
-            line(escaped(f"{one}  {each.first}, {each.second}: {each.agreed:.1%} of {each.photos} photos"))
+            print_line(escaped(f"{one}  {each.first}, {each.second}: {each.agreed:.1%} of {each.photos} photos"))
         for name, told in beyond[one].items():
-            line(escaped(f"{one}  {name}: {told['value']:.2f} ({told['low']:.2f} to {told['high']:.2f})"))
+            print_line(escaped(f"{one}  {name}: {told['value']:.2f} ({told['low']:.2f} to {told['high']:.2f})"))
 
 
 def _counted(overlap: Overlap) -> dict[str, Any]:
@@ -288,16 +288,20 @@ def disputes(
     json: bool = json_option(),
 ) -> None:
     """The photos on which annotators differ and nobody has settled it."""
-    from eyespot.build.annotate import agreement
+    from eyespot.curate.annotate import agreement
 
     with _desk(gallery) as desk:
         found = {one: agreement.disputes(desk, one) for one in ([id] if id else desk.queries())}
     if json:
-        as_json({one: [{"image": each.image, "marks": each.marks} for each in every] for one, every in found.items()})
+        print_json(
+            {one: [{"image": each.image, "marks": each.marks} for each in every] for one, every in found.items()}
+        )
         return
     for one, every in found.items():
         for each in every:
-            line(escaped(f"{one}  {each.image}  " + "  ".join(f"{who}: {said}" for who, said in each.marks.items())))
+            print_line(
+                escaped(f"{one}  {each.image}  " + "  ".join(f"{who}: {said}" for who, said in each.marks.items()))
+            )
 
 
 # -- taking it away -------------------------------------------------------------------------------------------------
@@ -314,7 +318,7 @@ def export(
     json: bool = json_option(),
 ) -> None:
     """Write the labelled set: INQUIRE's CSV files, qrels, the lists, Label Studio's JSON, and a datasheet."""
-    from eyespot.build.annotate.export import every, flawless, write
+    from eyespot.curate.annotate.export import every, flawless, write
 
     with _desk(gallery) as desk:
         written = flawless(every(desk)) if kept else every(desk)
@@ -326,23 +330,23 @@ def export(
     if rerank is not None:
         _write_rerank(written, (out, rerank), depth, layout)
     if json:
-        as_json({"out": str(out), "queries": counts, "rerank": None if rerank is None else str(rerank)})
+        print_json({"out": str(out), "queries": counts, "rerank": None if rerank is None else str(rerank)})
     else:
         for id, count in counts.items():
-            line(escaped(f"{id}  {count['relevant']} relevant of {count['labelled']}"))
-    summarise(f"written to {out}")
+            print_line(escaped(f"{id}  {count['relevant']} relevant of {count['labelled']}"))
+    print_summary(f"written to {out}")
 
 
 def _write_rerank(written: list[Any], folders: tuple[Path, Path], depth: int, layout: str) -> None:
-    from eyespot.build.annotate.export import ANNOTATIONS, QUERIES, rerank_set
-    from eyespot.build.rerank import Division, Limits
-    from eyespot.build.rerank_card import Making
-    from eyespot.build.rerank_files import write
+    from eyespot.curate.annotate.export import ANNOTATIONS, QUERIES, rerank_set
+    from eyespot.curate.rerank import Division, RerankLimits
+    from eyespot.curate.rerank_card import RerankInputs
+    from eyespot.curate.rerank_files import write
 
     out, rerank = folders
-    limits = Limits(depth)
+    limits = RerankLimits(depth)
     made = rerank_set(written, limits, Division())
     for sentence in made.notes:
         note(sentence)
     files = {"queries": out / QUERIES, "annotations": out / ANNOTATIONS}
-    write(made, rerank, Making(files, {"depth": depth, "least": limits.least, "most": limits.most}), layout)
+    write(made, rerank, RerankInputs(files, {"depth": depth, "least": limits.least, "most": limits.most}), layout)

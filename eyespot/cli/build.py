@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import typer
 
 from eyespot.cli import _captions, _curating, _pairs, _recos, _rmir
+from eyespot.cli.console import note, print_json, print_line, print_summary
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, line, note, summarise
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.build.rerank import Division, RerankSet
-    from eyespot.build.rerank_card import Making
-    from eyespot.runs.judged import Judged
+    from eyespot.curate.rerank import Division, RerankSet
+    from eyespot.curate.rerank_card import RerankInputs
+    from eyespot.runs.judged import JudgedQueries
 
 app = typer.Typer(no_args_is_help=True, help="Make a judged collection out of what is there.")
 app.add_typer(_pairs.app, name="pairs")
@@ -56,10 +56,10 @@ def rerank(
     dry_run: bool = typer.Option(False, "--dry-run", help="Only count."),
 ) -> None:
     """Make a re-ranking set: queries with candidates of which some, and not most, are relevant."""
-    from eyespot.build.rerank import Limits, select
+    from eyespot.curate.rerank import RerankLimits, select
     from eyespot.runs import read_run
 
-    limits, division = Limits(depth, least, most, judged_only), _division(val, val_share, keep_split, seed)
+    limits, division = RerankLimits(depth, least, most, judged_only), _division(val, val_share, keep_split, seed)
     writing = _writing(layout)
     judged = _judged(qrels, format, queries)
     column = _column(judged, by)
@@ -70,7 +70,7 @@ def rerank(
         files = {"run": run, "qrels": qrels, **({} if queries is None else {"queries": queries})}
         writing(made, out, _making(files, made, division, column))
     _tell(made, column, out, json)
-    summarise("nothing was written" if dry_run else f"written to {out}")
+    print_summary("nothing was written" if dry_run else f"written to {out}")
 
 
 @app.command("review")
@@ -82,18 +82,18 @@ def review(
     """Decide what a pipeline was in doubt of: accept, mend or drop, case by case; each decision is kept at once."""
     import getpass
 
-    from eyespot.build._review import Queue
     from eyespot.cli import _reviewing
     from eyespot.cli._building import tell_lapsed
+    from eyespot.curate._human_review import Queue
 
     opened = Queue(queue)
     tell_lapsed([queue])
     _reviewing.review(opened, who or getpass.getuser())
     counts = opened.counts()
     if json:
-        as_json({"queue": str(queue), "decisions": str(opened.decided), **counts})
+        print_json({"queue": str(queue), "decisions": str(opened.decided), **counts})
         return
-    line("  ".join(f"{count} {what}" for what, count in counts.items()))
+    print_line("  ".join(f"{count} {what}" for what, count in counts.items()))
 
 
 app.command("inat")(_curating.inat)
@@ -105,22 +105,22 @@ app.command("captions")(_captions.captions)
 
 def _division(val: int | None, share: float | None, keep_split: bool, seed: int) -> Division | None:
     """How to split; None keeps the split of the queries."""
-    from eyespot.build.rerank import Division
+    from eyespot.curate.rerank import Division
 
     if sum((val is not None, share is not None, keep_split)) > 1:
         raise UsageError("--val, --val-share and --keep-split exclude each other; give one of them")
     return None if keep_split else Division(val, SHARE if share is None else share, seed)
 
 
-def _writing(layout: str) -> Callable[[RerankSet, Path, Making], None]:
-    from eyespot.build.rerank_files import LAYOUTS, write
+def _writing(layout: str) -> Callable[[RerankSet, Path, RerankInputs], None]:
+    from eyespot.curate.rerank_files import LAYOUTS, write
 
     if layout not in LAYOUTS:
         raise UsageError(f"no layout {layout!r}; there are: {', '.join(LAYOUTS)}")
     return partial(write, layout=layout)
 
 
-def _judged(qrels: Path, format: str | None, queries: Path | None) -> Judged:
+def _judged(qrels: Path, format: str | None, queries: Path | None) -> JudgedQueries:
     from eyespot.runs import read_judged
     from eyespot.runs.queries import read_queries
 
@@ -128,7 +128,7 @@ def _judged(qrels: Path, format: str | None, queries: Path | None) -> Judged:
     return judged if queries is None else replace(judged, queries=read_queries(queries))
 
 
-def _column(judged: Judged, by: str | None) -> str | None:
+def _column(judged: JudgedQueries, by: str | None) -> str | None:
     """The column to split by: the one asked for, or the usual one where the queries have it."""
     if by is not None and not any(judged.queries.values()):
         raise UsageError("a split by a column needs the columns of the queries; name their file with --queries")
@@ -136,7 +136,7 @@ def _column(judged: Judged, by: str | None) -> str | None:
 
 
 def _split(made: RerankSet, division: Division | None, column: str | None) -> RerankSet:
-    from eyespot.build.rerank import divide, keep_split
+    from eyespot.curate.rerank import divide, keep_split
 
     if division is None:
         return keep_split(made)
@@ -146,23 +146,23 @@ def _split(made: RerankSet, division: Division | None, column: str | None) -> Re
     return divided
 
 
-def _making(files: dict[str, Path], made: RerankSet, division: Division | None, column: str | None) -> Making:
-    from eyespot.build.rerank_card import Making
+def _making(files: dict[str, Path], made: RerankSet, division: Division | None, column: str | None) -> RerankInputs:
+    from eyespot.curate.rerank_card import RerankInputs
 
     drawn = {"split": "that of the queries"} if division is None else asdict(division)
     if drawn.get("val") is not None:
         del drawn["share"]
-    return Making(files, {**asdict(made.limits), **drawn, "by": column}, column)
+    return RerankInputs(files, {**asdict(made.limits), **drawn, "by": column}, column)
 
 
 def _tell(made: RerankSet, column: str | None, out: Path, json: bool) -> None:
-    from eyespot.build.rerank_card import counted
+    from eyespot.curate.rerank_card import counted
 
     told = counted(made, column)
     if json:
-        as_json({"out": str(out), **told, "notes": made.notes})
+        print_json({"out": str(out), **told, "notes": made.notes})
         return
     for name, counts in told["splits"].items():
-        line(f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in counts.items()))
+        print_line(f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in counts.items()))
     for reason, count in told["dropped"].items():
-        line(f"{'out':<6} {count} queries: {reason}")
+        print_line(f"{'out':<6} {count} queries: {reason}")

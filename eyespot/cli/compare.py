@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli.console import escaped, note, print_json, print_line
 from eyespot.cli.metrics import NORM, TIES, USUAL, scored, scoring_of
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, escaped, line, note
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def run(
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
     scoring = scoring_of(measure, preset, norm, ties)
-    rankings = {name: read_run(path, run_format) for name, path in _named(runs).items()}
+    rankings = {name: read_run(path, run_format) for name, path in _runs_by_name(runs).items()}
     judged = read_qrels(qrels, qrels_format)
     scores = {name: scored(each, judged, scoring, escaped(name)) for name, each in rankings.items()}
     comparison = compare(scores, Resampling(samples, seed), correction)
@@ -60,12 +60,12 @@ def run(
         chosen = _sections(comparison, _as_scored(rankings, scoring[1]), judged, moved, _texts(queries))
         _write_page(html, comparison, chosen, _pictures(chosen, gallery, images))
     if json:
-        as_json(comparison.as_json(moved, per_query))
+        print_json(comparison.as_json(moved, per_query))
     else:
         _print(comparison, moved, per_query)
 
 
-def _named(paths: Sequence[Path]) -> dict[str, Path]:
+def _runs_by_name(paths: Sequence[Path]) -> dict[str, Path]:
     """Runs by their file names, or by their whole paths where two would share one; the same path may come again."""
     names = [path.name for path in paths]
     if len(set(names)) < len(set(paths)):
@@ -86,12 +86,12 @@ def _print(comparison: Comparison, moved: int, per_query: bool) -> None:
     rows = [(*_HEAD, *_TAIL), *map(_row, comparison.pairs)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        line("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-    line("")
+        print_line("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_line("")
     for pair in comparison.pairs:
         if per_query or pair.measure == comparison.pairs[0].measure:
             for words in _moves(pair, moved, per_query):
-                line("\t".join(words))
+                print_line("\t".join(words))
 
 
 def _row(pair: Compared) -> tuple[str, ...]:
@@ -120,13 +120,13 @@ def _sections(
     comparison: Comparison, rankings: Mapping[str, Run], qrels: Qrels, moved: int, texts: Mapping[str, str]
 ) -> list[Section]:
     """What moved by the first measure, one run after another."""
-    from eyespot.reports.moved import Pair, sections
+    from eyespot.reports.moved import RunPair, sections
 
     found: list[Section] = []
     for compared in _first_measure(comparison):
         rel = comparison.measures[compared.measure].definition.get("rel", 1)
         names = comparison.baseline, compared.run
-        pair = Pair(names, (rankings[names[0]], rankings[names[1]]), qrels, rel)
+        pair = RunPair(names, (rankings[names[0]], rankings[names[1]]), qrels, rel)
         found += sections(pair, compared, moved, texts)
     return found
 
@@ -152,9 +152,9 @@ def _texts(queries: Path | None) -> dict[str, str]:
 
 def _pictures(chosen: Sequence[Section], gallery: Path | None, images: Path | None) -> dict[str, Picture]:
     """From the folder, and what it lacks from the gallery that is named or the nearest one."""
-    from eyespot.reports.moved import from_folder, from_gallery, shown
+    from eyespot.reports.moved import from_folder, from_gallery, shown_images
 
-    wanted = shown(chosen)
+    wanted = shown_images(chosen)
     found = from_folder(images, wanted) if images else {}
     place = gallery_here(gallery)
     if gallery or (place / "gallery.toml").is_file():

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, note, progress_bar, summarise
 
 if TYPE_CHECKING:
     from eyespot.search.collection import Collection
@@ -45,7 +45,7 @@ def _indexed(photos: Path, gallery: Path) -> Collection:
 
     with progress_bar() as progress:
         summary = index(gallery, [str(photos)], [rooms.load("encoders", "starter")], Options(progress=progress))
-    summarise(f"{summary.pictures} sample photos indexed")
+    print_summary(f"{summary.pictures} sample photos indexed")
     return eyespot.open(gallery)
 
 
@@ -65,9 +65,9 @@ def _search(collection: Collection, photos: Path) -> list[Run]:
 
 
 def _print(runs: list[Run], json: bool) -> None:
-    rows = [_told(found) for found in runs]
+    rows = [_item_fields(found) for found in runs]
     if json:
-        as_json(rows)
+        print_json(rows)
         return
     for row in rows:
         typer.echo(row["heading"])
@@ -75,7 +75,7 @@ def _print(runs: list[Run], json: bool) -> None:
             typer.echo(f"{hit['rank']:>4}  {hit['score']:.3f}  {hit['title']}")
 
 
-def _told(found: Run) -> dict[str, Any]:
+def _item_fields(found: Run) -> dict[str, Any]:
     (query,) = found
     items = [
         {"rank": rank, "score": round(hit.score, 4), "title": found.facts[hit.image].get("title")}

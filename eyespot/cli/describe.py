@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from eyespot.cli.console import escaped, note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, escaped, line, note, progress_bar, summarise
 
 if TYPE_CHECKING:
     from eyespot.gallery.describing import DescribeSummary
@@ -44,11 +44,11 @@ def _report(gallery: Path, extractor: str, summary: DescribeSummary, json: bool)
     failures = [failure._asdict() for failure in summary.failures]
     if json:
         told = {"gallery": str(gallery), "extractor": extractor, "pictures": summary.pictures}
-        as_json({**told, "described": summary.described, "failures": failures})
+        print_json({**told, "described": summary.described, "failures": failures})
     else:
         for failure in summary.failures:
-            line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")
-    summarise(f"{summary.pictures} pictures in {gallery}, {summary.described} described now with {extractor}")
+            print_line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")
+    print_summary(f"{summary.pictures} pictures in {gallery}, {summary.described} described now with {extractor}")
     if summary.failures:
         note(f"{len(summary.failures)} could not be described; mend them and run this with --retry-failed")
         raise typer.Exit(SOME_FAILED)

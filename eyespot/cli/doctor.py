@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli.console import print_json, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, progress_bar
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def run(
         "damaged": [fault._asdict() for fault in damaged],
     }
     if json:
-        as_json(told)
+        print_json(told)
     else:
         _print(told)
     if damaged or any(space["status"] == "differs" for space in spaces):
@@ -108,7 +108,7 @@ def _damaged(place: Path) -> list[Fault]:
 def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
     """Each space with its rows, those in damaged shards aside."""
     from eyespot.gallery import disk
-    from eyespot.gallery.opened import Gallery
+    from eyespot.gallery.view import Gallery
 
     for stem, space in Gallery(place).header.spaces.items():
         faulty = {fault.shard for fault in damaged if fault.stem in (stem, "")}

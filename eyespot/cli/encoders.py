@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import typer
 
+from eyespot.cli.console import print_json
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json
 
 app = typer.Typer(no_args_is_help=True, help="What turns pictures and words into vectors.")
 
@@ -20,7 +20,7 @@ def listing(json: bool = json_option()) -> None:
     """List encoder families, how to name one, and whether they work offline."""
     rows = known()
     if json:
-        as_json(rows)
+        print_json(rows)
         return
     for row in rows:
         typer.echo(f"{row['name']:<12} {row['spelling']:<46} {row['needs']}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._evaluated import (
+from eyespot.cli._eval_inputs import (
     by_scores,
     is_file,
     judged,
@@ -19,7 +19,7 @@ from eyespot.cli._evaluated import (
     tasks_of,
     tell_plan,
 )
-from eyespot.cli._judging import (
+from eyespot.cli._judge_options import (
     DEPTH,
     SOME_FAILED,
     blend_option,
@@ -33,8 +33,8 @@ from eyespot.cli._judging import (
     wording_option,
 )
 from eyespot.cli._ray import means_on, ray_option, workers_option
+from eyespot.cli.console import escaped, note, print_json, print_line
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
-from eyespot.cli.telling import as_json, escaped, line, note
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ def _list(json: bool) -> None:
     found = [benchmark(name) for name in names()]
     if json:
         shown = ("name", "title", "about", "home", "licence", "citation", "splits")
-        as_json([{name: getattr(one, name) for name in shown} for one in found])
+        print_json([{name: getattr(one, name) for name in shown} for one in found])
         return
     for one in found:
-        line(f"{one.name:<17} {one.about}")
+        print_line(f"{one.name:<17} {one.about}")
 
 
 def _check(given: dict[str, Any], json: bool) -> None:
@@ -142,26 +142,31 @@ def _check(given: dict[str, Any], json: bool) -> None:
     found, data, split = known(given)
     states = check(found, data, split)
     if json:
-        as_json(
+        print_json(
             [
-                {**state.needed._asdict(), "state": state.state, "place": _told(state.place), "reason": state.reason}
+                {
+                    **state.needed._asdict(),
+                    "state": state.state,
+                    "place": _path_text(state.place),
+                    "reason": state.reason,
+                }
                 for state in states
             ]
         )
     else:
         for state in states:
             place = state.place or state.needed.path.partition("|")[0]
-            line(f"{state.state:<8} {escaped(str(place))}: {state.needed.what}")
+            print_line(f"{state.state:<8} {escaped(str(place))}: {state.needed.what}")
             if state.reason:
-                line(f"{'':<8} {state.reason}")
+                print_line(f"{'':<8} {state.reason}")
             if state.place is None:
-                line(f"{'':<8} get it: {state.needed.where}")
-        line(f"licence: {found.licence}; cite: {found.citation or 'nothing'}")
+                print_line(f"{'':<8} get it: {state.needed.where}")
+        print_line(f"licence: {found.licence}; cite: {found.citation or 'nothing'}")
     if lacking := sum(state.stops for state in states):
         raise NothingFound(f"{lacking} of {len(states)} parts are missing in {data}; see how to get them above")
 
 
-def _told(place: Path | None) -> str | None:
+def _path_text(place: Path | None) -> str | None:
     return None if place is None else str(place)
 
 
@@ -233,7 +238,7 @@ def _files_of(found: Benchmark, given: dict[str, Any], split: str) -> list[Path]
 
 def _index_of(given: dict[str, Any], searched: Any) -> list[Path]:
     """What says which approximate index was searched, and how."""
-    from eyespot.search.kept import EXACT, SETTINGS, folder_of
+    from eyespot.search.stored_indexes import EXACT, SETTINGS, folder_of
 
     name = given["index"] or EXACT
     unused = searched is None or name == EXACT or (given["adapt"] and not given["expand"])
@@ -305,9 +310,9 @@ def _print(evaluation: Evaluation, beside: Sequence[Summary], json: bool) -> Non
     from eyespot.reports.tables import as_text, tables_of
 
     if json:
-        as_json(summary_of(evaluation))
+        print_json(summary_of(evaluation))
         return
-    line("\n\n".join(as_text(table) for table in tables_of(evaluation, beside)))
+    print_line("\n\n".join(as_text(table) for table in tables_of(evaluation, beside)))
 
 
 # -- the report -------------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eyespot.cli.console import escaped, print_json, print_line
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, escaped, line
 from eyespot.types import UsageError
 
 
@@ -16,10 +16,10 @@ def run(
     """List the pictures, folders and label rows that could not be read, with the reason."""
     rows = _failures(gallery_here(gallery))
     if json:
-        as_json(rows)
+        print_json(rows)
     else:
         for row in rows:
-            line(f"{escaped(row['path'])}\t{escaped(row['reason'])}")
+            print_line(f"{escaped(row['path'])}\t{escaped(row['reason'])}")
 
 
 def _failures(gallery: Path) -> list[dict[str, str]]:

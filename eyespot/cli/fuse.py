@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli.console import escaped, note, print_json, print_line
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, escaped, line, note
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.search.fused import Fusion, Learned
+    from eyespot.search.fused import Fusion, LearnedWeights
 
 
 def run(
@@ -54,22 +54,22 @@ def _weights(given: str | None) -> tuple[float, ...] | None:
         raise UsageError(f"--weights takes a number for each run, as in --weights 2,1, not {given!r}") from None
 
 
-def _learned(fusion: Fusion, runs: list[Any], qrels: Path, measure: str) -> Learned:
+def _learned(fusion: Fusion, runs: list[Any], qrels: Path, measure: str) -> LearnedWeights:
     from eyespot.runs import read_qrels
     from eyespot.search.fused import learned
 
     return learned(fusion, runs, read_qrels(qrels), measure)
 
 
-def _tell(header: dict[str, Any], learned: Learned | None, made: dict[str, Any], json: bool) -> None:
+def _tell(header: dict[str, Any], learned: LearnedWeights | None, made: dict[str, Any], json: bool) -> None:
     how = {name: value for name, value in header.items() if name != "of"}
     if json:
         learning = {"measure": learned.measure, "value": learned.value, "alone": learned.alone} if learned else None
-        as_json({**made, **how, "learned": learning})
+        print_json({**made, **how, "learned": learning})
         return
     weights = ", ".join(f"{weight:g}" for weight in header["weights"])
     counts = f"{made['queries']:,} queries, {made['hits']:,} hits"
-    line(f"{escaped(made['run'])}: {counts}, by {how['fused']} with weights {weights}")
+    print_line(f"{escaped(made['run'])}: {counts}, by {how['fused']} with weights {weights}")
     if learned:
         alone = ", ".join(f"{value:.4f}" for value in learned.alone)
-        line(f"{learned.measure} there: {learned.value:.4f}; of each run alone: {alone}")
+        print_line(f"{learned.measure} there: {learned.value:.4f}; of each run alone: {alone}")

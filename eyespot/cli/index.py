@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._ray import hands_on, ray_option
+from eyespot.cli.console import conclude, note, print_json, print_line, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, conclude, line, note, progress_bar
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
@@ -151,21 +151,21 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
             note(f"{root.path} is missing or empty (an unplugged disk?)")
     found = survey(gallery, [root for root in roots if is_there(root)])
     if json:
-        as_json(vars(found) | {"files": found.files} | _other_files(found.skipped))
+        print_json(vars(found) | {"files": found.files} | _other_files(found.skipped))
         return
     parts = [
         f"{found.pictures} pictures ({found.bytes / 1e6:.1f} MB), {found.new} of them new and {found.changed} changed",
         f"{found.unreadable} files, folders or rows of labels cannot be read",
         *_skipped_texts(found.skipped),
     ]
-    line("; ".join(parts))
+    print_line("; ".join(parts))
 
 
 def _report(gallery: Path, summary: Summary, json: bool) -> None:
     for sentence in summary.notes:
         note(sentence)
     if json:
-        as_json(_as_dict(gallery, summary))
+        print_json(_as_dict(gallery, summary))
     conclude(_account(gallery, summary))
     for fault in summary.damaged:
         what = f"vectors of {fault.stem}" if fault.stem else "facts"

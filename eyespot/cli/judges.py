@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._judging import ledger_option
+from eyespot.cli._judge_options import ledger_option
+from eyespot.cli.console import note, print_json, print_line, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, line, note, summarise
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -31,20 +31,20 @@ def listing(json: bool = json_option()) -> None:
     """List kinds of judges, how to name one, whether they work offline, and what they need."""
     rows = known()
     if json:
-        as_json(rows)
+        print_json(rows)
         return
     for row in rows:
-        line(f"{row['spelling']:<38} {row['kind']:<16} {_offline(row['offline']):<22} {row['needs']}")
+        print_line(f"{row['spelling']:<38} {row['kind']:<16} {_offline(row['offline']):<22} {row['needs']}")
 
 
 def known() -> list[dict[str, Any]]:
     """Every judge with its spelling, kind, needs, and whether it works offline, as its constants say."""
     from eyespot import rooms
 
-    return [{"name": name, **_said(name)} for name in rooms.names("judges")]
+    return [{"name": name, **_judge_fields(name)} for name in rooms.names("judges")]
 
 
-def _said(name: str) -> dict[str, Any]:
+def _judge_fields(name: str) -> dict[str, Any]:
     from importlib import import_module
 
     from eyespot import extras
@@ -77,12 +77,14 @@ def prices(
         raise NothingFound(f"no price is known for {model}; add it to {own_table()}, or name a table with --prices")
     rows = [{"model": name, **price._asdict(), "source": str(price.source)} for name, price in shown.items() if price]
     if json:
-        as_json(rows)
+        print_json(rows)
         return
     for row in rows:
-        line(f"{row['model']:<28} {row['input']:>8.3f} in {row['output']:>8.3f} out  {row['date']:<10} {row['source']}")
+        print_line(
+            f"{row['model']:<28} {row['input']:>8.3f} in {row['output']:>8.3f} out  {row['date']:<10} {row['source']}"
+        )
     if not own_table().is_file():
-        summarise(f"your own prices would be read from {own_table()}")
+        print_summary(f"your own prices would be read from {own_table()}")
 
 
 # -- export -------------------------------------------------------------------------------------------------
@@ -112,8 +114,8 @@ def export(
         else:
             told = _table(judgements, by or [], names, to)
     if json:
-        as_json({"out": str(to), **told})
-    summarise(f"{', '.join(f'{count} {what}' for what, count in told.items())} written to {to}")
+        print_json({"out": str(to), **told})
+    print_summary(f"{', '.join(f'{count} {what}' for what, count in told.items())} written to {to}")
 
 
 def _check(to: Path, place: Path, qrels: bool) -> None:
@@ -135,10 +137,10 @@ def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
 
 
 def _called(query: Query) -> str:
-    from eyespot.search.phrase import spoken
+    from eyespot.search.query_language import format_query
 
     (first, *others) = query.terms
-    return first.text if first.text is not None and first.weight == 1 and not others else spoken(query)
+    return first.text if first.text is not None and first.weight == 1 and not others else format_query(query)
 
 
 def _ids(path: Path) -> dict[str, str]:

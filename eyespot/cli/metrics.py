@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli.console import note, print_json
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, note
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run(
     for sentence in scores.notes:
         note(sentence)
     if json:
-        as_json(scores.as_json(per_query, keys))
+        print_json(scores.as_json(per_query, keys))
     else:
         _print(scores, per_query, keys)
 
@@ -103,7 +103,7 @@ def _list(word: Path, json: bool) -> None:
     if str(word) != "list":
         raise UsageError("a run is missing: eyespot metrics QRELS RUN, or eyespot metrics list")
     if json:
-        as_json({"measures": names(), "presets": PRESETS})
+        print_json({"measures": names(), "presets": PRESETS})
         return
     for kind, rows in (("measure", names()), ("preset", PRESETS)):
         for name, sentence in rows.items():

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from eyespot.cli._ray import means_on, ray_option, workers_option
+from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, note, progress_bar, summarise
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.adapters.quari.mining import Search
-    from eyespot.search.adapted import Means
+    from eyespot.adapters.quari.mining import NeighbourSearch
+    from eyespot.search.adapted import SearchBackend
 
 app = typer.Typer(no_args_is_help=True, help="Find out what a training needs to know of its data.")
 INDEXES = ("exact", "ivf")
@@ -52,32 +52,32 @@ def semipositives(
         found = mine_into(out, images, ids, searching(index, how, means), progress)
     alone = int(np.all(found.rows < 0, axis=1).sum())
     if json:
-        as_json({"out": str(out), "images": len(found.rows), "keep": keep, "without": alone})
+        print_json({"out": str(out), "images": len(found.rows), "keep": keep, "without": alone})
     if alone:
         note(f"{alone} images have no semi-positive")
-    summarise(f"semi-positives of {len(found.rows)} images in {out}")
+    print_summary(f"semi-positives of {len(found.rows)} images in {out}")
 
 
-def searching(index: str, how: Any, means: Means | None = None) -> Search:
+def searching(index: str, how: Any, means: SearchBackend | None = None) -> NeighbourSearch:
     """How neighbours are searched; exactly by `means`, if there are any, in place of this process."""
     from eyespot import rooms
-    from eyespot.adapters.quari.mining import Inverted, Search
+    from eyespot.adapters.quari.mining import Inverted, NeighbourSearch
 
     if index not in INDEXES:
         raise UsageError(f"no index {index!r} for mining; there are: {', '.join(INDEXES)}")
     if means is not None:
-        return Search(index, lambda vectors: means.index([vectors]), how)
+        return NeighbourSearch(index, lambda vectors: means.index([vectors]), how)
     if index == "exact":
-        return Search(index, lambda vectors: rooms.load("indexes", "exact", vectors), how)
+        return NeighbourSearch(index, lambda vectors: rooms.load("indexes", "exact", vectors), how)
     with rooms.needs("mining by cells"):
         import faiss  # noqa: F401
-    return Search(index, Inverted, how)
+    return NeighbourSearch(index, Inverted, how)
 
 
 def images_of(place: Path, encoder: str | None) -> tuple[Any, Sequence[str] | None]:
     """The images of vectors, pairs or a gallery, and their ids if they have any."""
     from eyespot.adapters.quari.training.reading import read_images
-    from eyespot.gallery.opened import Gallery
+    from eyespot.gallery.view import Gallery
     from eyespot.search.captioned import pictures
 
     if not (place / "gallery.toml").is_file():

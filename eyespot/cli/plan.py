@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli.console import note, print_json, print_line
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, line, note
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.search.plan.arithmetic import Building, Needs, Wanted
+    from eyespot.search.plan.arithmetic import Building, Needs, PlanRequest
     from eyespot.search.plan.slopes import Slopes
 
 _TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "": 1.0}
@@ -47,10 +47,10 @@ def run(
     steps = list(building(wanted, known))
     exact = cheapest(one for one in found if one.exact and one.way != "quari")
     if json:
-        as_json(_told(wanted, known, found, steps) | {"choice": exact.way if exact else None})
+        print_json(_plan_fields(wanted, known, found, steps) | {"choice": exact.way if exact else None})
         return
     for text in (*_head(wanted, encoder, known), *map(_row, found), "", *map(_step, steps)):
-        line(text)
+        print_line(text)
     _close(wanted, known, exact, encoder)
 
 
@@ -77,8 +77,10 @@ def _measured(known: Slopes, encoder: str, dim: int | None) -> Slopes:
         return measured(known, dim or loaded.space.dim, Path(folder), _MEASURED)
 
 
-def _wanted(known: Slopes, encoder: str, asked: tuple[str, int | None, str], ram: float, rate: float | None) -> Wanted:
-    from eyespot.search.plan.arithmetic import Wanted
+def _wanted(
+    known: Slopes, encoder: str, asked: tuple[str, int | None, str], ram: float, rate: float | None
+) -> PlanRequest:
+    from eyespot.search.plan.arithmetic import PlanRequest
 
     images, dim, latency = asked
     told = known.encoders.get(encoder)
@@ -88,7 +90,7 @@ def _wanted(known: Slopes, encoder: str, asked: tuple[str, int | None, str], ram
             " --measure"
         )
     speed = rate or (told.images_per_second if told else None)
-    return Wanted(_count(images), dim or (told.dim if told else 0), _seconds(latency), ram, speed)
+    return PlanRequest(_count(images), dim or (told.dim if told else 0), _seconds(latency), ram, speed)
 
 
 def _count(text: str) -> int:
@@ -110,7 +112,7 @@ def _seconds(text: str) -> float:
 # -- for people ---------------------------------------------------------------------------------------------
 
 
-def _head(wanted: Wanted, encoder: str, known: Slopes) -> list[str]:
+def _head(wanted: PlanRequest, encoder: str, known: Slopes) -> list[str]:
     asked = f"{wanted.images:,} images of {encoder}, {wanted.dim} numbers each; an answer within {wanted.latency:g} s"
     machine = f"machines of {wanted.ram:g} GiB, else like the one measured: {known.machine}"
     columns = f"{'way':<12} {'exact':<6} {'memory':>11} {'disk':>11} {'machines':>9} {'seconds':>9} {'$/hour':>9}"
@@ -132,7 +134,7 @@ def _step(one: Building) -> str:
     return f"{one.step}: {one.hours:,.1f} machine hours, ${one.money:,.2f}"
 
 
-def _close(wanted: Wanted, known: Slopes, exact: Needs | None, encoder: str) -> None:
+def _close(wanted: PlanRequest, known: Slopes, exact: Needs | None, encoder: str) -> None:
     if exact is None:
         note(f"no exact way answers within {wanted.latency:g} s however many machines; allow more with --latency")
     else:
@@ -145,7 +147,7 @@ def _close(wanted: Wanted, known: Slopes, exact: Needs | None, encoder: str) -> 
          " the table and give it with --slopes")  # fmt: skip
 
 
-def _told(wanted: Wanted, known: Slopes, found: list[Needs], steps: list[Building]) -> dict[str, Any]:
+def _plan_fields(wanted: PlanRequest, known: Slopes, found: list[Needs], steps: list[Building]) -> dict[str, Any]:
     asked = {name: getattr(wanted, name) for name in ("images", "dim", "latency", "ram", "images_per_second")}
     machine = {"machine": known.machine, "cores": known.cores}
     rows = {"ways": [one._asdict() for one in found], "building": [one._asdict() for one in steps]}

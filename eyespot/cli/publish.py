@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typer
 
+from eyespot.cli.console import print_json, print_line, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, line, progress_bar
 from eyespot.types import UsageError
 
 
@@ -27,10 +27,10 @@ def run(
     with progress_bar("bytes") as progress:
         done = publish(place, url, lambda first, file: _judgements(place / "ledger.sqlite", first, file), progress)
     if json:
-        as_json({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known})
+        print_json({"url": url, "sent": done.sent, "bytes": done.size, "known": done.known})
     else:
         files = "1 file" if done.sent == 1 else f"{done.sent} files"
-        line(f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}")
+        print_line(f"{files} sent ({done.size / 1e6:,.1f} MB), {done.known} were there; search it with -g {url}")
 
 
 def _judgements(ledger: Path, first: int, file: Path) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._judging import (
+from eyespot.cli._judge_options import (
     DEPTH,
     blend_option,
     calls_option,
@@ -25,23 +25,23 @@ from eyespot.cli._judging import (
     wording_option,
     wordings_of,
 )
-from eyespot.cli._looking import (
+from eyespot.cli._ray import means_on, ray_option, workers_option
+from eyespot.cli._rerank_view import (
     FEW,
-    Look,
-    Shown,
+    RerankView,
+    SearchOutput,
     accuracy_option,
     calibrate_option,
     calibrating,
     likely_option,
 )
-from eyespot.cli._ray import means_on, ray_option, workers_option
+from eyespot.cli.console import escaped, note, print_json, print_line, print_raw
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
-from eyespot.cli.telling import as_json, escaped, line, note, raw
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
-    from eyespot.types import Hit, Query
+    from eyespot.types import Query, RankedImage
 
 
 def run(
@@ -89,7 +89,7 @@ def run(
 ) -> None:
     """Find pictures by words, by picture, or both."""
     import eyespot
-    from eyespot.search.phrase import refuse_halves, spoken
+    from eyespot.search.query_language import format_query, refuse_halves
     from eyespot.search.staged import Stages
 
     if json + paths + print0 > 1:
@@ -110,16 +110,16 @@ def run(
     stages = Stages(adapt, neighbours, rerank_local)
     deep = max(k or FEW, second.depth if second else 1)
     found = collection.answered(worded, stages.of(collection, deep, collection.allowed(condition)))
-    found.header["query"] = spoken(asked)
-    look = Look(second, curve, collection.gallery.path)
+    found.header["query"] = format_query(asked)
+    look = RerankView(second, curve, collection.gallery.path)
     if dry_run:
         look.tell_plan(found, asked, json)
         return
     shown = look.shown(found, asked, k)
     took = (time.perf_counter() - started) * 1000
-    items = _told(shown, html)
+    items = _item_fields(shown, html)
     if json:
-        as_json({**_asked(shown), "took_ms": round(took, 1), "items": items})
+        print_json({**_query_fields(shown), "took_ms": round(took, 1), "items": items})
     elif paths or print0:
         _print_paths(items, b"\0" if print0 else b"\n")
     else:
@@ -142,7 +142,7 @@ def _worded(asked: Query, expand: str | None, ledger: Path) -> Query:
     """The query with further wordings, which are told, for they decide what is found."""
     if expand is None:
         return asked
-    from eyespot.search.wordings import in_one
+    from eyespot.search.query_rewriting import in_one
 
     worded = in_one(asked, wordings_of(expand, ledger))
     own = {term.text for term in asked.terms}
@@ -189,7 +189,7 @@ def _condition(tables: Sequence[Path], where: str | None, plain: list[Condition]
     return filters.all_of(*([filters.checked(where, columns)] if where is not None else []), *plain)
 
 
-def _told(shown: Shown, html: Path | None) -> list[dict[str, Any]]:
+def _item_fields(shown: SearchOutput, html: Path | None) -> list[dict[str, Any]]:
     """The items to print, once all that stands beside them is told."""
     for sentence in shown.run.notes:
         note(sentence)
@@ -200,13 +200,13 @@ def _told(shown: Shown, html: Path | None) -> list[dict[str, Any]]:
     return _items(shown)
 
 
-def _asked(shown: Shown) -> dict[str, Any]:
+def _query_fields(shown: SearchOutput) -> dict[str, Any]:
     header = shown.run.header
     told: dict[str, Any] = {name: header[name] for name in ("query", "exact", "recall") if name in header}
     return {**told, **shown.told}
 
 
-def _items(shown: Shown) -> list[dict[str, Any]]:
+def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     ((_, hits),) = shown.run.items()
     said, facts = shown.said or {}, shown.run.facts
     items = [_item(rank, hit, facts[hit.image], said.get(hit.image, {})) for rank, hit in enumerate(hits, 1)]
@@ -215,7 +215,7 @@ def _items(shown: Shown) -> list[dict[str, Any]]:
     return items
 
 
-def _item(rank: int, hit: Hit, facts: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
+def _item(rank: int, hit: RankedImage, facts: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
     """What is promised first; a label that has such a name (of an older or an imported gallery) does not replace it."""
     promised = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6), **said}
     return promised | {name: value for name, value in facts.items() if name not in promised}
@@ -226,7 +226,7 @@ def _print_paths(items: Sequence[dict[str, Any]], end: bytes) -> None:
     if len(placed) < len(items):
         note(f"{len(items) - len(placed)} pictures have no path; --json shows their ids")
     for path in placed:
-        raw(path, end)
+        print_raw(path, end)
 
 
 def _print_table(items: Sequence[dict[str, Any]], column: str) -> None:
@@ -234,4 +234,4 @@ def _print_table(items: Sequence[dict[str, Any]], column: str) -> None:
     for item in items:
         title = f"  {item['title']}" if item.get("title") else ""
         number = "    –" if item[column] is None else f"{item[column]:.3f}"
-        line(f"{item['rank']:>4}  {number}  {escaped(item['path'] or item['id'])}{escaped(title)}")
+        print_line(f"{item['rank']:>4}  {number}  {escaped(item['path'] or item['id'])}{escaped(title)}")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._judging import DEPTH, calls_option, money_option, prices_option
+from eyespot.cli._judge_options import DEPTH, calls_option, money_option, prices_option
+from eyespot.cli.console import note
 from eyespot.cli.settings import gallery_here, gallery_option
-from eyespot.cli.telling import note
 from eyespot.types import EyespotError
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ def run(
     from eyespot.rooms import needs
 
     with needs("eyespot serve"):
-        from eyespot.web import Judging, Settings, application, read_named, read_refused
+        from eyespot.web import Judging, ServerSettings, application, read_named, read_refused
 
     here = _is_here(host)
     access, fresh = _access(tokens, needed=always_token or not here)
-    settings = Settings(
+    settings = ServerSettings(
         gallery_here(gallery),
         encoder,
         access,

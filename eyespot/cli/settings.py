@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from eyespot.cli.telling import note, progress_bar
+from eyespot.cli.console import note, progress_bar
 from eyespot.types import UsageError
 
 GALLERY = ".eyespot"
@@ -137,11 +137,11 @@ def _defaults(path: Path, verb: str, command: Any, common: Mapping[str, Any], ow
         raise UsageError(f"{path}: {verb} is a table of settings; write [{verb}] on a line and its keys below")
     shared = {name: value for name, value in common.items() if name not in _NOT_COMMON.get(verb, ())}
     known = _parameters(command)
-    told = {name: _told(path, known[name], value) for name, value in (shared | own).items() if name in known}
+    told = {name: _as_given(path, known[name], value) for name, value in (shared | own).items() if name in known}
     return dict.fromkeys(_members(command), told) or told
 
 
-def _told(path: Path, parameter: Any, value: Any) -> Any:
+def _as_given(path: Path, parameter: Any, value: Any) -> Any:
     """A value as the command line would give it: text, or a list of texts where it takes several."""
     several = parameter.nargs == -1 or getattr(parameter, "multiple", False)
     values = value if isinstance(value, list) else [value]

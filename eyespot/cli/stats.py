@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli.console import note, print_json, print_line
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, line, note
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.metrics import Scores
-    from eyespot.runs.judged import Judged
-    from eyespot.runs.statistics import Bin, Statistics
+    from eyespot.runs.judged import JudgedQueries
+    from eyespot.runs.statistics import MatchCountBin, Statistics
 
 COVERAGE = ("Judged@10", "Judged@50", "Judged@100")
 WIDTH = 40  # characters of the longest bar
@@ -36,13 +36,13 @@ def run(
     whole = _statistics(judged, list(judged.queries))
     parts = _parts(judged, by)
     if json:
-        as_json(_as_json(whole, parts, by, scores))
+        print_json(_as_json(whole, parts, by, scores))
         return
     for text in _lines(whole, parts, by, scores):
-        line(text)
+        print_line(text)
 
 
-def _read(qrels: Path, queries: Path | None, format: str | None) -> Judged:
+def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQueries:
     """The judgements with the queries that count: those of `--queries`, else those that the same files list."""
     from dataclasses import replace
 
@@ -50,7 +50,7 @@ def _read(qrels: Path, queries: Path | None, format: str | None) -> Judged:
 
     judged = read_judged(qrels, format)
     if queries is not None:
-        judged = replace(judged, queries=_asked(queries, judged))
+        judged = replace(judged, queries=_query_texts(queries, judged))
     elif not judged.queries:
         judged = replace(judged, queries={query: {} for query in judged.qrels})
     if not judged.queries:
@@ -58,7 +58,7 @@ def _read(qrels: Path, queries: Path | None, format: str | None) -> Judged:
     return judged
 
 
-def _asked(place: Path, judged: Judged) -> dict[str, dict[str, Any]]:
+def _query_texts(place: Path, judged: JudgedQueries) -> dict[str, dict[str, Any]]:
     from eyespot.runs.queries import read_queries
 
     found = read_queries(place)
@@ -72,13 +72,13 @@ def _asked(place: Path, judged: Judged) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _statistics(judged: Judged, queries: list[str]) -> Statistics:
+def _statistics(judged: JudgedQueries, queries: list[str]) -> Statistics:
     from eyespot.runs.statistics import statistics
 
     return statistics(judged.qrels, queries, len(judged.images) or None)
 
 
-def _parts(judged: Judged, by: str | None) -> dict[str, tuple[list[str], Statistics]]:
+def _parts(judged: JudgedQueries, by: str | None) -> dict[str, tuple[list[str], Statistics]]:
     from eyespot.runs.queries import groups
 
     if by is None:
@@ -88,7 +88,7 @@ def _parts(judged: Judged, by: str | None) -> dict[str, tuple[list[str], Statist
     return {value: (ids, _statistics(judged, ids)) for value, ids in groups(judged.queries, by).items()}
 
 
-def _coverage(path: Path, format: str | None, judged: Judged) -> Scores:
+def _coverage(path: Path, format: str | None, judged: JudgedQueries) -> Scores:
     """The judged share of the first hits of every query that counts and that the run ranks."""
     from eyespot.metrics import Rules, evaluate
     from eyespot.runs import read_run
@@ -151,7 +151,7 @@ def _facts(whole: Statistics) -> Iterator[tuple[str, Any]]:
     yield "grades", ", ".join(f"{grade}: {count}" for grade, count in whole.grades.items()) or "none"
 
 
-def _bars(bins: list[Bin]) -> Iterator[str]:
+def _bars(bins: list[MatchCountBin]) -> Iterator[str]:
     """A histogram; a bin that holds a query has a mark, however many the fullest has."""
     top = max(bin.queries for bin in bins)
     spans = [f"{bin.least}" if bin.least >= bin.most else f"{bin.least}–{bin.most}" for bin in bins]

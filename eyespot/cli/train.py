@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
+from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import json_option
-from eyespot.cli.telling import as_json, line, note, progress_bar, summarise
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.adapters.quari.config import Config
-    from eyespot.adapters.quari.training import Material, Pairs, Settings
-    from eyespot.adapters.quari.training.loop import Outcome
+    from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
+    from eyespot.adapters.quari.training.loop import TrainingResult
     from eyespot.encoders._torch import TorchEncoder
-    from eyespot.search.captioned import Said
+    from eyespot.search.captioned import CaptionRows
 
 app = typer.Typer(no_args_is_help=True, help="Train adapters on pairs of a text's and an image's vector.")
 MINED = "semi-positives.npz"
@@ -90,7 +90,7 @@ def quari(
     from eyespot.adapters.quari.config import Config
 
     given = {name: value for name, value in locals().items() if name in TRAINED and value is not None}
-    data = _read(Source(pairs, captions, encoder))
+    data = _read(PairInput(pairs, captions, encoder))
     shape = Config(
         data.pairs.dim, rank, hidden, steps, heads, layers, dropout, preset=preset, feature_extractor=data.space
     )
@@ -122,20 +122,20 @@ def linear(
     """Train a static linear adapter (TA), QuARI's baseline: each image with its texts is a class."""
     import numpy as np
 
-    from eyespot.adapters.linear import Recipe, save, train
+    from eyespot.adapters.linear import LinearRecipe, save, train
 
-    data = _read(Source(pairs, captions, encoder))
+    data = _read(PairInput(pairs, captions, encoder))
     shown, said = np.unique(data.pairs.of), data.pairs.image[data.pairs.of]
     vectors = np.concatenate([data.pairs.images[shown], data.pairs.texts])
-    recipe = Recipe(width, epochs, batch, seed=seed)
+    recipe = LinearRecipe(width, epochs, batch, seed=seed)
     with progress_bar() as progress:
         trained = train(
             vectors, np.concatenate([data.pairs.image[shown], said]), recipe, lambda *at: progress("training", *at[:2])
         )
     save(out, replace(trained, space=data.space))
     if json:
-        as_json({"out": str(out), "vectors": len(vectors), "classes": len(np.unique(said)), "width": width})
-    summarise(f"a map from {trained.dim} to {width} components in {out}")
+        print_json({"out": str(out), "vectors": len(vectors), "classes": len(np.unique(said)), "width": width})
+    print_summary(f"a map from {trained.dim} to {width} components in {out}")
 
 
 @app.command("backbone")
@@ -156,11 +156,11 @@ def backbone(
     json: bool = json_option(),
 ) -> None:
     """Fine-tune the model itself, QuARI's other baseline; interrupt it and run the same line again."""
-    from eyespot.adapters._finetune import Recipe, finetune, steps
+    from eyespot.adapters._finetune import FineTuneRecipe, finetune, steps
     from eyespot.encoders import _saving
 
-    recipe = Recipe(blocks, epochs, batch, rate, seed=seed, checkpoint_every=checkpoint_every)
-    collection, material = _pictured(Source(gallery, captions, encoder))
+    recipe = FineTuneRecipe(blocks, epochs, batch, rate, seed=seed, checkpoint_every=checkpoint_every)
+    collection, material = _pictured(PairInput(gallery, captions, encoder))
     model = _saving.trainable(collection.encoder)
     note(f"{len(material.texts)} pairs, {steps(len(material.texts), recipe)} steps of {batch}")
     if dry_run:
@@ -171,30 +171,30 @@ def backbone(
         done = finetune(towers, material, recipe, out, tell)
     name = _keep_model(model, out / "model")
     if json:
-        as_json({"model": name, **done._asdict()})
+        print_json({"model": name, **done._asdict()})
     else:
-        line(name)
+        print_line(name)
     if done.unread:
         note(f"{done.unread} times a picture could not be read, and its pair was left out")
-    summarise(f"{done.step} steps, loss {done.loss:.3f}; index with it: eyespot index -g {gallery} -e {name}")
+    print_summary(f"{done.step} steps, loss {done.loss:.3f}; index with it: eyespot index -g {gallery} -e {name}")
 
 
-def _pictured(source: Source) -> tuple[Any, Any]:
+def _pictured(source: PairInput) -> tuple[Any, Any]:
     """A gallery with its encoder, and its captions with what reads their pictures."""
     import numpy as np
 
-    from eyespot.adapters._finetune import Material
+    from eyespot.adapters._finetune import FineTuneData
     from eyespot.search.captioned import reading
 
     if not (source.place / "gallery.toml").is_file():
         raise UsageError(
             f"{source.place} is no gallery; index the pictures first, with the model that is to be trained"
         )
-    collection, said = _said(source)
+    collection, said = _captions_of(source)
     texts = [text for one in said for text in one.texts]
     rows = np.array([row for one in said for row in one.rows], np.int64)
     asking = np.array([row for one in said for row in one.asking], np.int64)
-    return collection, Material(texts, rows, reading(collection.view), asking if (asking >= 0).any() else None)
+    return collection, FineTuneData(texts, rows, reading(collection.view), asking if (asking >= 0).any() else None)
 
 
 def _keep_model(model: TorchEncoder, folder: Path) -> str:
@@ -217,7 +217,7 @@ TRAINED = (
 )
 
 
-class Source(NamedTuple):
+class PairInput(NamedTuple):
     """Where pairs come from; captions and encoder are of a gallery."""
 
     place: Path
@@ -232,7 +232,7 @@ class Data(NamedTuple):
     space: str | None
 
 
-def _read(source: Source) -> Data:
+def _read(source: PairInput) -> Data:
     from eyespot.adapters.quari.training.reading import read_pairs
 
     if (source.place / "gallery.toml").is_file():
@@ -250,15 +250,15 @@ def _read(source: Source) -> Data:
     return found._replace(pairs=good)
 
 
-def _of_gallery(source: Source) -> Data:
+def _of_gallery(source: PairInput) -> Data:
     from eyespot.adapters.quari.training import Pairs
     from eyespot.search.captioned import captioned
 
-    collection, said = _said(source)
+    collection, said = _captions_of(source)
     return Data(Pairs(*captioned(collection.view, collection.encoder, said)), collection.view.space.encoder)
 
 
-def _said(source: Source) -> tuple[Any, list[Said]]:
+def _captions_of(source: PairInput) -> tuple[Any, list[CaptionRows]]:
     """A gallery, and what is said of its pictures."""
     import eyespot
     from eyespot.search.captioned import said_in
@@ -272,7 +272,7 @@ def _said(source: Source) -> tuple[Any, list[Said]]:
     return collection, said
 
 
-def _recipe(shape: Config, given: dict[str, Any], without: list[str]) -> tuple[Config, Settings]:
+def _recipe(shape: Config, given: dict[str, Any], without: list[str]) -> tuple[Config, TrainingSettings]:
     from eyespot.adapters.quari.training import PRESETS, ablated
 
     settings = replace(PRESETS[shape.preset], **given)
@@ -281,17 +281,19 @@ def _recipe(shape: Config, given: dict[str, Any], without: list[str]) -> tuple[C
     return shape, settings
 
 
-def _divided(data: Data, held_out: Path | None, share: float, settings: Settings) -> Material:
-    from eyespot.adapters.quari.training import Material
+def _divided(data: Data, held_out: Path | None, share: float, settings: TrainingSettings) -> TrainingData:
+    from eyespot.adapters.quari.training import TrainingData
 
     if held_out is not None:
-        return Material(data.pairs, _read(Source(held_out, [], data.space)).pairs)
+        return TrainingData(data.pairs, _read(PairInput(held_out, [], data.space)).pairs)
     if not share:
-        return Material(data.pairs)
-    return Material(*data.pairs.split(share, MOST_HELD_OUT, settings.seed))
+        return TrainingData(data.pairs)
+    return TrainingData(*data.pairs.split(share, MOST_HELD_OUT, settings.seed))
 
 
-def _with_semi_positives(material: Material, mined: Path | None, settings: Settings, out: Path) -> Material:
+def _with_semi_positives(
+    material: TrainingData, mined: Path | None, settings: TrainingSettings, out: Path
+) -> TrainingData:
     """Those of a file, or mined now over all images, so that a file of all pairs fits; none is one held out."""
     from eyespot.adapters.quari.mining import Mining, mine_into, read
     from eyespot.cli.mine import searching
@@ -305,17 +307,17 @@ def _with_semi_positives(material: Material, mined: Path | None, settings: Setti
     return material.with_semi_positives(read(mined or out / MINED))
 
 
-def _tell_plan(material: Material, shape: Config, settings: Settings, json: bool) -> None:
-    from eyespot.adapters.quari.training.data import Batches
+def _tell_plan(material: TrainingData, shape: Config, settings: TrainingSettings, json: bool) -> None:
+    from eyespot.adapters.quari.training.data import TrainingBatches
     from eyespot.adapters.quari.training.memory import needed
 
-    batches = Batches(material, settings.batch, 0, settings.seed)
+    batches = TrainingBatches(material, settings.batch, 0, settings.seed)
     steps = settings.epochs * max(1, batches.per_epoch // settings.accumulate)
     memory = needed(shape, settings)
     held = 0 if material.held_out is None else len(material.held_out)
     if json:
         told = {"pairs": len(material.pairs), "held_out": held, "steps": steps, "bytes": memory.total}
-        as_json({**told, "memory": memory._asdict()})
+        print_json({**told, "memory": memory._asdict()})
         return
     note(
         f"{len(material.pairs)} pairs, {held} held out, {steps} steps of {settings.accumulate} × {settings.batch}; a "
@@ -347,16 +349,16 @@ def _course() -> Iterator[Callable[[Any, int], None]]:
         bar.close()
 
 
-def _report(done: Outcome, json: bool) -> None:
+def _report(done: TrainingResult, json: bool) -> None:
     if json:
         told = {"model": str(done.model), "step": done.step, "steps": done.total, "loss": done.loss}
         told |= {"RR": done.best, "best_step": done.best_step, "RR_frozen": done.frozen}
-        as_json({**told, "stopped_early": not done.patient})
+        print_json({**told, "stopped_early": not done.patient})
     else:
-        line(str(done.model))
+        print_line(str(done.model))
     best = "" if done.best is None else f", best RR {done.best:.3f} at step {done.best_step} (frozen {done.frozen:.3f})"
     early = "" if done.patient else f" (of {done.total}: no better validation any more)"
-    summarise(f"{done.step} steps{early}, loss {done.loss:.3f}{best}; search with: --adapt {done.model}")
+    print_summary(f"{done.step} steps{early}, loss {done.loss:.3f}{best}; search with: --adapt {done.model}")
     if done.best is not None and done.frozen is not None and done.best < done.frozen:
         note(
             f"on the pairs held out the vectors as they are find more (RR {done.frozen:.3f}) than under this model "

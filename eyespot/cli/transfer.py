@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, note, progress_bar, summarise
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.formats.registered import Source, Way
+    from eyespot.gallery.formats.registered import ImportSource, VectorImport
 
 importing = typer.Typer(no_args_is_help=True, help="Make a gallery of vectors that others computed.")
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in a format that others read.")
@@ -116,13 +116,13 @@ def _checked(encoder: str | None) -> str:
     return encoder
 
 
-def _way(copy: bool) -> Way:
+def _way(copy: bool) -> VectorImport:
     from eyespot.gallery.formats.registered import Copied, InPlace
 
     return Copied() if copy else InPlace()
 
 
-def _import(source: Source, gallery: Path, encoder: str, way: Way, json: bool) -> None:
+def _import(source: ImportSource, gallery: Path, encoder: str, way: VectorImport, json: bool) -> None:
     from eyespot.gallery.formats.registered import take_in
 
     with progress_bar() as progress:
@@ -130,12 +130,12 @@ def _import(source: Source, gallery: Path, encoder: str, way: Way, json: bool) -
     for sentence in done.notes:
         note(sentence)
     if json:
-        as_json({"gallery": str(gallery), "rows": done.rows, "added": done.added, "shards": done.shards})
-    summarise(f"{done.added} of {done.rows} rows imported now into {gallery}")
+        print_json({"gallery": str(gallery), "rows": done.rows, "added": done.added, "shards": done.shards})
+    print_summary(f"{done.added} of {done.rows} rows imported now into {gallery}")
 
 
 def _view(gallery: Path | None, encoder: str | None) -> Any:
-    from eyespot.gallery.opened import Gallery
+    from eyespot.gallery.view import Gallery
 
     opened = Gallery(gallery_here(gallery))
     return opened.view(opened.stem(encoder))
@@ -154,5 +154,5 @@ def _export(format: Any, out: Path, view: Any, options: Any, json: bool) -> None
     if view.pending:
         note(f"{view.pending} rows have no {view.space.encoder} vectors and are not in it")
     if json:
-        as_json({"out": str(out), "rows": done.rows, "parts": done.parts, "left_out": done.left_out})
-    summarise(f"{done.rows} rows written to {out}")
+        print_json({"out": str(out), "rows": done.rows, "parts": done.parts, "left_out": done.left_out})
+    print_summary(f"{done.rows} rows written to {out}")

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.cli.telling import as_json, line, note, progress_bar, summarise
 from eyespot.rooms import needs
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.reports.tables import Table
+    from eyespot.reports.tables import ReportTable
     from eyespot.search.collection import Collection
-    from eyespot.search.tuning import Asked, Candidate, Try, Tuned
+    from eyespot.search.tuning import IndexCandidate, Try, Tuned, TuningQueries
 
 
 def run(
@@ -47,13 +47,13 @@ def run(
         _tell_plan(kinds, int(view.live.sum()), json)
         return
     with progress_bar("settings") as progress:
-        tuned = Tuning(view, recall, _asked(collection, queries), progress).run(kinds)
+        tuned = Tuning(view, recall, _tuning_queries(collection, queries), progress).run(kinds)
     _draw(tuned, plot, html)
     if json:
-        as_json(_as_json(tuned, recall))
+        print_json(_as_json(tuned, recall))
     else:
         for text in _lines(tuned):
-            line(text)
+            print_line(text)
     _tell(tuned)
 
 
@@ -68,23 +68,23 @@ def _refuse_drawing(plot: Path | None, html: Path | None) -> None:
         raise UsageError(f"--plot draws .png and .svg, not {plot.name!r}")
 
 
-def _asked(collection: Collection, place: Path | None) -> Asked:
+def _tuning_queries(collection: Collection, place: Path | None) -> TuningQueries:
     """Queries from a file, or pictures of the gallery moved a little."""
-    from eyespot.search.tuning import Asked, pictures_moved
+    from eyespot.search.tuning import TuningQueries, pictures_moved
 
     if place is None:
         return pictures_moved(collection.view)
     place = place.expanduser()
     if place.suffix == ".npy":
-        return Asked(_vectors(place), place.name)
+        return TuningQueries(_vectors(place), place.name)
     from eyespot.runs.files import text_of
     from eyespot.search.embedding import embed
-    from eyespot.search.phrase import parse
+    from eyespot.search.query_language import parse
 
     texts = list(dict.fromkeys(text for text in text_of(place).splitlines() if text.strip()))
     if not texts:
         raise UsageError(f"{place} holds no query; write one a line")
-    return Asked(embed([parse(text) for text in texts], collection.encoder), place.name)
+    return TuningQueries(embed([parse(text) for text in texts], collection.encoder), place.name)
 
 
 def _vectors(place: Path) -> Any:
@@ -102,14 +102,14 @@ def _vectors(place: Path) -> Any:
 # -- what is told -------------------------------------------------------------------------------------------
 
 
-def _tell_plan(kinds: list[Candidate], rows: int, json: bool) -> None:
+def _tell_plan(kinds: list[IndexCandidate], rows: int, json: bool) -> None:
     if json:
         builds = [{"name": one.name, "index": one.index, **one.settings, "bytes": one.bytes} for one in kinds]
-        as_json({"rows": rows, "builds": builds})
+        print_json({"rows": rows, "builds": builds})
         return
     for one in kinds:
-        line(f"{one.name:<32} about {one.bytes / 1e6:,.1f} MB on the disk")
-    summarise(f"{rows} pictures would be searched; nothing was built")
+        print_line(f"{one.name:<32} about {one.bytes / 1e6:,.1f} MB on the disk")
+    print_summary(f"{rows} pictures would be searched; nothing was built")
 
 
 def _as_json(tuned: Tuned, wanted: float) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _tell(tuned: Tuned) -> None:
     note(f"measured on {found.queries} queries that chose nothing ({found.source}): {_share(found.recall)} found")
     if tuned.seconds >= tuned.exact_seconds:
         note("exact search is no slower here, and misses nothing")
-    summarise(f"search it with: eyespot search --index {index}")
+    print_summary(f"search it with: eyespot search --index {index}")
 
 
 def _share(recall: float) -> str:
@@ -168,10 +168,10 @@ def _share(recall: float) -> str:
 def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
     if plot is None and html is None:
         return
-    from eyespot.reports.figures import Point, as_svg, save, time_accuracy
+    from eyespot.reports.figures import MethodPoint, as_svg, save, time_accuracy
 
-    points = [Point(_brief(one), one.seconds, one.recall, group=one.candidate.name) for one in tuned.beside[1]]
-    points.append(Point("exact", tuned.exact_seconds, 1.0, group="exact"))
+    points = [MethodPoint(_brief(one), one.seconds, one.recall, group=one.candidate.name) for one in tuned.beside[1]]
+    points.append(MethodPoint("exact", tuned.exact_seconds, 1.0, group="exact"))
     figure = time_accuracy(points, "share of the true 50 nearest", time="seconds of CPU time per query")
     if plot is not None:
         save(figure, plot.with_suffix(""))
@@ -192,8 +192,8 @@ def _write_page(place: Path, drawn: str, tuned: Tuned) -> None:
     write_whole(place, lambda file: file.write(whole.encode()))
 
 
-def _table(tuned: Tuned) -> Table:
-    from eyespot.reports.tables import Table
+def _table(tuned: Tuned) -> ReportTable:
+    from eyespot.reports.tables import ReportTable
 
     found, rows = tuned.measured, [_row(one, tuned) for one in _by_time(tuned)]
     exact = ("exact", "", "", "1.0000", f"{_ms(tuned.exact_seconds):.3f}", "")
@@ -202,4 +202,4 @@ def _table(tuned: Tuned) -> Table:
         f"what is kept. The numbers below are of the queries that chose it."
     )
     columns = ("index", "probes", "depth", "recall@50", "ms of CPU time", "")
-    return Table("Approximate indexes", columns, [*rows, exact], about)
+    return ReportTable("Approximate indexes", columns, [*rows, exact], about)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import ray
 
-from eyespot.cluster.calling import host
+from eyespot.cluster.calls import host
 from eyespot.kernels.codes import Block, Codes, current_codes, evenly
 from eyespot.types import EyespotError
 

@@ -16,11 +16,11 @@ import ray
 from numpy.typing import NDArray
 
 from eyespot.cluster.blocks import Piece, opened, whole
-from eyespot.cluster.calling import Asked, answered, dismissed, hired, host
+from eyespot.cluster.calls import PendingCall, answered, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
 from eyespot.kernels import kmeans
 from eyespot.kernels.codes import Block, Span, chunks
-from eyespot.kernels.kmeans import Clusters, Floats, Ids, KMeans, Labels, Pass, Progress, Rows, State
+from eyespot.kernels.kmeans import CentredRows, Clusters, Floats, Ids, KMeans, Labels, Pass, Progress, State
 
 Sums = tuple[NDArray[np.float64], Ids]  # (clusters, dim) and the counts of their rows (clusters,)
 Candidates = NDArray[np.int32] | None
@@ -33,7 +33,7 @@ class Where(NamedTuple):
     centre: Floats | None
 
 
-class Task(NamedTuple):
+class KmeansPass(NamedTuple):
     """What all workers are told of a pass."""
 
     centroids: Floats
@@ -56,14 +56,14 @@ class Assigner:
     """
 
     def __init__(self) -> None:
-        self._rows: Rows | None = None
+        self._rows: CentredRows | None = None
 
     def pulse(self) -> str:
         """A sign of life."""
         return host()
 
     def assign(
-        self, where: Where, task: Task, part: tuple[Span, Labels], candidates: Candidates
+        self, where: Where, task: KmeansPass, part: tuple[Span, Labels], candidates: Candidates
     ) -> tuple[tuple[Labels, Floats], Candidates]:
         """Labels and squared distances of the rows of a span, and the candidates noted in a pass without any."""
         span, labels = part
@@ -84,8 +84,8 @@ class Assigner:
                 kmeans.add_rows(rows.floats(start + mine), its, sums, 1)
         return sums
 
-    def _open(self, where: Where) -> Rows:
-        self._rows = self._rows or Rows(opened(where.piece), where.centre)
+    def _open(self, where: Where) -> CentredRows:
+        self._rows = self._rows or CentredRows(opened(where.piece), where.centre)
         return self._rows
 
 
@@ -115,7 +115,7 @@ class _Sweep:
         self._spans: list[Span] = []
         self._candidates: list[Any] = []
 
-    def __call__(self, rows: Rows, state: State, now: Pass) -> int:
+    def __call__(self, rows: CentredRows, state: State, now: Pass) -> int:
         if rows.block is not self._block:
             self._begin(rows, now.how)
         before = state.labels.copy()
@@ -131,14 +131,14 @@ class _Sweep:
         dismissed(self._workers)
         self._workers, self._candidates, self._block = [], [], None
 
-    def _begin(self, rows: Rows, how: KMeans) -> None:
+    def _begin(self, rows: CentredRows, how: KMeans) -> None:
         self.end()
         self._block, self._spans = rows.block, list(_spans(rows.block, how, self._cluster.workers))
         self._where = Where(whole(rows.block), rows.centre)
         self._workers = hired(Assigner, self._cluster, [()] * len(self._spans))
 
     def _assign(self, state: State, now: Pass) -> None:
-        task = ray.put(Task(state.centroids, state.fresh, now.how, now.number))
+        task = ray.put(KmeansPass(state.centroids, state.fresh, now.how, now.number))
         if now.looks_at_all(len(state.centroids)):
             self._candidates = [None] * len(self._spans)
         asked = []
@@ -146,14 +146,14 @@ class _Sweep:
             part, candidates = (span, state.labels[slice(*span)]), self._candidates[at]
             answer, noted = worker.assign.options(num_returns=2).remote(self._where, task, part, candidates)
             self._candidates[at] = noted if candidates is None else candidates
-            asked.append(Asked(worker, answer, self._cluster.patience))
+            asked.append(PendingCall(worker, answer, self._cluster.patience))
         for span, (labels, distances) in zip(self._spans, answered(asked), strict=True):
             state.labels[slice(*span)], state.distances[slice(*span)] = labels, distances
 
     def _add(self, state: State, how: KMeans) -> None:
         labels, step = ray.put(state.labels), len(self._workers)
         answers = [one.add.remote(self._where, labels, (at, step), how) for at, one in enumerate(self._workers)]
-        asked = [Asked(*both, self._cluster.patience) for both in zip(self._workers, answers, strict=True)]
+        asked = [PendingCall(*both, self._cluster.patience) for both in zip(self._workers, answers, strict=True)]
         for at, (sums, counts) in enumerate(answered(asked)):
             state.sums[at::step], state.counts[at::step] = sums, counts
 

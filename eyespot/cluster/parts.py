@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.cluster.calling import Asked, answered, hired, host
+from eyespot.cluster.calls import PendingCall, answered, hired, host
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes.faiss import LAYOUT, Parts, Scored, likeliest, open_parts
 from eyespot.types import EyespotError, Mask
@@ -30,7 +30,7 @@ class Share(NamedTuple):
     stop: int
 
 
-class Searcher:
+class ShardActor:
     """One worker, which opens its parts with the first question."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Searcher:
         return self._parts.scored(queries, *wanted, mask)
 
 
-class HeldParts:
+class RayParts:
     """The parts of an index, of so many rows each, shared out evenly; fewer workers where there are fewer parts."""
 
     def __init__(self, cluster: Cluster, folder: Path, sizes: Sequence[int]) -> None:
@@ -59,14 +59,16 @@ class HeldParts:
         self._shares = [Share(str(folder.resolve()), _seal(folder), *span) for span in pairwise(cuts)]
         self._spans = [(starts[first], starts[stop]) for first, stop in pairwise(cuts)]  # rows
         self._patience = cluster.patience
-        self.workers = hired(Searcher, Cluster(cluster.workers, cluster.cpus), [()] * len(self._shares))
+        self.workers = hired(ShardActor, Cluster(cluster.workers, cluster.cpus), [()] * len(self._shares))
 
     def __call__(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None) -> Scored:
         """The likeliest rows of all parts, as `eyespot.indexes.faiss.Parts` has them."""
         asked = []
         for worker, share, (start, stop) in zip(self.workers, self._shares, self._spans, strict=True):
             bits = None if mask is None else np.packbits(mask[start:stop])
-            asked.append(Asked(worker, worker.scored.remote(share, queries, (count, probes), bits), self._patience))
+            asked.append(
+                PendingCall(worker, worker.scored.remote(share, queries, (count, probes), bits), self._patience)
+            )
         found = zip(answered(asked), self._spans, strict=True)
         return likeliest(
             [(scores, np.where(rows < 0, -1, rows + start)) for (scores, rows), (start, _) in found], count

@@ -23,7 +23,7 @@ IMPROBABLE = 0.001  # a pair's chance, by a sigmoid-trained model's own account
 # -- an encoder of two towers ------------------------------------------------------------------------------
 
 
-class Towers(Protocol):
+class TorchTowers(Protocol):
     """One family's model: its preprocessing, its prompt rules, its two halves."""
 
     def read(self, picture: Image) -> Pixels: ...
@@ -41,7 +41,7 @@ class Towers(Protocol):
 class TorchEncoder:
     """A family's two towers on a device, as an `eyespot.types.Encoder`."""
 
-    towers: Towers
+    towers: TorchTowers
     device: Device
     space: Space
     licence: str

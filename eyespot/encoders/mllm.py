@@ -17,7 +17,7 @@ import numpy as np
 
 from eyespot.encoders._mllm import lora
 from eyespot.encoders._mllm.families import Family, family, settled
-from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, Shown, packed, unpacked
+from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, ModelInput, packed, unpacked
 from eyespot.encoders._torch import Device
 from eyespot.encoders.hf import WEIGHTS, checkpoint_of, licence_of
 from eyespot.models import device as devices
@@ -47,7 +47,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
         network, words = model.network, model.processor.tokenizer
         chosen = settled(family(name, network.config.model_type, words.get_vocab()), checkpoint.folder)
         space = Space(
-            name, checkpoint.revision, model.weights, _told(chosen, model.processor, thoughts), _width(network)
+            name, checkpoint.revision, model.weights, _prompt_json(chosen, model.processor, thoughts), _width(network)
         )
         speaker = Speaker(network, model.processor, chosen, thoughts)
         few = 4 if where.torch.type == "cpu" else 16
@@ -70,15 +70,15 @@ class MultimodalEncoder:
 
     def encode_pixels(self, pixels: Pixels) -> Vectors:
         """Pictures (n, ...) as `read` gave them, as what is found: without reasoning, (n, dim)."""
-        return self._rows(self.speaker.embedded, [Shown(row, None) for row in pixels])
+        return self._rows(self.speaker.embedded, [ModelInput(row, None) for row in pixels])
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Words that ask, under the family's instruction and after reasoning where it has that, (n, dim)."""
-        return self._rows(self.speaker.asked, [Shown(None, text) for text in texts])
+        return self._rows(self.speaker.asked, [ModelInput(None, text) for text in texts])
 
     def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
         """Pictures (n, ...) with words about each, read together, (n, dim)."""
-        return self._rows(self.speaker.asked, [Shown(row, text) for row, text in zip(pixels, texts, strict=True)])
+        return self._rows(self.speaker.asked, [ModelInput(row, text) for row, text in zip(pixels, texts, strict=True)])
 
     def caveat(self, text: str) -> str | None:
         """None: these models read what languages there are."""
@@ -88,7 +88,7 @@ class MultimodalEncoder:
         """None: nobody calibrated them."""
         return None
 
-    def _rows(self, embed: Callable[[Sequence[Shown]], torch.Tensor], shown: Sequence[Shown]) -> Vectors:
+    def _rows(self, embed: Callable[[Sequence[ModelInput]], torch.Tensor], shown: Sequence[ModelInput]) -> Vectors:
         import torch
 
         parts = [np.zeros((0, self.space.dim), np.float32)]
@@ -111,15 +111,15 @@ class Speaker:
     family: Family
     thoughts: int
 
-    def asked(self, shown: Sequence[Shown]) -> torch.Tensor:
+    def asked(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The vectors of queries, (n, dim): after reasoning where the family reasons."""
         return self.reasoned(shown) if self.family.thought else self.embedded(shown)
 
-    def embedded(self, shown: Sequence[Shown]) -> torch.Tensor:
+    def embedded(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The hidden states at the last token, (n, dim)."""
         return self._last(self._inputs([self._prompt(one) for one in shown], shown, "right"))
 
-    def reasoned(self, shown: Sequence[Shown]) -> torch.Tensor:
+    def reasoned(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The hidden states at the token that ends the model's own reasoning, (n, dim).
 
         Reasoning that was cut off, or ended without that token, gets it at its end.
@@ -159,7 +159,7 @@ class Speaker:
         picked: torch.Tensor = hidden[torch.arange(len(last), device=last.device), last]
         return picked
 
-    def _inputs(self, prompts: list[str], shown: Sequence[Shown], side: str) -> dict[str, torch.Tensor]:
+    def _inputs(self, prompts: list[str], shown: Sequence[ModelInput], side: str) -> dict[str, torch.Tensor]:
         pictures = [unpacked(one.picture) for one in shown if one.picture is not None]
         more = {"images": pictures} if pictures else {}
         padded = {"padding": True, "padding_side": side, "return_tensors": "pt"}
@@ -170,7 +170,7 @@ class Speaker:
             for name, value in found.items()
         }
 
-    def _prompt(self, one: Shown) -> str:
+    def _prompt(self, one: ModelInput) -> str:
         """What is said up to the token at which the vector is read: what follows does not reach it."""
         marker = self.family.marker
         if not marker:
@@ -178,12 +178,12 @@ class Speaker:
         whole = self._laid_out(one, f"{self._instructed(one)}\n{marker}")
         return whole[: whole.rindex(marker) + len(marker)]
 
-    def _question(self, one: Shown) -> str:
+    def _question(self, one: ModelInput) -> str:
         """What is said before the model reasons."""
         words = self._instructed(one), self.family.marker, self.family.instructions.reasoning
         return self._laid_out(one, "\n".join(part for part in words if part))
 
-    def _instructed(self, one: Shown) -> str:
+    def _instructed(self, one: ModelInput) -> str:
         words = None if one.words is None else self._harmless(one.words)
         return self.family.instructions.around(words, beside_picture=one.picture is not None)
 
@@ -198,7 +198,7 @@ class Speaker:
         own = (self.family.marker, self.family.thought, self.processor.image_token)
         return [*self.processor.tokenizer.all_special_tokens, *(token for token in own if token)]
 
-    def _laid_out(self, one: Shown, words: str) -> str:
+    def _laid_out(self, one: ModelInput, words: str) -> str:
         picture = "" if one.picture is None else self.processor.image_token
         if self.family.template:
             return self.family.template.replace("{picture}", picture).replace("{text}", words).strip()
@@ -233,7 +233,7 @@ def _continued(inputs: dict[str, torch.Tensor], said: Sequence[list[int]]) -> di
 # -- the model ----------------------------------------------------------------------------------------------
 
 
-class Opened(NamedTuple):
+class LoadedNetwork(NamedTuple):
     """A network in its place, its processor, and a digest of the weights."""
 
     network: Any
@@ -241,7 +241,7 @@ class Opened(NamedTuple):
     weights: str
 
 
-def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> Opened:
+def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> LoadedNetwork:
     said = lora.settings_of(checkpoint.folder)
     base = checkpoint if said is None else checkpoint_of("mllm", said["base_model_name_or_path"])[0]
     _refuse_others(base.folder, name)
@@ -250,7 +250,7 @@ def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> Opened:
         lora.merge(network, checkpoint.folder, said)
     own = any((checkpoint.folder / file).is_file() for file in PROCESSOR)
     files = checkpoint.weights if said is None else [*base.weights, *checkpoint.weights]
-    return Opened(network, _processor(checkpoint.folder if own else base.folder), hub.digest(files))
+    return LoadedNetwork(network, _processor(checkpoint.folder if own else base.folder), hub.digest(files))
 
 
 def _refuse_others(folder: Path, name: str) -> None:
@@ -295,7 +295,7 @@ def _width(network: Any) -> int:
     return int(network.config.get_text_config().hidden_size)
 
 
-def _told(chosen: Family, processor: Any, thoughts: int) -> str:
+def _prompt_json(chosen: Family, processor: Any, thoughts: int) -> str:
     """All that decides what the model is told and shown, as JSON."""
     image = processor.image_processor
     settings = {key: value for key, value in sorted(image.to_dict().items()) if not key.startswith("_")}

@@ -90,7 +90,7 @@ class TextSettings(_Strict):
     lower_case: bool = False
 
 
-class Settings(_Strict):
+class OnnxSettings(_Strict):
     """All of eyespot.toml."""
 
     dim: Annotated[int, Field(gt=0)]
@@ -102,11 +102,11 @@ class Settings(_Strict):
     text: TextSettings
 
 
-def read_settings(folder: Path) -> Settings:
+def read_settings(folder: Path) -> OnnxSettings:
     """The folder's eyespot.toml, checked. Raises: UsageError that names the file and the line at fault."""
     file = folder / SETTINGS
     try:
-        return Settings.model_validate(tomllib.loads(file.read_text("utf-8")))
+        return OnnxSettings.model_validate(tomllib.loads(file.read_text("utf-8")))
     except OSError as error:
         raise UsageError(f"cannot read {file} ({error.strerror}); docs/encoders.md shows what it holds") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -127,7 +127,7 @@ class OnnxEncoder:
 
     min_side = None
 
-    def __init__(self, folder: Path, settings: Settings, batch: int, threads: int) -> None:
+    def __init__(self, folder: Path, settings: OnnxSettings, batch: int, threads: int) -> None:
         self._folder, self._settings, self._threads = folder, settings, threads
         self.batch = batch
         self.licence = settings.licence
@@ -198,7 +198,7 @@ class OnnxEncoder:
         return _tokenizer(self._folder / self._settings.text.tokenizer, self._settings.text)
 
 
-def _space(folder: Path, settings: Settings) -> Space:
+def _space(folder: Path, settings: OnnxSettings) -> Space:
     towers = [part for name in (settings.image.file, settings.text.file) for part in sorted(folder.glob(f"{name}*"))]
     words = hub.digest([folder / settings.text.tokenizer])
     preprocessing = f"{settings.image.model_dump_json()} {settings.text.model_dump_json()} tokenizer {words}"

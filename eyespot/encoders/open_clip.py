@@ -42,7 +42,7 @@ def load(
 
 
 @dataclass(frozen=True)
-class Source:
+class OpenClipSource:
     """Where a model comes from, in the terms of open_clip's own functions."""
 
     name: str  # that loads it again, with the room's prefix
@@ -64,7 +64,7 @@ class OpenClip:
     tokenizer: Any
 
     @classmethod
-    def create(cls, source: Source, device: Device) -> OpenClip:
+    def create(cls, source: OpenClipSource, device: Device) -> OpenClip:
         """The model with its weights on the device."""
         import open_clip
 
@@ -79,7 +79,7 @@ class OpenClip:
         return cls.ready(source, model, device)
 
     @classmethod
-    def ready(cls, source: Source, model: Any, device: Device) -> OpenClip:
+    def ready(cls, source: OpenClipSource, model: Any, device: Device) -> OpenClip:
         """A model that has its weights, with the transform and tokenizer that belong to it."""
         from open_clip import get_tokenizer
         from open_clip.transform import PreprocessCfg, image_transform_v2
@@ -129,7 +129,7 @@ def add_configs(configs: str | Path | None) -> None:
         open_clip.add_model_config(Path(configs).expanduser())
 
 
-def encoder(source: Source, towers: OpenClip, device: Device, batch: int | None) -> TorchEncoder:
+def encoder(source: OpenClipSource, towers: OpenClip, device: Device, batch: int | None) -> TorchEncoder:
     """The towers with the name of their space."""
     import open_clip
 
@@ -144,22 +144,22 @@ def _floor(model: Any) -> float | None:
     return sigmoid_floor(float(model.logit_scale.exp()), None if bias is None else float(bias))
 
 
-def _source(spec: str) -> Source:
+def _source(spec: str) -> OpenClipSource:
     if spec.startswith(HUB):
         return _on_hub(spec)
     model, _, pretrained = spec.partition("/")
     _known_model(model)
     file = Path(pretrained).expanduser()
     if file.is_file():
-        return Source(f"open_clip:{model}/{file.resolve()}", model, [file], model)
+        return OpenClipSource(f"open_clip:{model}/{file.resolve()}", model, [file], model)
     return _tagged(model, pretrained)
 
 
-def _on_hub(spec: str) -> Source:
+def _on_hub(spec: str) -> OpenClipSource:
     repo, _, revision = spec.removeprefix(HUB).partition("@")
     checkpoint = hub.fetch(repo, revision or None, HUB_WEIGHTS)
     folder = f"local-dir:{checkpoint.folder}"
-    return Source(
+    return OpenClipSource(
         name=f"open_clip:{spec}",
         architecture=folder,
         weights=checkpoint.weights,
@@ -176,7 +176,7 @@ def _brings_tokenizer(folder: Path) -> bool:
     return not vocabulary or (folder / "tokenizer_config.json").is_file()
 
 
-def _tagged(model: str, pretrained: str) -> Source:
+def _tagged(model: str, pretrained: str) -> OpenClipSource:
     """A tag's weights, in the revision asked for; its activation is forced, since open_clip 3 only warns of it."""
     from open_clip import pretrained as tags
 
@@ -185,7 +185,7 @@ def _tagged(model: str, pretrained: str) -> Source:
     if not config:
         raise UsageError(_no_tag(model, tag, tags.list_pretrained_tags_by_model(model)))
     checkpoint = _tag_files(config, revision or None)
-    return Source(
+    return OpenClipSource(
         name=f"open_clip:{model}/{pretrained}",
         architecture=model,
         weights=checkpoint.weights,

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.encoders._mllm.packing import Shown, packed
-from eyespot.encoders._served.settings import Settings
-from eyespot.encoders._served.wording import PATH, NotFinite, Wording, vector_of
+from eyespot.encoders._mllm.packing import ModelInput, packed
+from eyespot.encoders._served.settings import ServedSettings
+from eyespot.encoders._served.wording import PATH, NotFiniteVector, ServedPrompt, vector_of
 from eyespot.models.endpoint import Declined, Endpoint, Refused, Trouble, Underway, Unknown
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
@@ -43,8 +43,8 @@ def load(spec: str, **options: Any) -> ServedEncoder:
     how long its vectors are. Raises: UsageError without an address, without a model, for one that is not served or
     takes no pictures, and for options that do not exist; EyespotError if nobody answers.
     """
-    settings, (model, wanted) = Settings.of(options), _named(spec)
-    asking = Asking(settings.endpoint(model), settings.wording(model), settings.workers)
+    settings, (model, wanted) = ServedSettings.of(options), _model_and_revision(spec)
+    asking = EmbeddingClient(settings.endpoint(model), settings.wording(model), settings.workers)
     first = replace(asking, endpoint=_impatient(asking.endpoint))
     listed = _listed(first.endpoint)
     dim, composes = _learned(first, listed)
@@ -58,7 +58,7 @@ def load(spec: str, **options: Any) -> ServedEncoder:
 class ServedEncoder:
     """A served model as an `eyespot.types.Encoder`."""
 
-    asking: Asking
+    asking: EmbeddingClient
     space: Space
     batch: int
     licence: str = f"that of the model; {UNTOLD}"
@@ -73,7 +73,7 @@ class ServedEncoder:
     def encode_pixels(self, pixels: Pixels) -> Vectors:
         """Pictures (n, ...) as `read` gave them, (n, dim); NaN for one that the server refuses, as `notes` tell."""
         made = np.full((len(pixels), self.space.dim), np.nan, np.float32)
-        for at, found in self.asking.all([Shown(row, None) for row in pixels], self.space.dim):
+        for at, found in self.asking.all([ModelInput(row, None) for row in pixels], self.space.dim):
             if isinstance(found, NoVector):
                 self._refuse(pixels[at], found)
             else:
@@ -83,7 +83,7 @@ class ServedEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Words in the instruction for them, (n, dim)."""
-        return self._rows([Shown(None, text) for text in texts])
+        return self._rows([ModelInput(None, text) for text in texts])
 
     def caveat(self, text: str) -> str | None:
         """None: these models read what languages there are."""
@@ -106,7 +106,7 @@ class ServedEncoder:
         if len(self.refused) >= MANY and len(self.refused) > self.taken:
             raise EyespotError(f"{len(self.refused)} pictures got no vector and {self.taken} did; {why}")
 
-    def _rows(self, shown: Sequence[Shown]) -> Vectors:
+    def _rows(self, shown: Sequence[ModelInput]) -> Vectors:
         made = np.zeros((len(shown), self.space.dim), np.float32)
         for at, found in self.asking.all(shown, self.space.dim):
             if isinstance(found, NoVector):
@@ -120,7 +120,7 @@ class ComposingEncoder(ServedEncoder):
 
     def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
         """Pictures (n, ...) with words about each, read together, (n, dim)."""
-        return self._rows([Shown(row, text) for row, text in zip(pixels, texts, strict=True)])
+        return self._rows([ModelInput(row, text) for row, text in zip(pixels, texts, strict=True)])
 
 
 # -- requests -----------------------------------------------------------------------------------------------
@@ -131,11 +131,11 @@ class NoVector(EyespotError):
 
 
 @dataclass(frozen=True)
-class Asking:
+class EmbeddingClient:
     """A model at an address, asked for vectors, `workers` at a time."""
 
     endpoint: Endpoint
-    wording: Wording
+    wording: ServedPrompt
     workers: int
 
     @property
@@ -143,7 +143,7 @@ class Asking:
         """The model and where it is, for sentences."""
         return f"{self.endpoint.model} at {self.endpoint.wire.address}"
 
-    def all(self, shown: Sequence[Shown], dim: int) -> Iterator[tuple[int, NDArray[np.float32] | NoVector]]:
+    def all(self, shown: Sequence[ModelInput], dim: int) -> Iterator[tuple[int, NDArray[np.float32] | NoVector]]:
         """Each input's place with its vector (dim,), or why it has none, as they come.
 
         Raises `EyespotError` for what would be the same with every input, once what is under way is handed out.
@@ -162,14 +162,14 @@ class Asking:
             work.close()
             raise
 
-    def one(self, shown: Shown) -> NDArray[np.float32]:
+    def one(self, shown: ModelInput) -> NDArray[np.float32]:
         """The vector of one input, (dim,); raises the troubles of `Endpoint.request`, and `BadAnswer`."""
         return vector_of(self.endpoint.request(PATH, self.wording.body(self.endpoint.model, shown)))
 
-    def _vector(self, shown: Shown, dim: int) -> NDArray[np.float32] | NoVector:
+    def _vector(self, shown: ModelInput, dim: int) -> NDArray[np.float32] | NoVector:
         try:
             found = self.one(shown)
-        except (Refused, Declined, NotFinite) as why:
+        except (Refused, Declined, NotFiniteVector) as why:
             return NoVector(f"{self.who} does not embed one ({why})")
         except Trouble as why:
             raise EyespotError(f"{self.who}: {why}; {AGAIN}") from None
@@ -183,14 +183,14 @@ class Asking:
 # -- what a server is asked first ---------------------------------------------------------------------------
 
 
-class Learned(NamedTuple):
+class ServedSpace(NamedTuple):
     """How long vectors are, and whether a picture and words are one input."""
 
     dim: int
     composes: bool
 
 
-def _named(spec: str) -> tuple[str, str]:
+def _model_and_revision(spec: str) -> tuple[str, str]:
     """The model's name and the revision that is said; a name may begin with @."""
     model, _, revision = spec.rpartition("@")
     if not model:
@@ -205,10 +205,10 @@ def _impatient(endpoint: Endpoint) -> Endpoint:
     return replace(endpoint, patience=replace(patience, attempts=min(FEW, patience.attempts)))
 
 
-def _learned(asking: Asking, listed: Mapping[str, Any]) -> Learned:
+def _learned(asking: EmbeddingClient, listed: Mapping[str, Any]) -> ServedSpace:
     """By a picture with words; a model that refuses that is asked for a picture alone, then for words alone."""
     picture, words, refused = packed(_picture()), "a picture", ""
-    for shown in (Shown(picture, words), Shown(picture, None), Shown(None, words)):
+    for shown in (ModelInput(picture, words), ModelInput(picture, None), ModelInput(None, words)):
         try:
             dim = len(_first(asking, shown, listed))
         except (Refused, Declined) as why:
@@ -216,11 +216,11 @@ def _learned(asking: Asking, listed: Mapping[str, Any]) -> Learned:
             continue
         if shown.picture is None:
             raise UsageError(f"{asking.who} takes words but no pictures ({refused}); serve a model that embeds both")
-        return Learned(dim, shown.words is not None)
+        return ServedSpace(dim, shown.words is not None)
     raise UsageError(f"{asking.who} takes no messages to embed ({refused}); serve it so: {COMMAND}")
 
 
-def _first(asking: Asking, shown: Shown, listed: Mapping[str, Any]) -> NDArray[np.float32]:
+def _first(asking: EmbeddingClient, shown: ModelInput, listed: Mapping[str, Any]) -> NDArray[np.float32]:
     try:
         return asking.one(shown)
     except (Refused, Declined):
@@ -250,7 +250,7 @@ def _listed(endpoint: Endpoint) -> dict[str, Mapping[str, Any]]:
     return {str(card.get("id")): card for card in cards}
 
 
-def _unserved(asking: Asking, listed: Mapping[str, Any]) -> str:
+def _unserved(asking: EmbeddingClient, listed: Mapping[str, Any]) -> str:
     """Why a server knows nothing of a model's vectors, by its list; "" if that does not tell."""
     if not listed:
         return ""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.encoders._torch import Device, TorchEncoder
-from eyespot.encoders.open_clip import OpenClip, Source, add_configs, encoder
+from eyespot.encoders.open_clip import OpenClip, OpenClipSource, add_configs, encoder
 from eyespot.models import hub
 from eyespot.types import EyespotError, UsageError
 
@@ -41,7 +41,7 @@ def load(
         where = Device(device)
         add_configs(configs)
         model = _fitted(_blank(architecture), _weights(file), file)
-        source = Source(f"wildclip:{file.resolve()}", architecture, [file], architecture, licence=_LICENCE)
+        source = OpenClipSource(f"wildclip:{file.resolve()}", architecture, [file], architecture, licence=_LICENCE)
         return encoder(source, OpenClip.ready(source, model, where), where, batch)
 
 

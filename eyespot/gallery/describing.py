@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from eyespot.gallery import disk
 from eyespot.gallery.files import locked
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
-from eyespot.gallery.opened import Gallery, place_of
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
 from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.view import Gallery, place_of
 from eyespot.types import Extractor, LocalFeatures, NothingFound
 
 AHEAD = 4  # pictures read ahead by each thread
@@ -67,10 +67,10 @@ def describe(gallery: Path, extractor: Extractor, options: Describing | None = N
     """
     opened = Gallery(gallery)
     with locked(gallery):
-        return _Job(opened, extractor, options or Describing()).run()
+        return _DescribeJob(opened, extractor, options or Describing()).run()
 
 
-class _Job:
+class _DescribeJob:
     """One run of `describe` over one gallery."""
 
     def __init__(self, gallery: Gallery, extractor: Extractor, options: Describing) -> None:

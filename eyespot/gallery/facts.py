@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from eyespot.gallery.index_db import StoredRow
 from eyespot.gallery.photos.labels import cast
-from eyespot.gallery.record import Kept
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -37,12 +37,12 @@ def schema_of(columns: Mapping[str, str]) -> pa.Schema:
     return pa.schema([*FIXED, *labels])
 
 
-def table_of(rows: Iterable[Kept], columns: Mapping[str, str]) -> pa.Table:
+def table_of(rows: Iterable[StoredRow], columns: Mapping[str, str]) -> pa.Table:
     """The table of a shard's rows; `columns` maps label columns to their kinds."""
     return pa.Table.from_pylist([_row(kept, columns) for kept in rows], schema=schema_of(columns))
 
 
-def _row(kept: Kept, columns: Mapping[str, str]) -> dict[str, Any]:
+def _row(kept: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
     own = {"id": kept.id, "live": bool(kept.paths), "roots": kept.roots, "paths": kept.paths}
     labels = {name.casefold(): value for name, value in kept.labels.items()}
     label_columns = ((name, kind) for name, kind in columns.items() if name.casefold() not in _FILLED)

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 
 from eyespot import ledger
-from eyespot.gallery import coding, disk, integrity
+from eyespot.gallery import disk, int8_codes, integrity
 from eyespot.gallery.files import locked
 from eyespot.gallery.fingerprints import fingerprints
-from eyespot.gallery.hands import Hands, Later, Read, Threads
-from eyespot.gallery.opened import Gallery
+from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
-from eyespot.gallery.record import Failure, Kept, Ledger, Outcome, Planned
+from eyespot.gallery.readers import Later, Reader, ReadPicture, ThreadedReader
 from eyespot.gallery.recovery import recover
 from eyespot.gallery.survey import Looked
+from eyespot.gallery.view import Gallery
 from eyespot.storage.atomic import make_folder
 from eyespot.types import Encoder, EyespotError, Mask, Pixels, UsageError, Vectors
 
@@ -48,7 +48,7 @@ class Options:
     repair: bool = False  # read all that is there and make again what is damaged, not only what is visibly so
     codes: bool = False  # int8 codes beside the vectors; a space that has some gets the rest anyway
     progress: Progress = lambda _what, _done, _total: None
-    hands: Callable[[Mapping[str, Encoder]], Hands] | None = None
+    hands: Callable[[Mapping[str, Encoder]], Reader] | None = None
 
 
 @dataclass
@@ -75,7 +75,7 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
             open_things.enter_context(ledger.whole(gallery / "ledger.sqlite"))
-            job = _Job(gallery, encoders, options or Options())
+            job = _IndexJob(gallery, encoders, options or Options())
             open_things.callback(job.ledger.close)
             return job.run([root for path in paths for root in roots_of(path)])
     except (OSError, sqlite3.OperationalError) as error:
@@ -94,7 +94,7 @@ def _no_room(gallery: Path, error: Exception) -> str:
     return f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
 
 
-class _Job:
+class _IndexJob:
     """One run of `index` over one gallery."""
 
     def __init__(self, gallery: Path, encoders: Sequence[Encoder], options: Options) -> None:
@@ -207,8 +207,12 @@ class _Job:
                     self.options.progress("embedding", done, total)
                 self._commit(shard, building)
 
-    def _hands(self, known: Path | None, encoders: Mapping[str, Encoder]) -> Hands:
-        return self.options.hands(encoders) if self.options.hands else Threads(known, encoders, self.options.workers)
+    def _hands(self, known: Path | None, encoders: Mapping[str, Encoder]) -> Reader:
+        return (
+            self.options.hands(encoders)
+            if self.options.hands
+            else ThreadedReader(known, encoders, self.options.workers)
+        )
 
     def _leave_out_absent(self) -> None:
         """A planned picture whose root is away would only fail; the next look plans it again."""
@@ -282,7 +286,7 @@ class _Job:
                     if not why or self._can_mend(folder, kept, why):
                         self._fill(shard, stem, kept, note)
 
-    def _can_mend(self, folder: Path, kept: Sequence[Kept], why: str) -> bool:
+    def _can_mend(self, folder: Path, kept: Sequence[StoredRow], why: str) -> bool:
         """Whether no disk with pictures of the shard is away, for then it would lose their vectors; notes say which."""
         roots = self.ledger.roots()
         there = {number for number, root in roots.items() if is_there(root)}
@@ -291,7 +295,7 @@ class _Job:
         self.summary.notes.append(f"{folder} has damaged vectors ({why}); {tail}")
         return away is None
 
-    def _fill(self, shard: int, stem: str, kept: Sequence[Kept], note: disk.SpaceNote | None) -> None:
+    def _fill(self, shard: int, stem: str, kept: Sequence[StoredRow], note: disk.SpaceNote | None) -> None:
         """Embed the rows without a vector, without a note all, from the first of their paths that holds the picture."""
         encoder, folder = self.encoders[stem], disk.shard_path(self.gallery, shard)
         lacking = [row for row in (note.missing if note else range(len(kept))) if kept[row].paths]
@@ -318,14 +322,14 @@ class _Job:
         for stem, space in gallery.header.spaces.items():
             try:
                 view = gallery.view(stem)
-                if self.options.codes or coding.is_coded(view):
-                    coding.write_missing(view, self.options.progress)
+                if self.options.codes or int8_codes.is_coded(view):
+                    int8_codes.write_missing(view, self.options.progress)
             except EyespotError as error:  # the source of imported vectors is away, say
                 self.summary.notes.append(f"{space.encoder} has no codes for now: {error}")
 
-    def _planned_again(self, shard: int, kept: Kept) -> list[Planned]:
+    def _planned_again(self, shard: int, kept: StoredRow) -> list[PlannedPicture]:
         return [
-            Planned(shard, root, self.ledger.seen(root, path))
+            PlannedPicture(shard, root, self.ledger.seen(root, path))
             for root, path in zip(kept.roots, kept.paths, strict=True)
         ]
 
@@ -346,14 +350,14 @@ def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
     return list(found)
 
 
-def _by_shard(reads: Iterator[Read]) -> Iterator[tuple[int, Iterator[Read]]]:
+def _by_shard(reads: Iterator[ReadPicture]) -> Iterator[tuple[int, Iterator[ReadPicture]]]:
     return groupby(reads, key=lambda read: read.planned.shard)
 
 
 class _Batches:
     """Pixels of one encoder, embedded a full batch at a time."""
 
-    def __init__(self, stem: str, encoder: Encoder, hands: Hands) -> None:
+    def __init__(self, stem: str, encoder: Encoder, hands: Reader) -> None:
         self.stem, self.encoder, self.hands = stem, encoder, hands
         self.waiting: list[Pixels] = []
         self.asked: list[Later] = []
@@ -377,13 +381,13 @@ class _Batches:
 class _Building:
     """A shard in the making: outcomes of all its pictures, and rows for those that are good and new."""
 
-    def __init__(self, encoders: Mapping[str, Encoder], hands: Hands) -> None:
-        self.outcomes: list[Outcome] = []
+    def __init__(self, encoders: Mapping[str, Encoder], hands: Reader) -> None:
+        self.outcomes: list[ReadResult] = []
         self.measured: dict[str, dict[str, Any]] = {}
         self.batches = {stem: _Batches(stem, encoder, hands) for stem, encoder in encoders.items()}
 
-    def add(self, read: Read, is_known: Callable[[str], bool]) -> None:
-        self.outcomes.append(Outcome(read.planned, read.id, read.failed, read.out_of_reach))
+    def add(self, read: ReadPicture, is_known: Callable[[str], bool]) -> None:
+        self.outcomes.append(ReadResult(read.planned, read.id, read.failed, read.out_of_reach))
         # Asked again here: a shard that was committed since the picture was read ahead may hold the same bytes.
         if read.id is None or not read.measured or read.id in self.measured or is_known(read.id):
             return

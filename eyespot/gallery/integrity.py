@@ -15,9 +15,9 @@ from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, checksum_of, whole
 from eyespot.gallery.formats.arrays import survey
-from eyespot.gallery.opened import Gallery, View
+from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.reading import NoLedger, reading
-from eyespot.gallery.record import Ledger
+from eyespot.gallery.view import Gallery, View
 from eyespot.kernels.codes import NotFiniteVectors
 from eyespot.types import EyespotError
 

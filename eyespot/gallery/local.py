@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.files import toml_lines, whole
-from eyespot.gallery.opened import View
+from eyespot.gallery.view import View
 from eyespot.storage.atomic import new_folder
 from eyespot.types import Extractor, LocalFeatures, UsageError
 
@@ -163,7 +163,7 @@ def _is_of(note: LocalNote, extractor: str | None) -> bool:
 # -- writing ------------------------------------------------------------------------------------------------
 
 
-class Writer:
+class FeatureWriter:
     """Features of a shard's rows on their way to the disk, row by row."""
 
     def __init__(self, folder: Path) -> None:
@@ -189,10 +189,10 @@ class Writer:
 
 
 @contextmanager
-def new_local(shard: Path, note: LocalNote) -> Iterator[Writer]:
+def new_local(shard: Path, note: LocalNote) -> Iterator[FeatureWriter]:
     """A writer whose rows take the place of the shard's set when the block ends well."""
     with new_folder(_folder(shard, note.stem)) as building:
-        writer = Writer(building)
+        writer = FeatureWriter(building)
         try:
             yield writer
         finally:

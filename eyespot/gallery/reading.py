@@ -9,8 +9,8 @@ from pathlib import Path
 
 from eyespot import ledger
 from eyespot.gallery import disk
+from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.sources import Root
-from eyespot.gallery.record import Ledger
 from eyespot.types import EyespotError
 
 
@@ -54,13 +54,13 @@ def _connected(place: Path) -> sqlite3.Connection:
     uri, wal = place.absolute().as_uri(), place.with_name(f"{place.name}-wal")
     try:
         # Opened for writing, SQLite tidies up the files beside it when it lets go.
-        return _asked(f"{uri}?mode=rw")
+        return _connect(f"{uri}?mode=rw")
     except sqlite3.OperationalError:
         # On a disk that cannot be written it reads what a killed run left in the log, or a file that nothing changes.
-        return _asked(f"{uri}?mode=ro" if wal.exists() and wal.stat().st_size else f"{uri}?immutable=1")
+        return _connect(f"{uri}?mode=ro" if wal.exists() and wal.stat().st_size else f"{uri}?immutable=1")
 
 
-def _asked(uri: str) -> sqlite3.Connection:
+def _connect(uri: str) -> sqlite3.Connection:
     sql = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
     try:
         sql.execute("PRAGMA query_only=ON")

@@ -13,7 +13,7 @@ from typing import Any
 from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged
-from eyespot.gallery.record import RETRY, Ledger
+from eyespot.gallery.index_db import RETRY, Ledger
 from eyespot.types import EyespotError
 
 _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera")

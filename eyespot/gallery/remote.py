@@ -87,7 +87,7 @@ def _checked(name: str, file: File) -> File:
     return file
 
 
-class Done(NamedTuple):
+class PublishResult(NamedTuple):
     """What a publication did: files and bytes that were sent, and files that lay there already."""
 
     sent: int
@@ -114,36 +114,36 @@ class _Store:
         self.url = url.rstrip("/")
         with rooms.needs("a gallery at an address"):
             import fsspec
-        with self._told():
+        with self._explain_errors():
             self.fs, self.root = fsspec.core.url_to_fs(self.url)
 
     def read(self, name: str) -> bytes | None:
         """A small file; None if it is not there."""
-        with self._told(), suppress(FileNotFoundError):
+        with self._explain_errors(), suppress(FileNotFoundError):
             return bytes(self.fs.cat_file(self._at(name)))
         return None
 
     def write(self, name: str, data: bytes) -> None:
         """In place of what was there; whole or not at all also where the store writes piece by piece."""
-        with self._told():
+        with self._explain_errors():
             self._make_folder(name)
             self.fs.pipe_file(self._at(f"{name}.part"), data)
             self.fs.mv(self._at(f"{name}.part"), self._at(name))
 
     def size(self, name: str) -> int | None:
         """How many bytes a file has there; None if it is not there."""
-        with self._told(), suppress(FileNotFoundError):
+        with self._explain_errors(), suppress(FileNotFoundError):
             return int(self.fs.size(self._at(name)))
         return None
 
     def send(self, source: Path, name: str) -> None:
-        with self._told():
+        with self._explain_errors():
             self._make_folder(name)
             self.fs.put_file(str(source), self._at(name))
 
     def pieces(self, name: str) -> Iterator[bytes]:
         """The bytes of a file, some at a time; `EyespotError` if it is not there."""
-        with self._told():
+        with self._explain_errors():
             try:
                 with self.fs.open(self._at(name), "rb") as file:
                     while piece := file.read(PIECE):
@@ -159,7 +159,7 @@ class _Store:
             self.fs.makedirs(self._at(name).rpartition("/")[0], exist_ok=True)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explain_errors(self) -> Iterator[None]:
         try:
             yield
         except EyespotError:
@@ -176,7 +176,7 @@ class _Store:
 # -- publishing -----------------------------------------------------------------------------------------------
 
 
-def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Progress = _silent) -> Done:
+def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Progress = _silent) -> PublishResult:
     """Send what is new of a gallery to an address; run it again after every change, also after a kill.
 
     `judged` writes the rows of the ledger from a number on to a file of parquet, and says how many there were. One
@@ -204,7 +204,7 @@ def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Pro
         judgements = _publish_judgements(store, judgements, judged)
     after = Manifest(files, judgements)
     store.write(MANIFEST, after.as_json())
-    return Done(sent, size, known)
+    return PublishResult(sent, size, known)
 
 
 def _manifest(store: _Store) -> Manifest | None:

@@ -7,17 +7,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.kinds import SkippedFiles
 from eyespot.gallery.photos.sources import Met, Root, Seen, Unreadable, scan_counting
 from eyespot.gallery.reading import NoLedger, reading
-from eyespot.gallery.record import Ledger
 
 _Known = Callable[[Root, str], Seen | None]
 _FILE = "SELECT size, mtime, place FROM files JOIN roots ON number = root WHERE roots.path = ? AND files.path = ?"
 
 
 @dataclass
-class Survey:
+class PictureSurvey:
     """Pictures and their bytes; those that are new or changed, and what cannot be read or is none."""
 
     pictures: int = 0
@@ -69,9 +69,9 @@ class Looked:
         self.failures = sum(failure.root in roots for failure in ledger.failures())
 
 
-def survey(gallery: Path, roots: Iterable[Root]) -> Survey:
+def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:
     """Look through the roots and compare with the gallery's ledger, if there is one."""
-    counted = Survey()
+    counted = PictureSurvey()
     with _known(gallery) as known:
         for root in dict.fromkeys(roots):
             for record in scan_counting(root, counted.skipped):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from eyespot.indexes._asked import allowed, positive, queries_for
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import NOT_FINITE, Block, NotFiniteVectors, evenly
-from eyespot.kernels.rows import Ids, Reals, Rows, add_products, rank
-from eyespot.types import Found, Mask, UsageError, Vectors
+from eyespot.kernels.rows import Ids, Reals, RowBlocks, add_products, rank
+from eyespot.types import Mask, NearestRows, UsageError, Vectors
 
 K = 50  # answers that `depth` and `recall` speak of
 LEAST = 1024  # rows; fewer are neither enough to train on nor worth it
@@ -81,7 +81,7 @@ class Approximate:
     exact = False
 
     def __init__(self, blocks: Sequence[Block], finder: Finder | None, use: Use) -> None:
-        self._rows, self._finder, self.use = Rows(blocks), finder, use
+        self._rows, self._finder, self.use = RowBlocks(blocks), finder, use
         known = range(len(blocks)) if use.covered is None else use.covered
         self._old = _Some(self._rows, list(known))
         self._new = _Some(self._rows, [at for at in range(len(blocks)) if at not in set(known)])
@@ -92,7 +92,7 @@ class Approximate:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query (m, dim), best first, and their inner products; of equals the lower row.
 
         mask: (rows,), True where a row may be found. k' = min(k, rows let through) rows come back, never fewer.
@@ -105,7 +105,9 @@ class Approximate:
         likely = self._likely(asked, k, mask)
         answers = [self._best(query, rows, k, mask) for query, rows in zip(asked, likely, strict=True)]
         scores = np.array([scores for _, scores in answers])
-        return Found(np.array([rows for rows, _ in answers], np.int64), scores.astype(np.float32), self.use.recall)
+        return NearestRows(
+            np.array([rows for rows, _ in answers], np.int64), scores.astype(np.float32), self.use.recall
+        )
 
     def _worthwhile(self, k: int, mask: Mask | None) -> bool:
         """Whether looking for candidates is less work than reading all rows that are left."""
@@ -173,7 +175,7 @@ class _Rough:
         return np.where((rows >= 0) & self.mask[rows], rows, -1)
 
 
-def name_of(rows: Rows) -> str:
+def name_of(rows: RowBlocks) -> str:
     """Names the vectors that an index is built of, by their shape and some of them."""
     told = hashlib.blake2b(f"{len(rows)} {rows.dim}".encode(), digest_size=16)
     told.update(np.ascontiguousarray(rows.gather(evenly(len(rows), _COMPARED))).tobytes())
@@ -189,7 +191,7 @@ def widened(vectors: NDArray[np.float32], width: int) -> NDArray[np.float32]:
     return wide
 
 
-def refuse_others(rows: Rows, name: str | None, count: int) -> None:
+def refuse_others(rows: RowBlocks, name: str | None, count: int) -> None:
     """`UsageError` if an index of so many vectors, whose name was kept with it, is of others than these."""
     told = f"the index is of {count} rows and the vectors have {len(rows)}" if count != len(rows) else ""
     if told or name not in (None, name_of(rows)):
@@ -210,7 +212,7 @@ def _sifting(mask: Mask | None) -> Mask | None:
 class _Some:
     """Some of the blocks, whose rows have numbers of their own and those among all rows."""
 
-    def __init__(self, rows: Rows, which: Sequence[int]) -> None:
+    def __init__(self, rows: RowBlocks, which: Sequence[int]) -> None:
         self.which, self._starts = which, rows.starts[list(which)]  # (blocks,)
         lengths = [len(rows.blocks[at]) for at in which]
         self._own = np.cumsum([0, *lengths])

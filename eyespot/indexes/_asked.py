@@ -7,7 +7,7 @@ import operator
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.kernels.rows import Rows
+from eyespot.kernels.rows import RowBlocks
 from eyespot.types import Mask, UsageError, Vectors
 
 
@@ -18,7 +18,7 @@ def positive(k: int) -> int:
     return operator.index(k)
 
 
-def queries_for(rows: Rows, queries: Vectors) -> NDArray[np.float32]:
+def queries_for(rows: RowBlocks, queries: Vectors) -> NDArray[np.float32]:
     """The queries in contiguous float32, (m, dim); `UsageError` for another length and for what is not finite."""
     asked = np.ascontiguousarray(queries, np.float32)
     if asked.ndim != 2 or (rows.blocks and asked.shape[1] != rows.dim):

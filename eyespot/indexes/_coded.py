@@ -20,7 +20,7 @@ _SHARE = 1 << 26  # codes a thread takes at a time
 _ALL = np.empty(0, np.bool_)  # the mask that lets everything through
 
 
-class Coded:
+class CodedProducts:
     """Inner products of quantised vectors and quantised queries in whole numbers, with a bound on both errors.
 
     With x = c + s a + e (centre, codes a, rest e) and q = t p + f (whole numbers p, rest f):
@@ -47,7 +47,7 @@ class Coded:
             found[j] = self._scan(_few(queries[j : j + 1]), k, mask)[0]
         return found
 
-    def _scan(self, asked: _Asked, k: int, mask: Mask | None) -> list[Shortlist]:
+    def _scan(self, asked: _QuantisedQueries, k: int, mask: Mask | None) -> list[Shortlist]:
         shares = deque((part, *span) for part, codes in enumerate(self.codes) for span in chunks(codes.codes, _SHARE))
         workers = [_Worker(asked, k) for _ in range(min(self._threads, len(shares)))]
 
@@ -69,7 +69,7 @@ def _merged(lists: Sequence[Shortlist | None], k: int) -> Shortlist:
     return joined(whole).promising(k) if len(whole) == len(lists) else nothing
 
 
-class _Asked(NamedTuple):
+class _QuantisedQueries(NamedTuple):
     """Queries as whole numbers: step · whole + left; `whole` is int16 for a few of them, uint8 above 128 for many."""
 
     queries: Reals  # (m, dim)
@@ -87,26 +87,28 @@ class _Asked(NamedTuple):
         return np.stack([self.queries @ centre, self.step, self.lengths, left, spare])
 
 
-def _asked(queries: Reals, step: Reals) -> tuple[_Asked, Reals]:
+def _quantise_queries(queries: Reals, step: Reals) -> tuple[_QuantisedQueries, Reals]:
     step = np.where(step > 0, step, 1.0)
     whole = np.rint(queries / step[:, None])  # (m, dim)
     left = np.linalg.norm(queries - step[:, None] * whole, axis=1)
-    return _Asked(queries, whole, step, left * (1 + 1e-9), np.linalg.norm(queries, axis=1) * (1 + 1e-9)), whole
+    return _QuantisedQueries(
+        queries, whole, step, left * (1 + 1e-9), np.linalg.norm(queries, axis=1) * (1 + 1e-9)
+    ), whole
 
 
-def _few(queries: NDArray[np.float32]) -> _Asked:
+def _few(queries: NDArray[np.float32]) -> _QuantisedQueries:
     """Sixteen bits, less where a sum of products with codes could leave 32 bits."""
     exact = queries.astype(np.float64)
     size = np.abs(exact)
     most = (2**31 - 1) / 127 - exact.shape[1]
-    asked, whole = _asked(exact, np.maximum(size.max(axis=1) / 32767, size.sum(axis=1) / most))
+    asked, whole = _quantise_queries(exact, np.maximum(size.max(axis=1) / 32767, size.sum(axis=1) / most))
     return asked._replace(whole=_padded(whole, np.int16))
 
 
-def _many(queries: NDArray[np.float32]) -> _Asked:
+def _many(queries: NDArray[np.float32]) -> _QuantisedQueries:
     exact = np.zeros((-(-len(queries) // 4) * 4, queries.shape[1]))  # whole tiles
     exact[: len(queries)] = queries
-    asked, whole = _asked(exact, np.abs(exact).max(axis=1) / 127)
+    asked, whole = _quantise_queries(exact, np.abs(exact).max(axis=1) / 127)
     return asked._replace(whole=_padded(whole + 128, np.uint8))
 
 
@@ -123,7 +125,7 @@ def _room(k: int) -> int:
 class _Worker:
     """One thread's shortlists of all queries, in the arrays the kernels fill."""
 
-    def __init__(self, asked: _Asked, k: int) -> None:
+    def __init__(self, asked: _QuantisedQueries, k: int) -> None:
         count = len(asked.lengths)
         self._asked, self._many = asked, asked.whole.dtype == np.uint8
         self._heaps, self._floors = np.full((count, k), -np.inf), np.full(count, -np.inf)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.kernels.codes import Block, chunks, floats, lengths
-from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, joined
+from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, joined
 from eyespot.types import Mask
 
 _CHUNK = 1 << 22  # numbers looked at together
@@ -17,14 +17,14 @@ _TOGETHER = 1024  # queries that share one reading of the vectors
 _LARGE = 1e30  # products below this cannot overflow float32
 
 
-class Plain:
+class PlainProducts:
     """Inner products in float32, with a bound on their rounding.
 
     However its terms are ordered, a float32 sum of dim products is off by at most γ |q| |x| with
     γ = dim u / (1 - dim u), u = 2⁻²⁴ (Higham, Accuracy and Stability of Numerical Algorithms, §3.1).
     """
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: RowBlocks) -> None:
         self._rows = rows
         self._norms: dict[int, Reals] = {}  # by the number of a chunk's first row
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._asked import allowed, positive, queries_for
-from eyespot.indexes._coded import Coded
-from eyespot.indexes._plain import Plain
+from eyespot.indexes._coded import CodedProducts
+from eyespot.indexes._plain import PlainProducts
 from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, quantise
-from eyespot.kernels.rows import Ids, Reals, Rows, Shortlist, add_products, rank
-from eyespot.types import Found, Mask, UsageError, Vectors
+from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, rank
+from eyespot.types import Mask, NearestRows, UsageError, Vectors
 
 __all__ = ["Codes", "Exact", "load", "quantise"]
 
@@ -58,9 +58,9 @@ class Exact:
         patience: float = 3,
         small: int = SMALL,
     ) -> None:
-        self._rows = Rows([blocks] if isinstance(blocks, np.ndarray) else blocks)
-        self._plain, self._inner = Plain(self._rows), add_products
-        self._coded: Coded | None = None
+        self._rows = RowBlocks([blocks] if isinstance(blocks, np.ndarray) else blocks)
+        self._plain, self._inner = PlainProducts(self._rows), add_products
+        self._coded: CodedProducts | None = None
         self._threads, self._patience, self._spent, self._making = threads, patience, 0.0, Lock()
         self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
         if codes is not None:
@@ -80,7 +80,7 @@ class Exact:
             if self._codable and self._coded is None and len(self._rows) * self._rows.dim <= _LARGE:
                 self._use([quantise(block, self._threads) for block in self._rows.blocks])
 
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query (m, dim), best first, and their inner products; of equals the lower row.
 
         mask: (rows,), True where a row may be found. k' = min(k, rows let through) rows come back, never fewer.
@@ -88,7 +88,7 @@ class Exact:
         """
         rows, scores = self.ranked(queries, k, mask)
         with np.errstate(over="ignore"):
-            return Found(rows, scores.astype(np.float32))
+            return NearestRows(rows, scores.astype(np.float32))
 
     def ranked(self, queries: Vectors, k: int, mask: Mask | None = None) -> tuple[Ids, Reals]:
         """What `search` finds, with the scores that rows are ranked by, in double precision; (m, k') both."""
@@ -108,7 +108,7 @@ class Exact:
         first = self._plain if mask is not None and count <= _FEW_LEFT else self._first_pass(len(queries))
         return first.scan(queries, k, mask)
 
-    def _first_pass(self, count: int) -> Plain | Coded:
+    def _first_pass(self, count: int) -> PlainProducts | CodedProducts:
         self._spent += 1 + count / _BATCH
         if self._coded is None and self._spent > self._patience:
             self.prepare()
@@ -130,7 +130,7 @@ class Exact:
         if self._codable:
             from eyespot.kernels.scans import inner
 
-            self._coded, self._inner = Coded(codes, self._threads), inner
+            self._coded, self._inner = CodedProducts(codes, self._threads), inner
 
 
 def _fast_in_batches() -> bool:

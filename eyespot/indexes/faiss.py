@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others, widened
 from eyespot.kernels.codes import Block
-from eyespot.kernels.rows import Ids, Rows
+from eyespot.kernels.rows import Ids, RowBlocks
 from eyespot.rooms import needs
 from eyespot.runs.files import json_of, write_whole
 from eyespot.storage.atomic import flush
@@ -44,7 +44,7 @@ _SEED = 0
 
 
 @dataclass(frozen=True)
-class Shape:
+class FaissShape:
     """What is built; 0: by the number of rows and dimensions.
 
     kind: pq reads the codes of all rows, ivf those of the nearest lists, hnsw walks a graph over 8-bit vectors.
@@ -64,7 +64,7 @@ class Shape:
             told = f"{self.parts} parts, {self.lists} lists and {self.links} links"
             raise UsageError(f"{told} make no index; give an even number of parts, and 2 links or more")
 
-    def settled(self, rows: int, dim: int) -> Shape:
+    def settled(self, rows: int, dim: int) -> FaissShape:
         """Every 0 replaced; only an ivf has lists. `UsageError` for more of them than rows to train them on."""
         kind = self.kind if self.kind != "auto" else "ivf" if rows >= _MANY else "pq"
         if kind == "ivf" and self.lists > max(1, rows):
@@ -88,15 +88,15 @@ class Shape:
 def load(
     blocks: Sequence[Block] | Block, folder: Path | str | None = None, held: Hold | None = None, **options: Any
 ) -> Approximate:
-    """An approximate index over one array or several blocks; options as for `Shape` and, on its use, `Use`.
+    """An approximate index over one array or several blocks; options as for `FaissShape` and, on its use, `Use`.
 
     held: asked for the parts in the folder, if the index was built there, who searches them in place of this process.
     UsageError for a setting that does not exist or an index of other rows; EyespotError if its files are damaged.
     """
-    use, shape = divided(options, Shape)
+    use, shape = divided(options, FaissShape)
     blocks = [blocks] if isinstance(blocks, np.ndarray) else list(blocks)
     place = None if folder is None else Path(folder)
-    rows = Rows(blocks if use.covered is None else [blocks[at] for at in use.covered])
+    rows = RowBlocks(blocks if use.covered is None else [blocks[at] for at in use.covered])
     there = place is not None and (place / LAYOUT).is_file()
     finder = _opened(place, rows, held) if place is not None and there else _built(rows, shape, place)
     use = replace(use, probes=use.probes or (finder.shape.probes if finder else 1))
@@ -128,7 +128,7 @@ Hold = Callable[[Path, Sequence[int]], Searched]  # a folder, and how many rows 
 class Parts:
     """Codes of all rows in one or several faiss indexes that share what was trained."""
 
-    def __init__(self, parts: Sequence[Any], shape: Shape, width: int) -> None:
+    def __init__(self, parts: Sequence[Any], shape: FaissShape, width: int) -> None:
         self.shape, self._parts, self._width = shape, parts, width
         self._starts = np.cumsum([0, *(part.ntotal for part in parts)])
         self.rows = int(self._starts[-1])
@@ -185,7 +185,7 @@ def likeliest(found: Sequence[Scored], count: int) -> Scored:
 # -- building -----------------------------------------------------------------------------------------------
 
 
-def _built(rows: Rows, shape: Shape, folder: Path | None) -> Parts | _Held | None:
+def _built(rows: RowBlocks, shape: FaissShape, folder: Path | None) -> Parts | _Held | None:
     """None where there are too few rows; a folder then holds a layout and nothing else."""
     shape = shape.settled(len(rows), rows.dim)
     enough = len(rows) >= max(LEAST, _FEWEST)
@@ -198,7 +198,7 @@ def _built(rows: Rows, shape: Shape, folder: Path | None) -> Parts | _Held | Non
     return _opened(folder, rows)
 
 
-def _parts(rows: Rows, shape: Shape) -> Iterator[Any]:
+def _parts(rows: RowBlocks, shape: FaissShape) -> Iterator[Any]:
     """Indexes of at most so many rows each; one is in memory at a time."""
     trained = _trained(rows, shape)
     parts = -(-len(rows) // _PART)
@@ -211,7 +211,7 @@ def _parts(rows: Rows, shape: Shape) -> Iterator[Any]:
         yield part
 
 
-def _trained(rows: Rows, shape: Shape) -> Any:
+def _trained(rows: RowBlocks, shape: FaissShape) -> Any:
     faiss = _faiss()
     width, inner = _width(rows.dim, shape), faiss.METRIC_INNER_PRODUCT
     if shape.kind == "hnsw":
@@ -224,14 +224,14 @@ def _trained(rows: Rows, shape: Shape) -> Any:
     return index
 
 
-def _sample(rows: Rows, count: int) -> NDArray[np.float32]:
+def _sample(rows: RowBlocks, count: int) -> NDArray[np.float32]:
     """So many rows at random, the same for the same vectors."""
     if count >= len(rows):
         return finite(rows.gather(np.arange(len(rows))))
     return finite(rows.gather(np.sort(np.random.default_rng(_SEED).choice(len(rows), count, replace=False))))
 
 
-def _width(dim: int, shape: Shape) -> int:
+def _width(dim: int, shape: FaissShape) -> int:
     """Dimensions with zeros behind, so that all parts are equally long."""
     return dim if shape.kind == "hnsw" else -(-dim // shape.parts) * shape.parts
 
@@ -250,7 +250,7 @@ def _written(folder: Path, at: int, part: Any) -> int:
     return int(part.ntotal)
 
 
-def _opened(folder: Path, rows: Rows, held: Hold | None = None) -> Parts | _Held | None:
+def _opened(folder: Path, rows: RowBlocks, held: Hold | None = None) -> Parts | _Held | None:
     """The index in a folder; `UsageError` if it is of other rows than these, `EyespotError` if it is damaged."""
     layout = _layout(folder)
     if not layout.sizes:
@@ -271,7 +271,7 @@ def open_parts(folder: Path, which: slice = slice(None)) -> Parts:
 
 
 class _Layout(NamedTuple):
-    shape: Shape
+    shape: FaissShape
     width: int
     sizes: list[int]  # rows of each part
     name: str | None  # of the vectors
@@ -281,7 +281,7 @@ def _layout(folder: Path) -> _Layout:
     with _whole(folder):
         told = json_of(folder / LAYOUT)
         width, sizes, name = told.pop("width"), told.pop("rows"), told.pop("vectors", None)
-        return _Layout(Shape(**told), width, [int(size) for size in sizes], name)
+        return _Layout(FaissShape(**told), width, [int(size) for size in sizes], name)
 
 
 @contextmanager

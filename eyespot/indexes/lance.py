@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, name_of, refuse_others, widened
 from eyespot.kernels.codes import Block
-from eyespot.kernels.rows import Ids, Rows
+from eyespot.kernels.rows import Ids, RowBlocks
 from eyespot.rooms import needs
 from eyespot.types import EyespotError, Mask, UsageError
 
@@ -32,7 +32,7 @@ _LISTED = 4096  # rows of a list
 
 
 @dataclass(frozen=True)
-class Shape:
+class LanceShape:
     """What is built. lists: how many; 0: one for every 4096 rows."""
 
     lists: int = 0
@@ -41,28 +41,28 @@ class Shape:
         if self.lists < 0:
             raise UsageError(f"{self.lists} lists make no index; give one or more")
 
-    def settled(self, rows: int) -> Shape:
+    def settled(self, rows: int) -> LanceShape:
         """A 0 replaced."""
         return replace(self, lists=self.lists or -(-rows // _LISTED) or 1)
 
 
 def load(blocks: Sequence[Block] | Block, folder: Path | str | None = None, **options: Any) -> Approximate:
-    """An approximate index over one array or several blocks; options as for `Shape` and, on its use, `Use`.
+    """An approximate index over one array or several blocks; options as for `LanceShape` and, on its use, `Use`.
 
     folder: a folder, or a URI of object storage (LanceDB takes its keys from the environment); None: in memory.
     UsageError for a setting that does not exist or a table of other rows; EyespotError if it cannot be opened.
     """
-    use, shape = divided(options, Shape)
+    use, shape = divided(options, LanceShape)
     blocks = [blocks] if isinstance(blocks, np.ndarray) else list(blocks)
-    rows = Rows(blocks if use.covered is None else [blocks[at] for at in use.covered])
+    rows = RowBlocks(blocks if use.covered is None else [blocks[at] for at in use.covered])
     shape = shape.settled(len(rows))
     use = replace(use, probes=use.probes or shape.lists)
     if len(rows) < LEAST:
         return Approximate(blocks, None, use)
-    return Approximate(blocks, Table(_table(rows, shape, _connected(folder))), use)
+    return Approximate(blocks, LanceTable(_table(rows, shape, _connected(folder))), use)
 
 
-class Table:
+class LanceTable:
     """Rows and vectors as LanceDB keeps them."""
 
     sieving = False  # a filter would have to name every row
@@ -101,7 +101,7 @@ def _connected(folder: Path | str | None) -> Any:
         raise EyespotError(f"{place} cannot be opened by LanceDB ({_first(error)}); check its address") from error
 
 
-def _table(rows: Rows, shape: Shape, database: Any) -> Any:
+def _table(rows: RowBlocks, shape: LanceShape, database: Any) -> Any:
     """The table that is there, or one made of these rows; `UsageError` for a table of others."""
     try:
         table = database.open_table(TABLE)
@@ -115,7 +115,7 @@ def _table(rows: Rows, shape: Shape, database: Any) -> Any:
         raise EyespotError(f"{told}; delete it and build it again with: eyespot tune --kind lance") from error
 
 
-def _made(rows: Rows, shape: Shape, database: Any) -> Any:
+def _made(rows: RowBlocks, shape: LanceShape, database: Any) -> Any:
     import pyarrow as pa
     from lancedb.index import IvfRq
 
@@ -132,7 +132,7 @@ def _made(rows: Rows, shape: Shape, database: Any) -> Any:
         raise EyespotError(f"{told}; make room, or give another place") from error
 
 
-def _batches(rows: Rows, schema: Any) -> Iterator[Any]:
+def _batches(rows: RowBlocks, schema: Any) -> Iterator[Any]:
     import pyarrow as pa
 
     for start in range(0, len(rows), _AT_ONCE):

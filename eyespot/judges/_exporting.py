@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from eyespot.ledger.judgements import WITHDRAWN, Row
+from eyespot.ledger.judgements import WITHDRAWN, JudgementRow
 from eyespot.runs.files import write_whole
 from eyespot.types import Judgement, Qrels, UsageError, Verdict
 
@@ -67,7 +67,7 @@ def voters(there: Iterable[str], named: Iterable[str]) -> set[str]:
     return wanted if wanted and ALL not in wanted else judges
 
 
-def qrels(rows: Iterable[Row], names: Mapping[str, str], reading: Reading) -> Qrels:
+def qrels(rows: Iterable[JudgementRow], names: Mapping[str, str], reading: Reading) -> Qrels:
     """Qrels of the queries in `names` (digest → name); what has no verdict, or was refused, stays unjudged.
 
     Each judge, wording and turn has one vote on a pair, the last one given; one that was taken back is none. The grade
@@ -104,7 +104,7 @@ def distinct_names(named: Mapping[str, str]) -> dict[str, str]:
 # -- tables -------------------------------------------------------------------------------------------------
 
 
-def write_table(rows: Iterable[Row], names: Mapping[str, str], path: Path) -> int:
+def write_table(rows: Iterable[JudgementRow], names: Mapping[str, str], path: Path) -> int:
     """Every judgement with all its columns to .parquet or .jsonl, whole or not at all; how many there were."""
     facts = _Counted(_facts(row, names) for row in rows)
     write = _parquet if path.name.lower().endswith(".parquet") else _json_lines
@@ -122,7 +122,7 @@ class _Counted(Iterator[dict[str, Any]]):
         return row
 
 
-def _facts(row: Row, names: Mapping[str, str]) -> dict[str, Any]:
+def _facts(row: JudgementRow, names: Mapping[str, str]) -> dict[str, Any]:
     one = row.judgement
     return {
         "query": one.query,
@@ -131,7 +131,7 @@ def _facts(row: Row, names: Mapping[str, str]) -> dict[str, Any]:
         "judge": one.judge,
         "prompt": one.prompt,
         "turn": row.turn,
-        **_said(one),
+        **_verdict_fields(one),
         "failure": one.failure,
         "refused": one.refused,
         "rank": one.rank,
@@ -140,7 +140,7 @@ def _facts(row: Row, names: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _said(one: Judgement) -> dict[str, Any]:
+def _verdict_fields(one: Judgement) -> dict[str, Any]:
     verdict = one.verdict
     names = ("probability", "grade", "reason", "confidence")
     return {name: None if verdict is None else getattr(verdict, name) for name in names}

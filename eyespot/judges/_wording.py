@@ -16,7 +16,7 @@ KEYS = ("name", "system", "question", "yes", "no")
 
 
 @dataclass(frozen=True)
-class Wording:
+class JudgePrompt:
     """A question about one picture that is answered by one of two words.
 
     `question` holds `{query}` once or more often; other braces stay as they are. `system` may be empty. Raises
@@ -47,7 +47,7 @@ class Wording:
         return self.question.replace(QUERY, described(query))
 
 
-INQUIRE = Wording(
+INQUIRE = JudgePrompt(
     name="inquire",
     system="You check photographs against a description. Judge only by what can be seen.",
     question='Description: "{query}"\nDoes the photograph show this? Reply with one word, Yes or No, and nothing else.',
@@ -55,7 +55,7 @@ INQUIRE = Wording(
 WORDINGS = {INQUIRE.name: INQUIRE}
 
 
-def wording(named: str) -> Wording:
+def wording(named: str) -> JudgePrompt:
     """One of ours by its name, or the one in a TOML file with the keys system, question, yes and no.
 
     Raises `UsageError` for a name that is none of ours and no file, and for keys that no wording has.
@@ -68,13 +68,13 @@ def wording(named: str) -> Wording:
     return _of(path, toml_of(path))
 
 
-def _of(path: Path, found: Mapping[str, Any]) -> Wording:
+def _of(path: Path, found: Mapping[str, Any]) -> JudgePrompt:
     for key, value in found.items():
         if key not in KEYS or not isinstance(value, str):
             raise UsageError(f"{path}: {key} is no text of a wording; it has the keys {', '.join(KEYS)}")
     if "question" not in found:
         raise UsageError(f"{path} has no question; write one that holds {QUERY}")
-    return Wording(**{"name": path.stem, "system": "", **found})
+    return JudgePrompt(**{"name": path.stem, "system": "", **found})
 
 
 # -- the query in words -------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
-from eyespot.judges._wording import INQUIRE, Wording
+from eyespot.judges._wording import INQUIRE, JudgePrompt
 from eyespot.types import UsageError
 
 SPELLING = "anthropic:MODEL"
@@ -26,7 +26,7 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     `answer` says how it is to answer: "grades" (0 to 10), "votes" (the share of yes among `votes` answers) or "words".
     Raises: UsageError without a model, without a key, and for options that do not exist.
     """
-    settings = _endpoint.Settings.of("anthropic", options)
+    settings = _endpoint.EndpointSettings.of("anthropic", options)
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
     wire = _endpoint.anthropic(*settings.addressed("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"))
@@ -34,7 +34,7 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     return settings.judge(f"anthropic:{rest}", wire, _endpoint.AnthropicMessages(), _way(settings, wording), wording)
 
 
-def _way(settings: _endpoint.Settings, wording: Wording) -> _endpoint.Way:
+def _way(settings: _endpoint.EndpointSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:
     match settings.answer or "grades":
         case "grades":
             return Grades(settings.answer_tokens)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from eyespot.judges._local.judging import LocalJudge
 from eyespot.judges._local.settings import OPTIONS as LOCAL
-from eyespot.judges._local.settings import Settings
-from eyespot.judges._local.source import Source, loading, source
+from eyespot.judges._local.settings import LocalSettings
+from eyespot.judges._local.source import ModelSource, loading, source
 from eyespot.judges._wording import described
 from eyespot.types import UsageError
 
@@ -64,13 +64,13 @@ def load(rest: str, **options: Any) -> LocalJudge:
     `.scorer(texts, pictures)` scores pairs that come from elsewhere, in either direction, (n,).
     Raises: UsageError if the model has no such head, EyespotError if it cannot be had.
     """
-    settings, model = Settings.of(options), source("blip_itm", rest)
+    settings, model = LocalSettings.of(options), source("blip_itm", rest)
     if model.config["model_type"] not in HEADS:
         raise UsageError(f"{model.name} has no matching head; there are those of: {', '.join(HEADS)}")
     return LocalJudge(model.name, PROMPT, described, partial(_opened, model, settings), settings)
 
 
-def _opened(model: Source, settings: Settings) -> Matching:
+def _opened(model: ModelSource, settings: LocalSettings) -> MatchingHead:
     import transformers
 
     from eyespot.judges._local.loaded import model_of, processor_of
@@ -81,11 +81,11 @@ def _opened(model: Source, settings: Settings) -> Matching:
         network = model_of(getattr(transformers, head.kind), folder, settings)
         processor = processor_of(folder)
         processor.tokenizer.model_max_length = head.length(network.config)  # what is longer is cut there
-        return Matching(network, processor, head)
+        return MatchingHead(network, processor, head)
 
 
 @dataclass
-class Matching:
+class MatchingHead:
     """A loaded matching head."""
 
     model: Any

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from eyespot.judges._local.judging import LocalJudge
 from eyespot.judges._local.settings import OPTIONS as LOCAL
-from eyespot.judges._local.settings import Settings
-from eyespot.judges._local.source import Source, loading, source
+from eyespot.judges._local.settings import LocalSettings
+from eyespot.judges._local.source import ModelSource, loading, source
 from eyespot.judges._wording import described
 from eyespot.types import UsageError
 
@@ -37,7 +37,7 @@ def load(rest: str, *, instruction: str = "", **options: Any) -> LocalJudge:
     `instruction` replaces what the model's own template says is asked. Models whose repository brings code that must
     run to load them are refused. Raises: UsageError for those, EyespotError if the model cannot be had.
     """
-    settings, model = Settings.of(options), source("cross_encoder", rest)
+    settings, model = LocalSettings.of(options), source("cross_encoder", rest)
     if "auto_map" in model.config:
         raise UsageError(
             f"{model.name} needs code that its repository brings, which is not run here; serve it behind a re-ranking "
@@ -47,7 +47,7 @@ def load(rest: str, *, instruction: str = "", **options: Any) -> LocalJudge:
     return LocalJudge(model.name, asked, described, partial(_opened, model, instruction, settings), settings)
 
 
-def _opened(model: Source, instruction: str, settings: Settings) -> Reranker:
+def _opened(model: ModelSource, instruction: str, settings: LocalSettings) -> Reranker:
     from sentence_transformers import CrossEncoder
 
     with loading(model.name):
@@ -61,7 +61,7 @@ def _opened(model: Source, instruction: str, settings: Settings) -> Reranker:
         return _checked(model, Reranker(network, instruction))
 
 
-def _checked(model: Source, reranker: Reranker) -> Reranker:
+def _checked(model: ModelSource, reranker: Reranker) -> Reranker:
     if not reranker.model.supports("image") or reranker.model.num_labels != 1:
         raise UsageError(f"{model.name} does not give one score for words and a picture; name a multimodal re-ranker")
     return reranker

@@ -12,7 +12,7 @@ from typing import Any
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.first_token import FirstToken
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
-from eyespot.judges._wording import INQUIRE, Wording
+from eyespot.judges._wording import INQUIRE, JudgePrompt
 from eyespot.types import UsageError
 
 SPELLING = "openai:MODEL"
@@ -29,7 +29,7 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     `answer` says how it is to answer: "probabilities" (of the first token), "words", "grades" (0 to 10) or "votes".
     Raises: UsageError without a model, without address and key, and for options that do not exist.
     """
-    settings = _endpoint.Settings.of("openai", options)
+    settings = _endpoint.EndpointSettings.of("openai", options)
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
     wire = _endpoint.openai(*settings.addressed("OPENAI_BASE_URL", "OPENAI_API_KEY"))
@@ -37,7 +37,7 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     return settings.judge(f"openai:{rest}", wire, _endpoint.ChatCompletions(), _way(settings, wording), wording)
 
 
-def _way(settings: _endpoint.Settings, wording: Wording) -> _endpoint.Way:
+def _way(settings: _endpoint.EndpointSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:
     match settings.answer or "probabilities":
         case "probabilities":
             return FirstToken(wording, settings.answer_tokens)

@@ -36,7 +36,7 @@ class Stopped(BudgetSpent):
 
 
 @dataclass(frozen=True)
-class Person:
+class PersonJudge:
     """Somebody who looks for themselves."""
 
     name: str
@@ -70,9 +70,11 @@ def at_terminal(shown: str) -> str:
     return sys.stdin.readline()
 
 
-def load(rest: str = "", *, ask: Ask = at_terminal, **_asked: Any) -> Person:
+def load(rest: str = "", *, ask: Ask = at_terminal, **_asked: Any) -> PersonJudge:
     """The person of this name; `ask` shows a question and gives what was typed."""
-    return Person(f"person:{rest.strip() or _logged_in()}", hashlib.sha256(QUESTION.encode()).hexdigest()[:16], ask)
+    return PersonJudge(
+        f"person:{rest.strip() or _logged_in()}", hashlib.sha256(QUESTION.encode()).hexdigest()[:16], ask
+    )
 
 
 def _logged_in() -> str:

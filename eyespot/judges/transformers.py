@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from eyespot.judges._local.families import Asker, Inputs, family
 from eyespot.judges._local.judging import LocalJudge
 from eyespot.judges._local.settings import OPTIONS as LOCAL
-from eyespot.judges._local.settings import Settings
-from eyespot.judges._local.source import Source, loading, source
+from eyespot.judges._local.settings import LocalSettings
+from eyespot.judges._local.source import ModelSource, loading, source
 from eyespot.judges._local.yes_or_no import FirstWord, spellings
 
 if TYPE_CHECKING:
@@ -37,13 +37,13 @@ def load(rest: str, **options: Any) -> LocalJudge:
     The weights are loaded when the first pair is judged. Code that a repository brings is not run.
     Raises: UsageError if the model is of another family, EyespotError if it cannot be had.
     """
-    settings, model = Settings.of(options), source("transformers", rest)
+    settings, model = LocalSettings.of(options), source("transformers", rest)
     asker = family(model.name, model.config["model_type"])
     wording = settings.wording
     return LocalJudge(model.name, wording.digest, wording.ask, partial(_opened, model, asker, settings), settings)
 
 
-def _opened(model: Source, asker: Asker, settings: Settings) -> YesOrNo:
+def _opened(model: ModelSource, asker: Asker, settings: LocalSettings) -> YesOrNo:
     from transformers import AutoModelForImageTextToText
 
     from eyespot.judges._local.loaded import model_of, processor_of

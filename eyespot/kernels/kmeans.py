@@ -124,23 +124,23 @@ def _lots(rows: int, seed: int) -> NDArray[np.uint64]:
 
 def _clustered(vectors: Block, how: KMeans, means: _Means) -> Clusters:
     if how.sample is None or how.sample >= len(vectors):
-        return _learned(Rows.of(vectors, how), how, means)
+        return _learned(CentredRows.of(vectors, how), how, means)
     chosen = drawn(len(vectors), how.sample, how.seed)
-    learned = _learned(Rows.of(vectors[chosen], how), how, means)
-    return _everywhere(Rows.of(vectors, how), learned, how, means)
+    learned = _learned(CentredRows.of(vectors[chosen], how), how, means)
+    return _everywhere(CentredRows.of(vectors, how), learned, how, means)
 
 
 # -- Lloyd's algorithm ----------------------------------------------------------------------------------------
 
 
-class Rows(NamedTuple):
+class CentredRows(NamedTuple):
     """The rows of a block as float32, a piece at a time, less `centre` if they lie too far from the origin."""
 
     block: Block
     centre: Floats | None  # (dim,)
 
     @classmethod
-    def of(cls, block: Block, how: KMeans) -> Rows:
+    def of(cls, block: Block, how: KMeans) -> CentredRows:
         some = block[drawn(len(block), 1000, 1)].astype(np.float64)
         mean = some.mean(axis=0)
         far = not how.unit and mean @ mean > _FAR * np.square(some - mean).sum(axis=1).mean()
@@ -175,7 +175,7 @@ class State:
         return float(self.distances.sum(dtype=np.float64))
 
 
-def _learned(rows: Rows, how: KMeans, means: _Means) -> Clusters:
+def _learned(rows: CentredRows, how: KMeans, means: _Means) -> Clusters:
     state = State.at(_unit(_seeds(rows, how), how), len(rows.block))
     for done in range(how.iterations + 1):
         changed = means.sweep(rows, state, Pass(how, done, means.tell))
@@ -187,7 +187,7 @@ def _learned(rows: Rows, how: KMeans, means: _Means) -> Clusters:
     return _result(rows, state)
 
 
-def _everywhere(rows: Rows, learned: Clusters, how: KMeans, means: _Means) -> Clusters:
+def _everywhere(rows: CentredRows, learned: Clusters, how: KMeans, means: _Means) -> Clusters:
     """All rows under centroids that were learned from some."""
     centroids = learned.centroids if rows.centre is None else learned.centroids - rows.centre
     state = State.at(centroids, len(rows.block))
@@ -195,7 +195,7 @@ def _everywhere(rows: Rows, learned: Clusters, how: KMeans, means: _Means) -> Cl
     return _result(rows, state)._replace(history=learned.history, reseeded=learned.reseeded)
 
 
-def _result(rows: Rows, state: State) -> Clusters:
+def _result(rows: CentredRows, state: State) -> Clusters:
     centroids = state.centroids if rows.centre is None else state.centroids + rows.centre
     return Clusters(centroids, state.labels, state.distances, state.inertia, state.history, state.reseeded)
 
@@ -230,7 +230,7 @@ class Pass(NamedTuple):
         return number == 0 or (number.bit_count() == 1 and number.bit_length() % 2 == 1)
 
 
-Sweep = Callable[[Rows, State, Pass], int]
+Sweep = Callable[[CentredRows, State, Pass], int]
 
 
 class _Means(NamedTuple):
@@ -240,7 +240,7 @@ class _Means(NamedTuple):
     sweep: Sweep
 
 
-def sweep_here(rows: Rows, state: State, now: Pass) -> int:
+def sweep_here(rows: CentredRows, state: State, now: Pass) -> int:
     """Every row to its nearest centroid, in one reading of the block; how many changed theirs."""
     changed, before = 0, state.labels.copy()
     assign = _assigning(state, now)
@@ -313,7 +313,7 @@ def _nearest_of_few(vectors: Floats, part: slice, known: tuple[State, Centroids]
         labels[nearer] = state.fresh[ids[nearer, 0]]
 
 
-def assign_rows(rows: Rows, span: Span, state: State, now: Pass) -> None:
+def assign_rows(rows: CentredRows, span: Span, state: State, now: Pass) -> None:
     """The rows of a span to their nearest centroids, piece by piece as `sweep_here` does it, but for the sums.
 
     `state` knows of these rows only: labels (and candidates, if this pass uses them) come and go in it.
@@ -363,7 +363,7 @@ def _unit(centroids: Floats, how: KMeans) -> Floats:
     return np.asarray(centroids / np.where(lengths > 0, lengths, 1), np.float32)
 
 
-def _reseed(rows: Rows, state: State) -> None:
+def _reseed(rows: CentredRows, state: State) -> None:
     """Give each empty cluster the row that is farthest from its centroid, of a cluster that keeps another."""
     empty = np.flatnonzero(state.counts == 0)
     state.fresh = empty[:0]
@@ -390,7 +390,7 @@ def _hand_over(row: int, vector: Floats, label: int, state: State) -> None:
 # -- first centroids ------------------------------------------------------------------------------------------
 
 
-def _seeds(rows: Rows, how: KMeans) -> Floats:
+def _seeds(rows: CentredRows, how: KMeans) -> Floats:
     if how.seeding == "sampled":
         return rows.floats(drawn(len(rows.block), how.clusters, how.seed))
     tried = rows.floats(drawn(len(rows.block), _TRIED * how.clusters, how.seed))

@@ -58,7 +58,7 @@ def add_products(vectors: NDArray[np.float32], rows: Ids, query: Reals, scores: 
         scores[:] = sums[:, 0] + rest
 
 
-class Rows:
+class RowBlocks:
     """Blocks (n_i, dim) of float32 or float16, their rows numbered through in order."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:

@@ -64,7 +64,7 @@ _LAST = """SELECT ifnull(max(number), 0) FROM judgements
 PERSON = "person:"  # whose verdicts may change
 
 
-class Row(NamedTuple):
+class JudgementRow(NamedTuple):
     """A judgement as it stands in the ledger, and which time it was that its judge was asked the same."""
 
     judgement: Judgement
@@ -108,7 +108,7 @@ class Judgements:
         self.path = path
         self._reading, self._writing = _opened(path), _opened(path)
         self._looking = Lock()
-        self._waiting: deque[_Batch] = deque()
+        self._waiting: deque[_WriteBatch] = deque()
         self._writer = ThreadPoolExecutor(1, "judgements")
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class Judgements:
     def enter(self, queries: Iterable[Query]) -> dict[Query, str]:
         """The digest of each query; from now on the ledger can also say in words what it stands for."""
         digests = {query: query_digest(query) for query in dict.fromkeys(queries)}
-        self._submit(_Batch([(digest, _spelled(query)) for query, digest in digests.items()], [])).result()
+        self._submit(_WriteBatch([(digest, _spelled(query)) for query, digest in digests.items()], [])).result()
         return digests
 
     def record(self, judgements: Iterable[Judgement], turn: int = 0) -> None:
@@ -137,9 +137,9 @@ class Judgements:
         A judge who is asked the same thing several times takes `turn` 0, 1, 2, … Raises `EyespotError` where the disk
         is full or another program holds the file; what was recorded before stays.
         """
-        self._submit(_Batch([], [_row(judgement, turn) for judgement in judgements])).result()
+        self._submit(_WriteBatch([], [_row(judgement, turn) for judgement in judgements])).result()
 
-    def _submit(self, batch: _Batch) -> Future[None]:
+    def _submit(self, batch: _WriteBatch) -> Future[None]:
         self._waiting.append(batch)
         self._writer.submit(self._write_waiting)
         return batch.done
@@ -158,7 +158,7 @@ class Judgements:
         else:
             _tell(batches, None)
 
-    def _write(self, batches: Sequence[_Batch]) -> None:
+    def _write(self, batches: Sequence[_WriteBatch]) -> None:
         queries = [query for batch in batches for query in batch.queries]
         rows = [row for batch in batches for row in batch.rows]
         with ledger.transaction(self._writing):
@@ -197,14 +197,14 @@ class Judgements:
             (last,) = self._reading.execute(_LAST, (query,)).fetchone()
         return int(last)
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[JudgementRow]:
         """Every judgement in the order in which they came, as of the moment of the first."""
         with (
             ledger.whole(self.path),
             closing(_opened(self.path)) as sql,
         ):  # a connection of its own: a long reader holds nobody up
             for query, judge, prompt, turn, *facts in sql.execute(_ROWS):
-                yield Row(_judgement(query, judge, prompt, facts), turn)
+                yield JudgementRow(_judgement(query, judge, prompt, facts), turn)
 
     def queries(self) -> dict[str, Query | None]:
         """What each digest stands for, under the digest as its id; None where nobody ever said."""
@@ -236,7 +236,7 @@ def _unwritable(path: Path, error: Exception) -> EyespotError:
 # -- rows ---------------------------------------------------------------------------------------------------
 
 
-class _Batch:
+class _WriteBatch:
     """What one caller waits for."""
 
     def __init__(self, queries: Sequence[tuple[str, str]], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -244,7 +244,7 @@ class _Batch:
         self.done: Future[None] = Future()
 
 
-def _tell(batches: Iterable[_Batch], error: BaseException | None) -> None:
+def _tell(batches: Iterable[_WriteBatch], error: BaseException | None) -> None:
     for batch in batches:
         if error is None:
             batch.done.set_result(None)

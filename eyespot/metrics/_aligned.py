@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.metrics._found import Found, kernels
+from eyespot.metrics._found import RelevantHits, kernels
 from eyespot.metrics._ragged import Grades, Ints, Reals, counts_where, offsets_of, rows_between
 from eyespot.types import Qrels, Run, UsageError
 
@@ -59,7 +59,7 @@ class Aligned:
         return counts_where(self.ideal_offsets, self.ideal >= rel)
 
     @cached_property
-    def found(self) -> Found:
+    def found(self) -> RelevantHits:
         """The relevant hits with their ranks; made once."""
         room = len(self.ideal)
         offsets, ranks, first, last = (np.empty(n, np.int64) for n in (len(self.offsets), room, room, room))
@@ -69,7 +69,9 @@ class Aligned:
         if crowded >= 0:
             raise UsageError(f"query {self.queries[crowded]!r} ranks more relevant images than its ideal ranking holds")
         n = offsets[-1]
-        return Found(offsets, ranks[:n], grades[:n], first[:n], last[:n], self.lengths, self.ideal_offsets, self.ideal)
+        return RelevantHits(
+            offsets, ranks[:n], grades[:n], first[:n], last[:n], self.lengths, self.ideal_offsets, self.ideal
+        )
 
     @cached_property
     def _judged_only(self) -> Aligned:

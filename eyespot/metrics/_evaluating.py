@@ -29,7 +29,7 @@ def evaluate(
     names = rankings.queries if qrels is None else qrels.queries
     everyone = [*names, *(query for query in rankings.missing if qrels is None)]
     barren = _barren(rankings, qrels)
-    kept = _kept(everyone, rankings, barren, rules)
+    kept = _scored_queries(everyone, rankings, barren, rules)
     values = {label: _placed(measure(rankings), rankings.queries, kept) for label, measure in labelled.items()}
     found = list(rankings.missing), list(rankings.unjudged), barren
     return Scores(kept, values, labelled, rules, *found, notes=_notes(rankings, labelled, barren, rules))
@@ -59,7 +59,7 @@ def _barren(rankings: Aligned, qrels: Qrels | None) -> list[str]:
     return [qrels.queries[row] for row in np.flatnonzero(np.diff(relevant) == 0)]
 
 
-def _kept(everyone: Sequence[str], rankings: Aligned, barren: Sequence[str], rules: Rules) -> list[str]:
+def _scored_queries(everyone: Sequence[str], rankings: Aligned, barren: Sequence[str], rules: Rules) -> list[str]:
     skipped = set(rankings.missing if rules.missing == "skip" else ())
     skipped |= set(barren if rules.barren == "skip" else ())
     return [query for query in everyone if query not in skipped] if skipped else list(everyone)

@@ -9,7 +9,7 @@ import numpy as np
 
 from eyespot.metrics._aligned import Aligned
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool, pool_of
+from eyespot.metrics._pool import RankingPool, pool_of
 from eyespot.metrics._ragged import Reals
 from eyespot.types import UsageError
 
@@ -52,7 +52,7 @@ def simulated_floor(
     return Floor(_mean(total / rounds), float(means.std(ddof=1) / np.sqrt(rounds)), False, total / rounds)
 
 
-def _pool(measure: Measure, rankings: Aligned, pool: Any) -> Pool:
+def _pool(measure: Measure, rankings: Aligned, pool: Any) -> RankingPool:
     if measure.name == "Judged":
         raise UsageError("Judged@k has no random floor: it says nothing of relevance")
     if measure.judged_only and pool is not None:

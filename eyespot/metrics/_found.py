@@ -14,7 +14,7 @@ NO_CUT = 1 << 40  # a rank that no ranking reaches
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class RelevantHits:
     """Hits of grade 1 or more by rank, under queries, and the grades of all relevant images, found or not.
 
     `offsets` (q + 1,), `ranks` from 1, `grades`, and the ranks of the `first` and `last` hit of equal score (found,);

@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar
 
 from eyespot.metrics._aligned import Aligned
-from eyespot.metrics._found import Found
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._found import RelevantHits
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Reals
 from eyespot.types import UsageError
 
@@ -52,10 +52,10 @@ class Measure(ABC):
         return self.score((rankings.judged_only() if self.judged_only else rankings).found)
 
     @abstractmethod
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         """The value of each query from its relevant hits, (q,)."""
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         """The value to expect of each query when the pool is ranked at random, (q,).
 
         Raises `NotImplementedError` where no closed form is known; `simulated_floor` serves every measure.
@@ -87,9 +87,13 @@ class Measure(ABC):
 
     def _spelled(self, shown: tuple[str, ...]) -> str:
         changed = {field.name for field in fields(self) if getattr(self, field.name) != field.default}
-        told = [self._told(name, value) for name, value in self._parameters().items() if name in changed & set(shown)]
+        told = [
+            self._parameter_text(name, value)
+            for name, value in self._parameters().items()
+            if name in changed & set(shown)
+        ]
         inside = f"({', '.join(told)})" if told else ""
         return f"{self.name}{inside}" + ("" if self.cutoff is None else f"@{self.cutoff}")
 
-    def _told(self, name: str, value: Any) -> str:
+    def _parameter_text(self, name: str, value: Any) -> str:
         return f"{name}={value!r}"

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from eyespot.metrics._aligned import Aligned
-from eyespot.metrics._found import Found
+from eyespot.metrics._found import RelevantHits
 from eyespot.metrics._ragged import Grades, Ints, Reals, counts_where
 from eyespot.types import UsageError
 
 
 @dataclass(frozen=True, eq=False)
-class Pool:
+class RankingPool:
     """`size` (q,) images to rank; `offsets` (q + 1,) and `grades` of the relevant ones among them, descending;
     `ideal_offsets` and `ideal` of all relevant ones, which measures divide by."""
 
@@ -36,29 +36,29 @@ class Pool:
         """The last rank that counts, (q,): the cutoff, or the whole pool where that is smaller."""
         return self.size if cutoff is None else np.minimum(self.size, cutoff)
 
-    def shuffled(self, rng: np.random.Generator) -> Found:
+    def shuffled(self, rng: np.random.Generator) -> RelevantHits:
         """The relevant images at ranks of a random order."""
         counts = np.diff(self.offsets)
         ranks = [np.sort(rng.choice(n, r, replace=False)) + 1 for n, r in zip(self.size, counts, strict=True)]
         grades = [rng.permutation(part) for part in np.split(self.grades, self.offsets[1:-1])]
         flat = np.concatenate([*ranks, []]).astype(np.int64)
         mixed = np.concatenate([*grades, []]).astype(np.int32)
-        return Found(self.offsets, flat, mixed, flat, flat, self.size, self.ideal_offsets, self.ideal)
+        return RelevantHits(self.offsets, flat, mixed, flat, flat, self.size, self.ideal_offsets, self.ideal)
 
 
-def pool_of(rankings: Aligned, size: Any = None) -> Pool:
+def pool_of(rankings: Aligned, size: Any = None) -> RankingPool:
     """The pool of each query: so many images, an int or (q,), that hold all relevant ones; None: its own ranking."""
     if size is None:
         found, ranked = rankings.found, rankings.lengths
         query = np.repeat(np.arange(len(ranked)), np.diff(found.offsets))
         grades = found.grades[np.lexsort((-found.grades, query))]
-        return Pool(ranked, found.offsets, grades, rankings.ideal_offsets, rankings.ideal)
+        return RankingPool(ranked, found.offsets, grades, rankings.ideal_offsets, rankings.ideal)
     sizes = np.broadcast_to(np.asarray(size, np.int64), len(rankings.queries)).copy()  # (q,)
     short = np.flatnonzero(sizes < rankings.relevant)
     if len(short):
         query, n, r = rankings.queries[short[0]], sizes[short[0]], rankings.relevant[short[0]]
         raise UsageError(f"a pool of {n} images cannot hold the {r} that are relevant to query {query!r}")
-    return Pool(sizes, rankings.ideal_offsets, rankings.ideal, rankings.ideal_offsets, rankings.ideal)
+    return RankingPool(sizes, rankings.ideal_offsets, rankings.ideal, rankings.ideal_offsets, rankings.ideal)
 
 
 def reciprocals(cuts: Ints) -> Reals:

@@ -18,9 +18,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import Found, kernels, ratio
+from eyespot.metrics._found import RelevantHits, kernels, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool, reciprocals
+from eyespot.metrics._pool import RankingPool, reciprocals
 from eyespot.metrics._ragged import Ints, Reals
 from eyespot.types import UsageError
 
@@ -45,17 +45,17 @@ class AP(Measure):
         if self.norm not in NORMS:
             raise UsageError(f"norm of AP is one of {', '.join(NORMS)}, not {self.norm!r}")
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         cut = found.cuts(self.cutoff)
         return ratio(precision_sums(found, cut, self.ties, self.rel), self._norm(found, cut))
 
-    def _norm(self, found: Found, cut: Ints) -> Reals | Ints:
+    def _norm(self, found: RelevantHits, cut: Ints) -> Reals | Ints:
         if self.norm == "retrieved":
             return found.hits_within(cut, self.rel)
         relevant = found.relevant_at(self.rel)
         return np.minimum(cut, relevant) if self.norm == "min-k" else relevant
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         """By linearity over ranks: Σ_{i≤k} (r/n) (1 + (i−1)(r−1)/(n−1)) / i, over the norm; not for `retrieved`."""
         if self.norm == "retrieved":
             return super().expected(pool)
@@ -68,13 +68,13 @@ class AP(Measure):
 load = AP
 
 
-def precision_sums(found: Found, cut: Ints, ties: str, rel: int) -> Reals:
+def precision_sums(found: RelevantHits, cut: Ints, ties: str, rel: int) -> Reals:
     """Σ_{i≤cut} P@i · rel(i), (q,)."""
     kernel = kernels().precision_sum_of_groups if ties == "average" else kernels().precision_sum
     return found.sum_with(kernel, cut, rel)
 
 
-def expected_precision_sums(pool: Pool, cut: Ints, rel: int) -> Reals:
+def expected_precision_sums(pool: RankingPool, cut: Ints, rel: int) -> Reals:
     """The same when the pool is ranked at random, (q,)."""
     size, relevant = pool.size, pool.relevant_at(rel)
     another = ratio(relevant - 1.0, size - 1.0)  # the chance that one more image is relevant, given one that is

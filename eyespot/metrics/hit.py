@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import Found
+from eyespot.metrics._found import RelevantHits
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Ints, Reals
 
 
@@ -26,10 +26,10 @@ class Hit(Measure):
     says: ClassVar[str] = "1 if any of the first k is relevant: what captioning papers call R@K"
     mteb: ClassVar[str] = "hit_rate"
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         return any_within(found, self.cutoff, self.rel)
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         """1 − C(n − r, k) / C(n, k)."""
         return chance_of_any(pool.size, pool.relevant_at(self.rel), pool.cuts(self.cutoff))
 
@@ -37,7 +37,7 @@ class Hit(Measure):
 load = Hit
 
 
-def any_within(found: Found, cutoff: int | None, rel: int) -> Reals:
+def any_within(found: RelevantHits, cutoff: int | None, rel: int) -> Reals:
     """1 where any of the first k is relevant, else 0, (q,)."""
     return (found.hits_within(found.cuts(cutoff), rel) > 0).astype(np.float64)
 

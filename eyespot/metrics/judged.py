@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from eyespot.metrics._aligned import Aligned
-from eyespot.metrics._found import NO_CUT, Found, kernels
+from eyespot.metrics._found import NO_CUT, RelevantHits, kernels
 from eyespot.metrics._measure import Measure
 from eyespot.metrics._ragged import Reals
 
@@ -27,7 +27,7 @@ class Judged(Measure):
         kernels().judged_share(seen.offsets, seen.grades, self.cutoff or NO_CUT, out)
         return out
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         raise NotImplementedError("Judged@k needs the whole rankings, with their unjudged hits")
 
 

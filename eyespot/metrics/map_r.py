@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import Found, ratio
+from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Reals
 from eyespot.metrics.ap import expected_precision_sums, precision_sums
 from eyespot.types import UsageError
@@ -35,11 +35,11 @@ class MAPR(Measure):
         if self.cutoff is not None:
             raise UsageError("mAP@R takes no cutoff: it cuts at each query's own number of relevant images")
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         relevant = found.relevant_at(self.rel)
         return ratio(precision_sums(found, relevant, self.ties, self.rel), relevant)
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         relevant = pool.all_relevant_at(self.rel)
         return ratio(expected_precision_sums(pool, np.minimum(relevant, pool.size), self.rel), relevant)
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import NO_CUT, Found, kernels, ratio
+from eyespot.metrics._found import NO_CUT, RelevantHits, kernels, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Ints, Reals, sums
 from eyespot.types import UsageError
 
@@ -41,17 +41,17 @@ class NDCG(Measure):
         if self.gain not in GAINS:
             raise UsageError(f"gain of nDCG is one of {', '.join(GAINS)}, not {self.gain!r}")
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         cut, kind = found.cuts(self.cutoff), GAINS.index(self.gain)
         kernel = kernels().discounted_gain_of_groups if self.ties == "average" else kernels().discounted_gain
         return ratio(found.sum_with(kernel, cut, kind), found.best_with(kernels().ideal_gain, cut, kind))
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         """The mean gain of the pool at every rank, discounted, over the ideal."""
         gains = sums(pool.offsets, self._gains(pool.grades))  # (q,)
         return ratio(ratio(gains, pool.size) * discounts(pool.cuts(self.cutoff)), self._ideal(pool))
 
-    def _ideal(self, pool: Pool) -> Reals:
+    def _ideal(self, pool: RankingPool) -> Reals:
         out = np.empty(len(pool.size))  # (q,)
         cut = np.full(len(out), self.cutoff or NO_CUT, dtype=np.int64)
         kernels().ideal_gain((pool.ideal_offsets, pool.ideal), cut, GAINS.index(self.gain), out)
@@ -65,8 +65,8 @@ class NDCG(Measure):
     def __str__(self) -> str:
         return self._spelled(("gain", *self.told) if self.gain in DCG else self.told)
 
-    def _told(self, name: str, value: Any) -> str:
-        return f"dcg={DCG[value]!r}" if name == "gain" and value in DCG else super()._told(name, value)
+    def _parameter_text(self, name: str, value: Any) -> str:
+        return f"dcg={DCG[value]!r}" if name == "gain" and value in DCG else super()._parameter_text(name, value)
 
 
 load = NDCG

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from eyespot.metrics._found import Found
+from eyespot.metrics._found import RelevantHits
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Reals
 from eyespot.metrics.recall import Recall
 
@@ -25,10 +25,10 @@ class Oracle(Measure):
     says: ClassVar[str] = "the share of all relevant images in the first k, as ILIAS's bound on re-ranking (equals R@k)"
     mteb: ClassVar[str] = "oracle"
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         return Recall(self.cutoff, rel=self.rel).score(found)
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         return Recall(self.cutoff, rel=self.rel).expected(pool)
 
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import Found, ratio
+from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Ints, Reals
 
 
@@ -24,10 +24,10 @@ class Precision(Measure):
     aliases: ClassVar[tuple[str, ...]] = ("Precision",)
     mteb: ClassVar[str] = "precision"
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         return ratio(found.hits_within(found.cuts(self.cutoff), self.rel), self._over(found.lengths))
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         seen = ratio(pool.cuts(self.cutoff), pool.size) * pool.relevant_at(self.rel)
         return ratio(seen, self._over(pool.size))
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from eyespot.metrics._found import Found, ratio
+from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Reals
 
 
@@ -25,10 +25,10 @@ class Recall(Measure):
     aliases: ClassVar[tuple[str, ...]] = ("Recall",)
     mteb: ClassVar[str] = "recall"
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         return ratio(found.hits_within(found.cuts(self.cutoff), self.rel), found.relevant_at(self.rel))
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         """Every relevant image of the pool stands in the first k with probability k/n."""
         seen = ratio(pool.cuts(self.cutoff), pool.size) * pool.relevant_at(self.rel)
         return ratio(seen, pool.all_relevant_at(self.rel))

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import Found, ratio
+from eyespot.metrics._found import RelevantHits, ratio
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Reals
 from eyespot.types import UsageError
 
@@ -30,11 +30,11 @@ class RPrec(Measure):
         if self.cutoff is not None:
             raise UsageError("Rprec takes no cutoff: it cuts at each query's own number of relevant images")
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         relevant = found.relevant_at(self.rel)
         return ratio(found.hits_within(relevant, self.rel), relevant)
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         relevant = pool.all_relevant_at(self.rel)
         seen = ratio(np.minimum(relevant, pool.size), pool.size) * pool.relevant_at(self.rel)
         return ratio(seen, relevant)

@@ -11,9 +11,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from eyespot.metrics._found import Found, kernels
+from eyespot.metrics._found import RelevantHits, kernels
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Reals
 
 
@@ -29,11 +29,11 @@ class RR(Measure):
     aliases: ClassVar[tuple[str, ...]] = ("MRR",)
     mteb: ClassVar[str] = "mrr"
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         kernel = kernels().expected_first_reciprocal if self.ties == "average" else kernels().first_reciprocal
         return found.sum_with(kernel, found.cuts(self.cutoff), self.rel)
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         """Σ_{i≤k} P(the first relevant one stands at i) / i."""
         sizes = zip(pool.size.tolist(), pool.relevant_at(self.rel).tolist(), pool.cuts(self.cutoff), strict=True)
         return np.array([first_at(size, relevant, int(cut)) for size, relevant, cut in sizes], np.float64)

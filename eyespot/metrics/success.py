@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from eyespot.metrics._found import Found
+from eyespot.metrics._found import RelevantHits
 from eyespot.metrics._measure import Measure
-from eyespot.metrics._pool import Pool
+from eyespot.metrics._pool import RankingPool
 from eyespot.metrics._ragged import Reals
 from eyespot.metrics.hit import any_within, chance_of_any
 
@@ -22,10 +22,10 @@ class Success(Measure):
     says: ClassVar[str] = "1 if any of the first k is relevant (trec_eval's success_k; equals Hit@k)"
     mteb: ClassVar[str] = "success"
 
-    def score(self, found: Found) -> Reals:
+    def score(self, found: RelevantHits) -> Reals:
         return any_within(found, self.cutoff, self.rel)
 
-    def expected(self, pool: Pool) -> Reals:
+    def expected(self, pool: RankingPool) -> Reals:
         return chance_of_any(pool.size, pool.relevant_at(self.rel), pool.cuts(self.cutoff))
 
 

@@ -117,7 +117,7 @@ def loading(name: str, instead: str = "use the built-in encoder: -e starter") ->
         with quiet():
             yield
     except (EyespotError, ModuleNotFoundError) as error:
-        if "torchvision::" in _told(error):
+        if "torchvision::" in _error_chain_text(error):
             raise EyespotError(_TORCHVISION) from error
         raise
     except Exception as error:  # libraries meet a stranger's files with errors of every kind
@@ -151,9 +151,9 @@ def _sentence(name: str, error: BaseException, instead: str) -> str:
     if kind is not None:
         way_out = _WAY_OUT.get(kind, "copy the weights by hand and name the folder")
         return f"could not get {name} from the model hub ({_HUB[kind]}); {way_out}, or {instead}"
-    if "torchvision::" in _told(error):
+    if "torchvision::" in _error_chain_text(error):
         return _TORCHVISION
-    if "weights_only" in _told(error).lower() or isinstance(error, pickle.UnpicklingError):
+    if "weights_only" in _error_chain_text(error).lower() or isinstance(error, pickle.UnpicklingError):
         return f"{name} holds more than weights, and code in it is not run; save its state dict alone"
     if isinstance(error, LookupError | EOFError | AttributeError | TypeError):
         return f"could not load {name}: its files are not those of a model, or are cut short"
@@ -174,7 +174,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _told(error: BaseException) -> str:
+def _error_chain_text(error: BaseException) -> str:
     return " ".join(str(link) for link in _chain(error))
 
 

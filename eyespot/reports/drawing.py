@@ -10,8 +10,8 @@ from eyespot.benchmarks import Around, Evaluation, Result
 from eyespot.reports.figures import (
     MEANS,
     Bar,
-    Point,
-    View,
+    MapSide,
+    MethodPoint,
     category_distribution,
     embedding_map,
     grouped_bars,
@@ -30,7 +30,7 @@ TOGETHER = 6  # methods that one panel holds
 FEWEST = 2  # of what papers print, however many systems are measured
 
 
-class Drawn(NamedTuple):
+class ReportFigure(NamedTuple):
     """A figure, the name of its files, and a sentence on what it shows."""
 
     name: str
@@ -38,7 +38,7 @@ class Drawn(NamedTuple):
     figure: Figure
 
 
-def figures_of(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Drawn]:
+def figures_of(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[ReportFigure]:
     """The figures of an evaluation; `summaries` are its own and those of other systems to draw beside it.
 
     First how well, then what was asked.
@@ -50,14 +50,14 @@ def figures_of(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator
     yield from _distributions(evaluation.results[0])  # tasks of one benchmark mostly share their queries
 
 
-def map_of(query: str, around: Around, after: Around | None = None) -> Drawn:
+def map_of(query: str, around: Around, after: Around | None = None) -> ReportFigure:
     """A map of the vectors around a query; `after` the same images in an adapted space, beside it."""
     heading = query if after is None else "as encoded"
-    before = View(around.vectors, around.query, heading)
-    adapted = None if after is None else View(after.vectors, after.query, "adapted to the query")
+    before = MapSide(around.vectors, around.query, heading)
+    adapted = None if after is None else MapSide(after.vectors, after.query, "adapted to the query")
     figure = embedding_map(around.relevant, before, adapted)
     caption = f"The images around the query {query!r}: near in the map is alike to the encoder."
-    return Drawn(f"map-{_stem(query)}", caption, figure)
+    return ReportFigure(f"map-{_stem(query)}", caption, figure)
 
 
 def _stem(name: str) -> str:
@@ -68,31 +68,31 @@ def _stem(name: str) -> str:
 # -- what is asked ----------------------------------------------------------------------------------------------
 
 
-def _distributions(result: Result) -> Iterator[Drawn]:
+def _distributions(result: Result) -> Iterator[ReportFigure]:
     queries, qrels = result.task.judged.queries, result.task.judged.qrels
     above, below = ("supercategory", "category")
     if all(any(facts.get(column) for facts in queries.values()) for column in (above, below)):
         counts: dict[str, dict[str, int]] = {}
         for facts in queries.values():
-            inner = counts.setdefault(_named(facts.get(above)), {})
-            inner[_named(facts.get(below))] = inner.get(_named(facts.get(below)), 0) + 1
-        yield Drawn("queries", "How many queries each category has.", category_distribution(counts))
+            inner = counts.setdefault(_label_of(facts.get(above)), {})
+            inner[_label_of(facts.get(below))] = inner.get(_label_of(facts.get(below)), 0) + 1
+        yield ReportFigure("queries", "How many queries each category has.", category_distribution(counts))
     numbers: dict[str, list[int]] = {}
     for query, facts in queries.items():
-        group = _named(facts.get(above)) if any(f.get(above) for f in queries.values()) else "all queries"
+        group = _label_of(facts.get(above)) if any(f.get(above) for f in queries.values()) else "all queries"
         numbers.setdefault(group, []).append(len(qrels.relevant(query)) if query in qrels else 0)
     if len({count for counts_ in numbers.values() for count in counts_}) > 1:
-        yield Drawn("matches", "How many images are relevant to a query.", matches_distribution(numbers))
+        yield ReportFigure("matches", "How many images are relevant to a query.", matches_distribution(numbers))
 
 
-def _named(value: object) -> str:
+def _label_of(value: object) -> str:
     return str(value) if value not in (None, "") else "(none)"
 
 
 # -- how well ---------------------------------------------------------------------------------------------------
 
 
-def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summary]) -> Iterator[Drawn]:
+def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summary]) -> Iterator[ReportFigure]:
     task, several = result.task.name, len(evaluation.results) > 1
     for column, groups in result.groups.items():
         if column == "subtask" or not any(group.queries for group in groups):
@@ -106,16 +106,16 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
         methods = _methods(summaries, task, column, label)
         caption = f"{title}, the hardest first. Lines: 95% intervals.{methods.told}"
         figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published)
-        yield Drawn(name, caption, figure)
+        yield ReportFigure(name, caption, figure)
 
 
-def _kinds(name: str, title: str, result: Result, summaries: Sequence[Summary]) -> Drawn:
+def _kinds(name: str, title: str, result: Result, summaries: Sequence[Summary]) -> ReportFigure:
     labels = list(result.scores.values)
     first = _methods(summaries, result.task.name, "kind", labels[0])
     found = {label: _methods(summaries, result.task.name, "kind", label, first.published) for label in labels}
     cutoffs = {label: _with_means(result, summaries, label, methods) for label, methods in found.items()}
     figure = kind_bars(cutoffs, "recall, percent", "", first.published)
-    return Drawn(name, f"{title}. Lines: 95% intervals.{first.told}", figure)
+    return ReportFigure(name, f"{title}. Lines: 95% intervals.{first.told}", figure)
 
 
 def _with_means(result: Result, summaries: Sequence[Summary], label: str, methods: Methods) -> dict[str, list[Bar]]:
@@ -139,12 +139,12 @@ def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: s
     return [Bar(QUERIES_MEAN, one["value"] * _scale(label)) for one in printed if "column" not in one]
 
 
-def _both_ways(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Drawn]:
+def _both_ways(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[ReportFigure]:
     ways = {result.task.name: result for result in evaluation.results if "subtask" in result.groups}
     for label in next(iter(ways.values())).scores.values if ways else ():
         sides = {way: _methods(summaries, way, "subtask", label).bars for way in ways}
         caption = f"{label} of every sub-task, the hardest first. Lines: 95% intervals."
-        yield Drawn(f"subtasks-{_stem(label)}", caption, _subtasks(sides, _percent(label)))
+        yield ReportFigure(f"subtasks-{_stem(label)}", caption, _subtasks(sides, _percent(label)))
 
 
 def _subtasks(sides: Mapping[str, dict[str, list[Bar]]], measure: str) -> Figure:
@@ -239,17 +239,17 @@ def _spelled(result: Result, label: str) -> str:
 # -- how fast ---------------------------------------------------------------------------------------------------
 
 
-def _times(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Drawn]:
+def _times(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[ReportFigure]:
     result = evaluation.results[0]
     label = next(iter(result.scores.values))
     timed = [(s["system"], task) for s in summaries for task in _tasks(s, result.task.name) if task.get("seconds")]
     points = [_point(system, task, label) for system, task in timed if label in task["measures"]]
     if sum(point.drawable for point in points) > 1:
         caption = "Time for each query against what is reached; the line joins what no other system beats."
-        yield Drawn("time", caption, time_accuracy(points, _spelled(result, label)))
+        yield ReportFigure("time", caption, time_accuracy(points, _spelled(result, label)))
 
 
-def _point(system: str, task: Mapping[str, Any], label: str) -> Point:
+def _point(system: str, task: Mapping[str, Any], label: str) -> MethodPoint:
     found = task["measures"][label]
     bar = _bar(system, label, found["mean"], found["interval"], task["queries"])
-    return Point(system, sum(task["seconds"].values()), bar.value, bar.low, bar.high)
+    return MethodPoint(system, sum(task["seconds"].values()), bar.value, bar.low, bar.high)

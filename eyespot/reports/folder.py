@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.benchmarks import Evaluation, Result
-from eyespot.reports.drawing import Drawn, figures_of
+from eyespot.reports.drawing import ReportFigure, figures_of
 from eyespot.reports.figures import as_svg, save
 from eyespot.reports.page import Pictured, page_of
 from eyespot.reports.summary import FILE, summary_of
@@ -20,7 +20,10 @@ from eyespot.types import EyespotError, UsageError
 
 
 def write(
-    evaluation: Evaluation, out: Path, beside: Sequence[Summary] = (), more: Callable[[], Iterable[Drawn]] = tuple
+    evaluation: Evaluation,
+    out: Path,
+    beside: Sequence[Summary] = (),
+    more: Callable[[], Iterable[ReportFigure]] = tuple,
 ) -> list[Path]:
     """Everything into a folder, file by file and each whole; the summary comes last.
 
@@ -109,7 +112,7 @@ class _Pictures(NamedTuple):
     refused: EyespotError | None = None
 
 
-def _drawn(folder: Path, draw: Callable[[], Iterable[Drawn]]) -> _Pictures:
+def _drawn(folder: Path, draw: Callable[[], Iterable[ReportFigure]]) -> _Pictures:
     """Figures on disk; without matplotlib none."""
     try:
         figures = list(draw())
@@ -124,7 +127,7 @@ def _why_not(*pictures: _Pictures) -> str:
     return f"Figures were not drawn: {'; '.join(told)}" if told else ""
 
 
-def _stem(folder: Path, one: Drawn) -> Path:
+def _stem(folder: Path, one: ReportFigure) -> Path:
     figures = folder / "figures"
     figures.mkdir(exist_ok=True)
     return figures / one.name

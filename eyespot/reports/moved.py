@@ -24,7 +24,7 @@ ALIKE = "No query moved."
 GALLERY_ID = "gallery:"  # before the gallery's id of an image that the judgements do not know
 
 
-class Pair(NamedTuple):
+class RunPair(NamedTuple):
     """Two runs with their names, what is relevant (a grade of `rel` or more), and how many images are shown of each."""
 
     names: tuple[str, str]
@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 class Section(NamedTuple):
     """One query of the page, under a heading and a note."""
 
-    pair: Pair
+    pair: RunPair
     query: str
     heading: str
     note: str = ""
@@ -50,14 +50,14 @@ class Picture(NamedTuple):
     title: str
 
 
-def sections(pair: Pair, compared: Compared, most: int = 6, texts: Mapping[str, str] | None = None) -> list[Section]:
+def sections(pair: RunPair, compared: Compared, most: int = 6, texts: Mapping[str, str] | None = None) -> list[Section]:
     """The `most` largest losses, the largest first, then the `most` largest gains; `texts` says what queries ask."""
     moves = [*compared.down(most), *compared.up(most)]
     headings = texts or {}
-    return [Section(pair, m.query, headings.get(m.query, m.query), _told(m, compared)) for m in moves]
+    return [Section(pair, m.query, headings.get(m.query, m.query), _move_text(m, compared)) for m in moves]
 
 
-def _told(move: Move, compared: Compared) -> str:
+def _move_text(move: Move, compared: Compared) -> str:
     arrow = "▲" if move.difference > 0 else "▼"
     return f"{arrow} {compared.measure} {move.baseline:.4f} → {move.value:.4f} ({_signed(move.difference)})"
 
@@ -79,14 +79,14 @@ def summary(compared: Compared) -> str:
 # -- where images lie ---------------------------------------------------------------------------------------
 
 
-def shown(chosen: Iterable[Section]) -> list[str]:
+def shown_images(chosen: Iterable[Section]) -> list[str]:
     """The images that these sections show, each once."""
     return list(dict.fromkeys(tile.image for section in chosen for run in (0, 1) for tile in _tiles(section, run)))
 
 
 def from_gallery(gallery: Path, images: Iterable[str]) -> dict[str, Picture]:
     """Those images that a gallery has, told by id, path, file name or file stem, whichever tells most of them."""
-    from eyespot.gallery.opened import Gallery
+    from eyespot.gallery.view import Gallery
     from eyespot.search.matching import matched
 
     opened = Gallery(gallery)
@@ -194,7 +194,7 @@ def as_html(
 
     `pictures` come from `from_gallery` or `from_folder`; `intro` are sentences above the sections.
     """
-    looks = _looks(shown(chosen), pictures or {})
+    looks = _looks(shown_images(chosen), pictures or {})
     sentences = "".join(f'<p dir="auto">{safe(sentence)}</p>\n' for sentence in intro)
     body = "".join(_section(section, looks) for section in chosen) or f'<p class="none">{ALIKE}</p>\n'
     return page(title, sentences + _LEGEND + body, style=_STYLE)

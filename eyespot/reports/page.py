@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from eyespot.benchmarks import Benchmark, Evaluation
 from eyespot.reports.tables import (
     MEASURED,
+    ReportTable,
     Summary,
-    Table,
     breakdowns_of,
     comparisons_of,
     halves,
@@ -88,7 +88,7 @@ def page_of(evaluation: Evaluation, pictured: Pictured, beside: Sequence[Summary
     return page(main.title, "".join(body), " ".join(part for part in (cite, licence) if part), _STYLE)
 
 
-def page_of_table(table: Table, pictured: Pictured, footer: str = "") -> str:
+def page_of_table(table: ReportTable, pictured: Pictured, footer: str = "") -> str:
     """One self-contained page of a drawing and the numbers that it shows."""
     return page(
         table.title, f"{_note(table.note)}{_figures(pictured)}{_section('Numbers', _laid_out(table))}", footer, _STYLE
@@ -118,7 +118,7 @@ def _note(text: str) -> str:
 # -- tables -----------------------------------------------------------------------------------------------------
 
 
-def _titled(table: Table) -> str:
+def _titled(table: ReportTable) -> str:
     if len(table.rows) > LONG:
         return f"<div>{_folded(table)}</div>\n"
     width = sum(max(map(len, column)) for column in zip(table.columns, *table.rows, strict=True))
@@ -126,14 +126,14 @@ def _titled(table: Table) -> str:
     return f'<div{kind}><h3 dir="auto">{safe(table.title)}</h3>{_laid_out(table)}{_note(table.note)}</div>\n'
 
 
-def _folded(table: Table) -> str:
+def _folded(table: ReportTable) -> str:
     return (
         f'<details><summary dir="auto">{safe(table.title)} <small>({len(table.rows)} rows)</small></summary>'
         f"{_laid_out(table)}{_note(table.note)}</details>\n"
     )
 
 
-def _laid_out(table: Table) -> str:
+def _laid_out(table: ReportTable) -> str:
     """Numbers under numbers: what stands behind a number is a column of its own."""
     right = numeric(table)
     columns = zip(*table.rows, strict=True) if table.rows else ((),) * len(table.columns)

@@ -20,7 +20,7 @@ _LATEX |= {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textb
 _LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "→": r"$\to$", "−": "$-$", "±": r"$\pm$", "–": "--"}
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """A title, the names of the columns, rows of text, and what to know before reading it."""
 
     title: str
@@ -39,22 +39,22 @@ class System(NamedTuple):
     groups: Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
-def tables_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[Table]:
+def tables_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[ReportTable]:
     """All tables of an evaluation, the main one first; `beside` are the summaries of other systems."""
     return [results_of(evaluation), *comparisons_of(evaluation, beside), *breakdowns_of(evaluation)]
 
 
-def comparisons_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[Table]:
+def comparisons_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> list[ReportTable]:
     """Of each task the stages of a search, the systems side by side, and measured beside printed."""
     return [table for result in evaluation.results for table in _compared(evaluation, result, beside)]
 
 
-def breakdowns_of(evaluation: Evaluation) -> list[Table]:
+def breakdowns_of(evaluation: Evaluation) -> list[ReportTable]:
     """Of each task a table for each breakdown."""
     return [table for result in evaluation.results for table in _breakdowns(evaluation, result)]
 
 
-def shown(label: str, value: float) -> str:
+def format_mean(label: str, value: float) -> str:
     """A mean as papers print it: percent, reciprocal ranks as a fraction."""
     if math.isnan(value):
         return MISSING
@@ -74,7 +74,7 @@ def number(value: float | None) -> float:
 # -- what the tables hold ---------------------------------------------------------------------------------------
 
 
-def results_of(evaluation: Evaluation) -> Table:
+def results_of(evaluation: Evaluation) -> ReportTable:
     """The main table: every task and measure with its interval, what chance gives, and the definition."""
     rows = [row for result in evaluation.results for row in _main_rows(result)]
     columns = ("task", "measure", "mean", "95% interval", "by chance", "queries", "definition")
@@ -84,18 +84,26 @@ def results_of(evaluation: Evaluation) -> Table:
     return _table(f"{evaluation.benchmark.title}, {evaluation.split}: {evaluation.system}", columns, rows, told)
 
 
-def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> Table:
+def _table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], note: str = "") -> ReportTable:
     """A table whose texts are one line each, without what would act on a terminal."""
-    return Table(tidy(title), [*map(tidy, columns)], [[*map(tidy, row)] for row in rows], tidy(note))
+    return ReportTable(tidy(title), [*map(tidy, columns)], [[*map(tidy, row)] for row in rows], tidy(note))
 
 
 def _main_rows(result: Result) -> Iterator[list[str]]:
     asked = len(result.task.judged.queries)
     scored = f"{len(result.scores.queries):,}" + (f" of {asked:,}" if len(result.scores.queries) < asked else "")
     for label, mean in result.scores.means.items():
-        interval = " to ".join(shown(label, end) for end in result.scores.interval(label))
+        interval = " to ".join(format_mean(label, end) for end in result.scores.interval(label))
         chance = _chance(result, label)
-        yield [result.task.name, label, shown(label, mean), interval, chance, scored, _said(result, label)]
+        yield [
+            result.task.name,
+            label,
+            format_mean(label, mean),
+            interval,
+            chance,
+            scored,
+            _definition_of(result, label),
+        ]
 
 
 def _chance(result: Result, label: str) -> str:
@@ -111,13 +119,13 @@ def _small(value: float, digits: int) -> str:
     return f"{value:.{digits}f}" if value >= 10**-digits or value == 0 else f"{value:.1g}"
 
 
-def _said(result: Result, label: str) -> str:
+def _definition_of(result: Result, label: str) -> str:
     definition = result.scores.measures[label].definition
     left = {name: value for name, value in definition.items() if name not in ("measure", "cutoff")}
     return ", ".join(f"{name} {value}" for name, value in left.items() if value is not None)
 
 
-def _breakdowns(evaluation: Evaluation, result: Result) -> Iterator[Table]:
+def _breakdowns(evaluation: Evaluation, result: Result) -> Iterator[ReportTable]:
     for name, groups in result.groups.items():
         labels = list(result.scores.values)
         rows = [[group.value, f"{group.queries:,}", *(_interval(group, label) for label in labels)] for group in groups]
@@ -131,8 +139,8 @@ def _interval(group: Group, label: str) -> str:
 
 
 def _bracketed(label: str, mean: float, ends: tuple[float, float] | None) -> str:
-    told = shown(label, mean)
-    return told if ends is None else f"{told} [{', '.join(shown(label, end) for end in ends)}]"
+    told = format_mean(label, mean)
+    return told if ends is None else f"{told} [{', '.join(format_mean(label, end) for end in ends)}]"
 
 
 def _titled(evaluation: Evaluation, result: Result, what: str) -> str:
@@ -143,7 +151,7 @@ def _titled(evaluation: Evaluation, result: Result, what: str) -> str:
 # -- beside others ----------------------------------------------------------------------------------------------
 
 
-def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary]) -> Iterator[Table]:
+def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary]) -> Iterator[ReportTable]:
     systems = [_ours(evaluation, result), *_others(result, beside)]
     yield from _stages(evaluation, result)
     if len(systems) > 1:
@@ -183,15 +191,17 @@ def _group_means(group: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
     return group["value"].casefold(), {label: number(mean) for label, mean in group["means"].items()}
 
 
-def _stages(evaluation: Evaluation, result: Result) -> list[Table]:
+def _stages(evaluation: Evaluation, result: Result) -> list[ReportTable]:
     if not result.stages:
         return []
     labels = list(result.scores.values)
-    rows = [[stage.name, *(shown(label, stage.scores.mean(label)) for label in labels)] for stage in result.stages]
+    rows = [
+        [stage.name, *(format_mean(label, stage.scores.mean(label)) for label in labels)] for stage in result.stages
+    ]
     return [_table(_titled(evaluation, result, "two stages"), ("stage", *labels), rows)]
 
 
-def _side_by_side(evaluation: Evaluation, result: Result, systems: Sequence[System]) -> Table:
+def _side_by_side(evaluation: Evaluation, result: Result, systems: Sequence[System]) -> ReportTable:
     labels = list(result.scores.values)
     rows = [[s.name, f"{s.queries:,}", *(_of_system(s, label) for label in labels)] for s in systems]
     note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
@@ -221,7 +231,9 @@ def _headings(printed: Sequence[Printed]) -> dict[str, _Place]:
     return {f"{group}" if column == first else f"{column}: {group}": (m, column, group) for m, column, group in places}
 
 
-def _beside(title: str, headings: Mapping[str, _Place], systems: Sequence[System], printed: Sequence[Printed]) -> Table:
+def _beside(
+    title: str, headings: Mapping[str, _Place], systems: Sequence[System], printed: Sequence[Printed]
+) -> ReportTable:
     """The measured systems, ours first, then the paper's rows, each number with ours minus published behind it."""
     ours = [_mean(systems[0], place) for place in headings.values()]
     digits = {label: _digits(label, printed) for label in {one.measure for one in printed}}
@@ -274,7 +286,7 @@ def _signed(difference: float, digits: int) -> str:
 # -- how they look ----------------------------------------------------------------------------------------------
 
 
-def as_text(table: Table) -> str:
+def as_text(table: ReportTable) -> str:
     """For a terminal: columns side by side, numbers under numbers, what is in brackets after them."""
     columns = list(zip(table.columns, *table.rows, strict=True))
     laid = [_right(column) if right else _left(column) for column, right in zip(columns, numeric(table), strict=True)]
@@ -282,7 +294,7 @@ def as_text(table: Table) -> str:
     return "\n".join([table.title, *lines, *([table.note] if table.note else [])])
 
 
-def numeric(table: Table) -> list[bool]:
+def numeric(table: ReportTable) -> list[bool]:
     """Of each column whether it holds numbers; the first holds names, though they may look like numbers."""
     columns = zip(*table.rows, strict=True) if table.rows else ([] for _ in table.columns)
     return [at > 0 and all(_numeric(cell) for cell in column) for at, column in enumerate(columns)]
@@ -307,12 +319,12 @@ def _right(cells: Sequence[str]) -> list[str]:
     return [cells[0].rjust(head) + " " * (tail + bool(tail)), *rows]
 
 
-def as_markdown(tables: Iterable[Table]) -> str:
+def as_markdown(tables: Iterable[ReportTable]) -> str:
     """All tables under their titles."""
     return "\n".join(map(_markdown, tables))
 
 
-def _markdown(table: Table) -> str:
+def _markdown(table: ReportTable) -> str:
     rule = ["---:" if right else "---" for right in numeric(table)]
     rows = (map(_marked, table.columns), rule, *(map(_marked, row) for row in table.rows))
     lines = ("| " + " | ".join(row) + " |" for row in rows)
@@ -325,12 +337,12 @@ def _marked(text: str) -> str:
     return re.sub(r"([\\`*|<])", r"\\\1", text)
 
 
-def as_latex(tables: Iterable[Table]) -> str:
+def as_latex(tables: Iterable[ReportTable]) -> str:
     """A `table` environment for each, with booktabs rules; the file is to be \\input."""
     return "% needs \\usepackage{booktabs}\n" + "\n".join(map(_latex, tables))
 
 
-def _latex(table: Table) -> str:
+def _latex(table: ReportTable) -> str:
     kinds = "".join("r" if right else "l" for right in numeric(table))
     caption = f"{table.title}. {table.note}".rstrip(". ") + "."
     head, *rows = (" & ".join(map(_escaped, row)) + r" \\" for row in (table.columns, *table.rows))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from eyespot.types import Qrels, Run, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.runs.judged import Judged
+    from eyespot.runs.judged import JudgedQueries
 
 RUN_FORMATS = {
     "trec": "query Q0 image rank score tag, a line each hit",
@@ -83,9 +83,9 @@ def read_qrels(path: Path, format: str | None = None) -> Qrels:
     return qrels
 
 
-def read_judged(path: Path, format: str | None = None) -> Judged:
+def read_judged(path: Path, format: str | None = None) -> JudgedQueries:
     """Judgements with the queries and images that the same files list; of a format that lists none both are empty."""
-    from eyespot.runs.judged import Judged
+    from eyespot.runs.judged import JudgedQueries
 
     stated = format or _qrels_format(path)
     name, _, part = stated.partition(":")
@@ -94,10 +94,10 @@ def read_judged(path: Path, format: str | None = None) -> Judged:
         collections["beir"] = lambda: _room("beir").read(path, part or "test")
         for truth in ("eccv", "cxc", "coco"):
             collections[truth] = lambda: _room("eccv").read(path, name, part or "t2i")
-    return collections[name]() if name in collections else Judged({}, read_qrels(path, stated))
+    return collections[name]() if name in collections else JudgedQueries({}, read_qrels(path, stated))
 
 
-def _collections(path: Path, part: str) -> dict[str, Callable[[], Judged]]:
+def _collections(path: Path, part: str) -> dict[str, Callable[[], JudgedQueries]]:
     """The formats whose files are always read as a whole."""
     return {
         "inquire-rerank": lambda: _room("inquire").read_rerank(_parquets(path)),
@@ -193,8 +193,8 @@ def _parquets(path: Path) -> list[Path]:
     return files
 
 
-def _captions(path: Path, direction: str) -> Judged:
+def _captions(path: Path, direction: str) -> JudgedQueries:
     room = _room("karpathy")
     ways = {"t2i": room.text_to_image, "i2t": room.image_to_text}
-    found: Judged = _chosen(ways, direction, ways)(room.read(path))
+    found: JudgedQueries = _chosen(ways, direction, ways)(room.read(path))
     return found

@@ -99,7 +99,7 @@ def cohen_kappa(ratings: Ratings, how: Resampled = USUAL) -> Agreement:
     both = ratings.codes[(ratings.codes >= 0).all(axis=1)]  # (items, 2)
     values = np.arange(len(ratings.values))
     table = (both[:, :1, None] == values[:, None]) & (both[:, 1:, None] == values)  # (items, values, values)
-    return _told(table.astype(np.float64), _kappa_of_two, how, both.size)
+    return _with_interval(table.astype(np.float64), _kappa_of_two, how, both.size)
 
 
 def fleiss_kappa(ratings: Ratings, how: Resampled = USUAL) -> Agreement:
@@ -114,7 +114,7 @@ def fleiss_kappa(ratings: Ratings, how: Resampled = USUAL) -> Agreement:
         raise UsageError(
             f"Fleiss's kappa needs every item rated equally often, 2 times or more, not {told}; take alpha"
         )
-    return _told(_pairs(counts) / times[:1, None, None], _kappa_of_many, how, int(times.sum()))
+    return _with_interval(_pairs(counts) / times[:1, None, None], _kappa_of_many, how, int(times.sum()))
 
 
 def krippendorff_alpha(ratings: Ratings, level: str = "nominal", how: Resampled = USUAL) -> Agreement:
@@ -130,7 +130,7 @@ def krippendorff_alpha(ratings: Ratings, level: str = "nominal", how: Resampled 
     grades = np.arange(len(ratings.values), dtype=np.float64) if level == "nominal" else _numbers(ratings.values, level)
     coincidences = _pairs(counts) / np.maximum(counts.sum(axis=1) - 1, 1)[:, None, None]
     distances = LEVELS[level]
-    return _told(coincidences, lambda summed: _alpha(summed, grades, distances), how, int(counts.sum()))
+    return _with_interval(coincidences, lambda summed: _alpha(summed, grades, distances), how, int(counts.sum()))
 
 
 # -- coefficients of summed tables (..., values, values) --------------------------------------------------------
@@ -192,7 +192,7 @@ def _pairs(counts: Reals) -> Reals:
     return counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(counts.shape[1])
 
 
-def _told(tables: Reals, coefficient: Callable[[Reals], Reals], how: Resampled, ratings: int) -> Agreement:
+def _with_interval(tables: Reals, coefficient: Callable[[Reals], Reals], how: Resampled, ratings: int) -> Agreement:
     if not len(tables):
         return Agreement(NAN, NAN, NAN, NAN, NAN, 0, 0)
     value, observed, expected = coefficient(tables.sum(axis=0)).tolist()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.runs.files import opened_parquet, refuse, required, rows_of, write_whole
-from eyespot.runs.judged import Columns, Judged
+from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.types import Qrels, UsageError
 
 ID = ("_id", "id", "query-id", "corpus-id")
@@ -24,7 +24,7 @@ def is_layout(folder: Path) -> bool:
     return all(any(_files(folder, table, split) for split in ("test", "*")) for table in ("queries", "qrels"))
 
 
-def read(folder: Path, split: str = "test") -> Judged:
+def read(folder: Path, split: str = "test") -> JudgedQueries:
     """The queries that the split judges, its judgements, and the corpus if it is there."""
     qrels = read_qrels(folder, split)
     queries = dict(_rows(_required(folder, "queries", split)))
@@ -32,7 +32,7 @@ def read(folder: Path, split: str = "test") -> Judged:
     if missing is not None:
         raise UsageError(f"{folder}: the query {missing!r} of the qrels is not among the queries; fetch both again")
     images = dict(_rows(_files(folder, "corpus", split)))
-    return Judged({query: queries[query] for query in qrels}, qrels, images)
+    return JudgedQueries({query: queries[query] for query in qrels}, qrels, images)
 
 
 def read_qrels(place: Path, split: str = "test") -> Qrels:
@@ -49,7 +49,7 @@ def read_qrels(place: Path, split: str = "test") -> Qrels:
     return Qrels(grades, {"source": str(place), "split": split})
 
 
-def write(judged: Judged, folder: Path, split: str = "test") -> None:
+def write(judged: JudgedQueries, folder: Path, split: str = "test") -> None:
     """BEIR's layout: corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv; `UsageError` for ids with a tab or a break."""
     odd = next(
         (id for id in (*judged.qrels.queries, *judged.qrels.images) if len(id.splitlines()) > 1 or "\t" in id), None

@@ -11,13 +11,13 @@ from typing import Any
 
 from eyespot.runs.files import id_of, json_of, refuse, write_whole
 from eyespot.runs.json_scores import ids_of
-from eyespot.runs.judged import Columns, Judged
+from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.types import Qrels, Run, UsageError
 
 DEPTH = 50
 
 
-def read(path: Path) -> Judged:
+def read(path: Path) -> JudgedQueries:
     """Queries with `text`, `image` (the reference picture), `shared_concept`, `semantic_aspects` and `target`."""
     rows = json_of(path)
     if not isinstance(rows, list):
@@ -33,7 +33,7 @@ def read(path: Path) -> Judged:
         if not isinstance(truths, list):
             refuse(path, f"entry {at}", "has no list of ids as gt_img_ids")
         grades[query] = dict.fromkeys(ids_of(path, query, truths), 1)
-    return Judged(queries, Qrels(grades, {"source": str(path)}))
+    return JudgedQueries(queries, Qrels(grades, {"source": str(path)}))
 
 
 def write_run(run: Run, path: Path) -> None:

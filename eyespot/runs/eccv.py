@@ -13,7 +13,7 @@ import numpy as np
 
 from eyespot.runs.files import json_of, refuse
 from eyespot.runs.json_scores import ids_of, queries_of
-from eyespot.runs.judged import Judged
+from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, UsageError
 
 FILES = {"coco": "original", "cxc": "cxc", "eccv": "eccv"}
@@ -38,11 +38,11 @@ def read_qrels(folder: Path, truth: str = "eccv", direction: str = "t2i") -> Qre
     return Qrels(grades, {"source": str(path), "truth": truth, "direction": direction})
 
 
-def read(folder: Path, truth: str = "eccv", direction: str = "t2i") -> Judged:
+def read(folder: Path, truth: str = "eccv", direction: str = "t2i") -> JudgedQueries:
     """The truths, and the pool that was searched: COCO's 5,000 images, or its 25,000 captions."""
     qrels = read_qrels(folder, truth, direction)
     pool = caption_ids(folder) if direction == "i2t" else list(read_qrels(folder, "coco", "i2t"))
-    return Judged({query: {} for query in qrels}, qrels, {image: {} for image in pool})
+    return JudgedQueries({query: {} for query in qrels}, qrels, {image: {} for image in pool})
 
 
 def caption_ids(folder: Path) -> list[str]:

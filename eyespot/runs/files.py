@@ -124,12 +124,12 @@ def _csv(path: Path, _wanted: set[str] | None) -> Iterator[Row]:
         for row in reader:
             if row:
                 fields = [text_in(field.strip()) for field in row]
-                yield reader.line_num, _named(path, names, fields, reader.line_num)
+                yield reader.line_num, _row_fields(path, names, fields, reader.line_num)
     except csv.Error as error:
         refuse(path, f"line {reader.line_num}", f"is no CSV ({error})")
 
 
-def _named(path: Path, names: list[str], row: list[str], line: int) -> dict[str, str]:
+def _row_fields(path: Path, names: list[str], row: list[str], line: int) -> dict[str, str]:
     if len(row) != len(names):
         refuse(path, f"line {line}", f"has {len(row)} fields where the header has {len(names)}")
     return dict(zip(names, row, strict=True))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eyespot.runs.files import refuse, text_of
-from eyespot.runs.judged import Columns, Judged
+from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.types import Qrels, UsageError
 
 QUERIES = {"image": "image_query_ids.txt", "text": "text_query_ids.txt"}
@@ -24,7 +24,7 @@ def is_layout(folder: Path) -> bool:
     return _place(_ids(folder), POSITIVES) is not None
 
 
-def read(folder: Path) -> Judged:
+def read(folder: Path) -> JudgedQueries:
     """Queries with `kind` (image or text) and `instance`; the positives with `instance`, `scale` and `clutter`."""
     lists = _ids(folder)
     images = dict(_positives(lists))
@@ -33,12 +33,12 @@ def read(folder: Path) -> Judged:
         of_instance.setdefault(facts["instance"], {})[image] = 1
     queries = dict(_queries(lists))
     grades = {query: of_instance.get(facts["instance"], {}) for query, facts in queries.items()}
-    return Judged(queries, Qrels(grades, {"source": str(folder)}), images)
+    return JudgedQueries(queries, Qrels(grades, {"source": str(folder)}), images)
 
 
 def distractors(folder: Path, which: str = "mini") -> Iterator[str]:
     """The ids of the distractors, one by one: `mini` for the 5 million, `all` for the 100 million."""
-    place = _found(_ids(folder), DISTRACTORS[which])
+    place = _list_file(_ids(folder), DISTRACTORS[which])
     with gzip.open(place) if place.suffix == ".gz" else place.open("rb") as lines:
         for line in lines:
             if id := line.decode().strip().partition(",")[0]:
@@ -53,7 +53,7 @@ def _place(lists: Path, name: str) -> Path | None:
     return next((place for place in (lists / name, lists / f"{name}.gz") if place.is_file()), None)
 
 
-def _found(lists: Path, name: str) -> Path:
+def _list_file(lists: Path, name: str) -> Path:
     place = _place(lists, name)
     if place is None:
         raise UsageError(f"there is no {name} in {lists}; give the folder that holds ILIAS's image_ids")
@@ -63,14 +63,14 @@ def _found(lists: Path, name: str) -> Path:
 def _queries(lists: Path) -> Iterator[tuple[str, Columns]]:
     places = [(kind, _place(lists, name)) for kind, name in QUERIES.items()]
     if not any(place for _, place in places):
-        _found(lists, QUERIES["image"])
+        _list_file(lists, QUERIES["image"])
     for kind, place in places:
         for _, id, _ in _rows(place) if place else ():
             yield id, {"kind": kind, "instance": id.partition("/")[0]}
 
 
 def _positives(lists: Path) -> Iterator[tuple[str, Columns]]:
-    path = _found(lists, POSITIVES)
+    path = _list_file(lists, POSITIVES)
     for line, id, fields in _rows(path):
         try:
             scale, clutter = (float(field) for field in fields)

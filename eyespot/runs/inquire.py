@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.runs.files import refuse, required, rows_of
-from eyespot.runs.judged import Columns, Judged
-from eyespot.types import Hit, Qrels, Run
+from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.types import Qrels, RankedImage, Run
 
 QUERY_COLUMNS = ("supercategory", "category", "iconic_group", "split")
 HUB_QUERY = ("query_id", "query", "supercategory", "category", "iconic_group")
@@ -33,18 +33,18 @@ class _Pair(NamedTuple):
     relevant: bool
 
 
-def read(queries: Path, annotations: Path | None = None, image: str = "image_id") -> Judged:
+def read(queries: Path, annotations: Path | None = None, image: str = "image_id") -> JudgedQueries:
     """The queries, and what the annotations say of them; those of other queries (the other split) are passed over."""
     found = read_queries(queries)
     if annotations is None:
-        return Judged(found, Qrels({query: {} for query in found}, {"source": str(queries)}))
+        return JudgedQueries(found, Qrels({query: {} for query in found}, {"source": str(queries)}))
     grades: dict[str, dict[str, int]] = {query: {} for query in found}
     images: dict[str, Columns] = {}
     for pair, row in _annotations(annotations, image):
         if pair.query in grades:
             _judge(annotations, grades, pair)
             images[pair.image] = {"path": row.get("image_path"), "image_id": row.get("image_id")}
-    return Judged(found, Qrels(grades, {"source": str(annotations)}), images)
+    return JudgedQueries(found, Qrels(grades, {"source": str(annotations)}), images)
 
 
 def read_queries(path: Path) -> dict[str, Columns]:
@@ -68,7 +68,7 @@ def read_qrels(path: Path, image: str = "image_id") -> Qrels:
     return Qrels(grades, {"source": str(path), "image": image})
 
 
-def read_rerank(files: Iterable[Path]) -> Judged:
+def read_rerank(files: Iterable[Path]) -> JudgedQueries:
     """INQUIRE-Rerank's parquet files: each row a query with one of its 100 candidates; pictures are not read.
 
     `candidates` ranks by the `clip_score` of the files: the order in which CLIP ViT-H-14 found them.
@@ -76,7 +76,7 @@ def read_rerank(files: Iterable[Path]) -> Judged:
     queries: dict[str, Columns] = {}
     grades: dict[str, dict[str, int]] = {}
     images: dict[str, Columns] = {}
-    ranked: dict[str, list[Hit]] = {}
+    ranked: dict[str, list[RankedImage]] = {}
     for path, pair, row in _rerank_rows(files):
         text = {"text": row.get("query"), **{name: row.get(name) for name in HUB_QUERY[2:]}}
         queries.setdefault(pair.query, text)
@@ -84,9 +84,9 @@ def read_rerank(files: Iterable[Path]) -> Judged:
         facts = {name: row[name] for name in HUB_IMAGE if row.get(name) is not None}
         images[pair.image] = {"path": row.get("inat24_file_name"), **facts}
         hits = ranked.setdefault(pair.query, [])
-        hits.append(Hit(pair.image, _clip_score(path, pair.line, row, len(hits))))
+        hits.append(RankedImage(pair.image, _clip_score(path, pair.line, row, len(hits))))
     candidates = Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in ranked.items()})
-    return Judged(queries, Qrels(grades, {"source": "INQUIRE-Rerank"}), images, candidates)
+    return JudgedQueries(queries, Qrels(grades, {"source": "INQUIRE-Rerank"}), images, candidates)
 
 
 def _annotations(path: Path, image: str) -> Iterator[tuple[_Pair, dict[str, Any]]]:

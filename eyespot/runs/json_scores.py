@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.runs.files import id_of, json_of, refuse, write_whole
-from eyespot.types import Hit, Qrels, Run
+from eyespot.types import Qrels, RankedImage, Run
 
 
 def read_run(path: Path) -> Run:
@@ -89,8 +89,8 @@ def _score(path: Path, query: str, image: str, score: Any) -> float:
     return number
 
 
-def _ranked(scores: Mapping[str, float]) -> list[Hit]:
-    return [Hit(image, score) for image, score in sorted(scores.items(), key=lambda pair: -pair[1])]
+def _ranked(scores: Mapping[str, float]) -> list[RankedImage]:
+    return [RankedImage(image, score) for image, score in sorted(scores.items(), key=lambda pair: -pair[1])]
 
 
 def _grades(path: Path, query: str, images: Any) -> dict[str, int]:

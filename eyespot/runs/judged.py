@@ -12,7 +12,7 @@ Columns = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedQueries:
     """Queries by id with what is known of each (`text`, `image`, `category`, …), and what is relevant to them.
 
     `images` are the images that the files name, with what they say of each; empty where no file lists them.
@@ -24,13 +24,13 @@ class Judged:
     images: dict[str, Columns] = field(default_factory=dict)
     candidates: Run | None = None
 
-    def among(self, column: str, value: Any) -> Judged:
+    def among(self, column: str, value: Any) -> JudgedQueries:
         """The queries with this value in a column, and what was judged and handed out for them."""
         return self.only(query for query, facts in self.queries.items() if facts.get(column) == value)
 
-    def only(self, queries: Iterable[str]) -> Judged:
+    def only(self, queries: Iterable[str]) -> JudgedQueries:
         """These queries, and what was judged and handed out for them."""
         kept = {query: self.queries[query] for query in queries}
         grades = {query: self.qrels[query] for query in kept if query in self.qrels}
         candidates = None if self.candidates is None else self.candidates.only(kept)
-        return Judged(kept, Qrels(grades, self.qrels.header), self.images, candidates)
+        return JudgedQueries(kept, Qrels(grades, self.qrels.header), self.images, candidates)

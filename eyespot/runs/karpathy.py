@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eyespot.runs.files import id_of, json_of, refuse
-from eyespot.runs.judged import Columns, Judged
+from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.types import Qrels
 
 CAPTIONS = 5
 
 
-class Captions(NamedTuple):
+class KarpathyCaptions(NamedTuple):
     """Images with their captions, each by its id."""
 
     source: str
@@ -29,7 +29,7 @@ class Captions(NamedTuple):
     texts: dict[str, Columns]  # `text`, and `image`: the id of the image that it describes
 
 
-def read(path: Path, split: str = "test", captions: int = CAPTIONS) -> Captions:
+def read(path: Path, split: str = "test", captions: int = CAPTIONS) -> KarpathyCaptions:
     """The images of a split, each with its first captions; FG's files have one split only."""
     found = json_of(path)
     if not isinstance(found, dict):
@@ -44,7 +44,7 @@ def read(path: Path, split: str = "test", captions: int = CAPTIONS) -> Captions:
         texts |= _distinct(path, image, sentences[:captions], texts)
     if not images:
         refuse(path, "", f"has no images in the split {split!r}; splits there: {', '.join(_splits(found)) or 'none'}")
-    return Captions(str(path), images, texts)
+    return KarpathyCaptions(str(path), images, texts)
 
 
 def images_of(path: Path) -> list[str]:
@@ -58,18 +58,22 @@ def images_of(path: Path) -> list[str]:
     return [PurePosixPath(name).stem for name in names.tolist()]
 
 
-def text_to_image(captions: Captions) -> Judged:
+def text_to_image(captions: KarpathyCaptions) -> JudgedQueries:
     """Captions as queries, images as the pool."""
     grades = {text: {facts["image"]: 1} for text, facts in captions.texts.items()}
-    return Judged(captions.texts, Qrels(grades, {"source": captions.source, "direction": "t2i"}), captions.images)
+    return JudgedQueries(
+        captions.texts, Qrels(grades, {"source": captions.source, "direction": "t2i"}), captions.images
+    )
 
 
-def image_to_text(captions: Captions) -> Judged:
+def image_to_text(captions: KarpathyCaptions) -> JudgedQueries:
     """Images as queries, captions as the pool."""
     grades: dict[str, dict[str, int]] = {image: {} for image in captions.images}
     for text, facts in captions.texts.items():
         grades[facts["image"]][text] = 1
-    return Judged(captions.images, Qrels(grades, {"source": captions.source, "direction": "i2t"}), captions.texts)
+    return JudgedQueries(
+        captions.images, Qrels(grades, {"source": captions.source, "direction": "i2t"}), captions.texts
+    )
 
 
 _Sentences = list[tuple[str | None, Any]]

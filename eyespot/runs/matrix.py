@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.runs.files import ALLOWANCE, EXPANSION, refuse, write_whole
-from eyespot.types import Coded, Run, UsageError
+from eyespot.types import IdColumn, Run, UsageError
 
 DEPTH = 1000
 Arrays = dict[str, NDArray[Any]]
@@ -49,7 +49,7 @@ def ranked_matrix(queries: list[str], images: list[str], scores: NDArray[Any], d
     query = np.repeat(np.arange(len(queries)), best.shape[1])  # (queries · depth,)
     names = _objects(queries), _objects(images)
     run = Run.from_columns(
-        Coded(names[0], query), Coded(names[1], best.ravel()), np.take_along_axis(scores, best, 1).ravel()
+        IdColumn(names[0], query), IdColumn(names[1], best.ravel()), np.take_along_axis(scores, best, 1).ravel()
     )
     if best.shape[1] < len(images):
         run.header["depth"] = best.shape[1]
@@ -117,7 +117,7 @@ def _best_given(path: Path, arrays: Arrays) -> Run:
     values, codes = np.unique(ids[filled], return_inverse=True)
     query = np.broadcast_to(np.arange(len(ids))[:, None], ids.shape)[filled]
     try:
-        return Run.from_columns(Coded(_objects(queries), query), Coded(_texts(values), codes), scores[filled])
+        return Run.from_columns(IdColumn(_objects(queries), query), IdColumn(_texts(values), codes), scores[filled])
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 

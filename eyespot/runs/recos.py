@@ -24,7 +24,7 @@ ENDINGS = ("parquet", "jsonl", "csv")
 class Set(NamedTuple):
     """The captioned images of a version, and the other images to rank."""
 
-    captions: karpathy.Captions
+    captions: karpathy.KarpathyCaptions
     others: dict[str, Columns]
 
 
@@ -44,7 +44,7 @@ def read(folder: Path, version: str = "v1") -> Set:
         raise UsageError(f"{folder} has no captioned images of version {version}; check the column version")
     texts = {id: {**facts, "subtask": images[facts["image"]].get("subtask")} for id, facts in texts.items()}
     others = {name: facts for name, facts in images.items() if name not in captioned}
-    return Set(karpathy.Captions(str(folder), described, texts), others)
+    return Set(karpathy.KarpathyCaptions(str(folder), described, texts), others)
 
 
 def is_released(folder: Path, version: str) -> bool:
@@ -56,11 +56,11 @@ def _released(version: str) -> tuple[str, str]:
     return (f"recos_{version}.json", f"captions_{version}.json")
 
 
-def _released_captions(path: Path) -> karpathy.Captions:
+def _released_captions(path: Path) -> karpathy.KarpathyCaptions:
     found = karpathy.read(path)
     images = {name: {**facts, "subtask": _folder(name)} for name, facts in found.images.items()}
     texts = {id: {**facts, "subtask": _folder(facts["image"])} for id, facts in found.texts.items()}
-    return karpathy.Captions(found.source, images, texts)
+    return karpathy.KarpathyCaptions(found.source, images, texts)
 
 
 def _folder(name: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from eyespot.runs import table
-from eyespot.runs.judged import Judged
+from eyespot.runs.judged import JudgedQueries
 from eyespot.runs.queries import read_queries
 from eyespot.types import Qrels, UsageError
 
@@ -21,7 +21,7 @@ def is_layout(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (QUERIES, QRELS, CANDIDATES))
 
 
-def read(folder: Path, split: str | None = None) -> Judged:
+def read(folder: Path, split: str | None = None) -> JudgedQueries:
     """The set, or one split of it, with `candidates`; the `images` are those that some query has as a candidate.
 
     Raises `UsageError` for a split that no query has, and for a set whose tables do not name the same queries.
@@ -32,11 +32,11 @@ def read(folder: Path, split: str | None = None) -> Judged:
         if odd := set(rows) ^ set(queries):
             raise UsageError(f"{folder}: {QUERIES} and {name} differ on the query {min(odd)!r}; make the set again")
     ordered = Qrels({query: qrels[query] for query in queries}, qrels.header)
-    whole = Judged(queries, ordered, {image: {} for image in candidates.images.tolist()}, candidates)
+    whole = JudgedQueries(queries, ordered, {image: {} for image in candidates.images.tolist()}, candidates)
     return whole if split is None else _of_split(folder, whole, split)
 
 
-def _of_split(folder: Path, whole: Judged, split: str) -> Judged:
+def _of_split(folder: Path, whole: JudgedQueries, split: str) -> JudgedQueries:
     splits = {str(facts.get("split", "")) for facts in whole.queries.values()}
     if split not in splits:
         raise UsageError(f"{folder} has no split {split!r}; there are: {', '.join(sorted(splits))}")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.runs.files import id_of, json_of, refuse, required, rows_of
-from eyespot.runs.judged import Columns, Judged
+from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.types import Qrels, UsageError
 
 TABLES = {"queries": ("id", "image", "question"), "qrels": ("query", "image"), "pool": ("image",)}
@@ -29,7 +29,7 @@ def is_home_made(folder: Path) -> bool:
     return any((folder / f"losses.{ending}").is_file() for ending in ENDINGS)
 
 
-def read(folder: Path) -> Judged:
+def read(folder: Path) -> JudgedQueries:
     """Queries with `text` (the question), `image` and all other columns; pool images with theirs."""
     queries = dict(_queries(folder))
     grades: dict[str, dict[str, int]] = {query: {} for query in queries}
@@ -42,7 +42,7 @@ def read(folder: Path) -> Judged:
     pool = {required(path, line, row, "image"): row for path, line, row in _rows(folder, "pool")}
     for image, facts in pool.items():
         facts.pop("image", image)
-    return Judged(queries, Qrels(grades, {"source": str(folder)}), pool)
+    return JudgedQueries(queries, Qrels(grades, {"source": str(folder)}), pool)
 
 
 def _queries(folder: Path) -> Iterator[tuple[str, Columns]]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from eyespot.runs import in_order
 from eyespot.runs import scanning as kernels
-from eyespot.types import Coded, Qrels, Run
+from eyespot.types import IdColumn, Qrels, Run
 
 CHUNK = 16 << 20  # bytes for one thread
 HEAD = 1 << 16  # bytes in which the first line ends
@@ -60,14 +60,14 @@ class _Scanned:
         self.queries, self.offsets, self.spans = queries, offsets, spans
         self._at = {query: at for at, query in enumerate(queries)}
 
-    def _coded(self) -> Coded:
+    def _coded(self) -> IdColumn:
         import pyarrow as pa
 
         spans = self.spans
         text, bounds = in_order.gathered(spans.data, spans.place, spans.length)
         buffers = [None, pa.py_buffer(bounds), pa.py_buffer(text)]
         ids = pa.Array.from_buffers(pa.large_string(), len(spans.length), buffers).dictionary_encode()
-        return Coded(ids.dictionary.to_numpy(zero_copy_only=False), ids.indices.to_numpy())
+        return IdColumn(ids.dictionary.to_numpy(zero_copy_only=False), ids.indices.to_numpy())
 
 
 class ScannedQrels(_Scanned, Qrels):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eyespot.types import Qrels
 
 
-class Spread(NamedTuple):
+class Distribution(NamedTuple):
     """How numbers lie; quartiles are interpolated between neighbours. NaN of no numbers."""
 
     mean: float
@@ -26,7 +26,7 @@ class Spread(NamedTuple):
     most: float
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Spread:
+    def of(cls, values: NDArray[Any]) -> Distribution:
         """Of some numbers, (n,)."""
         if not len(values):
             return cls(*[float("nan")] * 6)
@@ -34,7 +34,7 @@ class Spread(NamedTuple):
         return cls(float(values.mean()), median, lower, upper, float(values.min()), float(values.max()))
 
 
-class Bin(NamedTuple):
+class MatchCountBin(NamedTuple):
     """How many queries have at least `least` and at most `most` matches."""
 
     least: int
@@ -56,10 +56,10 @@ class Statistics:
     images_judged: int
     images_relevant: int
     pool: int | None
-    matches: Spread
+    matches: Distribution
     barren: list[str]
     grades: dict[int, int]
-    histogram: list[Bin]
+    histogram: list[MatchCountBin]
 
     def as_json(self) -> dict[str, Any]:
         """All of it for JSON."""
@@ -77,7 +77,7 @@ def statistics(qrels: Qrels, queries: Sequence[str] | None = None, pool: int | N
     return Statistics(
         *(len(asked), int((grade >= 0).sum()), int((grade > 0).sum())),
         *(len(np.unique(image[grade >= 0])), len(np.unique(image[grade > 0])), pool),
-        matches=Spread.of(counts),
+        matches=Distribution.of(counts),
         barren=[query for query, count in zip(asked, counts.tolist(), strict=True) if not count],
         grades=dict(zip(*(column.tolist() for column in np.unique(grade, return_counts=True)), strict=True)),
         histogram=histogram(counts),
@@ -91,10 +91,10 @@ def matches(qrels: Qrels, queries: Iterable[str]) -> NDArray[np.int64]:
     return np.array([counts.get(query, 0) for query in queries], np.int64)
 
 
-def histogram(counts: NDArray[np.integer[Any]]) -> list[Bin]:
+def histogram(counts: NDArray[np.integer[Any]]) -> list[MatchCountBin]:
     """Bins that double: 0, 1, 2 to 3, 4 to 7, 8 to 15, … from the lowest to the highest that holds a query."""
     if not len(counts):
         return []
     lengths = [int(count).bit_length() for count in counts]
     filled = np.bincount(lengths)
-    return [Bin(2**bits // 2, 2**bits - 1, int(filled[bits])) for bits in range(min(lengths), len(filled))]
+    return [MatchCountBin(2**bits // 2, 2**bits - 1, int(filled[bits])) for bits in range(min(lengths), len(filled))]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.runs.files import opened_parquet, refuse, write_whole
-from eyespot.types import Coded, Qrels, Run, UsageError
+from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 QUERY = ("query", "query_id", "query-id", "qid", "q_id")
 IMAGE = ("image", "image_id", "corpus-id", "corpus_id", "docno", "doc_id", "docid", "pid")
@@ -75,18 +75,18 @@ def _write(path: Path, rows: Run | Qrels, values: Mapping[str, NDArray[Any]], sa
     write_whole(path, lambda file: pq.write_table(table, file, compression="zstd"))
 
 
-def _columns(path: Path, values: tuple[str, ...]) -> tuple[Coded, Coded, NDArray[np.float64], dict[str, Any]]:
+def _columns(path: Path, values: tuple[str, ...]) -> tuple[IdColumn, IdColumn, NDArray[np.float64], dict[str, Any]]:
     with opened_parquet(path) as file:
         schema = file.schema_arrow
-        names = [_named(path, schema.names, wanted) for wanted in (QUERY, IMAGE, values)]
+        names = [_find_column(path, schema.names, wanted) for wanted in (QUERY, IMAGE, values)]
         table = _checked(path, file, names)
-        said = _said(schema.metadata or {})
+        said = _run_metadata(schema.metadata or {})
     query, image = (_coded(path, table.column(name), name) for name in names[:2])
     value = _numbers(path, table.column(names[2]), names[2])
     return _with_rowless(query, said.get("queries", [])), image, value, said
 
 
-def _named(path: Path, there: list[str], wanted: tuple[str, ...]) -> str:
+def _find_column(path: Path, there: list[str], wanted: tuple[str, ...]) -> str:
     name = next((name for name in wanted if name in there), None)
     if name is None:
         refuse(path, "", f"has no column {wanted[0]}; there are: {', '.join(there[:12]) or 'none'}")
@@ -107,7 +107,7 @@ def _checked(path: Path, file: Any, names: list[str]) -> Any:
     return table
 
 
-def _coded(path: Path, column: Any, name: str) -> Coded:
+def _coded(path: Path, column: Any, name: str) -> IdColumn:
     import pyarrow as pa
 
     values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -121,10 +121,10 @@ def _coded(path: Path, column: Any, name: str) -> Coded:
     return coded
 
 
-def coded_column(column: Any) -> Coded:
+def coded_column(column: Any) -> IdColumn:
     """A dictionary-encoded arrow column as `Coded`."""
     whole = column.unify_dictionaries().combine_chunks()
-    return Coded(whole.dictionary.to_numpy(zero_copy_only=False).astype(object), whole.indices.to_numpy())
+    return IdColumn(whole.dictionary.to_numpy(zero_copy_only=False).astype(object), whole.indices.to_numpy())
 
 
 def _numbers(path: Path, column: Any, name: str) -> NDArray[np.float64]:
@@ -136,7 +136,7 @@ def _numbers(path: Path, column: Any, name: str) -> NDArray[np.float64]:
     return values
 
 
-def _said(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
+def _run_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     try:
         said = json.loads(metadata.get(METADATA, b"{}"))
     except (ValueError, RecursionError):
@@ -147,10 +147,10 @@ def _said(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     }
 
 
-def _with_rowless(query: Coded, queries: list[Any]) -> Coded:
+def _with_rowless(query: IdColumn, queries: list[Any]) -> IdColumn:
     """The queries in the order in which they were written, those without rows included."""
     if set(query.ids.tolist()) - set(queries) or not all(isinstance(name, str) for name in queries):
         return query
     at = {name: place for place, name in enumerate(queries)}
     places = np.array([at[name] for name in query.ids.tolist()], dtype=np.int64)  # (distinct,)
-    return Coded(np.array([*at, None], dtype=object)[:-1], places[query.codes] if len(places) else query.codes)
+    return IdColumn(np.array([*at, None], dtype=object)[:-1], places[query.codes] if len(places) else query.codes)

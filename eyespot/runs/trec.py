@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.runs.files import data_of, decoded, refuse, write_whole
-from eyespot.types import Coded, Qrels, Run, UsageError
+from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 RUN_LINE = "expected: query Q0 image rank score tag"
 QRELS_LINE = "expected: query 0 image grade"
@@ -53,7 +53,7 @@ def trec_order(run: Run) -> Run:
     queries = np.repeat(np.arange(len(run)), np.diff(run.offsets))  # (hits,)
     order = np.lexsort((-by_id, -single, queries))
     names = np.array([*run.queries, None], dtype=object)[:-1]
-    made = Run.from_columns(Coded(names, queries[order]), Coded(run.images, run.codes[order]), single[order])
+    made = Run.from_columns(IdColumn(names, queries[order]), IdColumn(run.images, run.codes[order]), single[order])
     made.facts, made.header, made.notes = run.facts, run.header, run.notes
     return made
 
@@ -107,8 +107,8 @@ def _separator(path: Path, ids: list[str]) -> str:
 class _Columns(NamedTuple):
     """The three columns that count, row by row."""
 
-    query: Coded
-    image: Coded
+    query: IdColumn
+    image: IdColumn
     value: NDArray[Any]  # (rows,) scores or grades
 
 
@@ -177,7 +177,7 @@ def _line_by_line(path: Path, data: bytes, kind: _Kind) -> _Columns:
             refuse(path, f"line {number}", f"query {query!r} {kind.twice} image {image!r} twice; keep one of the two")
         rows[query, image] = value
     values: NDArray[Any] = np.array(list(rows.values()), dtype=kind.dtype)  # (rows,)
-    return _Columns(Coded.of(query for query, _ in rows), Coded.of(image for _, image in rows), values)
+    return _Columns(IdColumn.of(query for query, _ in rows), IdColumn.of(image for _, image in rows), values)
 
 
 def _read(path: Path, number: int, line: str, kind: _Kind) -> tuple[str, str, float]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery.integrity import naming_damage
-from eyespot.gallery.opened import View
+from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
 from eyespot.models.device import card_in_use
 from eyespot.search.embedding import embed
@@ -21,11 +21,11 @@ from eyespot.types import (
     AdaptedQuery,
     Adapter,
     Encoder,
-    Found,
-    Hit,
     Index,
     Mask,
+    NearestRows,
     Query,
+    RankedImage,
     Run,
     Space,
     UsageError,
@@ -38,7 +38,7 @@ class Scan(Protocol):
 
     exact: bool
 
-    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> Found:
+    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query among those the mask lets through."""
         ...
 
@@ -47,7 +47,7 @@ class Scan(Protocol):
         ...
 
 
-class Means(Protocol):
+class SearchBackend(Protocol):
     """Who searches vectors (n_i, dim), numbered through all blocks, with the answers of a scan in this process.
 
     codes: of each block, if there are any; they make it faster.
@@ -115,15 +115,15 @@ class Adapted:
         made.header = run.header | {"adapted": True, "depth": self.depth}
         return made
 
-    def _ordered(self, hits: Sequence[Hit], view: AdaptedQuery) -> list[Hit]:
+    def _ordered(self, hits: Sequence[RankedImage], view: AdaptedQuery) -> list[RankedImage]:
         """The first `depth` by their scores in the query's view, the rest behind them as they were."""
         head, tail = hits[: self.depth], hits[len(hits[: self.depth]) :]
         rows = self.view.rows_of([hit.image for hit in head])
         scores = np.asarray(self.scan.rescore(view, rows), np.float64)  # (head,)
         order = np.argsort(-scores, kind="stable").tolist()
-        scored = [Hit(head[at].image, float(scores[at])) for at in order]
+        scored = [RankedImage(head[at].image, float(scores[at])) for at in order]
         lowest = scored[-1].score if scored else 0.0
-        return [*scored, *(Hit(hit.image, lowest - rank) for rank, hit in enumerate(tail, 1))]
+        return [*scored, *(RankedImage(hit.image, lowest - rank) for rank, hit in enumerate(tail, 1))]
 
 
 class IndexUnder:
@@ -147,7 +147,7 @@ class IndexUnder:
         made._scan = scan
         return made
 
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query (queries, dim) among those the mask lets through."""
         return self._scan.search(self._adapter.adapt(queries), k, mask)
 

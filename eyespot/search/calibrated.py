@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.judges._asking import Asked, known
 from eyespot.judges._budget import BudgetSpent
+from eyespot.judges._rounds import JudgeStats, known
 from eyespot.ledger.judgements import PERSON, query_digest
-from eyespot.search.calibration import Accuracy, Count, Curve, Cut, Sample, fit, next_ranks, plan
-from eyespot.search.judged import Judged, Looked, Planned, points
+from eyespot.search.calibration import Accuracy, Count, Curve, Cut, RankSample, fit, next_ranks, plan
+from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, points
 from eyespot.types import EyespotError, Query, Run, UsageError
 
 Ints = NDArray[np.int64]
@@ -54,7 +54,7 @@ class Calibration:
     query: str
     judge: str
     curve: Curve
-    looked: Looked
+    looked: JudgeResult
 
     @property
     def verified(self) -> bool:
@@ -102,15 +102,15 @@ def refuse_unverified(judge: str, accuracy: Accuracy) -> None:
         )
 
 
-class _Seen(NamedTuple):
+class _CurveState(NamedTuple):
     """The ranks that were tried, the curve of what was said so far, and by whom it was said."""
 
-    sample: Sample | None  # None: before the first round
+    sample: RankSample | None  # None: before the first round
     curve: Curve | None  # None: there is no verdict yet
-    looked: Looked
+    looked: JudgeResult
 
 
-NOTHING = _Seen(None, None, Looked({}, Asked()))
+NOTHING = _CurveState(None, None, JudgeResult({}, JudgeStats()))
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Calibrated:
     at any other rank, picked by another search, it would not speak for its neighbours.
     """
 
-    stage: Judged
+    stage: JudgeRerank
     verdicts: int = 40
     accuracy: Accuracy = EXACT
 
@@ -140,22 +140,24 @@ class Calibrated:
         seen = self._with_others(seen, query, run)
         if seen.curve is None:
             raise self._nothing_said(seen.looked)
-        return Calibration(self._told(run, seen.looked), query.id, self.stage.judge.name, seen.curve, seen.looked)
+        return Calibration(
+            self._with_header(run, seen.looked), query.id, self.stage.judge.name, seen.curve, seen.looked
+        )
 
-    def plan(self, query: Query, run: Run) -> Planned:
+    def plan(self, query: Query, run: Run) -> RerankEstimate:
         """What asking would take at most: where the next verdicts go depends on those that are not there yet."""
         wanted, pairs, seen = self._wanted(query, run), 0, NOTHING
         for size in sizes(wanted):
             planned = self.stage.plan_at(query, run, ranks := self._next(seen, size, query, run))
             if planned.to_ask or not planned.pairs:
                 rest = wanted - pairs - len(ranks)
-                return Planned(pairs + planned.pairs + rest, planned.to_ask + rest, planned.pictureless)
+                return RerankEstimate(pairs + planned.pairs + rest, planned.to_ask + rest, planned.pictureless)
             pairs, seen = pairs + planned.pairs, self._round(seen, ranks, query, run)
-        return Planned(pairs, 0, seen.looked.pictureless)
+        return RerankEstimate(pairs, 0, seen.looked.pictureless)
 
     # -- rounds ---------------------------------------------------------------------------------------------
 
-    def _rounds(self, query: Query, run: Run) -> Iterator[_Seen]:
+    def _rounds(self, query: Query, run: Run) -> Iterator[_CurveState]:
         seen = NOTHING
         for size in sizes(self._wanted(query, run)):
             seen = self._round(seen, self._next(seen, size, query, run), query, run)
@@ -163,23 +165,23 @@ class Calibrated:
             if seen.looked.stopped or seen.curve is None:
                 return
 
-    def _round(self, seen: _Seen, ranks: Ints, query: Query, run: Run) -> _Seen:
+    def _round(self, seen: _CurveState, ranks: Ints, query: Query, run: Run) -> _CurveState:
         """What is known once these hits were looked at as well."""
         looked = seen.looked.and_then(self.stage.look_at(query, run, ranks))
         sample = self.first_round(query, run) if seen.sample is None else seen.sample.joined(ranks)
-        return _Seen(sample, self._curve(sample, looked, query, run), looked)
+        return _CurveState(sample, self._curve(sample, looked, query, run), looked)
 
-    def _next(self, seen: _Seen, size: int, query: Query, run: Run) -> Ints:
+    def _next(self, seen: _CurveState, size: int, query: Query, run: Run) -> Ints:
         if seen.sample is None or seen.curve is None:
             return self.first_round(query, run).ranks
         # what failed has no place in the curve, and would fail again
         return np.setdiff1d(next_ranks(seen.curve, size), seen.sample.ranks)
 
-    def first_round(self, query: Query, run: Run) -> Sample:
+    def first_round(self, query: Query, run: Run) -> RankSample:
         """The hits that are judged first: spread over the ranks, so that they speak for all."""
         return plan(self._hits(query, run), min(FIRST, self._wanted(query, run)), _seed(query))
 
-    def _curve(self, sample: Sample, looked: Looked, query: Query, run: Run) -> Curve | None:
+    def _curve(self, sample: RankSample, looked: JudgeResult, query: Query, run: Run) -> Curve | None:
         hits = run[query.id][: sample.hits]
         said = (looked.verdict(query.id, hits[rank - 1].image) for rank in sample.ranks)
         verdicts = np.array([np.nan if one is None else min(1.0, points(one)) for one in said])  # (n,)
@@ -195,7 +197,7 @@ class Calibrated:
 
     # -- what else is known ---------------------------------------------------------------------------------
 
-    def _with_others(self, seen: _Seen, query: Query, run: Run) -> _Seen:
+    def _with_others(self, seen: _CurveState, query: Query, run: Run) -> _CurveState:
         """With the verdicts that the ledger has besides."""
         assert seen.sample is not None
         others = np.setdiff1d(self.ranks_seen(query, run), seen.sample.ranks)
@@ -209,14 +211,14 @@ class Calibrated:
 
     # -- what is told ---------------------------------------------------------------------------------------
 
-    def _told(self, run: Run, looked: Looked) -> Run:
+    def _with_header(self, run: Run, looked: JudgeResult) -> Run:
         """The same ranking, with who judged and what should be known of it."""
         told = copy(run)
         told.header = {**run.header, **self.stage.header(looked)}
         told.notes = [*run.notes, *self.stage.notes(run, looked, UNSAID)]
         return told
 
-    def _nothing_said(self, looked: Looked) -> EyespotError:
+    def _nothing_said(self, looked: JudgeResult) -> EyespotError:
         name = self.stage.judge.name
         if looked.stopped:
             return BudgetSpent(f"{name}: {looked.asked}; {looked.stopped}")

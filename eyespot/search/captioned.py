@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.opened import View
 from eyespot.gallery.photos.labels import FILE_COLUMNS
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.view import View
 from eyespot.runs.files import refuse, required, rows_of
 from eyespot.search.embedding import embed
-from eyespot.search.matching import Matching, matched
+from eyespot.search.matching import RowMatching, matched
 from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Captioned(NamedTuple):
     ids: list[str]
 
 
-class Said(NamedTuple):
+class CaptionRows(NamedTuple):
     """Texts with the row of the view that each is about, all of pictures that are there; `notes` are for the user.
 
     `asked_with` has the row of the picture that each text asks with, -1 for words alone; none at all: all are.
@@ -67,7 +67,7 @@ def pictures(view: View) -> tuple[Vectors, list[str]]:
     return images, [name for name, live in zip(ids, view.live.tolist(), strict=True) if live]
 
 
-def captioned(view: View, encoder: Encoder, said: Sequence[Said]) -> Captioned:
+def captioned(view: View, encoder: Encoder, said: Sequence[CaptionRows]) -> Captioned:
     """Every picture that is there, and all that is said of some of them, embedded; `NothingFound` if nothing is."""
     images, ids = pictures(view)
     texts = [text for one in said for text in one.texts]
@@ -111,7 +111,7 @@ def _opened(places: Sequence[str]) -> Image | None:
     return None
 
 
-def said_in(view: View, captions: str) -> Iterator[Said]:
+def said_in(view: View, captions: str) -> Iterator[CaptionRows]:
     """What a file says, or each captions.parquet below a folder, or a column of the gallery.
 
     A file is what ends like a table or has a slash. Raises `UsageError` for what is not there, `NothingFound` for a
@@ -132,7 +132,7 @@ def said_in(view: View, captions: str) -> Iterator[Said]:
 # -- files --------------------------------------------------------------------------------------------------
 
 
-def of_file(view: View, path: Path) -> Said:
+def of_file(view: View, path: Path) -> CaptionRows:
     """A table with a column `caption` and one that names the picture: `id`, the gallery's, else `file_name` or `path`.
 
     A column `asked_with` names a picture that a text asks together with, as in sets of composed queries. Names are
@@ -143,12 +143,12 @@ def of_file(view: View, path: Path) -> Said:
     matching = matched(view, [one.name for one in read], "id" if by == "id" else None)
     clear = _clear(matching)
     pairs = [one for one in read if one.name in clear]
-    notes = [_told(path, len(read), len(pairs), matching)]
+    notes = [_match_text(path, len(read), len(pairs), matching)]
     kept, asking, more = _asking(view, path, pairs)
-    return Said([clear[one.name] for one in kept], [one.text for one in kept], [*notes, *more], asking)
+    return CaptionRows([clear[one.name] for one in kept], [one.text for one in kept], [*notes, *more], asking)
 
 
-class _Read(NamedTuple):
+class _CaptionRow(NamedTuple):
     """A row of a file: what the picture is called, what is said, and what the picture is called that it asks with."""
 
     name: str
@@ -156,7 +156,7 @@ class _Read(NamedTuple):
     asked_with: str
 
 
-def _asking(view: View, path: Path, pairs: Sequence[_Read]) -> tuple[Sequence[_Read], list[int], list[str]]:
+def _asking(view: View, path: Path, pairs: Sequence[_CaptionRow]) -> tuple[Sequence[_CaptionRow], list[int], list[str]]:
     """Those whose asking picture is there too, its rows (-1: words alone), and what is told of the others."""
     named = [one.asked_with for one in pairs if one.asked_with]
     if not named:
@@ -168,7 +168,7 @@ def _asking(view: View, path: Path, pairs: Sequence[_Read]) -> tuple[Sequence[_R
     return kept, [rows.get(one.asked_with, -1) for one in kept], told
 
 
-def _read(path: Path) -> tuple[str, list[_Read]]:
+def _read(path: Path) -> tuple[str, list[_CaptionRow]]:
     """The column that names pictures, and the rows; what has no caption is passed over."""
     by, read = "id", []
     for line, row in rows_of(path, ("id", *FILE_COLUMNS, CAPTION, ASKED_WITH)):
@@ -176,18 +176,18 @@ def _read(path: Path) -> tuple[str, list[_Read]]:
             refuse(path, f"line {line}", f"has no column {CAPTION}")
         if text := " ".join(str(row[CAPTION] or "").split()):
             by = next((name for name in ("id", *FILE_COLUMNS) if name in row), "id")
-            read.append(_Read(required(path, line, row, by), text, str(row.get(ASKED_WITH) or "")))
+            read.append(_CaptionRow(required(path, line, row, by), text, str(row.get(ASKED_WITH) or "")))
     return by, read
 
 
-def _clear(matching: Matching) -> dict[str, int]:
+def _clear(matching: RowMatching) -> dict[str, int]:
     """The row of each name that means one picture."""
     unclear = set(matching.ambiguous)
     found = zip(matching.names, matching.rows.tolist(), strict=True)
     return {name: row for name, row in found if row >= 0 and name not in unclear}
 
 
-def _told(path: Path, count: int, kept: int, matching: Matching) -> str:
+def _match_text(path: Path, count: int, kept: int, matching: RowMatching) -> str:
     lacking = matching.unmatched
     told = f"{kept} of {count} captions of {path} are of a picture of the gallery, by {matching.way}"
     if lacking:
@@ -201,13 +201,13 @@ def _told(path: Path, count: int, kept: int, matching: Matching) -> str:
 # -- columns ------------------------------------------------------------------------------------------------
 
 
-def of_column(view: View, column: str) -> Said:
+def of_column(view: View, column: str) -> CaptionRows:
     """A column's texts, one or several a picture; `UsageError` without such a column, `NothingFound` without a text."""
     found = [(row, text) for row, text in _texts(view, column) if text.strip()]
     if not found:
         raise NothingFound(f"no picture of {view.gallery.path} has a text in its column {column}")
     rows, texts = zip(*found, strict=True)
-    return Said(list(rows), list(texts))
+    return CaptionRows(list(rows), list(texts))
 
 
 def _texts(view: View, column: str) -> Iterator[tuple[int, str]]:

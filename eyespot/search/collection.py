@@ -10,9 +10,9 @@ from shlex import quote
 from eyespot import rooms
 from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
-from eyespot.gallery.opened import Gallery
-from eyespot.search import kept, phrase
-from eyespot.search.adapted import Adapted, Means, Scan, scan_of
+from eyespot.gallery.view import Gallery
+from eyespot.search import query_language, stored_indexes
+from eyespot.search.adapted import Adapted, Scan, SearchBackend, scan_of
 from eyespot.search.nearest import Nearest
 from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Space, UsageError
 
@@ -22,9 +22,9 @@ IMPORTED = "imported"  # the revision of vectors that came with nothing but thei
 class Collection:
     """One space of a gallery, ready to be searched; the encoder and the vectors are loaded when first needed."""
 
-    means: Means | None = None  # who searches in place of this process; set it before the first search
+    means: SearchBackend | None = None  # who searches in place of this process; set it before the first search
 
-    def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = kept.EXACT) -> None:
+    def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = stored_indexes.EXACT) -> None:
         self.gallery, self._searched_by = Gallery(gallery), index
         self.view = self.gallery.view(self.gallery.stem(encoder))
 
@@ -42,7 +42,7 @@ class Collection:
     @cached_property
     def index(self) -> Index:
         """Certified exact search over the mapped vectors, or the approximate index that was asked for."""
-        return kept.open_index(self.view, self._searched_by, self.means)
+        return stored_indexes.open_index(self.view, self._searched_by, self.means)
 
     @cached_property
     def scan(self) -> Scan:
@@ -51,9 +51,9 @@ class Collection:
 
     def query(self, query: str | Query | None = None, image: Path | str | None = None) -> Query:
         """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""
-        asked = phrase.parse(query) if isinstance(query, str) else query
+        asked = query_language.parse(query) if isinstance(query, str) else query
         if image is not None:
-            return phrase.with_picture(asked, Path(image))
+            return query_language.with_picture(asked, Path(image))
         if asked is None:
             raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
         return asked
@@ -78,7 +78,7 @@ class Collection:
     def answered(self, asked: Query, stage: Callable[[Sequence[Query]], Run]) -> Run:
         """What a stage of this collection, or several in a row, find for one query, with notes for the user."""
         run = stage([asked])
-        run.header["query"] = phrase.spoken(asked)
+        run.header["query"] = query_language.format_query(asked)
         run.header["pictures"] = [str(term.image) for term in asked.terms if term.image is not None]
         run.notes = [*run.notes, *self._notes(asked, run)]
         return run

@@ -40,7 +40,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Panel:
+class SheetPanel:
     """One ranking: what was searched, what to know about the answer, and the pictures, best first."""
 
     heading: str
@@ -106,7 +106,7 @@ footer { margin-top: 2.5rem; padding-top: 1rem; border-top: 1px solid var(--line
 """
 
 
-def as_html(title: str, panels: Sequence[Panel], footer: str = "") -> str:
+def as_html(title: str, panels: Sequence[SheetPanel], footer: str = "") -> str:
     """One self-contained page; every text is escaped."""
     return page(title, "".join(map(_section, panels)), footer)
 
@@ -117,7 +117,7 @@ def page(title: str, body: str, footer: str = "", style: str = "") -> str:
     return _PAGE.format(title=safe(title), style=_STYLE + style, body=body, footer=footer)
 
 
-def _section(panel: Panel) -> str:
+def _section(panel: SheetPanel) -> str:
     picture = img(panel.query_picture, "the picture searched with")
     heading = f'<h2 dir="auto">{safe(panel.heading)}</h2>'
     note = f'<p class="note" dir="auto">{safe(panel.note)}</p>' if panel.note else ""
@@ -186,7 +186,7 @@ _RANK, _SCORE = _Style(16, MARK, CARD, 1, 0.4), _Style(16, SOFT, CARD, 1)
 _PLACEHOLDER = _Style(16, SOFT, MAT, 1)
 
 
-def as_png(title: str, panels: Sequence[Panel], width: int = 1600) -> bytes:
+def as_png(title: str, panels: Sequence[SheetPanel], width: int = 1600) -> bytes:
     """The same content as one picture, `width` pixels wide (at least 320)."""
     width = max(width, 320)
     room = width - 2 * MARGIN
@@ -198,9 +198,9 @@ def as_png(title: str, panels: Sequence[Panel], width: int = 1600) -> bytes:
     return png.getvalue()
 
 
-def _blocks(panel: Panel, width: int) -> Iterator[Image.Image]:
+def _blocks(panel: SheetPanel, width: int) -> Iterator[Image.Image]:
     yield _ruler(width)
-    yield _asked(panel, width)
+    yield _panel_heading(panel, width)
     columns = max(1, (width + GAP) // (TILE + GAP))
     side = (width - (columns - 1) * GAP) // columns
     for start in range(0, len(panel.tiles), columns):
@@ -215,7 +215,7 @@ def _ruler(width: int) -> Image.Image:
     return block
 
 
-def _asked(panel: Panel, width: int) -> Image.Image:
+def _panel_heading(panel: SheetPanel, width: int) -> Image.Image:
     """The heading and the note, beside the picture searched with."""
     picture = _decoded(panel.query_picture) if panel.query_picture is not None else None
     indent = ASKED + GAP if picture else 0

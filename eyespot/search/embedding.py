@@ -11,7 +11,7 @@ import numpy as np
 
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
-from eyespot.search.phrase import refuse_halves
+from eyespot.search.query_language import refuse_halves
 from eyespot.types import Encoder, Pixels, Query, UsageError, Vectors
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.metrics import Measure, evaluate, parse
-from eyespot.types import Hit, Qrels, Query, Run, UsageError
+from eyespot.types import Qrels, Query, RankedImage, Run, UsageError
 
 Stage: TypeAlias = Callable[[Sequence[Query], Run | None], Run]
 WAYS, NORMS = ("rrf", "combsum", "combmnz"), ("min-max", "z")
@@ -80,17 +80,17 @@ class Fusion:
         scale = {"k": self.k} if self.by == "rrf" else {"norm": self.norm}
         return {"fused": self.by, **scale, "weights": list(weights), "of": [run.header for run in runs]}
 
-    def _fused(self, runs: Sequence[tuple[Run, float]], query: str) -> list[Hit]:
+    def _fused(self, runs: Sequence[tuple[Run, float]], query: str) -> list[RankedImage]:
         gains: dict[str, list[_Gain]] = {}
         for run, weight in runs:
             hits = run[query]
             for rank, (hit, points) in enumerate(zip(hits, self._points(hits).tolist(), strict=True), 1):
                 gains.setdefault(hit.image, []).append(_Gain(rank, weight * points))
         best = {image: min(gain.rank for gain in its) for image, its in gains.items()}
-        fused = (Hit(image, self._sum(its)) for image, its in gains.items())
+        fused = (RankedImage(image, self._sum(its)) for image, its in gains.items())
         return sorted(fused, key=lambda hit: (-hit.score, best[hit.image], hit.image))
 
-    def _points(self, hits: Sequence[Hit]) -> NDArray[np.float64]:
+    def _points(self, hits: Sequence[RankedImage]) -> NDArray[np.float64]:
         """What each hit of one ranking is worth, (hits,)."""
         if self.by == "rrf":
             return 1 / (self.k + np.arange(1, len(hits) + 1, dtype=np.float64))
@@ -132,7 +132,7 @@ class Fused:
 # -- weights ------------------------------------------------------------------------------------------------
 
 
-class Learned(NamedTuple):
+class LearnedWeights(NamedTuple):
     """The weights under which the fused run scores best, that score, and the score of each run alone."""
 
     fusion: Fusion
@@ -141,7 +141,7 @@ class Learned(NamedTuple):
     alone: tuple[float, ...]
 
 
-def learned(fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure | str = "AP@50") -> Learned:
+def learned(fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure | str = "AP@50") -> LearnedWeights:
     """Weights from judged queries: the best of a grid of weights that add up to 1.
 
     Learn them on a validation split: on the queries that are reported they flatter. Of equal scores the most even
@@ -151,7 +151,7 @@ def learned(fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure 
     tried = {weights: _mean(replace(fusion, weights=weights)(runs), qrels, how) for weights in grid(len(runs))}
     best = max(tried, key=lambda weights: (tried[weights], -sum(weight**2 for weight in weights)))
     alone = tuple(tried[corner] for corner in _corners(len(runs)))
-    return Learned(replace(fusion, weights=best), str(how), tried[best], alone)
+    return LearnedWeights(replace(fusion, weights=best), str(how), tried[best], alone)
 
 
 def grid(runs: int) -> Iterator[tuple[float, ...]]:

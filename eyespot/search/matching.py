@@ -20,9 +20,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.opened import View
 from eyespot.gallery.photos.found import is_utf8
-from eyespot.types import Hit, Run, UsageError
+from eyespot.gallery.view import View
+from eyespot.types import RankedImage, Run, UsageError
 
 _pc: Any = pyarrow.compute
 WAYS = ("id", "path", "file_name", "file_stem")  # path: relative to its root, as the gallery keeps it
@@ -30,7 +30,7 @@ UNMATCHED = "gallery:"  # before the id of a picture that the judgements do not 
 
 
 @dataclass(frozen=True)
-class Matching:
+class RowMatching:
     """Names and the rows they mean: `rows[i]` is the row of `names[i]`, -1 for none; `ids` are the rows' gallery ids.
 
     `way` says under which column or part of the path names were looked up, `ambiguous` names have more than one row.
@@ -72,7 +72,7 @@ class Matching:
         return notes
 
 
-def matched(view: View, names: Iterable[str], column: str | None = None) -> Matching:
+def matched(view: View, names: Iterable[str], column: str | None = None) -> RowMatching:
     """The rows that judged images mean, by one column (`--match`) or by the best of `WAYS`.
 
     Only pictures that a search can find are looked at. Values of a column are compared as text, so the number 17 is
@@ -83,7 +83,7 @@ def matched(view: View, names: Iterable[str], column: str | None = None) -> Matc
     return _whole(view, asked, looked.by(column) if column else looked.best())
 
 
-def renamed(run: Run, matching: Matching) -> Run:
+def renamed(run: Run, matching: RowMatching) -> Run:
     """The run with names of the judgements in place of gallery ids.
 
     A picture of several names is ranked under each, in their order, with one score. One without a name stays as
@@ -97,12 +97,12 @@ def renamed(run: Run, matching: Matching) -> Run:
     return made
 
 
-def _renamed(hits: Sequence[Hit], matching: Matching) -> list[Hit]:
+def _renamed(hits: Sequence[RankedImage], matching: RowMatching) -> list[RankedImage]:
     named = ((name, hit.score) for hit in hits for name in matching.by_id.get(hit.image, [UNMATCHED + hit.image]))
     best: dict[str, float] = {}
     for name, score in named:
         best.setdefault(name, score)
-    return [Hit(name, score) for name, score in best.items()]
+    return [RankedImage(name, score) for name, score in best.items()]
 
 
 def _grouped(pairs: Iterable[tuple[Any, str]], nothing: Any) -> dict[Any, list[str]]:
@@ -168,12 +168,12 @@ class _Looked:
         return _Way(name, rows, ambiguous)
 
 
-def _whole(view: View, names: list[str], way: _Way) -> Matching:
+def _whole(view: View, names: list[str], way: _Way) -> RowMatching:
     there = way.rows >= 0
     ids = np.full(len(names), None, dtype=object)
     ids[there] = _stored(view, "id").texts.take(pa.array(way.rows[there])).to_pylist()
     ambiguous = [names[at] for at in np.flatnonzero(way.ambiguous).tolist()]
-    return Matching(way.name, names, way.rows, ids.tolist(), ambiguous)
+    return RowMatching(way.name, names, way.rows, ids.tolist(), ambiguous)
 
 
 # -- what rows are called -----------------------------------------------------------------------------------

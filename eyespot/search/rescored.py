@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from eyespot.types import Hit, Run
+from eyespot.types import RankedImage, Run
 
 
 @dataclass(frozen=True)
@@ -29,21 +29,21 @@ class Rescored:
             scored = sorted((hit for hit in head if hit.image in known), key=lambda hit: -known[hit.image])
             unscored = [hit for hit in head if hit.image not in known]
             without += len(unscored)
-            made[query] = _descending([Hit(h.image, known[h.image]) for h in scored], [*unscored, *tail])
+            made[query] = _descending([RankedImage(h.image, known[h.image]) for h in scored], [*unscored, *tail])
         reranked = Run(made)
         reranked.header, reranked.facts = {**run.header, "reranked": self.depth}, run.facts
         return reranked, without
 
 
-def below(hits: Sequence[Hit]) -> float:
+def below(hits: Sequence[RankedImage]) -> float:
     """A score that is clearly under all of these."""
     lowest = min((hit.score for hit in hits), default=0.0)
     return lowest - max(1.0, math.ulp(lowest) * 4)
 
 
-def _descending(scored: list[Hit], rest: list[Hit]) -> list[Hit]:
+def _descending(scored: list[RankedImage], rest: list[RankedImage]) -> list[RankedImage]:
     """The scored with their scores, the rest below them in the order given; ties stay ties."""
     lowest = min((hit.score for hit in scored), default=0.0)
     step = lowest - below(scored)
     groups = enumerate(groupby(rest, key=lambda hit: hit.score), 1)
-    return [*scored, *(Hit(hit.image, lowest - step * rank) for rank, (_, equals) in groups for hit in equals)]
+    return [*scored, *(RankedImage(hit.image, lowest - step * rank) for rank, (_, equals) in groups for hit in equals)]

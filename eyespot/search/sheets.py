@@ -11,7 +11,7 @@ from typing import Any
 
 from eyespot.gallery.photos.pictures import BadPicture, thumbnail
 from eyespot.gallery.photos.sources import read_again
-from eyespot.search.contact_sheet import Panel, Tile, as_html, as_png
+from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, as_png
 from eyespot.types import EyespotError, Run
 
 SIDE = 320  # of a thumbnail's longer side, in pixels
@@ -27,17 +27,17 @@ def write_png(place: Path, runs: Sequence[Run], title: str = "eyespot", captions
     _write(place, as_png(title, panels(runs, captions)))
 
 
-def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[Panel]:
+def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel]:
     """One panel for each run, headed by what was searched."""
     return [_panel(run, captions) for run in runs]
 
 
-def _panel(run: Run, captions: Sequence[str]) -> Panel:
+def _panel(run: Run, captions: Sequence[str]) -> SheetPanel:
     (query,) = run
     tiles = [_tile(rank, hit.score, run.facts[hit.image], captions) for rank, hit in enumerate(run[query], 1)]
     heading = run.header.get("heading", run.header["query"])
     pictures = run.header["pictures"]
-    return Panel(heading, " ".join(run.notes), tiles, thumbnail_of(pictures[0]) if pictures else None)
+    return SheetPanel(heading, " ".join(run.notes), tiles, thumbnail_of(pictures[0]) if pictures else None)
 
 
 def _tile(rank: int, score: float, facts: dict[str, Any], captions: Sequence[str]) -> Tile:

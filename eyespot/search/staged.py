@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eyespot.search.collection import Collection
-from eyespot.search.expanded import Expanded
-from eyespot.search.verified import DEPTH, Verified
+from eyespot.search.local_rerank import DEPTH, LocalRerank
+from eyespot.search.query_expansion import QueryExpansion
 from eyespot.types import Mask, Query, Run
 
 FirstStage = Callable[[Sequence[Query]], Run]
@@ -29,7 +29,7 @@ class Stages:
     def of(self, collection: Collection, k: int, mask: Mask) -> FirstStage:
         """The stages as one, which gives the k best."""
         wide = max(k, self.depth) if self.local else k
-        verified = Verified.by_name(collection.view, self.local, self.depth) if self.local else None
+        verified = LocalRerank.by_name(collection.view, self.local, self.depth) if self.local else None
         expanded = self._expanded(collection, wide, mask)
         first = collection.first_stage(self._wanted(wide), mask, self.adapt)
 
@@ -43,10 +43,10 @@ class Stages:
     def _wanted(self, wide: int) -> int:
         return wide if self.expand is None else max(1, self.expand)
 
-    def _expanded(self, collection: Collection, k: int, mask: Mask) -> Expanded | None:
+    def _expanded(self, collection: Collection, k: int, mask: Mask) -> QueryExpansion | None:
         if self.expand is None:
             return None
-        return Expanded(collection.view, collection.encoder, collection.index, self.expand, k, mask)
+        return QueryExpansion(collection.view, collection.encoder, collection.index, self.expand, k, mask)
 
 
 def _cut(run: Run, k: int) -> Run:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.gallery.opened import View
-from eyespot.search.kept import EXACT, Measured, building, keep, kept_of, open_index
+from eyespot.gallery.view import View
 from eyespot.search.nearest import K
+from eyespot.search.stored_indexes import EXACT, Measured, building, open_index, store_index, stored_of
 from eyespot.types import Index, NothingFound, UsageError, Vectors
 
 KINDS = ("auto", "pq", "ivf", "hnsw", "lance")
@@ -35,7 +35,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class IndexCandidate:
     """An index to build, and what its `probes` may be."""
 
     name: str  # as it is told
@@ -48,7 +48,7 @@ class Candidate:
 class Try(NamedTuple):
     """What a built index did on the first half of the queries under one setting."""
 
-    candidate: Candidate
+    candidate: IndexCandidate
     settings: Mapping[str, Any]
     recall: float
     error: float  # standard error of it
@@ -61,7 +61,7 @@ class Try(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class TuningQueries:
     """Queries to tune by, (queries, dim), and where they came from."""
 
     vectors: Vectors
@@ -82,7 +82,7 @@ class Tuned(NamedTuple):
     beside: tuple[Path, Sequence[Try]]  # where it lies now, and all tries
 
 
-def pictures_moved(view: View, count: int = QUERIES) -> Asked:
+def pictures_moved(view: View, count: int = QUERIES) -> TuningQueries:
     """Pictures of the gallery, each moved by half the way between two others: near what is there, and not there."""
     live = np.flatnonzero(view.live)
     refuse_few(len(live))
@@ -91,7 +91,7 @@ def pictures_moved(view: View, count: int = QUERIES) -> Asked:
     way = two - random.permutation(three)
     moved = one + 0.5 * way / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-6)
     unit = moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-6)
-    return Asked(unit.astype(np.float32), "pictures of the gallery, each moved towards another")
+    return TuningQueries(unit.astype(np.float32), "pictures of the gallery, each moved towards another")
 
 
 def refuse_few(rows: int) -> None:
@@ -101,14 +101,14 @@ def refuse_few(rows: int) -> None:
         raise NothingFound(f"{told}; below {LEAST_ROWS} exact search is the fastest, so there is nothing to tune")
 
 
-def candidates(kind: str, rows: int, dim: int) -> list[Candidate]:
+def candidates(kind: str, rows: int, dim: int) -> list[IndexCandidate]:
     """What is worth building of a kind for so many rows; "auto": codes of two sizes, from 50,000 rows on lists too."""
     if kind not in KINDS:
         raise UsageError(f"no kind {kind!r} of index; there are: {', '.join(KINDS)}")
     if kind == "lance":
         return [_lance(rows, dim)]
     if kind == "hnsw":
-        return [Candidate("hnsw", "faiss", {"kind": "hnsw"}, (100, 200, 400, 800), rows * (dim + 260))]
+        return [IndexCandidate("hnsw", "faiss", {"kind": "hnsw"}, (100, 200, 400, 800), rows * (dim + 260))]
     fine, coarse = (2 * max(1, round(dim / numbers)) for numbers in (8, 16))
     codes = [_codes({"kind": "pq", "parts": parts}, rows, (1,)) for parts in dict.fromkeys((fine, coarse))]
     count = 1 << round(math.log2(2 * math.sqrt(rows)))
@@ -117,15 +117,15 @@ def candidates(kind: str, rows: int, dim: int) -> list[Candidate]:
     return {"pq": codes, "ivf": lists}.get(kind, codes + (lists if rows >= _LISTS else []))
 
 
-def _codes(settings: dict[str, Any], rows: int, probes: tuple[int, ...]) -> Candidate:
+def _codes(settings: dict[str, Any], rows: int, probes: tuple[int, ...]) -> IndexCandidate:
     told = ", ".join(f"{settings[name]} {name}" for name in ("lists", "parts") if name in settings)
-    return Candidate(f"{settings['kind']}, {told}", "faiss", settings, probes, rows * (settings["parts"] // 2 + 8))
+    return IndexCandidate(f"{settings['kind']}, {told}", "faiss", settings, probes, rows * (settings["parts"] // 2 + 8))
 
 
-def _lance(rows: int, dim: int) -> Candidate:
+def _lance(rows: int, dim: int) -> IndexCandidate:
     lists = -(-rows // 4096)
     probes = tuple(dict.fromkeys(max(1, lists // part) for part in (8, 4, 2, 1)))
-    return Candidate("lance", "lance", {"lists": lists}, probes, rows * (4 * dim + dim // 8 + 16))
+    return IndexCandidate("lance", "lance", {"lists": lists}, probes, rows * (4 * dim + dim // 8 + 16))
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Tuning:
 
     view: View
     wanted: float
-    asked: Asked
+    asked: TuningQueries
     progress: Progress = lambda _what, _done, _total: None
 
     def __post_init__(self) -> None:
@@ -147,7 +147,7 @@ class Tuning:
             raise UsageError(f"{shape[0]} queries measure too little; give {LEAST_QUERIES} or more")
         refuse_few(int(self.view.live.sum()))
 
-    def run(self, kinds: Sequence[Candidate]) -> Tuned:
+    def run(self, kinds: Sequence[IndexCandidate]) -> Tuned:
         """Build every candidate and keep the best one, under the name of its member of `indexes/`.
 
         `NothingFound`, and nothing is kept, if none finds enough; whatever was kept before stays then.
@@ -160,11 +160,11 @@ class Tuning:
             chosen = self._chosen(tried)
             index = _opened(self.view, chosen.candidate, built[chosen.candidate], chosen.settings)
             measured, seconds = self._measured(chosen, index, unseen), (unseen.seconds(index), unseen.seconds(exact))
-            kept = kept_of(self.view, chosen.candidate.index, chosen.settings, measured)
-            place = keep(self.view, kept.index, kept, built[chosen.candidate])
+            kept = stored_of(self.view, chosen.candidate.index, chosen.settings, measured)
+            place = store_index(self.view, kept.index, kept, built[chosen.candidate])
         return Tuned(chosen, measured, *seconds, (place, tried))
 
-    def _tried(self, candidate: Candidate, folder: Path, half: _Half) -> Iterator[Try]:
+    def _tried(self, candidate: IndexCandidate, folder: Path, half: _Half) -> Iterator[Try]:
         """For each number of probes the depths on the way to the least one that finds enough."""
         self.progress(f"building {candidate.name}", 0, len(candidate.probes))
         _opened(self.view, candidate, folder, candidate.settings)
@@ -172,7 +172,7 @@ class Tuning:
             yield from self._halved(candidate, folder, (probes, half))
             self.progress(f"measuring {candidate.name}", done, len(candidate.probes))
 
-    def _halved(self, candidate: Candidate, folder: Path, by: tuple[int, _Half]) -> Iterator[Try]:
+    def _halved(self, candidate: IndexCandidate, folder: Path, by: tuple[int, _Half]) -> Iterator[Try]:
         probes, half = by
         depths = [depth for depth in DEPTHS if 4 * depth <= half.rows]
         low, high = 0, len(depths)
@@ -229,7 +229,7 @@ class _Half:
         return float(np.median(taken))
 
 
-def _opened(view: View, candidate: Candidate, folder: Path, settings: Mapping[str, Any]) -> Index:
+def _opened(view: View, candidate: IndexCandidate, folder: Path, settings: Mapping[str, Any]) -> Index:
     """A candidate, built in its folder if it is not there yet."""
     index: Index = rooms.load("indexes", candidate.index, view.blocks, folder=folder, **settings)
     return index

@@ -11,18 +11,18 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import eyespot
 from eyespot.web import _failing, _pages, _problems, review
-from eyespot.web._counts import Counted
-from eyespot.web._house import House
-from eyespot.web._security import LARGEST_HEAD, Door
-from eyespot.web._settings import Access, Judging, Person, Role, Settings, read_access, read_named, read_refused
+from eyespot.web._request_metrics import MetricsMiddleware
+from eyespot.web._security import LARGEST_HEAD, AuthMiddleware
+from eyespot.web._settings import Access, Judging, Role, ServerSettings, User, read_access, read_named, read_refused
+from eyespot.web._state import AppState
 
 __all__ = [
     "LARGEST_HEAD",
     "Access",
     "Judging",
-    "Person",
     "Role",
-    "Settings",
+    "ServerSettings",
+    "User",
     "application",
     "read_access",
     "read_named",
@@ -33,13 +33,13 @@ __all__ = [
 PARTS = ("_entry", "searching", "reranking", "spreading", "api", "annotate", "review", "_watching")
 
 
-def application(settings: Settings) -> FastAPI:
+def application(settings: ServerSettings) -> FastAPI:
     """The server over one gallery; run it with any ASGI server.
 
     Raises `UsageError` if there is no gallery, an adapter or a judge cannot be used, or a queue to review is none.
     Everything else that may be wrong is told to whoever asks.
     """
-    house = House(settings)
+    house = AppState(settings)
     app = FastAPI(
         title="eyespot",
         version=eyespot.__version__,
@@ -57,8 +57,8 @@ def application(settings: Settings) -> FastAPI:
     _failing.install(app)
     # No page holds a token or another secret beside what somebody sent, so no compressed size gives one away (BREACH).
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
-    app.add_middleware(Door, settings=settings)
-    app.add_middleware(Counted, counts=house.counts)
+    app.add_middleware(AuthMiddleware, settings=settings)
+    app.add_middleware(MetricsMiddleware, counts=house.counts)
     return app
 
 
@@ -68,7 +68,7 @@ def _include(app: FastAPI, module: str) -> None:
     app.state.links += getattr(part, "LINKS", ())
 
 
-def _open_and_close(house: House):  # type: ignore[no-untyped-def]  # FastAPI's own type of this is not public
+def _open_and_close(house: AppState):  # type: ignore[no-untyped-def]  # FastAPI's own type of this is not public
     @asynccontextmanager
     async def life(_: FastAPI) -> AsyncIterator[None]:
         house.prepare()

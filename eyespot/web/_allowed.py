@@ -8,11 +8,11 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from eyespot import rooms
-from eyespot.gallery.opened import Gallery
+from eyespot.gallery.view import Gallery
 from eyespot.judges._budget import Budget
 from eyespot.judges._prices import Price, Prices, estimate, read_prices
 from eyespot.search.adapted import refuse_other_space
-from eyespot.search.judged import is_judge, judge_named
+from eyespot.search.judge_rerank import is_judge, judge_named
 from eyespot.types import Adapter, Judge, Space, Spent, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._settings import Judging
@@ -53,7 +53,7 @@ def refuse_misfit(name: str, adapter: Adapter, space: Space) -> None:
 # -- judges -----------------------------------------------------------------------------------------------------
 
 
-class Cost(NamedTuple):
+class CostEstimate(NamedTuple):
     """What so many questions would come to; `money` is None where no table knows the price."""
 
     calls: int
@@ -74,12 +74,12 @@ class Allowed:
     price: Price | None
     asking: Lock = field(default_factory=Lock, repr=False)
 
-    def cost(self, questions: int) -> Cost:
+    def cost(self, questions: int) -> CostEstimate:
         """What so many questions would come to, if none has to be repeated."""
         if not hasattr(self.judge, "endpoint"):
-            return Cost(0, 0, 0.0)
+            return CostEstimate(0, 0, 0.0)
         spent = estimate(questions, self.price)
-        return Cost(spent.calls, spent.tokens_in + spent.tokens_out, self._money(spent))
+        return CostEstimate(spent.calls, spent.tokens_in + spent.tokens_out, self._money(spent))
 
     def _money(self, spent: Spent) -> float | None:
         return spent.money if self.price or not self.paid else None

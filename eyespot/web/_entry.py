@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse
 
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
-from eyespot.web._security import COOKIE, NAME_COOKIE, Door, address_of, clean_name
+from eyespot.web._security import COOKIE, NAME_COOKIE, AuthMiddleware, address_of, clean_name
 
 router = APIRouter(include_in_schema=False)
 KEPT, YEAR = 12 * 3600, 365 * 24 * 3600  # seconds
@@ -24,7 +24,7 @@ def login(request: Request, next: str = "/") -> Response:
 @router.post("/login")
 def let_in(request: Request, token: str = Form(max_length=500), next: str = Form("/", max_length=5000)) -> Response:
     """Into the page that was asked for, with the cookie; or the form again, with what was wrong."""
-    door: Door = request.scope["door"]
+    door: AuthMiddleware = request.scope["door"]
     try:
         door.known(token.strip(), address_of(request.scope))
     except Problem as problem:

@@ -9,7 +9,7 @@ from starlette.routing import Match
 
 from eyespot.types import EyespotError, NothingFound, UsageError
 from eyespot.web._pages import page
-from eyespot.web._problems import Problem, phrase, told, wants_page
+from eyespot.web._problems import Problem, phrase, problem_json, wants_page
 
 
 def install(app: FastAPI) -> None:
@@ -29,7 +29,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 def _answer(request: Request, problem: Problem) -> Response:
     if not wants_page(request.headers, request.url.path):
-        return told(problem)
+        return problem_json(problem)
     name = "problem_inside.html" if request.headers.get("hx-request") else "problem.html"
     answer = page(request, name, problem.status, heading=phrase(problem.status), detail=problem.detail)
     answer.headers.update(problem.headers)

@@ -10,10 +10,10 @@ from urllib.parse import quote
 from eyespot.types import Judgement, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.found.calibrated import Known
-from eyespot.web.found.results import Frozen, Slice
+from eyespot.web.found.results import RankedResult, Slice
 
 
-def items_of(frozen: Frozen, found: Slice) -> list[dict[str, Any]]:
+def items_of(frozen: RankedResult, found: Slice) -> list[dict[str, Any]]:
     """The hits of a stretch of a ranking, best first; those that a judge put elsewhere with what it said of them."""
     rows = found.rows.tolist()
     hits = zip(rows, frozen.snapshot.facts(rows), found.scores.tolist(), strict=True)
@@ -23,7 +23,7 @@ def items_of(frozen: Frozen, found: Slice) -> list[dict[str, Any]]:
     ]
 
 
-def _judged(frozen: Frozen, row: int) -> dict[str, Any]:
+def _judged(frozen: RankedResult, row: int) -> dict[str, Any]:
     placed = frozen.judged.get(row)
     return {} if placed is None else {"first_rank": placed.rank, "judge_says": _rounded(placed.probability)}
 
@@ -68,7 +68,7 @@ def verdict_of(judgement: Judgement | None) -> str | None:
     return "yes" if verdict.grade else "doubt" if verdict.reason == "doubt" else "no"
 
 
-def cursor_of(frozen: Frozen, found: Slice) -> str | None:
+def cursor_of(frozen: RankedResult, found: Slice) -> str | None:
     """What brings the next stretch of the same frozen result; None at its end."""
     return f"{frozen.id}.{found.first - 1 + len(found.rows)}" if found.more else None
 

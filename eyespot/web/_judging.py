@@ -11,13 +11,13 @@ from eyespot.judges.person import QUESTION, VERDICTS
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
 from eyespot.types import Judgement, Query
 from eyespot.web._security import clean_name
-from eyespot.web._settings import Person, Role
+from eyespot.web._settings import Role, User
 
 PROMPT = hashlib.sha256(QUESTION.encode()).hexdigest()[:16]  # as at the terminal: the question is the same
 NOBODY = "visitor"
 
 
-class Verdict(Protocol):
+class ItemVerdict(Protocol):
     """What somebody said of an item."""
 
     item: str
@@ -29,17 +29,17 @@ class Verdict(Protocol):
         ...
 
 
-def judge_of(person: Person, said: str | None = None) -> str:
+def judge_of(person: User, said: str | None = None) -> str:
     """Under which name verdicts are kept: the token's, else what somebody says they are called."""
     return PERSON + (person.name if person.proven else clean_name(said or "") or person.name or NOBODY)
 
 
-def own_of(person: Person) -> tuple[str, str] | None:
+def own_of(person: User) -> tuple[str, str] | None:
     """Whose verdicts, on which question, are somebody's own; None for who cannot judge."""
     return (judge_of(person), PROMPT) if person.role >= Role.ANNOTATOR else None
 
 
-def judged_now(judgements: Judgements, query: Query, said: Verdict, judge: str) -> Judgement:
+def judged_now(judgements: Judgements, query: Query, said: ItemVerdict, judge: str) -> Judgement:
     """Keep a verdict; it is on the disk when this returns."""
     digest = judgements.enter([query])[query]
     made = Judgement(digest, said.item, judge, PROMPT, VERDICTS[said.verdict[0]], rank=said.rank, at=time.time())

@@ -26,7 +26,7 @@ class Problem(Exception):
         self.status, self.detail, self.headers = status, detail, dict(headers or {})
 
 
-def told(problem: Problem) -> Response:
+def problem_json(problem: Problem) -> Response:
     """The problem for a program."""
     told = {"type": "about:blank", "title": phrase(problem.status), "status": problem.status, "detail": problem.detail}
     return Response(json.dumps(told).encode(), problem.status, problem.headers, MEDIA)

@@ -24,8 +24,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from eyespot.web._problems import Problem, told, wants_page
-from eyespot.web._settings import Access, Person, Role, Settings, digest_of
+from eyespot.web._problems import Problem, problem_json, wants_page
+from eyespot.web._settings import Access, Role, ServerSettings, User, digest_of
 
 COOKIE, NAME_COOKIE = "eyespot", "eyespot_name"
 OPEN = re.compile(r"/(healthz|readyz|login|static/[^/]*)")  # what anybody may see
@@ -44,19 +44,19 @@ HEADERS = {
     "X-Frame-Options": "DENY",
 }
 TOO_MUCH = "this is more than the server takes; send a smaller picture or a shorter text"
-NOBODY = Person("", Role.READER, False)
+NOBODY = User("", Role.READER, False)
 
 
-def person_of(request: Request) -> Person:
+def person_of(request: Request) -> User:
     """Who asks."""
-    person: Person = request.scope.get("person", NOBODY)
+    person: User = request.scope.get("person", NOBODY)
     return person
 
 
-def needs(role: Role) -> Callable[[Request], Person]:
+def needs(role: Role) -> Callable[[Request], User]:
     """A dependency that gives who asks, and turns away whoever has not this role."""
 
-    def check(request: Request) -> Person:
+    def check(request: Request) -> User:
         person = person_of(request)
         if person.role < role:
             raise Problem(403, f"this needs a token of the role {role.name.lower()}; ask the gallery's owner for one")
@@ -65,7 +65,7 @@ def needs(role: Role) -> Callable[[Request], Person]:
     return check
 
 
-class Guesses:
+class LoginThrottle:
     """Wrong tokens of late, by address: whoever has too many has to wait."""
 
     def __init__(self, most: int = 10, seconds: float = 300.0, addresses: int = 10_000) -> None:
@@ -89,11 +89,11 @@ class Guesses:
             self._wrong.popitem(last=False)
 
 
-class Door:
+class AuthMiddleware:
     """The middleware around the whole application."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self.app, self.settings, self.guesses = app, settings, Guesses()
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+        self.app, self.settings, self.guesses = app, settings, LoginThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -128,17 +128,17 @@ class Door:
         if allowed is not None and asked not in allowed and not _of_this_machine(asked):
             raise Problem(421, "this server does not answer under that name; start it with --allow-host NAME")
 
-    def _person(self, scope: Scope, headers: Headers, here: bool) -> Person:
+    def _person(self, scope: Scope, headers: Headers, here: bool) -> User:
         token, open_to_all = _token(headers), OPEN.fullmatch(scope["path"])
         if here and (token is None or _matching(self.settings.access, token) is None):
-            return Person(_own_name(headers), Role.OWNER, False)
+            return User(_own_name(headers), Role.OWNER, False)
         if token is not None and not open_to_all:
             return self.known(token, address_of(scope))
         if open_to_all:
             return NOBODY
         raise Problem(401, "this needs a token; ask the gallery's owner for one", {"WWW-Authenticate": "Bearer"})
 
-    def known(self, token: str, address: str) -> Person:
+    def known(self, token: str, address: str) -> User:
         """Whose token this is; `Problem` if it is nobody's.
 
         A right one always comes in: behind a proxy all have one address, and one who guesses would lock out everybody.
@@ -146,7 +146,7 @@ class Door:
         found = _matching(self.settings.access, token)
         if found is None:
             raise self._unknown(token, address)
-        return Person(found.name, found.role, True)
+        return User(found.name, found.role, True)
 
     def _unknown(self, token: str, address: str) -> Problem:
         """What is said of a token that is nobody's."""
@@ -247,7 +247,7 @@ def _refusal(scope: Scope, problem: Problem) -> Response:
     if problem.status == 401 and scope["method"] == "GET" and wants_page(Headers(scope=scope), scope["path"]):
         asked = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
         return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
-    return told(problem)
+    return problem_json(problem)
 
 
 # -- how much, how long -----------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class Role(IntEnum):
             raise UsageError(f"no role {name!r}; there are: {', '.join(role.name.lower() for role in cls)}") from None
 
 
-class Person(NamedTuple):
+class User(NamedTuple):
     """Who asks. Without a token the name is what somebody said of themselves, a label and no proof."""
 
     name: str
@@ -120,7 +120,7 @@ class Judging:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """How a server is set up.
 
     hosts: names under which it may be reached, besides those of this machine; None takes any, which is safe where

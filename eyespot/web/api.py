@@ -13,35 +13,35 @@ from pydantic import BaseModel, Field
 from eyespot.ledger.judgements import PERSON
 from eyespot.types import Judgement
 from eyespot.types import Query as Asking
-from eyespot.web._asking import PAGE, Asked, Digest, Name, Words, condition_of, query_of
-from eyespot.web._house import House, house_of
 from eyespot.web._items import cursor_of, item_of, items_of, no_such_item, read_cursor, with_probability
 from eyespot.web._judging import judge_of, judged_now, own_of, take_back
 from eyespot.web._problems import Problem
+from eyespot.web._search_params import PAGE, Digest, Name, SearchParams, Words, condition_of, query_of
 from eyespot.web._security import needs
-from eyespot.web._settings import Person, Role
+from eyespot.web._settings import Role, User
+from eyespot.web._state import AppState, house_of
 from eyespot.web.downloads import Format, download
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.summary import summary_of
 from eyespot.web.pictures.thumbnails import is_digest
-from eyespot.web.pictures.uploads import keep, shown
+from eyespot.web.pictures.uploads import keep, upload_jpeg
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
-Served = Annotated[House, Depends(house_of)]
+Served = Annotated[AppState, Depends(house_of)]
 Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
 Cursor = Annotated[str | None, Query(max_length=60, description="What `next` held; leave it out to begin.")]
-Reader = Annotated[Person, Depends(needs(Role.READER))]
-Annotator = Annotated[Person, Depends(needs(Role.ANNOTATOR))]
+Reader = Annotated[User, Depends(needs(Role.READER))]
+Annotator = Annotated[User, Depends(needs(Role.ANNOTATOR))]
 FOR_EVER = "private, max-age=31536000, immutable"
 WEEK = "private, max-age=604800"
 
 
-def asked(given: Annotated[Asked, Query()]) -> Asked:
+def search_params(given: Annotated[SearchParams, Query()]) -> SearchParams:
     """A search, out of the parameters of an address."""
     return given
 
 
-Given = Annotated[Asked, Depends(asked)]
+Given = Annotated[SearchParams, Depends(search_params)]
 
 
 @router.get("/search", tags=["search"])
@@ -132,7 +132,7 @@ def upload(house: Served, picture: Annotated[UploadFile, File()]) -> Response:
 @router.get("/pictures/{digest}", tags=["search"], response_class=Response)
 def picture(house: Served, digest: str) -> Response:
     """A picture that was brought, small."""
-    return Response(shown(house.pictures, digest), media_type="image/jpeg", headers={"Cache-Control": FOR_EVER})
+    return Response(upload_jpeg(house.pictures, digest), media_type="image/jpeg", headers={"Cache-Control": FOR_EVER})
 
 
 # -- runs -------------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def runs(house: Served) -> Response:
     return JSONResponse({"runs": told})
 
 
-class Wanted(BaseModel):
+class DownloadRequest(BaseModel):
     """How hits are to be written."""
 
     format: Format = "json"
@@ -157,7 +157,7 @@ class Wanted(BaseModel):
 
 
 @router.get("/runs/{id}", tags=["runs"], response_class=Response)
-def run(house: Served, person: Reader, id: str, wanted: Annotated[Wanted, Query()]) -> Response:
+def run(house: Served, person: Reader, id: str, wanted: Annotated[DownloadRequest, Query()]) -> Response:
     """The hits of a frozen result with your verdicts: JSON, CSV, a TREC run, or a Camtrap DP archive."""
     found = (house.results[id], wanted.depth, wanted.all_columns)
     return download(house, found, judge_of(person), wanted.format)
@@ -183,15 +183,15 @@ class About(BaseModel):
     item: str = Field(max_length=500)
     by: str | None = Field(None, max_length=80, description="Who says so, where no token does.")
 
-    def query(self, house: House) -> Asking:
+    def query(self, house: AppState) -> Asking:
         """What the item is judged for; `Problem` where nothing is said."""
-        query = query_of(Asked(q=self.q, picture=self.picture), house.pictures)
+        query = query_of(SearchParams(q=self.q, picture=self.picture), house.pictures)
         if query is None:
             raise Problem(422, "say what the picture was judged for, with q or picture")
         return query
 
 
-class Said(About):
+class VerdictRequest(About):
     """A verdict on one picture for words, a picture, or both."""
 
     verdict: Literal["yes", "no", "doubt"]
@@ -199,13 +199,13 @@ class Said(About):
 
 
 @router.post("/judgements", status_code=201, tags=["judgements"])
-def judge(house: Served, person: Annotator, said: Said) -> Response:
+def judge(house: Served, person: Annotator, said: VerdictRequest) -> Response:
     """Say whether a picture is what the words or the picture ask for; it is on the disk when the answer comes."""
     query = said.query(house)
     if house.snapshot().row_of(said.item) is None:
         raise no_such_item(said.item)
     made = judged_now(house.judgements, query, said, judge_of(person, said.by))
-    return JSONResponse(_told(made), 201)
+    return JSONResponse(_judgement_fields(made), 201)
 
 
 @router.delete("/judgements", tags=["judgements"])
@@ -215,7 +215,7 @@ def withdraw(house: Served, person: Annotator, about: Annotated[About, Query()])
     made = take_back(house.judgements, about.query(house), about.item, judge)
     if made is None:
         raise Problem(404, f"{judge.removeprefix(PERSON)} has no verdict on this item for this query to take back")
-    return JSONResponse(_told(made))
+    return JSONResponse(_judgement_fields(made))
 
 
 class Which(BaseModel):
@@ -234,12 +234,12 @@ def judgements(house: Served, which: Annotated[Which, Query()]) -> Response:
     rows = ((at, row.judgement) for at, row in enumerate(house.said.rows(), 1) if at > seen)
     wanted = (one for one in rows if which.query in (None, one[1].query) and which.by in (None, one[1].judge))
     found = list(islice(wanted, which.limit + 1))
-    told = [_told(judgement) for _, judgement in found[: which.limit]]
+    told = [_judgement_fields(judgement) for _, judgement in found[: which.limit]]
     more = len(found) > which.limit
     return JSONResponse({"judgements": told, "next": f"judged.{found[which.limit - 1][0]}" if more else None})
 
 
-def _told(one: Judgement) -> dict[str, Any]:
+def _judgement_fields(one: Judgement) -> dict[str, Any]:
     said = {name: getattr(one.verdict, name, None) for name in ("grade", "probability", "reason", "confidence")}
     facts = {"query": one.query, "item": one.image, "by": one.judge, "rank": one.rank, "at": one.at}
     return facts | said | {"failure": one.failure}

@@ -10,32 +10,32 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from eyespot.search.judged import Looked, Planned
+from eyespot.search.judge_rerank import JudgeResult, RerankEstimate
 from eyespot.types import UsageError
-from eyespot.web._allowed import Allowed, Cost
-from eyespot.web._asking import Asked
-from eyespot.web._house import House, house_of
+from eyespot.web._allowed import Allowed, CostEstimate
 from eyespot.web._jobs import Job
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
+from eyespot.web._search_params import SearchParams
 from eyespot.web._security import needs, person_of
-from eyespot.web._settings import Person, Role
-from eyespot.web.api import asked
+from eyespot.web._settings import Role, User
+from eyespot.web._state import AppState, house_of
+from eyespot.web.api import search_params
 from eyespot.web.found.judged import Heard, leave_out_changed, planned, query_to_judge, run_of
-from eyespot.web.found.results import Frozen
+from eyespot.web.found.results import RankedResult
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
-Served = Annotated[House, Depends(house_of)]
-Given = Annotated[Asked, Depends(asked)]
+Served = Annotated[AppState, Depends(house_of)]
+Given = Annotated[SearchParams, Depends(search_params)]
 TOGETHER = 24  # photos that a judge sees before another round has its turn
 
 
-class Standing(NamedTuple):
+class RerankProgress(NamedTuple):
     """How far a judge is with a result: what it could judge, what that would cost, and whether it is at it."""
 
     judge: Allowed
-    planned: Planned
-    cost: Cost
+    planned: RerankEstimate
+    cost: CostEstimate
     job: Job | None
 
     @property
@@ -68,20 +68,20 @@ class Standing(NamedTuple):
         }
 
 
-def standing(house: House, frozen: Frozen, name: str) -> Standing:
+def standing(house: AppState, frozen: RankedResult, name: str) -> RerankProgress:
     """How far this judge is; nothing is asked or written. `UsageError` if there is none of that name."""
     plain, allowed = frozen.origin or frozen, house.judges[name]
     job = house.jobs.get((plain.id, name))  # before the verdicts: a round that is done has all of its own among them
     plan = planned(plain, house.heard(name))
-    return Standing(allowed, plan, allowed.cost(plan.to_ask), job)
+    return RerankProgress(allowed, plan, allowed.cost(plan.to_ask), job)
 
 
-def may_ask(allowed: Allowed, person: Person) -> bool:
+def may_ask(allowed: Allowed, person: User) -> bool:
     """Whether somebody may have this judge look: what costs money needs the role that judges."""
     return person.role >= (Role.ANNOTATOR if allowed.paid else Role.READER)
 
 
-def let_look(house: House, frozen: Frozen, name: str, most: int | None) -> Standing:
+def let_look(house: AppState, frozen: RankedResult, name: str, most: int | None) -> RerankProgress:
     """Have a judge look at what the ledger lacks, in the background, if that is no more than `most` photos."""
     plain, stands = frozen.origin or frozen, standing(house, frozen, name)
     if most is not None and stands.planned.to_ask > most and not stands.running:
@@ -95,13 +95,13 @@ def let_look(house: House, frozen: Frozen, name: str, most: int | None) -> Stand
     return standing(house, frozen, name)
 
 
-def stop_looking(house: House, frozen: Frozen, name: str) -> Standing:
+def stop_looking(house: AppState, frozen: RankedResult, name: str) -> RerankProgress:
     """Have a judge look at no more; what has been sent to it is answered and kept."""
     house.jobs.stop(((frozen.origin or frozen).id, name))
     return standing(house, frozen, name)
 
 
-def _looks(plain: Frozen, allowed: Allowed, heard: Heard) -> Iterator[str]:
+def _looks(plain: RankedResult, allowed: Allowed, heard: Heard) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
     query, run = query_to_judge(plain), run_of(plain, heard.depth)
     hits = len(run[query.id])
@@ -115,7 +115,7 @@ def _looks(plain: Frozen, allowed: Allowed, heard: Heard) -> Iterator[str]:
             return
 
 
-def _notes(looked: Looked) -> Iterator[str]:
+def _notes(looked: JudgeResult) -> Iterator[str]:
     if looked.stopped:
         yield f"{looked.stopped.partition(';')[0]}; the owner can start the server with a larger one"
     yield from looked.failures
@@ -127,7 +127,7 @@ def _notes(looked: Looked) -> Iterator[str]:
 # -- for programs -----------------------------------------------------------------------------------------------
 
 
-class Wanted(BaseModel):
+class RerankRequest(BaseModel):
     """Which judge shall look."""
 
     judge: str = Field(max_length=300, description="Its name here, as /v1/columns lists them.")
@@ -137,7 +137,7 @@ class Wanted(BaseModel):
 
 
 @router.post("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])
-def let_judge(request: Request, house: Served, id: str, wanted: Wanted) -> Response:
+def let_judge(request: Request, house: Served, id: str, wanted: RerankRequest) -> Response:
     """Have a judge look at the first hits of a result, in the background; a search with `rerank` has its order."""
     frozen = house.results[id]
     _refuse_role(house.judges[wanted.judge], person_of(request))
@@ -180,7 +180,7 @@ def looking(request: Request, house: Served, given: Given) -> Response:
     return answer
 
 
-def looking_of(house: House, frozen: Frozen, given: Asked, person: Person) -> dict[str, Any]:
+def looking_of(house: AppState, frozen: RankedResult, given: SearchParams, person: User) -> dict[str, Any]:
     """What the page tells of the judge in whose order it stands."""
     if given.rerank is None:
         raise UsageError("no judge is named; say which with rerank")
@@ -208,6 +208,6 @@ def stop(request: Request, house: Served, given: Given) -> Response:
     return RedirectResponse(f"/?{given.address()}", 303)
 
 
-def _refuse_role(allowed: Allowed, person: Person) -> None:
+def _refuse_role(allowed: Allowed, person: User) -> None:
     if not may_ask(allowed, person):
         raise Problem(403, "this judge costs money, so it takes a token of the role annotator; ask the owner for one")

@@ -10,8 +10,6 @@ from urllib.parse import quote, quote_plus
 from fastapi import APIRouter, Depends, Query, Request, Response
 
 from eyespot.types import EyespotError, NothingFound
-from eyespot.web._asking import PAGE, Asked, condition_of
-from eyespot.web._house import House, house_of
 from eyespot.web._items import (
     cursor_of,
     item_of,
@@ -26,21 +24,23 @@ from eyespot.web._items import (
 from eyespot.web._judging import judge_of, own_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
+from eyespot.web._search_params import PAGE, SearchParams, condition_of
 from eyespot.web._security import needs, person_of
-from eyespot.web._settings import Person, Role
-from eyespot.web.api import asked
+from eyespot.web._settings import Role, User
+from eyespot.web._state import AppState, house_of
+from eyespot.web.api import search_params
 from eyespot.web.downloads import FORMATS
 from eyespot.web.found.calibrated import WANTED
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.results import Frozen, nothing_of
+from eyespot.web.found.results import RankedResult, nothing_of
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import summary_of
 from eyespot.web.reranking import looking_of
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
 LINKS = (Link("Search", "/"),)
-Served = Annotated[House, Depends(house_of)]
-Given = Annotated[Asked, Depends(asked)]
+Served = Annotated[AppState, Depends(house_of)]
+Given = Annotated[SearchParams, Depends(search_params)]
 Cursor = Annotated[str | None, Query(max_length=60)]
 SUMMED = 500  # hits of the summary
 # What a large view does not list: shown elsewhere on it, or of no use to a reader.
@@ -54,7 +54,7 @@ class Hits(NamedTuple):
 
     items: list[dict[str, Any]]
     next: str | None
-    frozen: Frozen | None = None  # None where the gallery is shown in its own order
+    frozen: RankedResult | None = None  # None where the gallery is shown in its own order
 
 
 @router.get("/")
@@ -115,7 +115,7 @@ def photo(
 # -- what is shown ----------------------------------------------------------------------------------------------
 
 
-def _hits(house: House, given: Asked, cursor: str | None, person: Person) -> Hits:
+def _hits(house: AppState, given: SearchParams, cursor: str | None, person: User) -> Hits:
     kind, seen = read_cursor(cursor) if cursor else ("", 0)
     if not given.something:
         return _in_order(house.snapshot(given.encoder), given, seen)
@@ -126,7 +126,7 @@ def _hits(house: House, given: Asked, cursor: str | None, person: Person) -> Hit
     return Hits(_judged(house, given, items, person), cursor_of(frozen, found), frozen)
 
 
-def _frozen(house: House, given: Asked, id: str, person: Person) -> Frozen:
+def _frozen(house: AppState, given: SearchParams, id: str, person: User) -> RankedResult:
     """The result that is being paged through; searched anew if it is not kept any more."""
     try:
         return house.results[id]
@@ -134,14 +134,14 @@ def _frozen(house: House, given: Asked, id: str, person: Person) -> Frozen:
         return house.found(given, own_of(person))
 
 
-def _look(house: House, given: Asked, person: Person) -> dict[str, Any] | None:
+def _look(house: AppState, given: SearchParams, person: User) -> dict[str, Any] | None:
     """What is told of the judge in whose order the hits stand."""
     if given.rerank is None or not given.something:
         return None
     return looking_of(house, house.found(given.plain), given, person)
 
 
-def _about(house: House, frozen: Frozen | None, person: Person) -> dict[str, Any]:
+def _about(house: AppState, frozen: RankedResult | None, person: User) -> dict[str, Any]:
     """What is told of how many hits are relevant, and who could re-rank them; nothing of a judge's order."""
     if frozen is None or frozen.judged:
         return _about_nothing()
@@ -155,7 +155,7 @@ def _about_nothing() -> dict[str, Any]:
     return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
 
 
-def _in_order(snapshot: Snapshot, given: Asked, first: int) -> Hits:
+def _in_order(snapshot: Snapshot, given: SearchParams, first: int) -> Hits:
     """The gallery's own order, under the filter."""
     mask = snapshot.mask(condition_of(given, list(snapshot.kinds)))
     rows = list(islice(snapshot.rows_of(mask, first), PAGE + 1))
@@ -165,7 +165,9 @@ def _in_order(snapshot: Snapshot, given: Asked, first: int) -> Hits:
     return Hits(items, f"items.{rows[PAGE - 1] + 1}" if len(rows) > PAGE else None)
 
 
-def _judged(house: House, given: Asked, items: Sequence[dict[str, Any]], person: Person) -> list[dict[str, Any]]:
+def _judged(
+    house: AppState, given: SearchParams, items: Sequence[dict[str, Any]], person: User
+) -> list[dict[str, Any]]:
     """The items with what this person has said of them; who cannot judge sees no verdicts."""
     if person.role < Role.ANNOTATOR or not (given.q or given.picture):
         return [{**item, "verdict": None} for item in items]
@@ -173,7 +175,7 @@ def _judged(house: House, given: Asked, items: Sequence[dict[str, Any]], person:
     return [{**item, "verdict": verdict_of(known.get(item["id"]))} for item in items]
 
 
-def helpers(given: Asked) -> dict[str, Any]:
+def helpers(given: SearchParams) -> dict[str, Any]:
     """What templates call."""
     given = given.plain  # verdicts are of one order; drawn elsewhere it is another
     here = given.address()  # once: a page has hundreds of links that differ in their last part
@@ -198,7 +200,7 @@ def helpers(given: Asked) -> dict[str, Any]:
     }
 
 
-def _left(given: Asked, name: str, id: str | None) -> Any:
+def _left(given: SearchParams, name: str, id: str | None) -> Any:
     return None if id is None else _without(getattr(given, name), id)
 
 

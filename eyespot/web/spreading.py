@@ -8,21 +8,21 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
 
 from eyespot.types import UsageError
-from eyespot.web._asking import Asked
-from eyespot.web._house import House, house_of
 from eyespot.web._items import items_of
 from eyespot.web._judging import PROMPT, judge_of, own_of
 from eyespot.web._pages import page
+from eyespot.web._search_params import SearchParams
 from eyespot.web._security import needs, person_of
-from eyespot.web._settings import Person, Role
-from eyespot.web.api import asked
+from eyespot.web._settings import Role, User
+from eyespot.web._state import AppState, house_of
+from eyespot.web.api import search_params
 from eyespot.web.found.calibrated import WANTED, Known, spread_of
-from eyespot.web.found.results import Frozen, Slice
+from eyespot.web.found.results import RankedResult, Slice
 from eyespot.web.searching import helpers
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
-Served = Annotated[House, Depends(house_of)]
-Given = Annotated[Asked, Depends(asked)]
+Served = Annotated[AppState, Depends(house_of)]
+Given = Annotated[SearchParams, Depends(search_params)]
 
 
 @router.get("/spread", include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])
@@ -43,10 +43,10 @@ def calibration(request: Request, house: Served, id: str) -> Response:
     if frozen.query is None:
         raise UsageError("verdicts are on words or a picture; search for some")
     known = house.calibration(frozen, own_of(person))
-    return JSONResponse({"run": frozen.id, **_told(known), "judge_next": _next(house, frozen, person)})
+    return JSONResponse({"run": frozen.id, **_spread_fields(known), "judge_next": _next(house, frozen, person)})
 
 
-def _told(known: Known | None) -> dict[str, Any]:
+def _spread_fields(known: Known | None) -> dict[str, Any]:
     if known is None:
         return {"relevant": None, "by": None, "verdicts": 0, "likely": []}
     count = known.calibration.count
@@ -55,7 +55,7 @@ def _told(known: Known | None) -> dict[str, Any]:
     return {"relevant": relevant, "by": known.by, "verdicts": known.verdicts, "likely": likely}
 
 
-def _next(house: House, frozen: Frozen, person: Person) -> list[dict[str, Any]]:
+def _next(house: AppState, frozen: RankedResult, person: User) -> list[dict[str, Any]]:
     """The photos to judge next, each with its rank, for whoever may judge."""
     if (own := own_of(person)) is None:
         return []
@@ -63,7 +63,7 @@ def _next(house: House, frozen: Frozen, person: Person) -> list[dict[str, Any]]:
     return [{"item": item["id"], "rank": item["rank"]} for item in _items(frozen, wanted)]
 
 
-def _items(frozen: Frozen, wanted: list[str]) -> list[dict[str, Any]]:
+def _items(frozen: RankedResult, wanted: list[str]) -> list[dict[str, Any]]:
     """These hits, with the rank at which each was found."""
     if not wanted:
         return []

@@ -19,12 +19,12 @@ pytest.importorskip("transformers")
 open_clip = pytest.importorskip("open_clip")
 
 from eyespot import rooms  # noqa: E402
-from eyespot.adapters._finetune import Material, Recipe, _Tuning, finetune, info_nce, unfreeze  # noqa: E402
+from eyespot.adapters._finetune import FineTuneData, FineTuneRecipe, _Tuning, finetune, info_nce, unfreeze  # noqa: E402
 from eyespot.encoders import _saving  # noqa: E402
 from eyespot.types import EyespotError, UsageError  # noqa: E402
 
 NAMES = ["heron", "owl", "osprey", "a very red fox", "wren", "two otters", "newt", "moth"]
-SHORT = Recipe(epochs=3, batch=4, rate=1e-3, checkpoint_every=2)  # 6 steps
+SHORT = FineTuneRecipe(epochs=3, batch=4, rate=1e-3, checkpoint_every=2)  # 6 steps
 Make = Callable[[], Any]
 
 
@@ -63,8 +63,8 @@ def pictures(rows: Sequence[int]) -> list[Image.Image | None]:
     return [picture(row) for row in rows]
 
 
-def world() -> Material:
-    return Material(NAMES, np.arange(len(NAMES)), pictures)
+def world() -> FineTuneData:
+    return FineTuneData(NAMES, np.arange(len(NAMES)), pictures)
 
 
 def weights(encoder: Any) -> dict[str, Any]:
@@ -124,7 +124,7 @@ def test_only_the_last_blocks_and_what_follows_them_learn(encoder: Any, tmp_path
 def test_a_question_about_a_picture_learns_its_answer(encoder: Any, tmp_path: Path) -> None:
     """The words are the same for all: only the picture that is asked with tells which answer is meant."""
     asked = np.arange(len(NAMES)) + 20
-    material = Material(["what follows?"] * len(NAMES), np.arange(len(NAMES)), pictures, asked)
+    material = FineTuneData(["what follows?"] * len(NAMES), np.arange(len(NAMES)), pictures, asked)
 
     finetune(encoder.towers, material, replace(SHORT, epochs=60, batch=8, rate=3e-3), tmp_path / "out")
 
@@ -140,7 +140,7 @@ def test_a_question_about_a_picture_learns_its_answer(encoder: Any, tmp_path: Pa
 def test_another_answer_to_the_same_question_is_no_negative(hf: Any, tmp_path: Path) -> None:
     """Two answers each: a question, the same about another picture, and words alone, which are no question."""
     texts, asking = ["why?"] * 6, np.array([9, 9, 8, 8, -1, -1])
-    tuning = _Tuning(hf.towers, Material(texts, np.arange(6), pictures, asking), SHORT, tmp_path, 1)
+    tuning = _Tuning(hf.towers, FineTuneData(texts, np.arange(6), pictures, asking), SHORT, tmp_path, 1)
 
     right = tuning._others(np.arange(6))
 
@@ -151,7 +151,7 @@ def test_a_pair_whose_asking_picture_is_gone_is_left_out(hf: Any, tmp_path: Path
     def some(rows: Sequence[int]) -> list[Image.Image | None]:
         return [None if row == 20 else picture(row) for row in rows]
 
-    material = Material(NAMES[:4], np.arange(4), some, np.array([20, 21, -1, 22]))
+    material = FineTuneData(NAMES[:4], np.arange(4), some, np.array([20, 21, -1, 22]))
 
     found = finetune(hf.towers, material, replace(SHORT, epochs=1), tmp_path / "out")
 
@@ -206,7 +206,7 @@ def test_if_hardly_any_picture_can_be_read_it_ends(hf: Any, tmp_path: Path) -> N
         (replace(SHORT, rate=2e-3), "holds a training with rate 0.001, not 0.002"),
     ],
 )
-def test_what_cannot_be_trained_is_told(recipe: Recipe, told: str, hf: Any, tmp_path: Path) -> None:
+def test_what_cannot_be_trained_is_told(recipe: FineTuneRecipe, told: str, hf: Any, tmp_path: Path) -> None:
     if recipe.rate != SHORT.rate:
         finetune(hf.towers, world(), SHORT, tmp_path / "out")
 
@@ -217,7 +217,7 @@ def test_what_cannot_be_trained_is_told(recipe: Recipe, told: str, hf: Any, tmp_
 @pytest.mark.parametrize("wrong", [{"epochs": 0}, {"batch": 1}, {"rate": 0.0}, {"blocks": -1}, {"weight_decay": -1.0}])
 def test_a_recipe_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=r"of a fine-tuning|above 0"):
-        Recipe(**wrong)
+        FineTuneRecipe(**wrong)
 
 
 # -- what is saved ------------------------------------------------------------------------------------------

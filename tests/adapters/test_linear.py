@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eyespot.adapters.linear import FILE, Linear, Recipe, load, save, train
+from eyespot.adapters.linear import FILE, Linear, LinearRecipe, load, save, train
 from eyespot.types import NothingFound, UsageError
 
-SMALL = Recipe(width=8, epochs=20, batch=16, rate=1e-2)
+SMALL = LinearRecipe(width=8, epochs=20, batch=16, rate=1e-2)
 
 
 def world() -> tuple[Any, Any]:

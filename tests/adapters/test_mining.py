@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eyespot.adapters.quari.mining import Inverted, Mining, Search, mine, mine_into, read
+from eyespot.adapters.quari.mining import Inverted, Mining, NeighbourSearch, mine, mine_into, read
 from eyespot.indexes import exact
 from eyespot.types import NothingFound, UsageError
 
@@ -96,11 +96,11 @@ def test_lengths_do_not_matter() -> None:
 def test_an_interrupted_mining_goes_on_where_it_was(tmp_path: Path) -> None:
     images, out, how = vectors(), tmp_path / "semi.npz", Mining(piece=20)
     with pytest.raises(KeyboardInterrupt):
-        mine_into(out, images, None, Search("exact", Counted(patience=40), how), quiet)
+        mine_into(out, images, None, NeighbourSearch("exact", Counted(patience=40), how), quiet)
     assert not out.exists()
 
     rest = Counted()
-    mine_into(out, images, None, Search("exact", rest, how), quiet)
+    mine_into(out, images, None, NeighbourSearch("exact", rest, how), quiet)
 
     whole = mine(images, None, exact.load, how)
     assert rest.asked == 20
@@ -111,10 +111,10 @@ def test_an_interrupted_mining_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_pieces_of_other_vectors_are_refused(tmp_path: Path) -> None:
     out, how = tmp_path / "semi.npz", Mining(piece=20)
     with pytest.raises(KeyboardInterrupt):
-        mine_into(out, vectors(), None, Search("exact", Counted(patience=20), how), quiet)
+        mine_into(out, vectors(), None, NeighbourSearch("exact", Counted(patience=20), how), quiet)
 
     with pytest.raises(UsageError, match="other vectors or settings"):
-        mine_into(out, vectors()[:50], None, Search("exact", exact.load, how), quiet)
+        mine_into(out, vectors()[:50], None, NeighbourSearch("exact", exact.load, how), quiet)
 
 
 def test_cells_find_nearly_what_an_exact_search_finds() -> None:

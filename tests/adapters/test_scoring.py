@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.adapters.quari import Config, load
-from eyespot.adapters.quari._ceilings import Coded, Plain
+from eyespot.adapters.quari._ceilings import CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
-from eyespot.adapters.quari._directions import About, Outside, ways
+from eyespot.adapters.quari._directions import NormTerms, Outside, ways
 from eyespot.adapters.quari._formula import Formula
-from eyespot.adapters.quari.candidates import Candidates
+from eyespot.adapters.quari.candidates import CandidatePool
 from eyespot.adapters.quari.files import save, shapes
 from eyespot.adapters.quari.scoring import AdaptedIndex, dense, factored_scores
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, quantise
-from eyespot.kernels.rows import Rows
-from eyespot.types import AdaptedQuery, Found, UsageError
+from eyespot.kernels.rows import RowBlocks
+from eyespot.types import AdaptedQuery, NearestRows, UsageError
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 CODED = {"small": 0, "patience": 0}
@@ -101,7 +101,7 @@ def by_the_matrix(adapted: AdaptedQuery, vectors: Any) -> Any:
     return np.where(told, mapped @ query / np.where(told, lengths, 1) / np.linalg.norm(query), 0.0)
 
 
-def assert_best(found: Found, j: int, true: Any, k: int, allowed: Any = None) -> None:
+def assert_best(found: NearestRows, j: int, true: Any, k: int, allowed: Any = None) -> None:
     """The k best of the true scores, best first, each row once; what differs by rounding alone may change places."""
     rows = found.rows[j]
     where = np.arange(len(true)) if allowed is None else np.flatnonzero(allowed)
@@ -294,10 +294,10 @@ def test_candidates_find_what_their_pool_holds() -> None:
     views = [bent("anchored", rng, vectors, 8) for _ in range(4)]
     scan, index = AdaptedIndex(vectors), Exact(vectors)
 
-    recalls = [Candidates(index, scan, pool).recall(views, 20) for pool in (20, 200, 3000)]
+    recalls = [CandidatePool(index, scan, pool).recall(views, 20) for pool in (20, 200, 3000)]
 
     assert 0 < recalls[0] <= recalls[1] <= recalls[2] == 1
-    found, true = Candidates(index, scan, 3000).search(views, 20), scan.search(views, 20)
+    found, true = CandidatePool(index, scan, 3000).search(views, 20), scan.search(views, 20)
     assert np.array_equal(found.rows, true.rows) and np.array_equal(found.scores, true.scores)
 
 
@@ -305,7 +305,7 @@ def test_a_pool_smaller_than_the_answer_is_refused() -> None:
     vectors = np.ones((4, 2), np.float32)
 
     with pytest.raises(UsageError, match="make the pool larger"):
-        Candidates(Exact(vectors), AdaptedIndex(vectors), 2).search([SOUND], 3)
+        CandidatePool(Exact(vectors), AdaptedIndex(vectors), 2).search([SOUND], 3)
 
 
 # -- the bounds ---------------------------------------------------------------------------------------------------
@@ -315,12 +315,12 @@ def test_a_pool_smaller_than_the_answer_is_refused() -> None:
 @given(st.data())
 def test_no_score_is_above_its_ceiling(data: st.DataObject) -> None:
     vectors, adapted = world(data, 300, widest=70)
-    rows, formula = Rows([vectors]), Formula.of(adapted, vectors.shape[1])
+    rows, formula = RowBlocks([vectors]), Formula.of(adapted, vectors.shape[1])
     index = AdaptedIndex([vectors], **CODED)
     index.prepare()
     true = by_the_matrix(adapted, vectors)
 
-    for first in (Coded(index.codes, index._lengths, 1), Plain(rows, index._lengths)):
+    for first in (CodedBounds(index.codes, index._lengths, 1), PlainBounds(rows, index._lengths)):
         for way in (ways(formula, index._sample), Outside.of(formula, formula.direction, index._sample)):
             for count in (0, 3, 15):
                 assert (first.ceilings([way.first(count)], None)[0] >= true).all()
@@ -332,7 +332,7 @@ def test_no_score_is_above_its_ceiling(data: st.DataObject) -> None:
 def test_no_score_is_above_its_ceiling_where_torch_computes(keep: bool, data: st.DataObject) -> None:
     torch = pytest.importorskip("torch")
     vectors, adapted = world(data, 300, widest=70)
-    rows, index = Rows([vectors[:120], vectors[120:]]), AdaptedIndex([vectors])
+    rows, index = RowBlocks([vectors[:120], vectors[120:]]), AdaptedIndex([vectors])
     way = ways(Formula.of(adapted, vectors.shape[1]), index._sample).first(data.draw(st.sampled_from([0, 3, 15])))
     some = np.flatnonzero(np.random.default_rng(0).random(300) < 0.4)
 
@@ -340,7 +340,7 @@ def test_no_score_is_above_its_ceiling_where_torch_computes(keep: bool, data: st
 
     true, everything = by_the_matrix(adapted, vectors), first.ceilings([way], None)[0]
     assert (everything >= true).all()
-    assert np.allclose(everything, Plain(rows, index._lengths).ceilings([way], None)[0], atol=1e-4)
+    assert np.allclose(everything, PlainBounds(rows, index._lengths).ceilings([way], None)[0], atol=1e-4)
     assert np.allclose(first.ceilings([way], some)[0], everything[some], atol=1e-4)
 
 
@@ -365,7 +365,7 @@ def test_directions_bound_the_length_from_below(data: st.DataObject) -> None:
     mapped = formula.identity * exact + (exact @ formula.left) @ formula.right.T
     squares, lengths = np.square(mapped).sum(axis=1), np.square(exact).sum(axis=1)
 
-    for way in (About, Outside):
+    for way in (NormTerms, Outside):
         for count in (0, 1, 4, 40):
             one = way.of(formula, formula.direction, sample).first(count)
             parts = [np.square(exact @ columns.T).sum(axis=1) for columns in (one.kept, one.owed)]
@@ -381,7 +381,9 @@ def test_few_directions_rule_most_rows_out() -> None:
         formula = Formula.of(adapted, 96)
         index = AdaptedIndex(vectors, **CODED)
         index.prepare()
-        ceilings = Coded(index.codes, index._lengths, 1).ceilings([ways(formula, index._sample).first(15)], None)[0]
+        ceilings = CodedBounds(index.codes, index._lengths, 1).ceilings([ways(formula, index._sample).first(15)], None)[
+            0
+        ]
         assert (ceilings >= np.sort(formula.scores(vectors))[-20]).mean() < 0.1
 
 
@@ -481,7 +483,7 @@ def test_adapt_on_the_command_line(tmp_path: Path) -> None:
 
     found = np.load(out, allow_pickle=False)
     for j, adapted in enumerate(load(tmp_path / "model").adapt(queries)):
-        assert_best(Found(found["ids"], found["scores"]), j, by_the_matrix(adapted, vectors), 7)
+        assert_best(NearestRows(found["ids"], found["scores"]), j, by_the_matrix(adapted, vectors), 7)
         assert np.array_equal(found["refined_query"][j], adapted.query)
 
 

@@ -18,25 +18,25 @@ from hypothesis import strategies as st  # noqa: E402
 
 from eyespot.adapters.quari import Config, load  # noqa: E402
 from eyespot.adapters.quari.mining import SemiPositives  # noqa: E402
-from eyespot.adapters.quari.network import Views  # noqa: E402
+from eyespot.adapters.quari.network import AdaptedBatch  # noqa: E402
 from eyespot.adapters.quari.training import (  # noqa: E402  # noqa: E402
     ABLATIONS,
     PRESETS,
-    Material,
     Pairs,
-    Settings,
+    TrainingData,
+    TrainingSettings,
     ablated,
     loss,
     memory,
 )
-from eyespot.adapters.quari.training.data import Batches  # noqa: E402
+from eyespot.adapters.quari.training.data import TrainingBatches  # noqa: E402
 from eyespot.adapters.quari.training.loop import train  # noqa: E402
 from eyespot.adapters.quari.training.noise import noisy  # noqa: E402
-from eyespot.adapters.quari.training.schedules import Point, cosine, one_cycle  # noqa: E402
+from eyespot.adapters.quari.training.schedules import ScheduleStep, cosine, one_cycle  # noqa: E402
 from eyespot.types import EyespotError, NothingFound, UsageError  # noqa: E402
 
 SMALL = Config(16, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=2, num_layers=1, dropout=0.0)
-SHORT = Settings(batch=8, epochs=3, accumulate=2, validate_every=4, checkpoint_every=3, device="cpu", rate=3e-3)
+SHORT = TrainingSettings(batch=8, epochs=3, accumulate=2, validate_every=4, checkpoint_every=3, device="cpu", rate=3e-3)
 
 
 @pytest.fixture(autouse=True)
@@ -59,15 +59,15 @@ def world(count: int = 96, seed: int = 0) -> Pairs:
     return Pairs(unit(images[of] + 0.2 * rng.normal(size=(count, 16))), images, of)
 
 
-def material(semi: SemiPositives | None = None) -> Material:
-    return Material(world(), world(24, seed=1), semi)
+def material(semi: SemiPositives | None = None) -> TrainingData:
+    return TrainingData(world(), world(24, seed=1), semi)
 
 
-def views_of(count: int, dim: int, identity: float, seed: int = 0) -> Views:
+def views_of(count: int, dim: int, identity: float, seed: int = 0) -> AdaptedBatch:
     rng = torch.Generator().manual_seed(seed)
     queries = torch.nn.functional.normalize(torch.randn(count, dim, generator=rng, dtype=torch.float64), dim=1)
     left, right = (torch.randn(count, dim, 3, generator=rng, dtype=torch.float64) for _ in range(2))
-    return Views(queries, left, right, identity)
+    return AdaptedBatch(queries, left, right, identity)
 
 
 # -- the loss -----------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def test_pieces_change_neither_cosines_nor_gradients(monkeypatch: pytest.MonkeyP
 def test_the_loss_of_one_batch_by_hand() -> None:
     """Orthogonal images under identity maps: every logit is 0, 1/τ or the semi-positive's."""
     flat = torch.zeros(2, 4, 1)
-    views = Views(torch.eye(4)[:2], flat, flat, 1.0)
+    views = AdaptedBatch(torch.eye(4)[:2], flat, flat, 1.0)
     semi = torch.tensor([[[0.6, 0.0, 0.8, 0.0]], [[1.0, 0.0, 0.0, 0.0]]])
     targets = loss.Targets(torch.eye(4)[:2], semi, torch.tensor([[0.5], [0.0]]), torch.zeros(2, 2, dtype=torch.bool))
 
@@ -117,7 +117,7 @@ def test_the_loss_of_one_batch_by_hand() -> None:
 
 def test_another_caption_s_copy_of_the_image_is_no_negative() -> None:
     flat = torch.zeros(2, 4, 1)
-    views, images = Views(torch.eye(4)[[0, 0]], flat, flat, 1.0), torch.eye(4)[[0, 0]]
+    views, images = AdaptedBatch(torch.eye(4)[[0, 0]], flat, flat, 1.0), torch.eye(4)[[0, 0]]
     nothing = torch.zeros(2, 0, 4), torch.zeros(2, 0)
     hidden = torch.tensor([[False, True], [True, False]])
 
@@ -132,10 +132,12 @@ def test_image_to_query_never_leaves_the_map_of_its_query() -> None:
     flat, bent = torch.zeros(2, 4, 1), torch.zeros(2, 4, 1)
     bent[1, :2, 0] = torch.tensor([1.0, -0.5])
 
-    plain, turned = (loss.cosines(Views(torch.eye(4)[:2], flat + part, part, 1.0), images) for part in (flat, bent))
+    plain, turned = (
+        loss.cosines(AdaptedBatch(torch.eye(4)[:2], flat + part, part, 1.0), images) for part in (flat, bent)
+    )
 
     assert torch.equal(plain[0], turned[0]) and not torch.equal(plain[1], turned[1])
-    assert torch.isfinite(loss.symmetric(Views(torch.eye(4)[:2], bent, bent, 1.0), targets, 0.07))
+    assert torch.isfinite(loss.symmetric(AdaptedBatch(torch.eye(4)[:2], bent, bent, 1.0), targets, 0.07))
 
 
 # -- noise, schedules, recipes ------------------------------------------------------------------------------
@@ -153,14 +155,14 @@ def test_noise_has_one_strength_a_query_and_is_not_made_unit_again() -> None:
 
 
 def test_one_cycle_runs_through_its_published_rates() -> None:
-    rates = [5e-4 * one_cycle(Point(step, 1000, 100)) for step in range(1000)]
+    rates = [5e-4 * one_cycle(ScheduleStep(step, 1000, 100)) for step in range(1000)]
 
     assert (rates[0], rates[10], rates[999]) == pytest.approx((2e-5, 5e-4, 1e-6), rel=1e-9)
     assert rates[:11] == sorted(rates[:11]) and rates[10:] == sorted(rates[10:], reverse=True)
 
 
 def test_the_cosine_cycles_between_its_published_rates() -> None:
-    rates = [1e-5 * cosine(Point(step, 1000, 100)) for step in (0, 50, 100, 200)]
+    rates = [1e-5 * cosine(ScheduleStep(step, 1000, 100)) for step in (0, 50, 100, 200)]
 
     assert rates == pytest.approx([1e-5, 5.1e-6, 2e-7, 1e-5], rel=1e-9)
 
@@ -198,11 +200,11 @@ def test_a_wrong_recipe_is_told_in_a_sentence(wrong: dict[str, Any], told: str) 
 def test_memory_at_full_size_is_under_six_gigabytes_and_grows_with_the_batch() -> None:
     full = Config(1024, dropout=0.0)
 
-    found = memory.needed(full, Settings())
+    found = memory.needed(full, TrainingSettings())
 
-    assert memory.recomputes(full, Settings()) and found.total < 6e9
-    assert memory.needed(full, Settings(activations="kept")).total > 5 * found.total
-    assert memory.needed(full, Settings(batch=640)).total > 1.5 * found.total
+    assert memory.recomputes(full, TrainingSettings()) and found.total < 6e9
+    assert memory.needed(full, TrainingSettings(activations="kept")).total > 5 * found.total
+    assert memory.needed(full, TrainingSettings(batch=640)).total > 1.5 * found.total
 
 
 # -- pairs and batches --------------------------------------------------------------------------------------
@@ -213,7 +215,7 @@ def test_memory_at_full_size_is_under_six_gigabytes_and_grows_with_the_batch() -
 def test_an_epoch_has_every_pair_at_most_once(count: int, size: int, seed: int) -> None:
     images, size = unit(np.random.default_rng(seed).normal(size=(count, 4))), min(size, count)
     pairs = Pairs(unit(np.ones((count, 4))), images, np.arange(count))
-    batches = Batches(Material(pairs), size, 0, seed)
+    batches = TrainingBatches(TrainingData(pairs), size, 0, seed)
 
     first = np.concatenate([batches.rows(number) for number in range(batches.per_epoch)])
 
@@ -223,7 +225,7 @@ def test_an_epoch_has_every_pair_at_most_once(count: int, size: int, seed: int) 
 def test_a_semi_positive_in_the_batch_is_no_negative_and_a_lacking_one_has_no_weight() -> None:
     pairs = Pairs(np.eye(4, dtype=np.float32), np.eye(4, dtype=np.float32), np.arange(4))
     semi = SemiPositives(np.array([[1], [-1], [3], [2]]), np.array([[0.3], [0], [0.2], [0.2]], np.float32))
-    batches = Batches(Material(pairs, None, semi), 4, 2, seed=0)
+    batches = TrainingBatches(TrainingData(pairs, None, semi), 4, 2, seed=0)
 
     _, targets = batches.batch(0)
 
@@ -237,7 +239,7 @@ def test_captions_of_one_image_are_hidden_from_each_other_by_id_and_by_content()
     images = unit(np.array([[1, 0], [1, 0], [0, 1]]))
     texts = unit(np.ones((3, 2)))
     for ids, same in ((None, {(0, 1), (1, 0)}), (["a", "b", "a"], {(0, 2), (2, 0)})):
-        batches = Batches(Material(Pairs(texts, images, np.arange(3), ids)), 3, 0, seed=0)
+        batches = TrainingBatches(TrainingData(Pairs(texts, images, np.arange(3), ids)), 3, 0, seed=0)
         _, targets = batches.batch(0)
         order = batches.rows(0).tolist()
         assert {(order[i], order[j]) for i, j in targets.hidden.nonzero().tolist()} == same
@@ -301,7 +303,7 @@ def test_a_cut_training_ends_in_the_same_bits(step: int, tmp_path: Path) -> None
 
 def test_what_was_trained_loads_as_an_adapter(tmp_path: Path) -> None:
     pairs = world()
-    done = train(Material(pairs), SMALL, replace(SHORT, epochs=1), tmp_path)
+    done = train(TrainingData(pairs), SMALL, replace(SHORT, epochs=1), tmp_path)
 
     (view,) = load(done.model).adapt(pairs.texts[:1])
 
@@ -329,7 +331,7 @@ def test_a_folder_of_another_training_is_refused(other: str, tmp_path: Path) -> 
     semi = SemiPositives(np.zeros((48, 1), np.int64), np.zeros((48, 1), np.float32))
     changed = {
         "recipe": (material(), SMALL, replace(SHORT, noise=0.5)),
-        "pairs": (Material(world(seed=5), world(24, seed=1)), SMALL, SHORT),
+        "pairs": (TrainingData(world(seed=5), world(24, seed=1)), SMALL, SHORT),
         "shape": (material(), replace(SMALL, num_steps=1), SHORT),
         "semi-positives": (material(semi), SMALL, SHORT),
     }[other]
@@ -354,10 +356,10 @@ def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ((Material(world()), replace(SMALL, embedding_dim=20), SHORT), "16 components"),
-        ((Material(world(4)), SMALL, SHORT), "fill no batch"),
+        ((TrainingData(world()), replace(SMALL, embedding_dim=20), SHORT), "16 components"),
+        ((TrainingData(world(4)), SMALL, SHORT), "fill no batch"),
         ((material(SemiPositives(np.zeros((3, 1), int), np.zeros((3, 1)))), SMALL, SHORT), "mine them again"),
-        ((Material(world()), SMALL, replace(SHORT, device="tpu")), "there are: cpu"),
+        ((TrainingData(world()), SMALL, replace(SHORT, device="tpu")), "there are: cpu"),
     ],
 )
 def test_what_cannot_be_trained_is_told_in_a_sentence(wrong: Any, told: str, tmp_path: Path) -> None:

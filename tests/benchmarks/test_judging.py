@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from eyespot import rooms
-from eyespot.benchmarks import Jury, Rescored, Searcher, Task, scored
+from eyespot.benchmarks import GallerySearcher, Jury, Rescored, Task, scored
 from eyespot.gallery.indexing import index
 from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import Judgements
 from eyespot.metrics import names, parse
 from eyespot.runs import read_run, write_run
-from eyespot.runs.judged import Judged as Collected
+from eyespot.runs.judged import JudgedQueries as Collected
 from eyespot.search.collection import Collection
-from eyespot.search.judged import Judged
-from eyespot.types import Answer, EyespotError, Hit, NothingFound, Pair, Qrels, Query, Run, UsageError, Verdict
+from eyespot.search.judge_rerank import JudgeRerank
+from eyespot.types import Answer, EyespotError, NothingFound, Pair, Qrels, Query, RankedImage, Run, UsageError, Verdict
 from tests.benchmarks import worlds
 from tests.benchmarks.worlds import tasks_of
 from tests.gallery.conftest import draw
@@ -54,7 +54,9 @@ def ledger(tmp_path: Path) -> Iterator[Judgements]:
 
 
 def jury(judge: ByName, ledger: Judgements, collection: Collection, data: Path, depth: int = 4) -> Jury:
-    return Jury(Judged(judge, ledger, depth), Searcher(collection, data, allow_missing=True, looked_at=depth))
+    return Jury(
+        JudgeRerank(judge, ledger, depth), GallerySearcher(collection, data, allow_missing=True, looked_at=depth)
+    )
 
 
 def test_candidates_of_a_re_ranking_set_are_judged(tmp_path: Path, ledger: Judgements) -> None:
@@ -156,7 +158,7 @@ def test_queries_whose_pictures_are_not_here_are_not_asked(tmp_path: Path, ledge
     task = tasks_of("circo", worlds.circo(tmp_path / "data"))["it2i"]
     photos = gallery(tmp_path, f"{100:012}", f"{300:012}")
 
-    asked = Searcher(photos, tmp_path / "data", allow_missing=True).asked(task)
+    asked = GallerySearcher(photos, tmp_path / "data", allow_missing=True).asked(task)
 
     assert [query.id for query in asked] == ["0"] and asked[0] == Query.composed(
         asked[0].terms[0].image, "is black", "0"
@@ -215,7 +217,7 @@ def test_verdicts_give_the_same_numbers_by_the_judge_and_as_a_file(
     task = graded()
     sitting = jury(ByName(VERDICTS.__getitem__), ledger, ten, tmp_path, depth)
     run = sitting.searcher(task)
-    said = {query: [Hit(name, its) for name, its in VERDICTS.items() if its is not None] for query in run}
+    said = {query: [RankedImage(name, its) for name, its in VERDICTS.items() if its is not None] for query in run}
     file = tmp_path / f"second.{ending}"
     write_run(Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in said.items()}), file)
 

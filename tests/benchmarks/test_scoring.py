@@ -9,7 +9,7 @@ import pytest
 
 from eyespot.benchmarks import Rescored, Result, benchmark, check, sampled, scored, unknown
 from eyespot.metrics import aligned, floor, parse
-from eyespot.types import Hit, NothingFound, Run, UsageError
+from eyespot.types import NothingFound, RankedImage, Run, UsageError
 from tests.benchmarks import worlds
 from tests.benchmarks.worlds import orders, tasks_of
 
@@ -400,9 +400,9 @@ def test_two_truths_of_the_same_queries_are_sampled_alike(tmp_path: Path) -> Non
 
 
 def test_scores_beyond_float_precision_still_put_the_rest_below() -> None:
-    run = Run({"q": [Hit("a", 1e17), Hit("b", 1e17), Hit("c", 1e17)]})
+    run = Run({"q": [RankedImage("a", 1e17), RankedImage("b", 1e17), RankedImage("c", 1e17)]})
 
-    made, without = Rescored(Run({"q": [Hit("b", 1e18), Hit("a", 1e17)]}), 3)(run)
+    made, without = Rescored(Run({"q": [RankedImage("b", 1e18), RankedImage("a", 1e17)]}), 3)(run)
 
     assert [hit.image for hit in made["q"]] == ["b", "a", "c"] and made["q"][1].score > made["q"][2].score
     assert without == 1

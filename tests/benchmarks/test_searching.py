@@ -14,7 +14,7 @@ import pytest
 
 from eyespot import rooms, sample
 from eyespot.adapters.quari import load
-from eyespot.benchmarks import Searcher, scored
+from eyespot.benchmarks import GallerySearcher, scored
 from eyespot.gallery.indexing import index
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.search.adapted import seen_by
@@ -86,7 +86,7 @@ def test_words_rank_the_gallery_as_plain_products_do(
     task = tasks_of("own", own(tmp_path, way))["own"]
     texts = dict(zip([f"q{at}" for at in range(4)], collection.encoder.encode_texts(WORDS[:4]), strict=True))
 
-    run = Searcher(collection, tmp_path)(task)
+    run = GallerySearcher(collection, tmp_path)(task)
 
     judged = {path.name: named(path, way) for path in PHOTOS[:4]}
     expected = {q: [judged.get(name) for name in names] for q, names in brute(texts, vectors).items()}
@@ -100,7 +100,7 @@ def test_words_rank_the_gallery_as_plain_products_do(
 def test_the_result_of_a_search_has_the_gallery_as_its_pool(collection: Collection, tmp_path: Path) -> None:
     task = tasks_of("own", own(tmp_path))["own"]
 
-    result = scored(task, Searcher(collection, tmp_path)(task))
+    result = scored(task, GallerySearcher(collection, tmp_path)(task))
 
     assert result.pool == 12 and result.floors["P@10"].mean == pytest.approx(1 / 12)
 
@@ -114,7 +114,7 @@ def test_picture_and_words_together_and_the_picture_alone(
     worlds.write(tmp_path / "qrels.txt", f"both 0 {PHOTOS[1].name} 1\nalone 0 {PHOTOS[2].name} 1\n")
     (task,) = tasks_of("own", tmp_path).values()
 
-    run = Searcher(collection, tmp_path)(task)
+    run = GallerySearcher(collection, tmp_path)(task)
 
     mixed = vectors[PHOTOS[5].name] + collection.encoder.encode_texts(["a tower"])[0]
     expected = brute({"both": mixed, "alone": vectors[PHOTOS[6].name]}, vectors)
@@ -129,7 +129,7 @@ def test_a_picture_that_only_the_data_folder_has_is_encoded(collection: Collecti
     (tmp_path / "images" / "mine.jpg").write_bytes(other.read_bytes())
     data = own(tmp_path, x={"id": "q4", "text": "", "image": "mine.jpg"})
 
-    run = Searcher(collection, data)(tasks_of("own", data)["own"])
+    run = GallerySearcher(collection, data)(tasks_of("own", data)["own"])
 
     assert len(run["q4"]) == 12
 
@@ -141,8 +141,8 @@ def test_pictures_that_are_nowhere_stop_the_search_or_leave_their_query_out(
     task = tasks_of("own", data)["own"]
 
     with pytest.raises(UsageError, match=r"of 1 of 5 queries .*--allow-missing"):
-        Searcher(collection, data)(task)
-    run = Searcher(collection, data, allow_missing=True)(task)
+        GallerySearcher(collection, data)(task)
+    run = GallerySearcher(collection, data, allow_missing=True)(task)
     assert "q4" not in run and any("these queries are not asked" in note for note in run.notes)
     assert scored(task, run).scores.missing == ["q4"]
 
@@ -153,13 +153,13 @@ def test_pictures_that_are_nowhere_stop_the_search_or_leave_their_query_out(
 def test_a_column_may_hold_the_ids(collection: Collection, tmp_path: Path) -> None:
     task = tasks_of("own", own(tmp_path))["own"]
 
-    run = Searcher(collection, tmp_path, match="file_name")(task)
+    run = GallerySearcher(collection, tmp_path, match="file_name")(task)
 
     assert PHOTOS[0].name in ranked(run)["q0"]
     with pytest.raises(UsageError, match="no column 'nope'"):
-        Searcher(collection, tmp_path, match="nope")(task)
+        GallerySearcher(collection, tmp_path, match="nope")(task)
     with pytest.raises(UsageError, match=r"4 of 4 images of the benchmark .*--match"):
-        Searcher(collection, tmp_path, match="id")(task)
+        GallerySearcher(collection, tmp_path, match="id")(task)
 
 
 def test_missing_images_are_refused_or_said_and_still_count_as_relevant(collection: Collection, tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ def test_missing_images_are_refused_or_said_and_still_count_as_relevant(collecti
     task = tasks_of("own", data)["own"]
 
     with pytest.raises(UsageError, match=r"1 of 2 images .*'lost\.jpg'.*--allow-missing"):
-        Searcher(collection, data)(task)
-    result = scored(task, Searcher(collection, data, allow_missing=True)(task))
+        GallerySearcher(collection, data)(task)
+    result = scored(task, GallerySearcher(collection, data, allow_missing=True)(task))
     assert result.scores.values["R@20"].tolist() == [0.5]
     assert any("they cannot be found" in note for note in result.notes)
 
@@ -180,7 +180,7 @@ def test_two_images_of_one_file_name_are_not_taken_for_one_picture(collection: C
     worlds.write(data / "qrels.txt", f"q0 0 a/{name} 1\nq1 0 b/{name} 1\n")
 
     with pytest.raises(UsageError, match="2 of 2 images of the benchmark are not in the gallery"):
-        Searcher(collection, data)(tasks_of("own", data)["own"])
+        GallerySearcher(collection, data)(tasks_of("own", data)["own"])
 
 
 # -- captions ---------------------------------------------------------------------------------------------------
@@ -208,7 +208,7 @@ def test_both_ways_of_captions_are_plain_products_within_the_six(
     tasks = tasks_of("coco5k", captions)
     pictures = {str(at): vectors[PHOTOS[at].name] for at in range(6)}
     texts = {str(5 - at): vector for at, vector in enumerate(collection.encoder.encode_texts(WORDS))}
-    searcher = Searcher(collection, captions)
+    searcher = GallerySearcher(collection, captions)
 
     runs = {name: searcher(task) for name, task in tasks.items()}
 
@@ -219,7 +219,7 @@ def test_both_ways_of_captions_are_plain_products_within_the_six(
 
 
 def test_captions_are_encoded_once_for_both_ways(collection: Collection, captions: Path) -> None:
-    searcher = Searcher(collection, captions)
+    searcher = GallerySearcher(collection, captions)
 
     for task in tasks_of("coco5k", captions).values():
         searcher(task)
@@ -235,8 +235,8 @@ def test_a_pool_that_the_gallery_has_in_part_is_not_the_benchmark_s(collection: 
     tasks = tasks_of("coco5k", captions)
 
     with pytest.raises(UsageError, match="1 of 7 images"):
-        Searcher(collection, captions)(tasks["t2i"])
-    runs = {name: Searcher(collection, captions, allow_missing=True)(task) for name, task in tasks.items()}
+        GallerySearcher(collection, captions)(tasks["t2i"])
+    runs = {name: GallerySearcher(collection, captions, allow_missing=True)(task) for name, task in tasks.items()}
     assert runs["t2i"].header["pool"] == 6 and "9" not in runs["i2t"]
 
 
@@ -245,7 +245,7 @@ def test_captions_without_their_text_cannot_be_searched(collection: Collection, 
 
     for name in ("eccv-t2i", "eccv-i2t"):
         with pytest.raises(UsageError, match=r"score rankings with --run|neither in the gallery"):
-            Searcher(collection, tmp_path)(tasks[name])
+            GallerySearcher(collection, tmp_path)(tasks[name])
 
 
 # -- candidates, and what is no part of the collection --------------------------------------------------------------
@@ -261,7 +261,7 @@ def test_each_query_ranks_its_own_candidates(collection: Collection, vectors: di
     (task,) = tasks_of("inquire-rerank", tmp_path).values()
     texts = dict(zip(WORDS, collection.encoder.encode_texts(WORDS), strict=True))
 
-    run = Searcher(collection, tmp_path)(task)
+    run = GallerySearcher(collection, tmp_path)(task)
 
     for q in range(2):
         names = {str(at): vectors[PHOTOS[at].name] for at in range(q, q + 4)}
@@ -281,10 +281,10 @@ def test_candidates_are_ranked_in_the_query_s_own_view(
     (view,) = adapter.adapt(collection.encoder.encode_texts(WORDS[:1]))
     seen = {str(at): seen_by(view, vectors[PHOTOS[at].name][None])[0] for at in range(8)}
 
-    run = Searcher(collection, tmp_path, adapter=adapter)(task)
+    run = GallerySearcher(collection, tmp_path, adapter=adapter)(task)
 
     assert ranked(run)[WORDS[0]] == brute({"q": view.query}, seen)["q"]
-    assert ranked(run) != ranked(Searcher(collection, tmp_path)(task))
+    assert ranked(run) != ranked(GallerySearcher(collection, tmp_path)(task))
 
 
 def test_candidates_that_are_not_relevant_must_be_there_too(collection: Collection, tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_candidates_that_are_not_relevant_must_be_there_too(collection: Collecti
     (task,) = tasks_of("inquire-rerank", tmp_path).values()
 
     with pytest.raises(UsageError, match="1 of 2 images"):
-        Searcher(collection, tmp_path)(task)
+        GallerySearcher(collection, tmp_path)(task)
 
 
 def test_ilias_ranks_no_pictures_that_queries_are_made_of(collection: Collection, tmp_path: Path) -> None:
@@ -309,7 +309,7 @@ def test_ilias_ranks_no_pictures_that_queries_are_made_of(collection: Collection
     worlds.write(tmp_path / "ilias_core/o1/T.txt", "a gate")
     tasks = tasks_of("ilias", tmp_path)
 
-    runs = {name: Searcher(collection, tmp_path)(task) for name, task in tasks.items()}
+    runs = {name: GallerySearcher(collection, tmp_path)(task) for name, task in tasks.items()}
 
     for run in runs.values():
         assert run.header["pool"] == 10
@@ -324,7 +324,7 @@ def test_circo_s_photos_are_named_by_their_numbers(tmp_path: Path) -> None:
     index(tmp_path / "g", [str(folder.parent)], [rooms.load("encoders", "starter")])
     data = worlds.circo(tmp_path / "data")
 
-    run = Searcher(Collection(tmp_path / "g"), data)(tasks_of("circo", data, "test")["it2i"])
+    run = GallerySearcher(Collection(tmp_path / "g"), data)(tasks_of("circo", data, "test")["it2i"])
 
     assert {frozenset(names) for names in ranked(run).values()} == {frozenset({"100", "101", "200", "201", "7", "300"})}
 
@@ -334,7 +334,7 @@ def test_a_gallery_of_other_photos_has_nothing_of_a_pool(collection: Collection,
     task = replace(tasks_of("coco5k", data)["t2i"])
 
     with pytest.raises(NothingFound, match="no image of t2i is in the gallery"):
-        Searcher(collection, data, allow_missing=True)(task)
+        GallerySearcher(collection, data, allow_missing=True)(task)
 
 
 # -- depth, and the map -----------------------------------------------------------------------------------------
@@ -343,8 +343,8 @@ def test_a_gallery_of_other_photos_has_nothing_of_a_pool(collection: Collection,
 def test_the_first_stage_reaches_as_deep_as_the_second(collection: Collection, tmp_path: Path) -> None:
     task = tasks_of("own", own(tmp_path))["own"]
 
-    assert Searcher(collection, tmp_path)._depth(task) == 101  # one more: a query's own picture leaves
-    assert Searcher(collection, tmp_path, least=500)._depth(task) == 501
+    assert GallerySearcher(collection, tmp_path)._depth(task) == 101  # one more: a query's own picture leaves
+    assert GallerySearcher(collection, tmp_path, least=500)._depth(task) == 501
 
 
 def test_around_a_query_lie_its_relevant_images_and_the_rest(
@@ -352,11 +352,11 @@ def test_around_a_query_lie_its_relevant_images_and_the_rest(
 ) -> None:
     task = tasks_of("own", own(tmp_path))["own"]
 
-    around = Searcher(collection, tmp_path).around(task, "q1")
+    around = GallerySearcher(collection, tmp_path).around(task, "q1")
 
     assert around.relevant.tolist() == [True] + [False] * 11 and around.vectors.shape == (12, len(around.query))
     assert np.linalg.norm(around.vectors, axis=1) == pytest.approx(1, abs=1e-3)
     assert around.vectors[0] == pytest.approx(vectors[PHOTOS[1].name], abs=2e-3)
     assert around.query == pytest.approx(collection.encoder.encode_texts([WORDS[1]])[0], abs=1e-6)
     with pytest.raises(UsageError, match="no query 'q9'"):
-        Searcher(collection, tmp_path).around(task, "q9")
+        GallerySearcher(collection, tmp_path).around(task, "q9")

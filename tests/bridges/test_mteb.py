@@ -17,12 +17,12 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.bridges.mteb import About, model, task
+from eyespot.bridges.mteb import TaskNotes, model, task
 from eyespot.extras import install_line
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.opened import Gallery
+from eyespot.gallery.view import Gallery
 from eyespot.metrics import evaluate, parse, preset
-from eyespot.runs.judged import Judged
+from eyespot.runs.judged import JudgedQueries
 from eyespot.sample import photos
 from eyespot.search.collection import Collection
 from eyespot.search.matching import matched, renamed
@@ -60,7 +60,7 @@ WORDS = {  # query → its text, and the grades of what is relevant
     "pouch": ("it carries its young in a pouch", dict.fromkeys(animals("kangaroo", "koala"), 1)),
     "spines": ("an animal with spines", dict.fromkeys(animals("hedgehog"), 1)),
 }
-JUDGED = Judged(
+JUDGED = JudgedQueries(
     {query: {"text": text} for query, (text, _) in WORDS.items()},
     Qrels({query: grades for query, (_, grades) in WORDS.items()}),
 )
@@ -85,7 +85,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory, starter: Encoder) -> Co
     return Collection(folder / "gallery")
 
 
-def theirs(encoder: Encoder, judged: Judged, name: str) -> dict[str, float]:
+def theirs(encoder: Encoder, judged: JudgedQueries, name: str) -> dict[str, float]:
     """mteb's scores."""
     told = mteb.evaluate(
         model(encoder), task(judged, PLACES, name), cache=None, co2_tracker=False, show_progress_bar=False
@@ -113,7 +113,7 @@ def ours(run: Run, qrels: Qrels) -> dict[str, float]:
     return {key: value if key.startswith("mrr") else round(value, 5) for key, value in named.items()}
 
 
-def words(judged: Judged) -> dict[str, Query]:
+def words(judged: JudgedQueries) -> dict[str, Query]:
     return {name: Query.words(facts["text"]) for name, facts in judged.queries.items()}
 
 
@@ -132,7 +132,7 @@ def test_pictures_with_words_score_as_in_eyespots_own_search(collection: Collect
     asked = {"fish": FISH[0], "mill": MILLS[1], "bear": animals("panda")[0], "cut": HAMMERS[0]}
     queries = {query: {"text": WORDS[query][0], "image": image} for query, image in asked.items()}
     queries |= {"hammer": {"text": WORDS["hammer"][0]}, "dome": {"image": DOMES[0]}}
-    judged = Judged(queries, Qrels({query: WORDS[query][1] for query in queries}))
+    judged = JudgedQueries(queries, Qrels({query: WORDS[query][1] for query in queries}))
     composed = {query: Query.composed(PLACES[image], WORDS[query][0]) for query, image in asked.items()}
     composed |= {"hammer": Query.words(WORDS["hammer"][0]), "dome": Query.picture(PLACES[DOMES[0]])}
 
@@ -159,7 +159,7 @@ def test_a_query_without_relevant_pictures_scores_zero_and_one_without_judgement
     collection: Collection, starter: Encoder
 ) -> None:
     grades = {"fish": {FISH[0]: 1}, "mill": {FISH[0]: 0}, "hammer": {}}
-    judged = Judged({query: JUDGED.queries[query] for query in grades}, Qrels(grades))
+    judged = JudgedQueries({query: JUDGED.queries[query] for query in grades}, Qrels(grades))
     run = searched(collection, words(judged))
 
     scores = theirs(starter, judged, "Barren")
@@ -212,8 +212,8 @@ def pool(made: Any) -> list[str]:
     return sorted(made.dataset["default"]["test"]["corpus"]["id"])
 
 
-def judging(*images: str, **query: str) -> Judged:
-    return Judged({"q": query or {"text": "a fish"}}, Qrels({"q": dict.fromkeys(images, 1)}))
+def judging(*images: str, **query: str) -> JudgedQueries:
+    return JudgedQueries({"q": query or {"text": "a fish"}}, Qrels({"q": dict.fromkeys(images, 1)}))
 
 
 @pytest.mark.parametrize("ending", ["", ".jpg"])
@@ -257,7 +257,7 @@ def test_a_picture_that_only_asks_is_not_ranked_where_the_pool_is_listed() -> No
 
 
 def test_what_is_told_of_a_collection_stands_in_the_task() -> None:
-    metadata = task(judging(FISH[0]), TINY, "Told", About(licence="cc0-1.0", main_score="recall_at_5")).metadata
+    metadata = task(judging(FISH[0]), TINY, "Told", TaskNotes(licence="cc0-1.0", main_score="recall_at_5")).metadata
 
     assert (metadata.category, metadata.license, metadata.main_score) == ("t2i", "cc0-1.0", "recall_at_5")
 
@@ -289,7 +289,7 @@ def test_other_judgements_are_another_revision_of_the_task() -> None:
         (judging(FISH[0]), "../a", "use letters, digits"),
     ],
 )
-def test_what_cannot_be_scored_is_refused_in_a_sentence(judged: Judged, name: str, sentence: str) -> None:
+def test_what_cannot_be_scored_is_refused_in_a_sentence(judged: JudgedQueries, name: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
         task(judged, TINY, name)
 

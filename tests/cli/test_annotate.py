@@ -6,8 +6,8 @@ import csv
 import json
 from pathlib import Path
 
-from tests.build.annotate import world
 from tests.cli.conftest import run_eyespot
+from tests.curate.annotate import world
 
 QUERIES = ",query_id,query_text,category,visible\n0,1,a heron,Species,yes\n1,2,a thought,Context,no\n"
 

@@ -184,8 +184,8 @@ def test_a_ledger_that_is_missing_or_none_is_told(gallery: Path) -> None:
 
 
 def test_facts_that_are_no_numbers_are_null_in_json(capfd: pytest.CaptureFixture[str]) -> None:
-    from eyespot.cli.telling import as_json
+    from eyespot.cli.console import print_json
 
-    as_json({"a": [float("nan"), 1.5], "b": {"c": float("-inf")}, "path": "caf\udce9"})
+    print_json({"a": [float("nan"), 1.5], "b": {"c": float("-inf")}, "path": "caf\udce9"})
 
     assert "".join(capfd.readouterr().out.split()) == r'{"a":[null,1.5],"b":{"c":null},"path":"caf\udce9"}'

@@ -9,7 +9,7 @@ import pytest
 
 import eyespot
 from eyespot import rooms
-from eyespot.search.kept import Measured, building, keep, kept_of
+from eyespot.search.stored_indexes import Measured, building, store_index, stored_of
 from eyespot.types import UsageError
 from tests.cli.test_eval import evaluated, told
 from tests.search.imported import drawn, take
@@ -26,7 +26,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     view, settings = take(place, drawn(3000, 0)), {"kind": "pq", "parts": 4, "depth": 50}
     with building(view) as folder:
         rooms.load("indexes", "faiss", view.blocks, folder=folder / "0", **settings)
-        keep(view, "faiss", kept_of(view, "faiss", settings, Measured(0.712, 50, 100, "drawn")), folder / "0")
+        store_index(view, "faiss", stored_of(view, "faiss", settings, Measured(0.712, 50, 100, "drawn")), folder / "0")
     return place
 
 

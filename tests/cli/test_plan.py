@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from eyespot.cli import app
-from eyespot.search.plan.arithmetic import GIB, Wanted, building, cheapest, needs
+from eyespot.search.plan.arithmetic import GIB, PlanRequest, building, cheapest, needs
 from eyespot.search.plan.measuring import as_toml, line, measured
 from eyespot.search.plan.slopes import Line, Rate, Slopes, read_slopes
 from eyespot.types import UsageError
@@ -163,7 +163,7 @@ def test_the_machines_of_a_plan_are_enough_and_one_less_is_not(
     images: int, dim: int, latency: float, ram: float
 ) -> None:
     slopes = Slopes(scan={"float16": Line(0.01, 0.1)}, call=0.005)
-    (found,) = needs(Wanted(images, dim, latency, ram), slopes)
+    (found,) = needs(PlanRequest(images, dim, latency, ram), slopes)
     machines = found.machines
     assert machines is not None and found.seconds is not None and found.seconds <= latency * (1 + 1e-9)
     assert machines * ram * 0.8 >= found.memory * (1 - 1e-9)
@@ -173,12 +173,12 @@ def test_the_machines_of_a_plan_are_enough_and_one_less_is_not(
 
 
 def test_a_plan_without_any_way_in_time_has_no_choice() -> None:
-    assert cheapest(needs(Wanted(10, 8, 0.001, 1), Slopes(scan={"int8": Line(1.0, 1.0)}))) is None
+    assert cheapest(needs(PlanRequest(10, 8, 0.001, 1), Slopes(scan={"int8": Line(1.0, 1.0)}))) is None
 
 
 def test_money_follows_hours() -> None:
     slopes = Slopes(cores=2, build={"codes": 3600.0}, core_hour=1.0, gib_hour=0.5)
-    steps = list(building(Wanted(1000, 1_000_000, 1, 4), slopes))
+    steps = list(building(PlanRequest(1000, 1_000_000, 1, 4), slopes))
     assert [(one.step, one.hours, one.money) for one in steps] == [("embedding", None, None), ("codes", 1.0, 4.0)]
 
 

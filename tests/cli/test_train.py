@@ -29,7 +29,7 @@ from typer.testing import CliRunner  # noqa: E402
 from eyespot import sample  # noqa: E402
 from eyespot.cli import app  # noqa: E402
 from eyespot.extras import install_line  # noqa: E402
-from eyespot.gallery.opened import Gallery  # noqa: E402
+from eyespot.gallery.view import Gallery  # noqa: E402
 from eyespot.types import UsageError  # noqa: E402
 from tests.gallery.conftest import draw  # noqa: E402
 

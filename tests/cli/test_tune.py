@@ -14,8 +14,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from eyespot.cli import app
-from eyespot.search.kept import names_in
-from eyespot.search.tuning import QUERIES, Asked, Try, Tuning, candidates, pictures_moved
+from eyespot.search.stored_indexes import names_in
+from eyespot.search.tuning import QUERIES, Try, Tuning, TuningQueries, candidates, pictures_moved
 from eyespot.types import EyespotError, NothingFound, UsageError
 from tests.cli.conftest import run_eyespot
 from tests.cli.pages import run_page
@@ -223,7 +223,7 @@ def test_moved_pictures_are_near_and_new(gallery: Path) -> None:
 
 
 def test_halves_share_no_query() -> None:
-    one, two = Asked(np.arange(21, dtype=np.float32)[:, None], "drawn").halves()
+    one, two = TuningQueries(np.arange(21, dtype=np.float32)[:, None], "drawn").halves()
 
     assert sorted([*one.ravel(), *two.ravel()]) == list(range(21))
 

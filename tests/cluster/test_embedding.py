@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("ray")
 
 from eyespot import rooms
-from eyespot.cluster.embedding import Crew
 from eyespot.cluster.starting import Cluster
+from eyespot.cluster.workers import WorkerPool
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.types import Encoder, EyespotError
 from tests.cluster.conftest import killing
@@ -54,7 +54,7 @@ def made(gallery: Path, photos: Path, encoder: Encoder, options: Options) -> Sum
 def test_the_gallery_has_the_bytes_of_a_plain_one(
     tmp_path: Path, photos: Path, shards: list[object], starter: Encoder, workers: int
 ) -> None:
-    with Crew(Cluster(workers)) as crew:
+    with WorkerPool(Cluster(workers)) as crew:
         summary = made(tmp_path, photos, starter, Options(shard_rows=20, hands=crew))
 
     assert (summary.embedded, len(summary.failures)) == (COUNT, 2)
@@ -69,7 +69,7 @@ def test_killed_workers_leave_the_same_gallery(
     hit, job = 0, 0
     while hit < kills:
         job += 1
-        with Crew(Cluster(2)) as crew, killing("Embedder", kills - hit, 0.5) as dead:
+        with WorkerPool(Cluster(2)) as crew, killing("Embedder", kills - hit, 0.5) as dead:
             made(tmp_path / str(job), photos, starter, Options(shard_rows=20, hands=crew))
         hit += len(dead)
 
@@ -82,7 +82,7 @@ def test_new_photos_join_a_gallery_that_was_made_without_workers(
     gallery, more = tmp_path / "gallery", tmp_path / "more"
     made(gallery, photos, starter, Options())
     draw(more / "a" / "new.jpg", 1000)
-    with Crew(Cluster(2)) as crew:
+    with WorkerPool(Cluster(2)) as crew:
         summary = made(gallery, more, starter, Options(hands=crew))
 
     assert (summary.embedded, summary.pictures) == (1, COUNT + 1)
@@ -90,7 +90,7 @@ def test_new_photos_join_a_gallery_that_was_made_without_workers(
 
 def test_nothing_new_starts_no_worker(tmp_path: Path, photos: Path, starter: Encoder) -> None:
     made(tmp_path, photos, starter, Options())
-    with Crew(Cluster(4000)) as crew:  # more than there is room for, if they began
+    with WorkerPool(Cluster(4000)) as crew:  # more than there is room for, if they began
         assert made(tmp_path, photos, starter, Options(hands=crew)).embedded == 0
 
 
@@ -99,6 +99,6 @@ def test_more_workers_than_processors_are_refused_and_do_not_wait_for_ever(
 ) -> None:
     with (
         pytest.raises(EyespotError, match="ask for fewer --workers"),
-        Crew(Cluster(4, cpus=2)) as crew,
+        WorkerPool(Cluster(4, cpus=2)) as crew,
     ):
         made(tmp_path, photos, starter, Options(hands=crew))

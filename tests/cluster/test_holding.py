@@ -15,7 +15,7 @@ pytest.importorskip("ray")
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.cluster.blocks import Mapped, coded, opened, runs, whole
-from eyespot.cluster.holding import Holding, Run, _merged, _Opened
+from eyespot.cluster.ray_index import RayBackend, RowRange, _merged, _OpenRange
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes.exact import SMALL, Exact
 from eyespot.kernels.codes import Codes, write_codes
@@ -35,8 +35,8 @@ def blocks(tmp_path_factory: pytest.TempPathFactory) -> list[np.ndarray]:
 
 
 @pytest.fixture(scope="module", params=[1, 2, 4])
-def holding(request: pytest.FixtureRequest) -> Iterator[Holding]:
-    with Holding(Cluster(request.param)) as holding:
+def holding(request: pytest.FixtureRequest) -> Iterator[RayBackend]:
+    with RayBackend(Cluster(request.param)) as holding:
         yield holding
 
 
@@ -59,26 +59,26 @@ def assert_same(found: Any, expected: Any) -> None:
 
 
 @pytest.mark.parametrize("k", [1, 30, 5000])
-def test_exact_search_is_that_of_one_process_bit_for_bit(holding: Holding, blocks: list[np.ndarray], k: int) -> None:
+def test_exact_search_is_that_of_one_process_bit_for_bit(holding: RayBackend, blocks: list[np.ndarray], k: int) -> None:
     here, there, queries = Exact(blocks), holding.index(blocks), unit(6, DIM, 1)
     for mask in masks(len(here)):
         assert_same(there.search(queries, k, mask), here.search(queries, k, mask))
 
 
-def test_adapted_search_is_that_of_one_process(holding: Holding, blocks: list[np.ndarray]) -> None:
+def test_adapted_search_is_that_of_one_process(holding: RayBackend, blocks: list[np.ndarray]) -> None:
     here, there = AdaptedIndex(blocks), holding.scan(blocks)
     for mask in masks(len(here)):
         assert_same(there.search(views(3), 20, mask), here.search(views(3), 20, mask))
 
 
-def test_chosen_rows_are_scored_where_they_lie(holding: Holding, blocks: list[np.ndarray]) -> None:
+def test_chosen_rows_are_scored_where_they_lie(holding: RayBackend, blocks: list[np.ndarray]) -> None:
     rows, (view,) = [2999, 0, 1899, 1900, 0], views(1)
     assert np.allclose(holding.scan(blocks).rescore(view, rows), AdaptedIndex(blocks).rescore(view, rows), atol=1e-12)
 
 
 @pytest.mark.parametrize(("k", "dim", "value"), [(0, DIM, 1), (5, DIM + 1, 1), (5, DIM, np.nan)])
 def test_what_one_process_refuses_is_refused_in_its_words(
-    holding: Holding, blocks: list[np.ndarray], k: int, dim: int, value: float
+    holding: RayBackend, blocks: list[np.ndarray], k: int, dim: int, value: float
 ) -> None:
     queries = np.full((1, dim), value, np.float32)
     with pytest.raises(UsageError) as here:
@@ -88,13 +88,13 @@ def test_what_one_process_refuses_is_refused_in_its_words(
     assert str(there.value) == str(here.value)
 
 
-def test_a_mask_of_other_rows_is_refused(holding: Holding, blocks: list[np.ndarray]) -> None:
+def test_a_mask_of_other_rows_is_refused(holding: RayBackend, blocks: list[np.ndarray]) -> None:
     with pytest.raises(UsageError, match="give a boolean for each of the 3000 rows"):
         holding.index(blocks).search(unit(1, DIM), 5, np.ones(7, bool))
 
 
 def test_no_rows_are_no_answers() -> None:
-    with Holding(Cluster(2)) as holding:
+    with RayBackend(Cluster(2)) as holding:
         assert holding.index([]).search(unit(2, DIM), 5).rows.shape == (2, 0)
         assert holding.scan([]).search(views(2), 5).rows.shape == (2, 0)
 
@@ -103,7 +103,7 @@ def test_no_rows_are_no_answers() -> None:
 def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], kills: int, every: float) -> None:
     queries, mask = unit(5, DIM, 2), np.random.default_rng(1).random(3000) < 0.5
     expected, answers = Exact(blocks).search(queries, 9, mask), []
-    with killing("Holder", kills, every) as dead, Holding(Cluster(2)) as holding:
+    with killing("Holder", kills, every) as dead, RayBackend(Cluster(2)) as holding:
         index = holding.index(blocks)
         while len(dead) < kills or len(answers) < 3:
             answers.append(index.search(queries, 9, mask))
@@ -116,7 +116,7 @@ def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], k
 
 def test_a_worker_that_stays_away_is_said_and_never_fewer_answers(blocks: list[np.ndarray]) -> None:
     others = set(workers_of("Holder"))
-    with Holding(Cluster(2, patience=0.5)) as holding:
+    with RayBackend(Cluster(2, patience=0.5)) as holding:
         index = holding.index(blocks)
         still = min(set(workers_of("Holder")) - others)
         os.kill(still, signal.SIGSTOP)
@@ -128,7 +128,7 @@ def test_a_worker_that_stays_away_is_said_and_never_fewer_answers(blocks: list[n
 def test_approximate_indexes_of_each_run_find_most_and_never_fewer_answers() -> None:
     pytest.importorskip("faiss")
     vectors, queries, mask = unit(9000, DIM), unit(20, DIM, 4), np.arange(9000) % 100 == 0
-    with Holding(Cluster(2), "faiss") as holding:
+    with RayBackend(Cluster(2), "faiss") as holding:
         index = holding.index([vectors])
         found, few = index.search(queries, 10), index.search(queries, 10, mask)
 
@@ -152,7 +152,7 @@ def test_a_worker_maps_the_codes_that_lie_on_disk(coded_block: tuple[np.ndarray,
     """Its rows begin within the block. Of many vectors it would make none in memory, and scan floats for minutes."""
     block, codes = coded_block
     pieces = runs([block], 3, [codes])[1]
-    worker = _Opened(Run(pieces, 300, 1 << 30))  # of so many rows that codes are worth having
+    worker = _OpenRange(RowRange(pieces, 300, 1 << 30))  # of so many rows that codes are worth having
 
     index, queries = worker.index("exact"), unit(5, DIM, 1)
     assert isinstance(index, Exact)
@@ -176,8 +176,8 @@ def test_with_codes_the_answers_are_the_same(tmp_path: Path) -> None:
     block, queries = mapped(tmp_path / "v.npy", vectors), unit(3, 1024, 1)
     write_codes(block, tmp_path / "v")
     codes = Codes.load(tmp_path / "v")
-    assert _Opened(Run(runs([block], 2, [codes])[0], 0, len(block))).index("exact").codes != ()
-    with Holding(Cluster(2)) as holding:
+    assert _OpenRange(RowRange(runs([block], 2, [codes])[0], 0, len(block))).index("exact").codes != ()
+    with RayBackend(Cluster(2)) as holding:
         assert_same(holding.index([block], [codes]).search(queries, 50), Exact([block]).search(queries, 50))
 
 
@@ -185,7 +185,7 @@ def test_a_worker_without_codes_yet_scores_as_one_that_has_made_some(tmp_path: P
     """As one does that was killed and started again. Every picture is there twice, once at each."""
     vectors, queries = unit(3000, 128), unit(20, 128, 1)
     blocks = [mapped(tmp_path / "a.npy", vectors), mapped(tmp_path / "b.npy", vectors)]
-    old, new = (_Opened(Run([whole(block)], 3000 * at, 1 << 30)) for at, block in enumerate(blocks))
+    old, new = (_OpenRange(RowRange([whole(block)], 3000 * at, 1 << 30)) for at, block in enumerate(blocks))
     while not old.index("exact").codes:
         old.index("exact").search(queries[:1], 9)
     told = [one.numbered(one.index("exact").ranked(queries[:2], 9, None)) for one in (old, new)]
@@ -222,6 +222,6 @@ def test_a_file_that_a_machine_does_not_see_is_said_by_name(tmp_path: Path) -> N
     (tmp_path / "v.npy").unlink()
     with (
         pytest.raises(EyespotError, match=r"v\.npy cannot be read on .*all machines of the cluster see"),
-        Holding(Cluster(1)) as holding,
+        RayBackend(Cluster(1)) as holding,
     ):
         holding.index([block]).search(unit(1, 4), 1)

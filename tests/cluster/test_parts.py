@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("ray")
 pytest.importorskip("faiss")
 
-from eyespot.cluster.holding import Holding
+from eyespot.cluster.ray_index import RayBackend
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes import faiss
 from eyespot.indexes.faiss import load
@@ -49,7 +49,7 @@ def masks() -> list[np.ndarray | None]:
 def test_the_answers_are_those_of_one_process(built: Path, vectors: np.ndarray, workers: int) -> None:
     queries = unit(8, DIM, 1)
     here = load([vectors], folder=built, depth=100, recall=0.9)
-    with Holding(Cluster(workers)) as holding:
+    with RayBackend(Cluster(workers)) as holding:
         there = load([vectors], folder=built, held=holding.parts, depth=100, recall=0.9)
         for mask in masks():
             for k in (1, 20):
@@ -64,7 +64,7 @@ def test_a_killed_worker_costs_a_retry_and_no_answer(
 ) -> None:
     queries, answers = unit(5, DIM, 2), []
     expected = load([vectors], folder=built, depth=100).search(queries, 9)
-    with killing("Searcher", kills, every) as dead, Holding(Cluster(2)) as holding:
+    with killing("Searcher", kills, every) as dead, RayBackend(Cluster(2)) as holding:
         there = load([vectors], folder=built, held=holding.parts, depth=100)
         while len(dead) < kills or len(answers) < 3:
             answers.append(there.search(queries, 9))
@@ -77,7 +77,7 @@ def test_a_killed_worker_costs_a_retry_and_no_answer(
 
 def test_a_folder_that_a_machine_does_not_see_is_named(vectors: np.ndarray, tmp_path: Path) -> None:
     load([vectors], folder=tmp_path / "index", kind="pq")
-    with Holding(Cluster(1)) as holding:
+    with RayBackend(Cluster(1)) as holding:
         there = load([vectors], folder=tmp_path / "index", held=holding.parts)
         shutil.move(tmp_path / "index", tmp_path / "elsewhere")
         with pytest.raises(EyespotError, match=r"index is not there on .*; keep the gallery on a disk that all"):
@@ -89,7 +89,7 @@ def test_another_index_in_its_place_is_said_and_never_searched(vectors: np.ndarr
     place, other = tmp_path / "index", tmp_path / "other"
     load([vectors], folder=place, kind="pq")
     load([np.ascontiguousarray(vectors[::-1])], folder=other, kind="pq")
-    with Holding(Cluster(1)) as holding:
+    with RayBackend(Cluster(1)) as holding:
         there = load([vectors], folder=place, held=holding.parts)
         shutil.rmtree(place)
         other.rename(place)
@@ -99,7 +99,7 @@ def test_another_index_in_its_place_is_said_and_never_searched(vectors: np.ndarr
 
 def test_workers_that_hold_parts_hold_no_rows_beside_them(vectors: np.ndarray, tmp_path: Path) -> None:
     load([vectors], folder=tmp_path, kind="pq")
-    with Holding(Cluster(1)) as holding:
+    with RayBackend(Cluster(1)) as holding:
         load([vectors], folder=tmp_path, held=holding.parts)
         with pytest.raises(UsageError, match="leave out --ray, or --index"):
             holding.scan([vectors])
@@ -108,7 +108,7 @@ def test_workers_that_hold_parts_hold_no_rows_beside_them(vectors: np.ndarray, t
 def test_a_damaged_part_is_said(vectors: np.ndarray, tmp_path: Path) -> None:
     load([vectors], folder=tmp_path, kind="pq")
     (tmp_path / "part-00000.faiss").write_bytes(b"nothing of faiss")
-    with Holding(Cluster(1)) as holding:
+    with RayBackend(Cluster(1)) as holding:
         there = load([vectors], folder=tmp_path, held=holding.parts)
         with pytest.raises(EyespotError, match=r"is damaged .*; build it again with: eyespot tune"):
             there.search(unit(1, DIM), 3)

@@ -206,7 +206,7 @@ def test_a_folder_without_settings_is_told_what_they_are(tmp_path: Path) -> None
 
 def test_the_settings_in_the_documentation_are_whole_and_right(tmp_path: Path) -> None:
     """Every line that there is, and the default where the page says so."""
-    from eyespot.encoders.onnx import ImageSettings, Settings, TextSettings, read_settings
+    from eyespot.encoders.onnx import ImageSettings, OnnxSettings, TextSettings, read_settings
 
     page = (Path(__file__).resolve().parents[2] / "docs" / "encoders.md").read_text("utf-8")
     section = page.partition("## An ONNX folder")[2]
@@ -214,7 +214,7 @@ def test_the_settings_in_the_documentation_are_whole_and_right(tmp_path: Path) -
 
     shown = read_settings(tmp_path)
 
-    assert shown.model_fields_set == set(Settings.model_fields)
+    assert shown.model_fields_set == set(OnnxSettings.model_fields)
     assert shown.image.model_fields_set == set(ImageSettings.model_fields)
     assert shown.text.model_fields_set == set(TextSettings.model_fields)
     assert shown.image.model_copy(update={"mean": (0.0,) * 3, "std": (1.0,) * 3}) == ImageSettings(size=224)

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot.gallery.indexing import index
-from eyespot.gallery.opened import Gallery
 from eyespot.gallery.photos.sources import Labels, Record, Root, Seen, Unreadable, roots_of, scan
+from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder
 from tests.gallery.conftest import draw
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from eyespot.gallery import filters
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.opened import Gallery, View
 from eyespot.gallery.photos.json_lists import LONGEST, lists_of
 from eyespot.gallery.photos.labels import LABELS_LOST
 from eyespot.gallery.photos.sources import Root, root_of
+from eyespot.gallery.view import Gallery, View
 from eyespot.types import Encoder
 from tests.gallery.test_sources import labels, pictures, problems, walk
 

@@ -13,7 +13,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.formats import npy
 from eyespot.gallery.formats.registered import InPlace, take_in
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.opened import Gallery, View
+from eyespot.gallery.view import Gallery, View
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import has_codes
 from eyespot.search.adapted import seen_by

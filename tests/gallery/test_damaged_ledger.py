@@ -17,8 +17,8 @@ import pytest
 from eyespot.gallery.formats import npy
 from eyespot.gallery.formats.registered import Copied, take_in
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.opened import Gallery
 from eyespot.gallery.reading import reading
+from eyespot.gallery.view import Gallery
 from eyespot.ledger import DamagedLedger
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Encoder, EyespotError, Judgement, Query, Term, Verdict

@@ -19,8 +19,8 @@ from eyespot.gallery import disk
 from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.local import Described, DescribedShard, LocalNote, local_sets, new_local, read_local_note
-from eyespot.gallery.opened import Gallery
 from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, EyespotError, LocalFeatures, NothingFound, UsageError
 from tests.gallery.conftest import draw
 

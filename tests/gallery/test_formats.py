@@ -26,11 +26,11 @@ from eyespot.gallery.disk import map_vectors, read_note, read_rows, shard_paths,
 from eyespot.gallery.formats import clip_retrieval, npy
 from eyespot.gallery.formats.exported import Export, tells_too_much, write
 from eyespot.gallery.formats.items import Naming, key_hashes, merged, repeated
-from eyespot.gallery.formats.registered import Copied, Imported, InPlace, Way, take_in
+from eyespot.gallery.formats.registered import Copied, Imported, InPlace, VectorImport, take_in
 from eyespot.gallery.formats.tables import CsvFacts, ParquetFacts
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.opened import Gallery, View
 from eyespot.gallery.photos.labels import kind_of, wider
+from eyespot.gallery.view import Gallery, View
 from eyespot.types import Encoder, EyespotError, NothingFound, UsageError
 
 DIM = 8
@@ -56,7 +56,7 @@ def keys(rows: int, first: int = 0) -> dict[str, list[str]]:
     return {"image_path": [f"pictures/{n}.jpg" for n in numbers], "key": [f"{n:06d}" for n in numbers]}
 
 
-def take(gallery: Path, folder: Path, way: Way | None = None, encoder: str = NAME) -> Imported:
+def take(gallery: Path, folder: Path, way: VectorImport | None = None, encoder: str = NAME) -> Imported:
     return take_in(gallery, clip_retrieval.source([folder]), encoder, way or InPlace())
 
 
@@ -396,7 +396,7 @@ def test_copied_vectors_are_normalised_in_the_precision_of_the_source(gallery: P
 
 
 @pytest.mark.parametrize("way", [InPlace(), Copied()])
-def test_rows_without_a_vector_are_kept_and_never_found(gallery: Path, tmp_path: Path, way: Way) -> None:
+def test_rows_without_a_vector_are_kept_and_never_found(gallery: Path, tmp_path: Path, way: VectorImport) -> None:
     vectors = unit(6)
     vectors[1], vectors[3, 0], vectors[4, 2] = 0, np.nan, np.inf
     add_part(tmp_path / "a", "0", vectors, keys(6))
@@ -521,7 +521,7 @@ def test_an_export_tells_neither_where_nor_who_unless_asked(gallery: Path, tmp_p
     assert table["image_path"].to_pylist() == [str(tmp_path / "a" / "pictures" / f"{n}.jpg") for n in range(2)]
 
 
-class SmallParts(clip_retrieval.Form):
+class SmallParts(clip_retrieval.ClipRetrievalLayout):
     part_rows = 3
 
 

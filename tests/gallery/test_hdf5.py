@@ -10,7 +10,7 @@ import pytest
 from eyespot.gallery.disk import map_vectors, shard_paths
 from eyespot.gallery.formats import hdf5
 from eyespot.gallery.formats.registered import Imported, take_in
-from eyespot.gallery.opened import Gallery, View
+from eyespot.gallery.view import Gallery, View
 from eyespot.types import EyespotError, UsageError
 
 h5py = pytest.importorskip("h5py")

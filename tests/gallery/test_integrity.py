@@ -16,7 +16,7 @@ from eyespot.gallery.formats import npy
 from eyespot.gallery.formats.registered import Copied, InPlace, take_in
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.integrity import Fault, faults
-from eyespot.gallery.opened import Gallery
+from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, EyespotError
 from tests.gallery.conftest import draw
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eyespot.gallery.disk import map_vectors, read_items, shard_paths
-from eyespot.gallery.opened import Gallery
+from eyespot.gallery.view import Gallery
 from tests.gallery.conftest import draw
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from eyespot.gallery import disk
-from eyespot.gallery.coding import write_missing
 from eyespot.gallery.facts import table_of
-from eyespot.gallery.opened import Gallery
-from eyespot.gallery.record import Kept
+from eyespot.gallery.index_db import StoredRow
+from eyespot.gallery.int8_codes import write_missing
+from eyespot.gallery.view import Gallery
 from eyespot.types import EyespotError, Space
 
 SPACE = Space("starter", "1", "none", "none", 8)
@@ -21,7 +21,7 @@ STEM = disk.stem_of(SPACE)
 SHARDS = 60
 OPEN = """
 import resource, sys
-from eyespot.gallery.opened import Gallery
+from eyespot.gallery.view import Gallery
 from eyespot.types import EyespotError
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[3])))
 gallery = Gallery(sys.argv[1])
@@ -40,7 +40,7 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(SHARDS):
         shard = disk.shard_path(folder, number)
         shard.mkdir(parents=True)
-        disk.write_items(shard, table_of([Kept(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
+        disk.write_items(shard, table_of([StoredRow(f"{number}", {}, [0], [f"{number}.jpg"], 1, 1, {})], {}))
         disk.write_vectors(shard, np.eye(8, dtype=np.float32)[:1], disk.SpaceNote(SPACE, [], [[1.0] * 8] * 3))
     disk.write_header(folder, disk.Header({0: disk.Root(str(folder), "folder")}, {STEM: SPACE}, STEM, SHARDS))
     write_missing(Gallery(folder).view(STEM), lambda _what, _done, _total: None)

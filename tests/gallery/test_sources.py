@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot.gallery.facts import table_of
+from eyespot.gallery.index_db import StoredRow
 from eyespot.gallery.photos import found, tars
 from eyespot.gallery.photos.found import NOT_UTF8
 from eyespot.gallery.photos.labels import LABELS_LOST
@@ -33,7 +34,6 @@ from eyespot.gallery.photos.sources import (
     root_of,
     scan,
 )
-from eyespot.gallery.record import Kept
 from eyespot.types import UsageError
 
 
@@ -313,7 +313,7 @@ def test_names_that_eyespot_gives_itself_are_no_label_columns(photos: Path) -> N
 
 
 def test_numbers_beyond_their_column_leave_it_empty() -> None:
-    kept = Kept("a", {}, [1], ["a.jpg"], 1, 1, {"LATITUDE": 10**400, "longitude": "7.5", "ÄRT": "gull"})
+    kept = StoredRow("a", {}, [1], ["a.jpg"], 1, 1, {"LATITUDE": 10**400, "longitude": "7.5", "ÄRT": "gull"})
 
     (row,) = table_of([kept], {"ärt": "text", "latitude": "float"}).to_pylist()
 

@@ -13,7 +13,7 @@ import tiny_models
 import eyespot
 from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.opened import Gallery
+from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder
 from tests.gallery.conftest import draw
 

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.indexes import _plain, exact
-from eyespot.indexes._coded import Coded
-from eyespot.indexes._plain import Plain
+from eyespot.indexes._coded import CodedProducts
+from eyespot.indexes._plain import PlainProducts
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, quantise
-from eyespot.kernels.rows import Rows, add_products
-from eyespot.types import EyespotError, Found, UsageError
+from eyespot.kernels.rows import RowBlocks, add_products
+from eyespot.types import EyespotError, NearestRows, UsageError
 
 PASSES = ("plain", "few", "many")
 
@@ -43,7 +43,7 @@ def every_score(blocks: Sequence[np.ndarray], queries: np.ndarray) -> np.ndarray
     return np.stack([(vectors * query.astype(np.float64)).sum(axis=1) for query in queries])
 
 
-def assert_best(found: Found, scores: np.ndarray, k: int, mask: np.ndarray) -> None:
+def assert_best(found: NearestRows, scores: np.ndarray, k: int, mask: np.ndarray) -> None:
     """The k best rows under the mask; rows may change places only within a difference of 1e-6 (relative if large)."""
     count = min(k, int(mask.sum()))
     assert found.rows.shape == found.scores.shape == (len(scores), count)
@@ -135,7 +135,9 @@ def test_the_bound_of_the_first_pass_holds_for_every_row(how: str, world: tuple[
     blocks, queries = world
     queries = np.tile(queries, (5, 1)) if how == "many" else queries[:4]
     rows, scores = sum(len(block) for block in blocks), every_score(blocks, queries)
-    first = Plain(Rows(blocks)) if how == "plain" else Coded([quantise(block) for block in blocks], 2)
+    first = (
+        PlainProducts(RowBlocks(blocks)) if how == "plain" else CodedProducts([quantise(block) for block in blocks], 2)
+    )
     for shortlist, true in zip(first.scan(queries, rows, None), scores, strict=True):
         assert len(shortlist.rows) == rows  # nothing can be ruled out when all are wanted
         assert (shortlist.low <= true[shortlist.rows]).all() and (true[shortlist.rows] <= shortlist.high).all()
@@ -392,5 +394,5 @@ print((fast.search(v[:20], 9).rows == plain.search(v[:20], 9).rows).all(), len(f
 
 def test_scores_of_a_row_do_not_depend_on_its_place() -> None:
     row = np.random.default_rng(7).standard_normal(333).astype(np.float32)
-    rows, query = Rows([np.tile(row, (50, 1)), np.tile(row, (7, 1))]), row.astype(np.float64)
+    rows, query = RowBlocks([np.tile(row, (50, 1)), np.tile(row, (7, 1))]), row.astype(np.float64)
     assert len(set(rows.scores(np.arange(57), query, add_products).tolist())) == 1

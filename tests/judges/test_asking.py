@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.judges._asking import Asked, ask, unknown
 from eyespot.judges._budget import Budget, BudgetSpent
 from eyespot.judges._endpoint import Underway
+from eyespot.judges._rounds import JudgeStats, ask, unknown
 from eyespot.ledger.judgements import Judgements, query_digest
 from eyespot.types import Answer, Judgement, Pair, Query, Spent, Verdict
 
@@ -82,7 +82,7 @@ def test_every_pair_is_answered_and_kept(ledger: Judgements) -> None:
 
     heron, owl = query_digest(HERON), query_digest(OWL)
     assert told == dict.fromkeys([(heron, "a"), (heron, "b"), (owl, "b")], Verdict(0.75))
-    assert asking.asked == Asked(known=0, asked=3, spent=Spent(3, 300, 3, 0.75))
+    assert asking.asked == JudgeStats(known=0, asked=3, spent=Spent(3, 300, 3, 0.75))
     assert kept(ledger) == "abb"
 
 
@@ -93,7 +93,7 @@ def test_what_is_known_comes_first_in_the_order_given_and_costs_nothing(ledger: 
 
     assert images(asking) == "acbd"
     assert judge.sent == ["b", "d"]
-    assert asking.asked == Asked(known=2, asked=2, spent=Spent(2, 200, 2, 0.5))
+    assert asking.asked == JudgeStats(known=2, asked=2, spent=Spent(2, 200, 2, 0.5))
 
 
 def test_a_finished_set_asks_nothing(ledger: Judgements) -> None:
@@ -250,13 +250,13 @@ def test_what_would_be_asked_is_told_without_asking(ledger: Judgements) -> None:
 
 
 def test_a_round_is_told_in_one_line() -> None:
-    told = str(Asked(1412, 88, 3, 1, Spent(90, 70_000, 112, 0.135)))
+    told = str(JudgeStats(1412, 88, 3, 1, Spent(90, 70_000, 112, 0.135)))
 
     assert told == "1,412 verdicts from the ledger, 88 asked, 3 refused, 1 failed, 90 calls, 70,112 tokens, $0.14"
 
 
 def test_a_judge_on_this_machine_tells_of_no_cost() -> None:
-    assert str(Asked(2, 3)) == "2 verdicts from the ledger, 3 asked"
+    assert str(JudgeStats(2, 3)) == "2 verdicts from the ledger, 3 asked"
 
 
 def test_answers_that_came_together_are_kept_together(ledger: Judgements) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eyespot import rooms, sample
 from eyespot.judges.encoder import share
 from eyespot.search.embedding import embed
-from eyespot.search.judged import SecondModel, judge_named
+from eyespot.search.judge_rerank import SecondModel, judge_named
 from eyespot.types import EyespotError, Pair, Query, Space, UsageError, Vectors
 
 HERON, POOL = Query.words("a heron"), Query.words("a pool")

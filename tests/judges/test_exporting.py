@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.judges._exporting import COLUMNS, Reading, distinct_names, qrels, voters, write_table
-from eyespot.ledger.judgements import WITHDRAWN, Row
+from eyespot.ledger.judgements import WITHDRAWN, JudgementRow
 from eyespot.types import Judgement, Spent, UsageError, Verdict
 
 NAMES = {"d1": "a heron", "d2": "an owl"}
@@ -19,15 +19,15 @@ NAMES = {"d1": "a heron", "d2": "an owl"}
 
 def row(
     said: Verdict | float | int | None, judge: str = "m", query: str = "d1", image: str = "a", turn: int = 0
-) -> Row:
+) -> JudgementRow:
     """A whole number is a grade, any other a probability, None a failure."""
     verdict = Verdict(grade=said) if isinstance(said, int) else Verdict(said) if isinstance(said, float) else said
-    return Row(
+    return JudgementRow(
         Judgement(query, image, judge, "p", verdict, "" if verdict else "hung up", spent=Spent(1, 2, 3, 0.5)), turn
     )
 
 
-def grades(rows: list[Row], reading: Reading = Reading()) -> dict[str, dict[str, int]]:
+def grades(rows: list[JudgementRow], reading: Reading = Reading()) -> dict[str, dict[str, int]]:
     return qrels(rows, NAMES, reading).grades
 
 

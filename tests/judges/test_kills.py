@@ -22,7 +22,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from eyespot import rooms
-from eyespot.judges._asking import ask
+from eyespot.judges._rounds import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Pair, Query
 

@@ -22,13 +22,21 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._asking import ask
 from eyespot.judges._budget import Budget, BudgetSpent
-from eyespot.judges._endpoint import BadAnswer, Declined, EndpointJudge, Pace, Rest, Underway, said
-from eyespot.judges._endpoint.first_token import Decision
-from eyespot.judges._wording import INQUIRE, Wording
+from eyespot.judges._endpoint import (
+    BadAnswer,
+    CancellableSleep,
+    Declined,
+    EndpointJudge,
+    RateLimiter,
+    Underway,
+    text_message,
+)
+from eyespot.judges._endpoint.first_token import SystemOne
+from eyespot.judges._rounds import ask
+from eyespot.judges._wording import INQUIRE, JudgePrompt
 from eyespot.ledger.judgements import Judgements
-from eyespot.models.endpoint.troubles import seconds_to_wait
+from eyespot.models.endpoint.errors import seconds_to_wait
 from eyespot.types import Answer, EyespotError, Pair, Query, Term, UsageError
 from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
 
@@ -81,7 +89,7 @@ def test_the_score_is_the_share_of_yes_over_all_spellings(
 
 
 def test_a_wording_brings_its_own_two_answers(pictures: list[Path]) -> None:
-    german = Wording("german", "", "Zeigt das Bild {query}? Ja oder Nein.", "Ja", "Nein")
+    german = JudgePrompt("german", "", "Zeigt das Bild {query}? Ja oder Nein.", "Ja", "Nein")
     with Double(then=chat("x", {"Ja": 0.2, "Nein": 0.8, "Yes": 0.1})) as server:
         answer = only(judge(server, wording=german), pictures)
 
@@ -169,7 +177,7 @@ def test_a_servers_own_decision_stands_in_for_probabilities(pictures: list[Path]
 
     assert [answer.verdict.probability for answer in answers if answer.verdict] == [0.375] * 3
     assert len(server.asked(CHAT)) == 1 and len(server.asked("/v1/systemone")) == 3
-    assert {asked.fallbacks[answer.prompt] for answer in answers} == {Decision.sentence}
+    assert {asked.fallbacks[answer.prompt] for answer in answers} == {SystemOne.sentence}
 
 
 def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
@@ -388,8 +396,8 @@ def test_the_wait_that_a_server_asks_for_is_kept_by_this_thread_and_by_all_other
 
     with Double([error(429, Retry_After="7")]) as server:
         endpoint = judge(server).endpoint
-        pace = Pace(clock=lambda: now[0], sleep=sleep)
-        replace(endpoint, rest=own.append, pace=pace).chat([said("user", "?")])
+        pace = RateLimiter(clock=lambda: now[0], sleep=sleep)
+        replace(endpoint, rest=own.append, pace=pace).chat([text_message("user", "?")])
 
     assert (own, others) == ([7.0], [7.0])
 
@@ -571,7 +579,7 @@ def test_no_minute_has_more_requests_or_tokens_than_allowed(
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    pace = Pace(*limits, clock=lambda: now[0], sleep=sleep)
+    pace = RateLimiter(*limits, clock=lambda: now[0], sleep=sleep)
     for gap, cost in zip(gaps, tokens, strict=False):
         now[0] += gap
         pace.settle(pace.enter(), cost)
@@ -590,7 +598,7 @@ def test_a_request_waits_until_its_tokens_fit_into_the_minute() -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    pace = Pace(tokens=115, clock=lambda: now[0], sleep=sleep)
+    pace = RateLimiter(tokens=115, clock=lambda: now[0], sleep=sleep)
     for _ in range(4):
         pace.settle(pace.enter(), 40)
         left.append(now[0])
@@ -634,7 +642,7 @@ def test_a_reason_to_stop_that_is_thrown_in_comes_back_after_what_is_under_way()
 
 @pytest.mark.timeout(30)
 def test_who_rests_gives_up_when_the_run_is_stopped() -> None:
-    rest, reason = Rest(), KeyboardInterrupt()
+    rest, reason = CancellableSleep(), KeyboardInterrupt()
 
     def work(item: int) -> int:
         if item > 1:
@@ -708,7 +716,7 @@ class Sighting(pydantic.BaseModel):
 
 
 FITS = chat('```json\n{"species": "heron", "count": 2}\n```')
-ASKED = [said("user", "What is there?")]
+ASKED = [text_message("user", "What is there?")]
 
 
 def test_an_answer_with_a_form_is_an_object_of_it(pictures: list[Path]) -> None:

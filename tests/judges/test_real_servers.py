@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._endpoint import Pictures
+from eyespot.judges._endpoint import JpegEncoder
 from eyespot.judges._wording import INQUIRE
 from eyespot.types import Pair, Query
 from tests.judges import tiny
@@ -58,7 +58,7 @@ def test_the_score_is_the_models_own_through_a_server_that_tells_probabilities(f
         found = probabilities(rooms.load("judges", f"openai:{folder}", url=url), pairs)
 
     for pair in pairs:
-        part = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64," + Pictures()(pair.path)}}
+        part = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64," + JpegEncoder()(pair.path)}}
         question = {"role": "user", "content": [part, {"type": "text", "text": INQUIRE.ask(pair.query)}]}
         logprobs = model.first_token([{"role": "system", "content": INQUIRE.system}, question])
         yes = math.exp(logprobs["Yes"]) + math.exp(logprobs["yes"])
@@ -77,7 +77,7 @@ def test_transformers_serve_tells_no_probabilities_and_its_decision_is_taken(
 
     decide: Any = pipeline("decision", model=str(folder), device="cpu")
     for pair in pairs:
-        picture = Image.open(io.BytesIO(base64.b64decode(Pictures()(pair.path))))
+        picture = Image.open(io.BytesIO(base64.b64decode(JpegEncoder()(pair.path))))
         question = {"shown": {"type": "noul", "instructions": INQUIRE.ask(pair.query)}}
         own = decide({"state": "Picture: IMG0", "questions": question, "assets": {"IMG0": picture}})
         assert found[pair.query.id, pair.image] == pytest.approx(own["shown"]["noul"], abs=1e-5)

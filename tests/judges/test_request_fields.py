@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from eyespot import rooms
 from eyespot.cli import app
 from eyespot.gallery.indexing import index
-from eyespot.judges._asking import ask
 from eyespot.judges._endpoint import EndpointJudge
 from eyespot.judges._endpoint.settings import request_fields
+from eyespot.judges._rounds import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import EyespotError, Pair, Query, UsageError
 from tests.judges.servers import Double, Response, chat, message

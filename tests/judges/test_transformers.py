@@ -19,16 +19,16 @@ from PIL import Image
 
 from eyespot import rooms
 from eyespot.extras import install_line
-from eyespot.judges._local.judging import Batches
+from eyespot.judges._local.judging import PairBatches
 from eyespot.judges._local.yes_or_no import FirstWord, spellings
-from eyespot.judges._wording import Wording
+from eyespot.judges._wording import JudgePrompt
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.judges import tiny_models as tiny
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-ASKED = Wording("short", "Look well.", "Is this {query}?")
+ASKED = JudgePrompt("short", "Look well.", "Is this {query}?")
 WORDS = ["a heron", "a very large blue frog that eats a fly", "{x}"]
 CHATML = (
     "<|im_start|>system\nLook well.<|im_end|>\n<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>"
@@ -232,9 +232,9 @@ def test_an_example_picture_is_a_failure_of_its_own() -> None:
     assert "reads words, and the query shows an example picture" in answers[1].failure
 
 
-def batches(score: Callable[[Any, Any], Any], size: int) -> Batches:
+def batches(score: Callable[[Any, Any], Any], size: int) -> PairBatches:
     """Batches of pairs whose pictures are their names, so that a score can see them."""
-    return Batches(score, lambda query: query.id, lambda path: path.name, size)  # type: ignore[arg-type,return-value]
+    return PairBatches(score, lambda query: query.id, lambda path: path.name, size)  # type: ignore[arg-type,return-value]
 
 
 def named(*names: str) -> list[Pair]:

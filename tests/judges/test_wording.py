@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.judges._wording import INQUIRE, Wording, described, examples, wording
+from eyespot.judges._wording import INQUIRE, JudgePrompt, described, examples, wording
 from eyespot.types import Query, Term, UsageError
 
 MINE = 'question = "Is {query} in it? Say ja or nein."\nyes = "ja"\nno = "nein"\n'
@@ -17,7 +17,7 @@ MINE = 'question = "Is {query} in it? Say ja or nein."\nyes = "ja"\nno = "nein"\
 
 @given(st.text())
 def test_the_query_stands_in_the_question_as_it_was_written(text: str) -> None:
-    asked = Wording("w", "", "<{query}> {json} <{query}>").ask(Query.words(text))
+    asked = JudgePrompt("w", "", "<{query}> {json} <{query}>").ask(Query.words(text))
 
     assert asked == f"<{text}> {{json}} <{text}>"
 
@@ -62,13 +62,13 @@ def test_a_digest_is_sixteen_hex_digits_and_a_new_name_keeps_it() -> None:
 
 
 def test_text_that_moves_from_one_field_to_the_next_is_another_wording() -> None:
-    assert Wording("w", "a", "b{query}").digest != Wording("w", "ab", "{query}").digest
+    assert JudgePrompt("w", "a", "b{query}").digest != JudgePrompt("w", "ab", "{query}").digest
 
 
 def test_a_file_is_read_and_named_after_itself(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE)
 
-    assert wording(str(tmp_path / "mine.toml")) == Wording(
+    assert wording(str(tmp_path / "mine.toml")) == JudgePrompt(
         "mine", "", "Is {query} in it? Say ja or nein.", "ja", "nein"
     )
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.metrics import Aligned, evaluate, parse, preset
-from eyespot.types import Hit, Qrels, Run
+from eyespot.types import Qrels, RankedImage, Run
 from tests.metrics.conftest import graded
 
 ir_measures = pytest.importorskip("ir_measures")
@@ -54,7 +54,7 @@ def world(seed: int, ties: bool) -> tuple[dict[str, dict[str, float]], dict[str,
 def ranked(scores: dict[str, dict[str, float]]) -> Run:
     return Run(
         {
-            query: [Hit(*hit) for hit in sorted(found.items(), key=lambda hit: -hit[1])]
+            query: [RankedImage(*hit) for hit in sorted(found.items(), key=lambda hit: -hit[1])]
             for query, found in scores.items()
         }
     )

@@ -21,8 +21,8 @@ from eyespot.extras import install_line
 from eyespot.reports.figures import (
     MEANS,
     Bar,
-    Point,
-    View,
+    MapSide,
+    MethodPoint,
     as_svg,
     category_distribution,
     embedding_map,
@@ -333,16 +333,16 @@ def test_a_histogram_of_nothing_is_refused(
 # -- time and accuracy --------------------------------------------------------------------------------------
 
 SOME = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, math.nan])
-POINTS = st.lists(st.builds(Point, st.just("p"), SOME, SOME), max_size=12)
+POINTS = st.lists(st.builds(MethodPoint, st.just("p"), SOME, SOME), max_size=12)
 
 
-def beats(one: Point, two: Point) -> bool:
+def beats(one: MethodPoint, two: MethodPoint) -> bool:
     no_worse = one.seconds <= two.seconds and one.value >= two.value
     return no_worse and (one.seconds, one.value) != (two.seconds, two.value)
 
 
 @given(POINTS)
-def test_the_front_is_what_nothing_beats(points: list[Point]) -> None:
+def test_the_front_is_what_nothing_beats(points: list[MethodPoint]) -> None:
     """By definition, pair by pair."""
     drawable = [p for p in points if p.seconds > 0 and math.isfinite(p.value)]
     unbeaten = [p for p in drawable if not any(beats(other, p) for other in drawable)]
@@ -351,7 +351,7 @@ def test_the_front_is_what_nothing_beats(points: list[Point]) -> None:
 
 
 @given(POINTS, st.randoms())
-def test_the_front_does_not_hang_on_the_order(points: list[Point], random: object) -> None:
+def test_the_front_does_not_hang_on_the_order(points: list[MethodPoint], random: object) -> None:
     """By value; it rises with time."""
     front = [p[1:3] for p in pareto(points)]
     random.shuffle(points)  # type: ignore[attr-defined]
@@ -360,15 +360,15 @@ def test_the_front_does_not_hang_on_the_order(points: list[Point], random: objec
 
 
 @given(POINTS)
-def test_the_front_of_the_front_is_itself(points: list[Point]) -> None:
+def test_the_front_of_the_front_is_itself(points: list[MethodPoint]) -> None:
     """Nothing more is beaten."""
     assert pareto(pareto(points)) == pareto(points)
 
 
-def crowd() -> list[Point]:
+def crowd() -> list[MethodPoint]:
     rng = np.random.default_rng(7)
     drawn = zip(np.exp(rng.normal(0, 0.4, 25)), rng.normal(0.4, 0.03, 25), strict=True)
-    return [Point(f"method number {at}", seconds, value) for at, (seconds, value) in enumerate(drawn)]
+    return [MethodPoint(f"method number {at}", seconds, value) for at, (seconds, value) in enumerate(drawn)]
 
 
 def boxes(figure: Figure) -> Iterator[tuple[str, object]]:
@@ -391,7 +391,7 @@ def test_labels_do_not_cover_each_other(dpi: int) -> None:
 
 def test_points_are_drawn_where_they_are() -> None:
     """Groups in the order given, each with its marker."""
-    points = [Point("exact", 0.9, 0.41, group="scan"), Point("HNSW", 0.004, 0.38, group="graph")]
+    points = [MethodPoint("exact", 0.9, 0.41, group="scan"), MethodPoint("HNSW", 0.004, 0.38, group="graph")]
     (axes,) = panels(time_accuracy(points, AP))
     drawn = [tuple(marks.get_offsets()[0]) for marks in axes.collections if len(marks.get_offsets())]
 
@@ -400,7 +400,9 @@ def test_points_are_drawn_where_they_are() -> None:
 
 def test_points_without_a_place_are_named() -> None:
     """A method without a value, and one of no time at all."""
-    figure = time_accuracy([Point("exact", 1, 0.4), Point("random", math.nan, 0.1), Point("oracle", 0, 1)], AP)
+    figure = time_accuracy(
+        [MethodPoint("exact", 1, 0.4), MethodPoint("random", math.nan, 0.1), MethodPoint("oracle", 0, 1)], AP
+    )
 
     assert panels(figure)[0].get_xlabel().endswith("no value: random, oracle")
 
@@ -408,7 +410,7 @@ def test_points_without_a_place_are_named() -> None:
 def test_no_point_to_draw_is_refused() -> None:
     """Nothing has both a time and a value."""
     with pytest.raises(UsageError, match="no point has both a value and a time"):
-        time_accuracy([Point("random", 1, math.nan)], AP)
+        time_accuracy([MethodPoint("random", 1, math.nan)], AP)
 
 
 @given(st.lists(st.tuples(st.floats(0, 400), st.floats(0, 300)), min_size=1, max_size=12))
@@ -426,13 +428,13 @@ def test_there_is_a_place_for_every_label(anchors: list[tuple[float, float]]) ->
 # -- the map ------------------------------------------------------------------------------------------------
 
 
-def world(images: int = 60, dim: int = 8) -> tuple[np.ndarray, View, View]:
+def world(images: int = 60, dim: int = 8) -> tuple[np.ndarray, MapSide, MapSide]:
     """Ten relevant images of sixty; before they lie anywhere, after right at the query."""
     rng = np.random.default_rng(3)
     relevant = np.arange(images) < 10
     before, query = rng.normal(size=(images, dim)), rng.normal(size=dim)
     after = np.where(relevant[:, None], query + 0.01 * rng.normal(size=(images, dim)), before)
-    return relevant, View(before, query, "before"), View(after, query, "after")
+    return relevant, MapSide(before, query, "before"), MapSide(after, query, "after")
 
 
 def scattered(axes: Axes) -> list[int]:
@@ -466,7 +468,7 @@ def test_recall_of_a_neighbourhood_by_hand() -> None:
     """Nearest to (1, 0) are rows 1 and 0, of which one is among the two relevant; length does not count."""
     images = [[0.9, 0.1], [5.0, 0.0], [0.5, 0.5], [-1.0, 0.0]]
 
-    assert neighbourhood_recall([False, True, True, False], View(images, [1.0, 0.0])) == 0.5
+    assert neighbourhood_recall([False, True, True, False], MapSide(images, [1.0, 0.0])) == 0.5
 
 
 def test_of_many_distractors_a_seeded_share_is_drawn() -> None:
@@ -493,7 +495,7 @@ def test_vectors_that_do_not_fit_are_refused(
 ) -> None:
     """In one sentence."""
     with pytest.raises(UsageError, match=reason):
-        embedding_map(relevant, View(vectors, query))
+        embedding_map(relevant, MapSide(vectors, query))
 
 
 def test_an_unknown_layout_is_told_the_known_ones() -> None:

@@ -15,14 +15,14 @@ from eyespot.gallery.photos.pictures import id_of
 from eyespot.metrics import Resampling, compare, evaluate
 from eyespot.reports.moved import (
     ALIKE,
-    Pair,
     Picture,
+    RunPair,
     Section,
     as_html,
     from_folder,
     from_gallery,
     sections,
-    shown,
+    shown_images,
     summary,
     write_html,
 )
@@ -32,7 +32,7 @@ from tests.search.test_contact_sheet import HOSTILE, Page
 QRELS = Qrels({"up": {"a": 1, "b": 0}, "down": {"a": 2, "z": 1}, "same": {"a": 1}})
 PLAIN = Run.from_orders({"up": ["b", "c", "a"], "down": ["a", "b"], "same": ["a"]})
 ADAPTED = Run.from_orders({"up": ["a", "b", "d"], "down": ["b", "c", "a"], "same": ["a"]})
-PAIR = Pair(("plain", "adapted"), (PLAIN, ADAPTED), QRELS)
+PAIR = RunPair(("plain", "adapted"), (PLAIN, ADAPTED), QRELS)
 
 
 def compared_by_rr() -> list[Section]:
@@ -109,9 +109,9 @@ def test_a_grade_below_rel_is_not_relevant() -> None:
 
 def test_only_the_first_images_are_shown_and_a_run_may_lack_the_query() -> None:
     runs = Run.from_orders({"q": [f"i{number}" for number in range(30)]}), Run.from_orders({})
-    section = Section(Pair(("long", "none"), runs, Qrels({}), depth=4), "q", "q")
+    section = Section(RunPair(("long", "none"), runs, Qrels({}), depth=4), "q", "q")
 
-    assert shown([section]) == ["i0", "i1", "i2", "i3"]
+    assert shown_images([section]) == ["i0", "i1", "i2", "i3"]
     page = Page(as_html("long", [section]))
     assert len(page.all("li")) == 4 and page.texts["p"][-1] == "No picture matched."
 
@@ -128,8 +128,8 @@ def test_an_image_without_a_picture_is_shown_by_its_id(tmp_path: Path) -> None:
 @given(st.text(st.characters() | st.sampled_from("<>&\"'/={}\udcff\u202e\0\n"), min_size=1) | st.just(HOSTILE))
 def test_no_text_breaks_the_page(text: str) -> None:
     run = Run.from_orders({text: [text]})
-    section = Section(Pair((text, text), (run, run), Qrels({text: {text: 1}})), text, text, text)
-    calm = Section(Pair(("x", "x"), (run, run), Qrels({text: {text: 1}})), text, "x", "x")
+    section = Section(RunPair((text, text), (run, run), Qrels({text: {text: 1}})), text, text, text)
+    calm = Section(RunPair(("x", "x"), (run, run), Qrels({text: {text: 1}})), text, "x", "x")
 
     page, plain = Page(as_html(text, [section], intro=[text])), Page(as_html("x", [calm], intro=["x"]))
 

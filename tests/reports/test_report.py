@@ -19,7 +19,7 @@ import pytest
 from eyespot.benchmarks import Around, Evaluation, Printed
 from eyespot.benchmarks.rmir import ByKind
 from eyespot.extras import install_line
-from eyespot.reports.drawing import Drawn, Summary, figures_of, map_of
+from eyespot.reports.drawing import ReportFigure, Summary, figures_of, map_of
 from eyespot.reports.folder import write
 from eyespot.reports.page import Pictured, page_of
 from eyespot.reports.summary import read_summary, summary_of
@@ -31,12 +31,12 @@ from tests.test_docs import ROOT
 FILES = {"run.parquet", "per_query.parquet", "tables.md", "tables.tex", "report.html", "summary.json"}
 
 
-def drawn(made: Evaluation, beside: Sequence[Summary] = ()) -> dict[str, Drawn]:
+def drawn(made: Evaluation, beside: Sequence[Summary] = ()) -> dict[str, ReportFigure]:
     pytest.importorskip("matplotlib")
     return {one.name: one for one in figures_of(made, [summary_of(made), *beside])}
 
 
-def texts(one: Drawn) -> list[str]:
+def texts(one: ReportFigure) -> list[str]:
     """Everything that is written in a figure."""
     from eyespot.reports.figures import as_svg
 
@@ -256,7 +256,7 @@ def test_a_map_has_the_query_and_its_images() -> None:
 def test_a_map_that_cannot_be_drawn_costs_nothing_else(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
 
-    def unknown() -> Iterator[Drawn]:
+    def unknown() -> Iterator[ReportFigure]:
         raise UsageError("there is no query 'heron'")
         yield
 

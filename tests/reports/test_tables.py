@@ -14,31 +14,33 @@ from eyespot.benchmarks import Group, Printed
 from eyespot.benchmarks.rmir import ByKind
 from eyespot.reports.summary import summary_of
 from eyespot.reports.tables import (
-    Table,
+    ReportTable,
     as_latex,
     as_markdown,
     as_text,
     breakdowns_of,
     comparisons_of,
+    format_mean,
     halves,
     is_fraction,
     numeric,
     results_of,
-    shown,
     tables_of,
 )
 from tests.reports.worlds import GOOD, KINDS, PAPER, POOR, evaluation, task, with_groups
 
 ODD = r"a&b%c_d#e$f~g^h\i{j}k|l"
-TABLE = Table("Birds", ("method", "AP", "said"), [["heron", "9.5 (+1.0)", "yes"], ["wasp", "10.25", "no"]], "Percent.")
+TABLE = ReportTable(
+    "Birds", ("method", "AP", "said"), [["heron", "9.5 (+1.0)", "yes"], ["wasp", "10.25", "no"]], "Percent."
+)
 
 
-def cell(table: Table, row: str, column: str) -> str:
+def cell(table: ReportTable, row: str, column: str) -> str:
     (found,) = (each for each in table.rows if each[0] == row)
     return found[list(table.columns).index(column)]
 
 
-def named(tables: list[Table], title: str) -> Table:
+def named(tables: list[ReportTable], title: str) -> ReportTable:
     (found,) = (table for table in tables if table.title == title)
     return found
 
@@ -51,7 +53,7 @@ def named(tables: list[Table], title: str) -> Table:
     [("AP@50", 0.12345, "12.35"), ("RR@50", 0.12345, "0.123"), ("Rprec", 1.0, "100.00"), ("AP", math.nan, "–")],
 )
 def test_means_are_shown_as_papers_print_them(label: str, value: float, said: str) -> None:
-    assert shown(label, value) == said
+    assert format_mean(label, value) == said
 
 
 def test_rprec_is_no_reciprocal_rank() -> None:
@@ -183,7 +185,7 @@ def test_text_puts_numbers_under_numbers() -> None:
 
 
 def test_text_of_a_table_without_rows() -> None:
-    assert as_text(Table("Birds", ("method", "AP"), [])).splitlines() == ["Birds", "method  AP"]
+    assert as_text(ReportTable("Birds", ("method", "AP"), [])).splitlines() == ["Birds", "method  AP"]
 
 
 def test_markdown_aligns_numbers_to_the_right() -> None:
@@ -200,7 +202,7 @@ def test_markdown_aligns_numbers_to_the_right() -> None:
 
 
 def test_markdown_keeps_pipes_stars_and_tags_as_text() -> None:
-    (row,) = re.findall(r"^\| (.*) \| 1 \|$", as_markdown([Table("t", ("m", "n"), [["a|b*c<d\\e", "1"]])]), re.M)
+    (row,) = re.findall(r"^\| (.*) \| 1 \|$", as_markdown([ReportTable("t", ("m", "n"), [["a|b*c<d\\e", "1"]])]), re.M)
 
     assert row == r"a\|b\*c\<d\\e"
 
@@ -213,7 +215,7 @@ def test_latex_has_the_table_with_rules() -> None:
 
 
 def test_latex_escapes_what_it_would_take_for_its_own() -> None:
-    text = as_latex([Table("t", ("m", "n"), [[ODD, "−1"]])])
+    text = as_latex([ReportTable("t", ("m", "n"), [[ODD, "−1"]])])
 
     escaped = r"a\&b\%c\_d\#e\$f\textasciitilde{}g\textasciicircum{}h\textbackslash{}i\{j\}k\textbar{}l & $-$1 \\"
     assert escaped in text.splitlines()
@@ -221,19 +223,19 @@ def test_latex_escapes_what_it_would_take_for_its_own() -> None:
 
 @pytest.mark.parametrize("name", ["[1] CLIP", "*CLIP"])
 def test_a_latex_row_does_not_begin_like_an_argument(name: str) -> None:
-    (row,) = (line for line in as_latex([Table("t", ("m", "n"), [[name, "1"]])]).splitlines() if "CLIP" in line)
+    (row,) = (line for line in as_latex([ReportTable("t", ("m", "n"), [[name, "1"]])]).splitlines() if "CLIP" in line)
 
     assert row == f"{{}}{name} & 1 \\\\"
 
 
 @pytest.mark.parametrize("cells", ["36.21 [23.78, 49.34]", "35 of 36", "1e-06", "−0.5", "–", "24.13 to 49.43", "5,000"])
 def test_what_begins_with_a_number_is_one(cells: str) -> None:
-    assert numeric(Table("t", ("m", "n"), [["x", cells]])) == [False, True]
+    assert numeric(ReportTable("t", ("m", "n"), [["x", cells]])) == [False, True]
 
 
 @pytest.mark.parametrize("cells", ["10-spheniscus", "7B", "", "norm min-k"])
 def test_what_only_looks_like_a_number_is_none(cells: str) -> None:
-    assert numeric(Table("t", ("m", "n"), [["x", cells]])) == [False, False]
+    assert numeric(ReportTable("t", ("m", "n"), [["x", cells]])) == [False, False]
 
 
 def test_a_range_is_one_number() -> None:
@@ -242,7 +244,7 @@ def test_a_range_is_one_number() -> None:
 
 @given(st.lists(st.tuples(st.text("ab|*", max_size=3), st.text("1.5", min_size=1, max_size=3)), min_size=1, max_size=4))
 def test_markdown_has_as_many_cells_in_every_line(rows: list[tuple[str, str]]) -> None:
-    lines = [line for line in as_markdown([Table("t", ("m", "n"), rows)]).splitlines() if line.startswith("|")]
+    lines = [line for line in as_markdown([ReportTable("t", ("m", "n"), rows)]).splitlines() if line.startswith("|")]
 
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {3}
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from eyespot.benchmarks import Benchmark, ByColumn, Evaluation, Group, Printed, Task, scored
 from eyespot.metrics import parse
-from eyespot.runs.judged import Judged
+from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels, Run
 
 PAPER = "Heron, table 2"
@@ -25,7 +25,7 @@ PRINTED = (
 def task(name: str = "t2i", column: str = "category", size: int | None = None) -> Task:
     """Four queries, each with the relevant image `a`; a column that breaks them down."""
     queries = {query: {"text": f"find {query}", column: kind} for query, kind in KINDS.items()}
-    judged = Judged(queries, Qrels({query: {"a": 1} for query in queries}))
+    judged = JudgedQueries(queries, Qrels({query: {"a": 1} for query in queries}))
     return Task(name, judged, [parse("Hit@1"), parse("RR")], by=(ByColumn(column),), size=size)
 
 

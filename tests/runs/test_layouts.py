@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eyespot.runs import beir, circo, eccv, ilias, inquire, karpathy, read_qrels, read_run, rmir, write_run
-from eyespot.runs.judged import Judged
+from eyespot.runs.judged import JudgedQueries
 from eyespot.runs.matrix import read_run_of_images
 from eyespot.runs.trec import trec_order
 from eyespot.types import Qrels, Run, UsageError
@@ -275,14 +275,14 @@ def test_mteb_tables_of_parquet_with_pictures(tmp_path: Path) -> None:
 
 
 def test_beir_is_written_as_it_is_read(tmp_path: Path) -> None:
-    made = Judged(
+    made = JudgedQueries(
         {"q 1": {"text": "wha\nt"}}, Qrels({"q 1": {"a b": 2, "é": 0}}), {"a b": {"path": "a b.jpg"}, "é": {}}
     )
     beir.write(made, tmp_path / "set")
     found = beir.read(tmp_path / "set")
     assert (found.queries, found.qrels.grades, found.images) == (made.queries, made.qrels.grades, made.images)
     with pytest.raises(UsageError, match="has a tab or a line break"):
-        beir.write(Judged({}, Qrels({"q\t": {"a": 1}})), tmp_path / "set")
+        beir.write(JudgedQueries({}, Qrels({"q\t": {"a": 1}})), tmp_path / "set")
 
 
 def test_a_query_of_the_qrels_must_be_there(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from eyespot.runs import read_qrels, read_run, write_qrels, write_run
-from eyespot.types import Coded, Qrels, Run, UsageError
+from eyespot.types import IdColumn, Qrels, Run, UsageError
 from tests.runs.worlds import judgements, plain, rankings, run_of
 
 
@@ -112,7 +112,7 @@ def test_columns_refuse_repeated_images_and_endless_scores() -> None:
 
 
 def test_coded_columns_may_name_queries_without_rows() -> None:
-    coded = Coded(np.array(["a", "b", "c"], dtype=object), np.array([2, 0]))
+    coded = IdColumn(np.array(["a", "b", "c"], dtype=object), np.array([2, 0]))
     run = Run.from_columns(coded, ["x", "y"], [1.0, 2.0])
     assert plain(run) == {"a": [("y", 2.0)], "b": [], "c": [("x", 1.0)]}
     assert run.rank.tolist() == [1, 1]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.runs import read_qrels
-from eyespot.runs.statistics import Bin, histogram, statistics
+from eyespot.runs.statistics import MatchCountBin, histogram, statistics
 from eyespot.types import Qrels
 from tests.runs.worlds import CONFORMANCE, judgements
 
@@ -42,8 +42,13 @@ def test_of_no_query() -> None:
 
 
 def test_bins_double_and_those_between_are_shown_empty() -> None:
-    assert histogram(np.array([1, 2, 3, 9])) == [Bin(1, 1, 1), Bin(2, 3, 2), Bin(4, 7, 0), Bin(8, 15, 1)]
-    assert histogram(np.array([0, 1])) == [Bin(0, 0, 1), Bin(1, 1, 1)]
+    assert histogram(np.array([1, 2, 3, 9])) == [
+        MatchCountBin(1, 1, 1),
+        MatchCountBin(2, 3, 2),
+        MatchCountBin(4, 7, 0),
+        MatchCountBin(8, 15, 1),
+    ]
+    assert histogram(np.array([0, 1])) == [MatchCountBin(0, 0, 1), MatchCountBin(1, 1, 1)]
 
 
 @given(st.lists(st.integers(0, 5000), max_size=30))

@@ -8,7 +8,7 @@ import numpy as np
 
 from eyespot.gallery.formats import npy
 from eyespot.gallery.formats.registered import Copied, take_in
-from eyespot.gallery.opened import Gallery, View
+from eyespot.gallery.view import Gallery, View
 
 DIM = 512  # of the built-in encoder, whose name the vectors get
 

@@ -12,7 +12,7 @@ from eyespot.judges._budget import Budget, BudgetSpent
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.calibrated import Calibrated, sizes
 from eyespot.search.calibration import Accuracy
-from eyespot.search.judged import Judged
+from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import EyespotError, NothingFound, Query, Run, UsageError
 from tests.search.test_judged import Labels
 
@@ -41,7 +41,7 @@ def kept(tmp_path: Path) -> Iterator[Judgements]:
 def test_as_many_pictures_are_looked_at_as_asked_and_the_rest_is_inferred(kept: Judgements) -> None:
     judge = judging(relevant=20)
 
-    made = Calibrated(Judged(judge, kept, depth=HITS), verdicts=40)(HERON, ranking())
+    made = Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=40)(HERON, ranking())
 
     assert len({pair.image for pair in judge.asked}) == len(judge.asked) == 40
     assert made.count.low <= 20 <= made.count.high and made.curve.hits == HITS
@@ -49,7 +49,7 @@ def test_as_many_pictures_are_looked_at_as_asked_and_the_rest_is_inferred(kept: 
 
 
 def test_all_of_a_short_ranking_is_known_for_sure(kept: Judgements) -> None:
-    made = Calibrated(Judged(judging(relevant=3), kept, depth=100), verdicts=40)(HERON, ranking(12))
+    made = Calibrated(JudgeRerank(judging(relevant=3), kept, depth=100), verdicts=40)(HERON, ranking(12))
 
     assert made.count == (3.0, 3, 3, 3)
     assert made.likely(1.0)[:3] == (3, -3.0, 1.0)
@@ -57,7 +57,7 @@ def test_all_of_a_short_ranking_is_known_for_sure(kept: Judgements) -> None:
 
 def test_the_same_again_asks_nothing_and_says_the_same(kept: Judgements) -> None:
     judge = judging(relevant=20)
-    stage = Calibrated(Judged(judge, kept, depth=HITS), verdicts=40)
+    stage = Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=40)
     first = stage(HERON, ranking())
 
     again = stage(HERON, ranking())
@@ -68,19 +68,19 @@ def test_the_same_again_asks_nothing_and_says_the_same(kept: Judgements) -> None
 
 def test_more_verdicts_begin_with_those_that_are_there(kept: Judgements) -> None:
     judge = judging(relevant=20)
-    Calibrated(Judged(judge, kept, depth=HITS), verdicts=32)(HERON, ranking())
+    Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=32)(HERON, ranking())
 
-    Calibrated(Judged(judge, kept, depth=HITS), verdicts=64)(HERON, ranking())
+    Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=64)(HERON, ranking())
 
     assert len(judge.asked) == 64
 
 
 def test_verdicts_of_a_re_ranking_count_as_well(kept: Judgements) -> None:
     judge = judging(relevant=20)
-    Judged(judge, kept, depth=30)([HERON], ranking())
+    JudgeRerank(judge, kept, depth=30)([HERON], ranking())
     asked = len(judge.asked)
 
-    made = Calibrated(Judged(judge, kept, depth=HITS), verdicts=20)(HERON, ranking())
+    made = Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=20)(HERON, ranking())
 
     assert set(range(1, 31)) <= set(made.curve.sample.ranks.tolist())
     assert len(judge.asked) - asked < 20 and made.looked.asked.known >= 30
@@ -91,9 +91,9 @@ def test_verdicts_at_other_ranks_do_not_speak_for_their_neighbours(kept: Judgeme
     judge, other = judging(relevant=20), ranking()
     other = Run.from_orders({"q": [f"i{HITS}", *other.images[:-1].tolist()]})
     other.facts = ranking().facts
-    Judged(judge, kept, depth=1)([HERON], other)
+    JudgeRerank(judge, kept, depth=1)([HERON], other)
 
-    made = Calibrated(Judged(judge, kept, depth=HITS), verdicts=16)(HERON, ranking())
+    made = Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=16)(HERON, ranking())
 
     assert len(made.curve.sample.ranks) == 16
 
@@ -101,15 +101,15 @@ def test_verdicts_at_other_ranks_do_not_speak_for_their_neighbours(kept: Judgeme
 def test_a_budget_that_ends_early_leaves_what_was_answered(kept: Judgements) -> None:
     judge = judging(relevant=20, budget=Budget(calls=10))
 
-    made = Calibrated(Judged(judge, kept, depth=HITS), verdicts=40)(HERON, ranking())
+    made = Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=40)(HERON, ranking())
 
     assert len(made.curve.sample.ranks) == 10 and "the budget of 10 calls is spent" in made.looked.stopped
     assert made.run.notes == [made.looked.stopped] and made.run.header["verdicts"]["asked"] == 10
 
 
 def test_without_a_single_verdict_there_is_no_curve(kept: Judgements) -> None:
-    silent = Calibrated(Judged(Labels({"a heron": {}}), kept, depth=HITS), verdicts=40)
-    poor = Calibrated(Judged(judging(20, budget=Budget(calls=0)), kept, depth=HITS), verdicts=40)
+    silent = Calibrated(JudgeRerank(Labels({"a heron": {}}), kept, depth=HITS), verdicts=40)
+    poor = Calibrated(JudgeRerank(judging(20, budget=Budget(calls=0)), kept, depth=HITS), verdicts=40)
 
     with pytest.raises(EyespotError, match=r"no verdict on any of the pictures chosen for it .*cannot be read"):
         silent(HERON, ranking())
@@ -121,7 +121,7 @@ def test_pictures_that_fail_are_asked_for_once_and_told(kept: Judgements) -> Non
     judge = judging(relevant=20)
     del judge.said["a heron"]["i1"], judge.said["a heron"]["i2"]  # type: ignore[attr-defined]
 
-    made = Calibrated(Judged(judge, kept, depth=HITS), verdicts=60)(HERON, ranking())
+    made = Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=60)(HERON, ranking())
 
     assert len({pair.image for pair in judge.asked}) == len(judge.asked)
     assert "pictures have no verdict" in made.run.notes[0] and made.probability["i1"] > 0.5
@@ -129,7 +129,7 @@ def test_pictures_that_fail_are_asked_for_once_and_told(kept: Judgements) -> Non
 
 def test_what_a_plan_counts_is_never_less_than_what_is_asked(kept: Judgements) -> None:
     judge = judging(relevant=20)
-    stage = Calibrated(Judged(judge, kept, depth=HITS), verdicts=40)
+    stage = Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=40)
 
     before = stage.plan(HERON, ranking())
     stage(HERON, ranking())
@@ -147,7 +147,7 @@ def test_intervals_hold_the_truth(kept: Judgements) -> None:
         query = Query.words(f"thing {seed}", "q")
         said = {f"i{rank}": float(relevant) for rank, relevant in enumerate(labels, 1)}
         judge = Labels({f"thing {seed}": said}, name="person:ada")
-        count = Calibrated(Judged(judge, kept, depth=100), verdicts=24)(query, ranking(100)).count
+        count = Calibrated(JudgeRerank(judge, kept, depth=100), verdicts=24)(query, ranking(100)).count
         missed += not count.low <= labels.sum() <= count.high
 
     assert missed <= 4
@@ -156,7 +156,7 @@ def test_intervals_hold_the_truth(kept: Judgements) -> None:
 def test_a_judge_that_errs_is_believed_as_far_as_it_is_right(kept: Judgements) -> None:
     """It says yes to one in seven of the irrelevant; there is nothing relevant."""
     said = {f"i{rank}": float(rank % 7 == 0) for rank in range(1, HITS + 1)}
-    judged = Judged(Labels({"a heron": said}, name="person:ada"), kept, depth=HITS)
+    judged = JudgeRerank(Labels({"a heron": said}, name="person:ada"), kept, depth=HITS)
 
     believed = Calibrated(judged, 60)(HERON, ranking()).count
     corrected = Calibrated(judged, 60, Accuracy(0.9, 0.85))(HERON, ranking()).count
@@ -168,7 +168,7 @@ def test_a_model_that_nobody_verified_has_an_opinion_and_counts_nothing(kept: Ju
     """It says yes to 40 of 300, and to as many of those that it looked at as there are."""
     judge = judging(relevant=40, name="openai:tiny")
 
-    made = Calibrated(Judged(judge, kept, depth=HITS), verdicts=30)(HERON, ranking())
+    made = Calibrated(JudgeRerank(judge, kept, depth=HITS), verdicts=30)(HERON, ranking())
 
     yes = sum(int(pair.image[1:]) <= 40 for pair in judge.asked)
     assert made.opinion == ("openai:tiny", yes, 30, HITS) and not made.verified
@@ -178,7 +178,7 @@ def test_a_model_that_nobody_verified_has_an_opinion_and_counts_nothing(kept: Ju
 
 
 def test_a_model_whose_errors_were_measured_counts(kept: Judgements) -> None:
-    stage = Judged(judging(relevant=40, name="openai:tiny"), kept, depth=HITS)
+    stage = JudgeRerank(judging(relevant=40, name="openai:tiny"), kept, depth=HITS)
 
     made = Calibrated(stage, 60, Accuracy(0.95, 0.95, 50, 50))(HERON, ranking())
 
@@ -186,7 +186,7 @@ def test_a_model_whose_errors_were_measured_counts(kept: Judgements) -> None:
 
 
 def test_no_cut_is_offered_where_none_is_good_enough(kept: Judgements) -> None:
-    made = Calibrated(Judged(judging(relevant=0), kept, depth=HITS), verdicts=30)(HERON, ranking())
+    made = Calibrated(JudgeRerank(judging(relevant=0), kept, depth=HITS), verdicts=30)(HERON, ranking())
 
     with pytest.raises(NothingFound, match="no first hits are expected to reach"):
         made.likely(0.5)
@@ -198,4 +198,4 @@ def test_rounds_double() -> None:
 
 def test_no_verdicts_are_no_calibration(kept: Judgements) -> None:
     with pytest.raises(UsageError, match="at least one verdict"):
-        Calibrated(Judged(judging(1), kept), verdicts=0)
+        Calibrated(JudgeRerank(judging(1), kept), verdicts=0)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.runs import read_qrels, read_run
-from eyespot.search.calibration import Accuracy, Curve, Sample, _chain, fit, next_ranks, plan, reliability
+from eyespot.search.calibration import Accuracy, Curve, RankSample, _chain, fit, next_ranks, plan, reliability
 from eyespot.types import NothingFound, UsageError
 
 LABELLED = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "inquire_rerank_hard"
@@ -73,7 +73,7 @@ def test_the_unbiased_count_is_right_on_average_over_all_samples() -> None:
     samples = [[a, *b] for a in (1, 2) for b in combinations((3, 4, 5), 2)]
 
     estimates = [
-        fit(falling(5), Sample(np.array([1, 3, 6]), np.array(ranks)), labels[np.array(ranks) - 1]).unbiased()
+        fit(falling(5), RankSample(np.array([1, 3, 6]), np.array(ranks)), labels[np.array(ranks) - 1]).unbiased()
         for ranks in samples
     ]
 
@@ -90,7 +90,7 @@ def test_a_corrected_verdict_of_an_erring_judge_is_right_on_average() -> None:
 
 
 def test_the_posterior_is_that_of_all_paths_summed_up() -> None:
-    curve = fit(falling(2), Sample.of(2, [1]), [1])
+    curve = fit(falling(2), RankSample.of(2, [1]), [1])
 
     share = _chain.grid(2).share
     weights, paths = [], list(product(range(len(share)), repeat=3))  # ranks 1 and 2 are the cells 0 and 2
@@ -140,15 +140,15 @@ def test_the_same_seed_gives_the_same_curve() -> None:
 
 
 def test_a_hit_without_an_answer_is_as_if_never_asked() -> None:
-    asked = fit(falling(50), Sample.of(50, [1, 9, 40]), [1, np.nan, 0])
-    never = fit(falling(50), Sample.of(50, [1, 40]), [1, 0])
+    asked = fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, np.nan, 0])
+    never = fit(falling(50), RankSample.of(50, [1, 40]), [1, 0])
 
     assert asked.count(20) == never.count(20)
 
 
 def test_a_verdict_of_one_half_says_nothing() -> None:
-    with_it = fit(falling(50), Sample.of(50, [1, 9, 40]), [1, 0.5, 0])
-    without = fit(falling(50), Sample.of(50, [1, 40]), [1, 0])
+    with_it = fit(falling(50), RankSample.of(50, [1, 9, 40]), [1, 0.5, 0])
+    without = fit(falling(50), RankSample.of(50, [1, 40]), [1, 0])
 
     assert with_it.share == pytest.approx(without.share, abs=0.03)
 
@@ -156,7 +156,7 @@ def test_a_verdict_of_one_half_says_nothing() -> None:
 def test_thousands_of_verdicts_are_not_too_many() -> None:
     ranks = np.arange(17_783, 20_001)  # one cell: its verdicts together have a probability of 2^-2218
 
-    assert fit(falling(20_000), Sample.of(20_000, ranks), ranks % 2).share[-1] == pytest.approx(0.5, abs=0.05)
+    assert fit(falling(20_000), RankSample.of(20_000, ranks), ranks % 2).share[-1] == pytest.approx(0.5, abs=0.05)
 
 
 def test_the_errors_of_a_judge_are_not_counted_as_pictures() -> None:
@@ -280,19 +280,19 @@ def test_probabilities_of_hits_without_a_verdict_come_true() -> None:
     [
         (lambda: plan(0, 5), "at least one hit"),
         (lambda: plan(5, 0), "one verdict"),
-        (lambda: Sample.of(5, [6]), "between 1 and 5"),
-        (lambda: Sample.of(5, [2, 2]), "judged twice"),
-        (lambda: fit([1, 2], Sample.of(2, [1]), [1]), "best first"),
-        (lambda: fit([1, np.nan], Sample.of(2, [1]), [1]), "finite"),
-        (lambda: fit([2, 1, 0], Sample.of(2, [1]), [1]), "2 hits, not of these 3"),
-        (lambda: fit([2, 1], Sample.of(2, [1]), [1, 0]), "2 verdicts do not fit 1"),
-        (lambda: fit([2, 1], Sample.of(2, [1]), [1.5]), "a probability"),
-        (lambda: fit([2, 1], Sample.of(2, [1]), [np.nan]), "no verdict"),
-        (lambda: fit([2, 1], Sample.of(2, [1]), [1]).count(3), "the ranking has 2"),
-        (lambda: fit([2, 1], Sample.of(2, [1]), [1]).count(0), "the ranking has 2"),
-        (lambda: fit([2, 1], Sample.of(2, [1]), [1]).likely(0), "above 0"),
-        (lambda: fit([2, 1], Sample(np.array([1, 2, 3]), np.array([1])), [1]).unbiased(), "judge more"),
-        (lambda: next_ranks(fit([2, 1], Sample.of(2, [1]), [1]), -1), "0 or more"),
+        (lambda: RankSample.of(5, [6]), "between 1 and 5"),
+        (lambda: RankSample.of(5, [2, 2]), "judged twice"),
+        (lambda: fit([1, 2], RankSample.of(2, [1]), [1]), "best first"),
+        (lambda: fit([1, np.nan], RankSample.of(2, [1]), [1]), "finite"),
+        (lambda: fit([2, 1, 0], RankSample.of(2, [1]), [1]), "2 hits, not of these 3"),
+        (lambda: fit([2, 1], RankSample.of(2, [1]), [1, 0]), "2 verdicts do not fit 1"),
+        (lambda: fit([2, 1], RankSample.of(2, [1]), [1.5]), "a probability"),
+        (lambda: fit([2, 1], RankSample.of(2, [1]), [np.nan]), "no verdict"),
+        (lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(3), "the ranking has 2"),
+        (lambda: fit([2, 1], RankSample.of(2, [1]), [1]).count(0), "the ranking has 2"),
+        (lambda: fit([2, 1], RankSample.of(2, [1]), [1]).likely(0), "above 0"),
+        (lambda: fit([2, 1], RankSample(np.array([1, 2, 3]), np.array([1])), [1]).unbiased(), "judge more"),
+        (lambda: next_ranks(fit([2, 1], RankSample.of(2, [1]), [1]), -1), "0 or more"),
         (lambda: Accuracy(0.5, 0.5), "better than chance"),
         (lambda: Accuracy(1.2, 0.9), "between 0 and 1"),
         (lambda: Accuracy(0.9, 0.9, relevant=5), "both counts"),

@@ -13,12 +13,12 @@ import pytest
 
 import eyespot
 from eyespot import rooms
-from eyespot.build.captions import captioned as sentences
-from eyespot.build.captions import write
-from eyespot.build.templates import Templates
+from eyespot.curate.captions import captioned as sentences
+from eyespot.curate.captions import write
+from eyespot.curate.templates import Templates
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.opened import View
-from eyespot.search.captioned import Said, captioned, said_in
+from eyespot.gallery.view import View
+from eyespot.search.captioned import CaptionRows, captioned, said_in
 from eyespot.search.embedding import embed
 from eyespot.types import NothingFound, Query, UsageError
 from tests.gallery.conftest import draw
@@ -54,12 +54,12 @@ def table(path: Path, *rows: tuple[str, ...]) -> Path:
     return path
 
 
-def one(view: View, captions: object) -> Said:
+def one(view: View, captions: object) -> CaptionRows:
     (said,) = said_in(view, str(captions))
     return said
 
 
-def paths(view: View, said: Said) -> list[str]:
+def paths(view: View, said: CaptionRows) -> list[str]:
     """The last part of the path of each picture that something is said of."""
     return [os.path.basename(facts["path"]) for facts in view.facts(said.rows)]
 

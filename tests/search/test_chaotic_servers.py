@@ -22,7 +22,7 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.judges._budget import Budget
 from eyespot.ledger.judgements import Judgements
-from eyespot.search.judged import Judged
+from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Query, Run
 from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
 
@@ -98,7 +98,7 @@ def look(url: str, ledger: Judgements, photos: Path, calls: int | None = None, w
     run = Run.from_orders({query.id: [file.stem for file in files] for query in QUERIES})
     run.facts = {file.stem: {"id": file.stem, "path": str(file)} for file in files}
     how = {"url": url, "workers": workers, "first_rest": 0.001, "timeout": 0.5, "budget": Budget(calls=calls)}
-    return Judged(rooms.load("judges", "openai:tiny", **how), ledger)(QUERIES, run)
+    return JudgeRerank(rooms.load("judges", "openai:tiny", **how), ledger)(QUERIES, run)
 
 
 def calm(seed: int, photos: Path, place: Path) -> dict[str, list[str]]:

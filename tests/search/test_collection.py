@@ -13,7 +13,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.indexing import Options, index
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
-from eyespot.search.phrase import parse
+from eyespot.search.query_language import parse
 from eyespot.types import EyespotError, Query, Term, UsageError
 from tests.gallery.conftest import draw
 

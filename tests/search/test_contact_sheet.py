@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
-from eyespot.search.contact_sheet import NOTHING, UNREADABLE, Panel, Tile, as_html, as_png
+from eyespot.search.contact_sheet import NOTHING, UNREADABLE, SheetPanel, Tile, as_html, as_png
 
 RED, GREEN, BLUE = (200, 30, 30), (30, 160, 30), (30, 30, 200)
 HOSTILE = '<script>alert("1")</script> \' onerror=x {style} &lt;'
@@ -78,15 +78,15 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def panels() -> list[Panel]:
+def panels() -> list[SheetPanel]:
     found = [Tile(jpeg(RED), 1, 0.4321, "a red door", "Ada · CC0-1.0"), Tile(None, 2, -0.1, "lost")]
-    return [Panel("a door", "a note", found, jpeg(BLUE)), Panel("a unicorn")]
+    return [SheetPanel("a door", "a note", found, jpeg(BLUE)), SheetPanel("a unicorn")]
 
 
 # -- HTML ---------------------------------------------------------------------------------------------------
 
 
-def test_the_page_shows_every_panel_and_tile(panels: list[Panel]) -> None:
+def test_the_page_shows_every_panel_and_tile(panels: list[SheetPanel]) -> None:
     page = Page(as_html("My searches", panels, "eyespot 0.1"))
     assert page.texts["h1"] == ["My searches"]
     assert page.texts["h2"] == ["a door", "a unicorn"]
@@ -98,7 +98,7 @@ def test_the_page_shows_every_panel_and_tile(panels: list[Panel]) -> None:
     assert [image["alt"] for image in page.all("img")] == ["the picture searched with", "a red door"]
 
 
-def test_the_page_needs_and_reaches_nothing_outside_itself(panels: list[Panel]) -> None:
+def test_the_page_needs_and_reaches_nothing_outside_itself(panels: list[SheetPanel]) -> None:
     page = Page(as_html("My searches", panels))
     policies = [meta["content"] for meta in page.all("meta") if meta.get("http-equiv") == "Content-Security-Policy"]
     assert policies == ["default-src 'none'; img-src data:; style-src 'unsafe-inline'"]
@@ -111,7 +111,7 @@ def test_the_page_needs_and_reaches_nothing_outside_itself(panels: list[Panel]) 
 
 def hostile_page(text: str) -> Page:
     tile = Tile(jpeg(RED, (8, 8)), 1, 0.5, text, text)
-    return Page(as_html(text, [Panel(text, text, [tile], jpeg(RED, (8, 8)))], text))
+    return Page(as_html(text, [SheetPanel(text, text, [tile], jpeg(RED, (8, 8)))], text))
 
 
 def test_a_hostile_title_stays_a_title() -> None:
@@ -131,7 +131,7 @@ def test_no_text_breaks_the_page(text: str) -> None:
 
 
 def test_names_cannot_be_turned_around_and_odd_bytes_show_as_marks() -> None:
-    page = Page(as_html("x", [Panel("cat\u202egpj.exe\nand caf\udce9")]))
+    page = Page(as_html("x", [SheetPanel("cat\u202egpj.exe\nand caf\udce9")]))
     assert page.texts["h2"] == ["catgpj.exe and caf?"]
 
 
@@ -151,7 +151,7 @@ def box(sheet: NDArray[np.uint8], colour: tuple[int, int, int]) -> tuple[int, in
 
 def test_the_picture_shows_tiles_in_reading_order_with_their_shape() -> None:
     tiles = [Tile(jpeg(c, s), 1, 0.5, "t") for c, s in [(RED, (320, 80)), (GREEN, (80, 320)), (BLUE, (300, 300))]]
-    sheet = pixels(as_png("sheet", [Panel("colours", "", tiles)], width=700))
+    sheet = pixels(as_png("sheet", [SheetPanel("colours", "", tiles)], width=700))
     red, green, blue = (box(sheet, colour) for colour in (RED, GREEN, BLUE))
     assert sheet.shape[1] == 700
     assert red[2] < green[0] and blue[0] < green[0] and max(red[3], green[3]) < blue[1]  # two in a row, one below
@@ -160,19 +160,19 @@ def test_the_picture_shows_tiles_in_reading_order_with_their_shape() -> None:
 
 
 def test_the_picture_shows_what_was_searched_with_above_what_was_found() -> None:
-    sheet = pixels(as_png("sheet", [Panel("by example", "", [Tile(jpeg(RED), 1, 0.5, "t")], jpeg(BLUE))]))
+    sheet = pixels(as_png("sheet", [SheetPanel("by example", "", [Tile(jpeg(RED), 1, 0.5, "t")], jpeg(BLUE))]))
     assert box(sheet, BLUE)[3] < box(sheet, RED)[1]
 
 
 def test_an_unreadable_tile_differs_from_a_picture_and_damaged_bytes_from_neither() -> None:
     def sheet(thumbnail: bytes | None) -> bytes:
-        return as_png("sheet", [Panel("one", "", [Tile(thumbnail, 1, 0.5, "t")])], 400)
+        return as_png("sheet", [SheetPanel("one", "", [Tile(thumbnail, 1, 0.5, "t")])], 400)
 
     assert sheet(None) == sheet(b"no picture") == sheet(jpeg(RED)[:200]) != sheet(jpeg(RED))
 
 
 def height(title: str) -> int:
-    return len(pixels(as_png("sheet", [Panel("one", "", [Tile(jpeg(RED), 1, 0.5, title)])])))
+    return len(pixels(as_png("sheet", [SheetPanel("one", "", [Tile(jpeg(RED), 1, 0.5, title)])])))
 
 
 @pytest.mark.parametrize("title", ["word " * 500, "x" * 3000, "灯台" * 500])
@@ -180,8 +180,8 @@ def test_a_long_title_takes_two_lines(title: str) -> None:
     assert height("short") < height("two lines of a title that is not so short") == height(title)
 
 
-def test_a_sheet_without_tiles_says_so(panels: list[Panel]) -> None:
-    assert len(pixels(as_png("sheet", [Panel("a unicorn")]))) > len(pixels(as_png("sheet", [])))
+def test_a_sheet_without_tiles_says_so(panels: list[SheetPanel]) -> None:
+    assert len(pixels(as_png("sheet", [SheetPanel("a unicorn")]))) > len(pixels(as_png("sheet", [])))
 
 
 def test_an_accent_is_drawn_or_left_out_but_never_a_box() -> None:
@@ -193,7 +193,7 @@ def test_an_accent_is_drawn_or_left_out_but_never_a_box() -> None:
 @given(st.text(st.characters(), max_size=40))
 @pytest.mark.parametrize("width", [1, 500])
 def test_any_title_can_be_drawn(width: int, title: str) -> None:
-    sheet = pixels(as_png(title, [Panel(title, title, [Tile(None, 1, 0.5, title, title)])], width))
+    sheet = pixels(as_png(title, [SheetPanel(title, title, [Tile(None, 1, 0.5, title, title)])], width))
     assert sheet.shape[1] == max(width, 320)
 
 
@@ -224,7 +224,9 @@ def opened(browser: Any, page: Path, width: int, scheme: str = "light") -> tuple
 @pytest.mark.parametrize("width", [320, 1440])
 def test_a_browser_shows_all_within_the_screen_and_asks_nobody(browser: Any, tmp_path: Path, width: int) -> None:
     tiles = [Tile(jpeg(RED), 1, 0.5, HOSTILE, "x" * 200), Tile(jpeg(GREEN, (80, 320)), 2, 0.4, "y" * 300)]
-    (tmp_path / "sheet.html").write_text(as_html("z" * 300, [Panel("w" * 300, "note", tiles, jpeg(BLUE))], "v" * 300))
+    (tmp_path / "sheet.html").write_text(
+        as_html("z" * 300, [SheetPanel("w" * 300, "note", tiles, jpeg(BLUE))], "v" * 300)
+    )
     view, said = opened(browser, tmp_path / "sheet.html", width)
     assert said == []
     assert view.evaluate("document.documentElement.scrollWidth") == width
@@ -233,7 +235,7 @@ def test_a_browser_shows_all_within_the_screen_and_asks_nobody(browser: Any, tmp
     assert boxes[0]["top"] == boxes[1]["top"]  # two tiles side by side even on a small phone
 
 
-def test_a_browser_follows_light_and_dark(browser: Any, tmp_path: Path, panels: list[Panel]) -> None:
+def test_a_browser_follows_light_and_dark(browser: Any, tmp_path: Path, panels: list[SheetPanel]) -> None:
     (tmp_path / "sheet.html").write_text(as_html("My searches", panels))
     colour = "getComputedStyle(document.body).backgroundColor"
     shades = [opened(browser, tmp_path / "sheet.html", 800, scheme)[0].evaluate(colour) for scheme in ("light", "dark")]

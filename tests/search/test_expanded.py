@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import eyespot
 from eyespot.gallery import disk
 from eyespot.gallery.facts import table_of
-from eyespot.gallery.opened import View
-from eyespot.gallery.record import Kept
+from eyespot.gallery.index_db import StoredRow
+from eyespot.gallery.view import View
 from eyespot.indexes.exact import Exact
-from eyespot.search.expanded import Expanded
 from eyespot.search.nearest import Nearest
+from eyespot.search.query_expansion import QueryExpansion
 from eyespot.types import Query, Run, Space, UsageError
 
 COLUMNS: dict[str, str] = {}
@@ -41,7 +41,7 @@ def plane(folder: Path, degrees: list[float]) -> View:
     """A gallery whose pictures are called by their directions."""
     shard = disk.shard_path(folder, 0)
     shard.mkdir(parents=True)
-    kept = [Kept(f"{one:g}", {}, [0], [f"{one:g}.jpg"], 1, 1, {}) for one in degrees]
+    kept = [StoredRow(f"{one:g}", {}, [0], [f"{one:g}.jpg"], 1, 1, {}) for one in degrees]
     disk.write_items(shard, table_of(kept, COLUMNS))
     disk.write_vectors(shard, directions(degrees), disk.SpaceNote(Compass.space, [], []))
     stem = disk.stem_of(Compass.space)
@@ -49,8 +49,8 @@ def plane(folder: Path, degrees: list[float]) -> View:
     return eyespot.open(folder).view
 
 
-def expanded(view: View, n: int, weighting: str | float = "similarity") -> Expanded:
-    return Expanded(view, Compass(), Exact(view.blocks), n, 10, view.live, weighting)
+def expanded(view: View, n: int, weighting: str | float = "similarity") -> QueryExpansion:
+    return QueryExpansion(view, Compass(), Exact(view.blocks), n, 10, view.live, weighting)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_mask_holds_for_the_neighbours_and_for_the_search(tmp_path: Path) -> N
     view = plane(tmp_path, [0, 30, 60])
     east = np.array([False, True, True])
 
-    run = Expanded(view, Compass(), Exact(view.blocks), 1, 10, east)([Query.words("0")])
+    run = QueryExpansion(view, Compass(), Exact(view.blocks), 1, 10, east)([Query.words("0")])
 
     assert [hit.image for hit in run["q"]] == ["30", "60"]
     # (1, 0) + cos 30° of the picture at 30° points to atan(cos 30° sin 30° / (1 + cos² 30°))

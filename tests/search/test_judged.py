@@ -17,8 +17,8 @@ from eyespot.judges._budget import Budget
 from eyespot.ledger.judgements import Judgements
 from eyespot.metrics import evaluate, preset
 from eyespot.runs import inquire, read_qrels, read_run
-from eyespot.runs.judged import Judged as Collection
-from eyespot.search.judged import Judged, learned_blend
+from eyespot.runs.judged import JudgedQueries as Collection
+from eyespot.search.judge_rerank import JudgeRerank, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.types import Answer, Judgement, Pair, Qrels, Query, Run, UsageError, Verdict
 from tests.metrics.conftest import conformance
@@ -70,13 +70,13 @@ def order(run: Run, query: str = "q") -> str:
 def test_the_first_hits_stand_by_probability_and_the_rest_behind(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.1, "b": 0.2, "c": 0.9, "d": 1.0}})
 
-    assert order(Judged(judge, ledger, 3)([HERON], ranked(q="abcd"))) == "cbad"
+    assert order(JudgeRerank(judge, ledger, 3)([HERON], ranked(q="abcd"))) == "cbad"
 
 
 def test_equals_stand_as_the_first_stage_had_them_and_no_two_scores_are_equal(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.0, "b": 1.0, "c": 0.0, "d": 1.0}})
 
-    run = Judged(judge, ledger, 4)([HERON], ranked(q="abcd"))
+    run = JudgeRerank(judge, ledger, 4)([HERON], ranked(q="abcd"))
 
     assert order(run) == "bdac"
     assert [hit.score for hit in run["q"]] == [1.0, pytest.approx(1, abs=1e-6), 0.0, pytest.approx(0, abs=1e-6)]
@@ -86,7 +86,7 @@ def test_equals_stand_as_the_first_stage_had_them_and_no_two_scores_are_equal(le
 def test_what_has_no_verdict_keeps_its_order_below_the_judged(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"c": 0.5, "d": 0.1}})
 
-    run = Judged(judge, ledger, 4)([HERON], ranked(q="abcde"))
+    run = JudgeRerank(judge, ledger, 4)([HERON], ranked(q="abcde"))
 
     assert order(run) == "cdabe"
     assert run.notes == [
@@ -98,7 +98,7 @@ def test_hits_without_a_picture_are_counted_and_not_asked_for(ledger: Judgements
     judge, run = Labels({"a heron": {"a": 0.1, "b": 0.2}}), ranked(q="abc")
     run.facts = {"a": run.facts["a"], "b": {"id": "b", "path": None}}
 
-    made = Judged(judge, ledger, 2)([HERON], run)
+    made = JudgeRerank(judge, ledger, 2)([HERON], run)
 
     assert [pair.image for pair in judge.asked] == ["a"] and order(made) == "abc"
     assert "1 hits have no picture here" in made.notes[0]
@@ -107,7 +107,7 @@ def test_hits_without_a_picture_are_counted_and_not_asked_for(ledger: Judgements
 def test_the_header_says_who_judged_asked_how_and_what_it_took(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.1}})
 
-    header = Judged(judge, ledger, 2)([HERON], ranked(q="ab")).header
+    header = JudgeRerank(judge, ledger, 2)([HERON], ranked(q="ab")).header
 
     counts = {"from_ledger": 0, "asked": 2, "refused": 0, "failed": 1, "unscored": 0}
     assert header == {
@@ -127,7 +127,7 @@ def test_re_ranking_moves_nothing_across_the_depth(
     images = "abcdefgh"[: len(verdicts)]
     said = {image: its for image, its in zip(images, verdicts, strict=True) if its is not None}
     with Judgements(tmp_path_factory.mktemp("l") / "ledger.sqlite") as ledger:
-        run = Judged(Labels({"a heron": said}), ledger, depth)([HERON], ranked(q=images))
+        run = JudgeRerank(Labels({"a heron": said}), ledger, depth)([HERON], ranked(q=images))
 
     scores = [hit.score for hit in run["q"]]
     assert sorted(order(run)[:depth]) == sorted(images[:depth]) and order(run)[depth:] == images[depth:]
@@ -139,7 +139,7 @@ def test_re_ranking_moves_nothing_across_the_depth(
 
 def test_what_was_said_once_is_not_asked_again(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.1, "b": 0.9}})
-    stage = Judged(judge, ledger, 2)
+    stage = JudgeRerank(judge, ledger, 2)
     first = stage([HERON], ranked(q="ab"))
 
     again = stage([Query.words("a heron", "other id")], ranked(**{"other id": "ba"}))
@@ -151,7 +151,7 @@ def test_what_was_said_once_is_not_asked_again(ledger: Judgements) -> None:
 def test_two_queries_of_the_same_words_are_asked_once(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.1, "b": 0.9}})
 
-    run = Judged(judge, ledger, 2)([HERON, replace(HERON, id="p")], ranked(q="ab", p="ab"))
+    run = JudgeRerank(judge, ledger, 2)([HERON, replace(HERON, id="p")], ranked(q="ab", p="ab"))
 
     assert len(judge.asked) == 2 and order(run, "q") == order(run, "p") == "ba"
 
@@ -160,12 +160,12 @@ def test_one_picture_of_two_names_is_judged_once_for_both(ledger: Judgements) ->
     judge, run = Labels({"a heron": {"a": 0.1, "z": 0.9}}), ranked(q="abc")
     run.facts = {"a": run.facts["a"], "b": {"id": "z", "path": "z.jpg"}, "c": {"id": "z", "path": "z.jpg"}}
 
-    assert order(Judged(judge, ledger, 3)([HERON], run)) == "bca" and len(judge.asked) == 2
+    assert order(JudgeRerank(judge, ledger, 3)([HERON], run)) == "bca" and len(judge.asked) == 2
 
 
 def test_a_plan_says_what_would_be_asked_and_asks_nothing(ledger: Judgements) -> None:
     judge, run = Labels({"a heron": {"a": 0.1, "b": 0.9}}), ranked(q="abc")
-    stage = Judged(judge, ledger, 2)
+    stage = JudgeRerank(judge, ledger, 2)
     stage([HERON], run)
     del run.facts["c"]
 
@@ -176,7 +176,7 @@ def test_a_plan_says_what_would_be_asked_and_asks_nothing(ledger: Judgements) ->
 
 def test_a_spent_budget_ends_it_and_what_was_answered_counts(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.1, "b": 0.9, "c": 0.5}}, Budget(calls=2))
-    stage = Judged(judge, ledger, 3)
+    stage = JudgeRerank(judge, ledger, 3)
 
     looked = stage.look([HERON], ranked(q="abc"))
 
@@ -194,7 +194,7 @@ def test_a_blend_adds_the_first_score_from_zero_to_one(ledger: Judgements) -> No
     run = Run.from_rankings({"q": [("a", 4.0), ("b", 3.0), ("c", 0.0)]})
     run.facts = ranked(q="abc").facts
 
-    made = Judged(judge, ledger, 3, blend=0.5)([HERON], run)
+    made = JudgeRerank(judge, ledger, 3, blend=0.5)([HERON], run)
 
     assert dict(made["q"]) == pytest.approx({"b": 0.625, "a": 0.5, "c": 0.45}) and order(made) == "bac"
     assert made.header["blend"] == 0.5
@@ -203,21 +203,21 @@ def test_a_blend_adds_the_first_score_from_zero_to_one(ledger: Judgements) -> No
 def test_a_blend_of_nothing_is_the_first_stage(ledger: Judgements) -> None:
     judge = Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 0.9}})
 
-    assert order(Judged(judge, ledger, 3, blend=0.0)([HERON], ranked(q="abc"))) == "abc"
+    assert order(JudgeRerank(judge, ledger, 3, blend=0.0)([HERON], ranked(q="abc"))) == "abc"
 
 
 @pytest.mark.parametrize(("relevant", "least", "most"), [("c", 0.55, 1.0), ("a", 0.0, 0.5)])
 def test_the_blend_that_is_learned_follows_whoever_is_right(
     ledger: Judgements, relevant: str, least: float, most: float
 ) -> None:
-    stage, run = Judged(Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 1.0}}), ledger, 3), ranked(q="abc")
+    stage, run = JudgeRerank(Labels({"a heron": {"a": 0.0, "b": 0.5, "c": 1.0}}), ledger, 3), ranked(q="abc")
 
     assert least <= learned_blend(stage, run, stage.look([HERON], run), Qrels({"q": {relevant: 1}}), "RR") <= most
 
 
 def test_a_judge_counts_between_nothing_and_all(ledger: Judgements) -> None:
     with pytest.raises(UsageError, match="between 0"):
-        Judged(Labels({}), ledger, blend=1.5)
+        JudgeRerank(Labels({}), ledger, blend=1.5)
 
 
 # -- the bound ----------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def test_a_perfect_judge_reaches_the_best_possible_at_every_depth(
     hard: Hard, judged_before: Judgements, depth: int
 ) -> None:
     """The bound is that of `eyespot eval`: query by query, in every measure."""
-    stage = Judged(hard.judge, judged_before, depth)
+    stage = JudgeRerank(hard.judge, judged_before, depth)
     looked = stage.look(hard.queries, hard.run)
 
     stages, *_ = two_stages(hard.task, hard.run, Rescored(stage.scores(hard.run, looked), depth))
@@ -273,14 +273,14 @@ def test_a_perfect_judge_reaches_the_best_possible_at_every_depth(
 
 def test_a_perfect_judge_of_every_candidate_makes_no_mistake(hard: Hard, judged_before: Judgements) -> None:
     """At 100 of 100 the first hit of every query is relevant."""
-    run = Judged(hard.judge, judged_before, 100)(hard.queries, hard.run)
+    run = JudgeRerank(hard.judge, judged_before, 100)(hard.queries, hard.run)
 
     assert evaluate(run, hard.task.judged.qrels, ["RR"]).means == {"RR": 1.0}
 
 
 @pytest.mark.slow
 def test_the_perfect_judge_is_asked_every_pair_once(hard: Hard, ledger: Judgements) -> None:
-    stage = Judged(hard.judge, ledger, 100)
+    stage = JudgeRerank(hard.judge, ledger, 100)
     hard.judge.asked.clear()
 
     first, again = stage(hard.queries, hard.run), stage(hard.queries, hard.run)

@@ -17,10 +17,19 @@ import pytest
 import eyespot
 from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.opened import View
-from eyespot.search.expanded import Expanded
-from eyespot.search.kept import Measured, building, folder_of, keep, kept_of, names_in, open_index, read_kept
+from eyespot.gallery.view import View
 from eyespot.search.nearest import Nearest
+from eyespot.search.query_expansion import QueryExpansion
+from eyespot.search.stored_indexes import (
+    Measured,
+    building,
+    folder_of,
+    names_in,
+    open_index,
+    read_stored,
+    store_index,
+    stored_of,
+)
 from eyespot.types import EyespotError, Query, UsageError
 from tests.search.imported import drawn, take, view_of
 
@@ -33,7 +42,7 @@ def build(view: View, recall: float = 0.9876) -> None:
     """Keep an index of all that is in the view, as `eyespot tune` does."""
     with building(view) as folder:
         rooms.load("indexes", "faiss", view.blocks, folder=folder / "0", **SETTINGS)
-        keep(view, "faiss", kept_of(view, "faiss", SETTINGS, Measured(recall, 50, 100, "drawn")), folder / "0")
+        store_index(view, "faiss", stored_of(view, "faiss", SETTINGS, Measured(recall, 50, 100, "drawn")), folder / "0")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +85,7 @@ def test_an_expanded_answer_is_no_more_exact_than_the_pictures_it_is_expanded_by
     searching = view, collection.encoder, collection.index
     first = Nearest(*searching, 5, view.live)([Query.words("a heron")])
 
-    run = Expanded(*searching, 5, k, view.live)([Query.words("a heron")], first)
+    run = QueryExpansion(*searching, 5, k, view.live)([Query.words("a heron")], first)
 
     assert (run.header["exact"], run.header["recall"]) == (False, 0.9876)
     assert run.notes == ["approximate: found 98.8 % of the true 50 when measured"]
@@ -186,7 +195,7 @@ def test_a_lost_table_is_not_made_again_by_a_search(view: View) -> None:
     settings = {"lists": 1, "depth": 200}
     with building(view) as folder:
         rooms.load("indexes", "lance", view.blocks, folder=folder / "0", **settings)
-        keep(view, "lance", kept_of(view, "lance", settings, Measured(0.9, 50, 100, "drawn")), folder / "0")
+        store_index(view, "lance", stored_of(view, "lance", settings, Measured(0.9, 50, 100, "drawn")), folder / "0")
     assert open_index(view, "lance").search(view.blocks[0][:2], 10).rows[:, 0].tolist() == [0, 1]
     shutil.rmtree(folder_of(view, "lance") / "vectors.lance")
 
@@ -211,7 +220,7 @@ def test_settings_say_what_was_built(view: View) -> None:
 
     assert (told["format"], told["index"], told["rows"]) == (1, "faiss", ROWS)
     assert told["settings"] == SETTINGS and told["measured"]["queries"] == 100
-    assert read_kept(view, "faiss").shards[0].rows == ROWS and names_in(view) == ["faiss"]
+    assert read_stored(view, "faiss").shards[0].rows == ROWS and names_in(view) == ["faiss"]
 
 
 # -- killed ----------------------------------------------------------------------------------------------------

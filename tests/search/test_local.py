@@ -26,8 +26,8 @@ from eyespot.search.collection import Collection
 from eyespot.search.local._pairs import mutual_matches
 from eyespot.search.local.chamfer import Chamfer
 from eyespot.search.local.spatial import Spatial
+from eyespot.search.local_rerank import LocalRerank
 from eyespot.search.staged import Stages
-from eyespot.search.verified import Verified
 from eyespot.types import EyespotError, LocalFeatures, Query, Run, UsageError
 from tests.gallery.conftest import draw
 
@@ -173,7 +173,7 @@ def test_spatial_verification_finds_a_turned_and_cut_photo_from_the_end_of_the_r
 ) -> None:
     last = backwards(collection.search(image=sample.photos() / ASKED, k=100))
 
-    run = Verified.by_name(collection.view, "spatial")([Query.picture(another_view)], last)
+    run = LocalRerank.by_name(collection.view, "spatial")([Query.picture(another_view)], last)
 
     assert name_of(last, -1) == ASKED == name_of(run)
     assert run["q"][0].score > 2 * run["q"][1].score
@@ -184,7 +184,7 @@ def test_spatial_verification_finds_a_turned_and_cut_photo_from_the_end_of_the_r
 def test_a_photo_finds_itself_and_the_blank_one_stays_behind(collection: Collection, method: str) -> None:
     last = backwards(collection.search(image=sample.photos() / ASKED, k=100))
 
-    run = Verified.by_name(collection.view, method)([Query.picture(sample.photos() / ASKED)], last)
+    run = LocalRerank.by_name(collection.view, method)([Query.picture(sample.photos() / ASKED)], last)
 
     assert (name_of(run), name_of(run, -1)) == (ASKED, "blank.png")
     assert run.notes == ["pictures without local descriptors, left behind the others: 1"]
@@ -194,7 +194,7 @@ def test_a_photo_finds_itself_and_the_blank_one_stays_behind(collection: Collect
 def test_what_lies_beyond_the_depth_keeps_its_place(collection: Collection, another_view: Path) -> None:
     first = backwards(collection.search(image=sample.photos() / ASKED, k=100))
 
-    run = Verified.by_name(collection.view, "spatial", depth=10)([Query.picture(another_view)], first)
+    run = LocalRerank.by_name(collection.view, "spatial", depth=10)([Query.picture(another_view)], first)
 
     assert set(run.image[:10]) == set(first.image[:10])
     assert run.image[10:].tolist() == first.image[10:].tolist()
@@ -203,7 +203,7 @@ def test_what_lies_beyond_the_depth_keeps_its_place(collection: Collection, anot
 def test_equal_scores_keep_the_order_they_had(collection: Collection, another_view: Path) -> None:
     first = collection.search(image=another_view, k=100)
 
-    run = Verified.by_name(collection.view, "spatial")([Query.picture(another_view)], first)
+    run = LocalRerank.by_name(collection.view, "spatial")([Query.picture(another_view)], first)
 
     rank = {image: at for at, image in enumerate(first.image)}
     hits = run["q"]
@@ -211,7 +211,7 @@ def test_equal_scores_keep_the_order_they_had(collection: Collection, another_vi
 
 
 def test_a_stage_without_a_run_or_a_picture_says_what_it_needs(collection: Collection) -> None:
-    stage = Verified.by_name(collection.view, "chamfer")
+    stage = LocalRerank.by_name(collection.view, "chamfer")
 
     with pytest.raises(UsageError, match="put a first stage"):
         stage([Query.words("a bridge")])
@@ -220,7 +220,7 @@ def test_a_stage_without_a_run_or_a_picture_says_what_it_needs(collection: Colle
 
 
 def test_a_query_that_the_run_lacks_is_refused(collection: Collection, another_view: Path) -> None:
-    stage = Verified.by_name(collection.view, "chamfer")
+    stage = LocalRerank.by_name(collection.view, "chamfer")
 
     with pytest.raises(UsageError, match="no query 'q'"):
         stage([Query.picture(another_view)], Run({}))
@@ -232,7 +232,7 @@ def test_a_query_picture_in_which_nothing_stands_out_keeps_its_ranking(collectio
     both = Run({"grey": first["q"], "bridge": first["q"][::-1]})
     queries = [Query.picture(tmp_path / "grey.png", "grey"), Query.picture(tmp_path / "view.jpg", "bridge")]
 
-    run = Verified.by_name(collection.view, "spatial")(queries, both)
+    run = LocalRerank.by_name(collection.view, "spatial")(queries, both)
 
     assert run["grey"] == first["q"]
     assert Path(first.facts[run["bridge"][0].image]["path"]).name == ASKED
@@ -245,7 +245,7 @@ def test_an_older_set_of_another_setting_does_not_stand_in_the_way(collection: C
     sift = rooms.load("descriptors", "sift")
     describe(copied, replace(sift, settings={**sift.settings, "form": "older"}), Describing(count=200))
 
-    stage = Verified.by_name(eyespot.open(copied).view, "spatial")
+    stage = LocalRerank.by_name(eyespot.open(copied).view, "spatial")
 
     assert (stage.described.note.count, stage.described.note.settings["form"]) == (100, "root")
 
@@ -255,7 +255,7 @@ def test_a_ranker_that_gives_no_number_is_told(collection: Collection, another_v
         def score(self, query: LocalFeatures, image: LocalFeatures) -> float:
             return float("nan")
 
-    stage = Verified(Described.of(collection.view), Lost(), rooms.load("descriptors", "sift"), "lost")
+    stage = LocalRerank(Described.of(collection.view), Lost(), rooms.load("descriptors", "sift"), "lost")
 
     with pytest.raises(EyespotError, match=r"lost scores the picture [0-9a-f]+ nan"):
         stage([Query.picture(another_view)], collection.search(image=another_view))
@@ -266,7 +266,7 @@ def test_a_gallery_described_otherwise_is_told_to_describe_again(collection: Col
     described = Described.of(collection.view)
 
     with pytest.raises(EyespotError, match="eyespot describe --with sift -g"):
-        Verified(described, Chamfer(), replace(sift, settings={"side": 512}))
+        LocalRerank(described, Chamfer(), replace(sift, settings={"side": 512}))
 
 
 def test_stages_in_a_row_give_the_k_best(collection: Collection, another_view: Path) -> None:
@@ -302,7 +302,7 @@ def test_a_gallery_that_was_not_described_tells_the_way(tmp_path: Path) -> None:
     index(tmp_path / "gallery", [str(tmp_path / "photos")], [rooms.load("encoders", "starter")], Options())
 
     with pytest.raises(UsageError, match=r"eyespot describe --with sift -g"):
-        Verified.by_name(eyespot.open(tmp_path / "gallery").view, "chamfer")
+        LocalRerank.by_name(eyespot.open(tmp_path / "gallery").view, "chamfer")
 
 
 def test_other_packages_add_a_way_to_compare(tmp_path: Path, child_env: dict[str, str]) -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
-from eyespot.gallery.opened import Gallery, View
+from eyespot.gallery.view import Gallery, View
 from eyespot.metrics import evaluate
-from eyespot.search.matching import Matching, matched, renamed
-from eyespot.types import Hit, Qrels, Run, UsageError
+from eyespot.search.matching import RowMatching, matched, renamed
+from eyespot.types import Qrels, RankedImage, Run, UsageError
 from tests.gallery.conftest import draw
 
 PATHS = ["a/gull.jpg", "a/heron.v2.jpg", "b/ibis.jpg", "c/gull.jpg", "c/teal.png"]
@@ -45,7 +45,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> View:
     return gallery.view(gallery.stem())
 
 
-def rows(matching: Matching) -> dict[str, int]:
+def rows(matching: RowMatching) -> dict[str, int]:
     return dict(zip(matching.names, matching.rows.tolist(), strict=True))
 
 
@@ -155,10 +155,10 @@ def test_hits_are_named_and_those_without_a_name_keep_their_rank(view: View) -> 
     named = renamed(run, matching)
 
     assert named["q"] == [
-        Hit(f"gallery:{ids[0]}", 0.9),
-        Hit("c/teal.png", 0.8),
-        Hit("d/copy.jpg", 0.8),
-        Hit("b/ibis.jpg", 0.7),
+        RankedImage(f"gallery:{ids[0]}", 0.9),
+        RankedImage("c/teal.png", 0.8),
+        RankedImage("d/copy.jpg", 0.8),
+        RankedImage("b/ibis.jpg", 0.7),
     ]
     assert named["none"] == []
     assert evaluate(named, Qrels({"q": {"b/ibis.jpg": 1}}), ["RR"]).means["RR"] == 1 / 4
@@ -179,13 +179,13 @@ def test_an_image_that_a_ranking_has_twice_keeps_its_best_rank(view: View) -> No
     first, second = (facts["id"] for facts in view.facts([0, 1]))
     run = Run.from_rankings({"q": [(first, 0.9), (second, 0.8), (first, 0.7)]})
 
-    assert renamed(run, matched(view, ["17", "18"], "number"))["q"] == [Hit("17", 0.9), Hit("18", 0.8)]
+    assert renamed(run, matched(view, ["17", "18"], "number"))["q"] == [RankedImage("17", 0.9), RankedImage("18", 0.8)]
 
 
 @given(st.lists(st.sampled_from("abcdef"), unique=True), st.sets(st.sampled_from("abcdef")))
 def test_renaming_keeps_every_hit_in_its_order(ranking: list[str], judged: set[str]) -> None:
     names = sorted(judged)
-    matching = Matching("id", [f"judged {id}" for id in names], np.arange(len(names)), list(names), [])
+    matching = RowMatching("id", [f"judged {id}" for id in names], np.arange(len(names)), list(names), [])
 
     named = renamed(Run.from_orders({"q": ranking}), matching)["q"]
 

@@ -19,7 +19,7 @@ from eyespot import rooms
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.calibrated import Calibrated
 from eyespot.search.calibration.accuracy import Accuracy
-from eyespot.search.judged import Judged
+from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Query, Run
 from tests.judges.servers import Double, Response, Seen, chat, error
 
@@ -79,9 +79,9 @@ def run_of(photos: list[Path]) -> Run:
     return run
 
 
-def stage(server: Double, ledger: Judgements, **options: Any) -> Judged:
+def stage(server: Double, ledger: Judgements, **options: Any) -> JudgeRerank:
     given = {"first_rest": 0.001, "timeout": 5.0, **options}
-    return Judged(rooms.load("judges", "openai:tiny", url=server.url, **given), ledger)
+    return JudgeRerank(rooms.load("judges", "openai:tiny", url=server.url, **given), ledger)
 
 
 def order(run: Run) -> list[int]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from eyespot.search.phrase import parse, spoken, with_picture
+from eyespot.search.query_language import format_query, parse, with_picture
 from eyespot.types import Query, Term, UsageError
 
 NAMES = ("pool.jpg", "a - b.JPEG", 'say "+ x".png', "'s.webp", "no suffix", "~/home.jpg", "3: x.heic", "C:\\x.jpg")
@@ -133,7 +133,7 @@ def test_with_picture_wants_a_picture_that_is_there(album: Path, place: str, way
     ["2:heron + ./pool.jpg - people", "- people", "0.5:'pool.jpg' + \"a - b\"", '2:"3 herons" - "./a - b.JPEG"'],
 )
 def test_plain_queries_are_spoken_as_they_were_written(album: Path, text: str) -> None:
-    assert spoken(parse(text)) == text
+    assert format_query(parse(text)) == text
 
 
 weights = st.builds(
@@ -161,7 +161,7 @@ terms = st.one_of(
 @example([Term(0.1, text="3 herons"), Term(-1e-300, text="./x")])
 def test_every_query_can_be_spoken_and_understood(album: Path, terms: list[Term]) -> None:
     query = Query("q", tuple(terms))
-    assert parse(spoken(query)) == query
+    assert parse(format_query(query)) == query
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
@@ -172,4 +172,4 @@ def test_any_text_is_a_query_or_a_usage_error(album: Path, text: str) -> None:
     except UsageError as refusal:
         assert str(refusal)
     else:
-        assert parse(spoken(query)) == query
+        assert parse(format_query(query)) == query

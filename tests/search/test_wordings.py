@@ -12,7 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.search.fused import Fusion
-from eyespot.search.wordings import Expanded, Glossary, Model, Remembered, each, in_one, phrases, read_glossary
+from eyespot.search.query_rewriting import (
+    Glossary,
+    QueryRewriting,
+    Remembered,
+    RewritingModel,
+    each,
+    in_one,
+    phrases,
+    read_glossary,
+)
 from eyespot.types import Query, Run, Term, UsageError
 
 AXANTHISM = Glossary({"axanthism": ["a blue frog", "a frog without yellow"]})
@@ -30,7 +39,7 @@ def test_a_sermon_is_no_wording() -> None:
 
 def test_a_model_is_asked_with_the_words_and_gives_so_many() -> None:
     asked = []
-    model = Model(lambda prompt: asked.append(prompt) or "a\nb\nc", count=2)
+    model = RewritingModel(lambda prompt: asked.append(prompt) or "a\nb\nc", count=2)
 
     assert model("axanthism in\na frog") == ["a", "b"]
     assert "axanthism in a frog" in asked[0] and "2 other ways" in asked[0]
@@ -38,7 +47,7 @@ def test_a_model_is_asked_with_the_words_and_gives_so_many() -> None:
 
 def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
     replies = iter(["a blue frog", "an eft"])
-    remembered = Remembered("chat:x", Model(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+    remembered = Remembered("chat:x", RewritingModel(lambda _: next(replies)), tmp_path / "ledger.sqlite")
 
     first, again, other = remembered("axanthism"), remembered("axanthism"), remembered("eft")
 
@@ -47,7 +56,7 @@ def test_a_text_is_asked_for_once(tmp_path: Path) -> None:
 
 def test_another_model_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
     replies = iter(["one", "two", "three"])
-    remembered = Remembered("chat:x", Model(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+    remembered = Remembered("chat:x", RewritingModel(lambda _: next(replies)), tmp_path / "ledger.sqlite")
     remembered("axanthism")
 
     assert replace(remembered, name="chat:y")("axanthism") == ["two"]
@@ -56,7 +65,7 @@ def test_another_model_or_another_prompt_is_asked_anew(tmp_path: Path) -> None:
 
 def test_nothing_told_is_remembered_too(tmp_path: Path) -> None:
     replies = iter([""])
-    remembered = Remembered("chat:x", Model(lambda _: next(replies)), tmp_path / "ledger.sqlite")
+    remembered = Remembered("chat:x", RewritingModel(lambda _: next(replies)), tmp_path / "ledger.sqlite")
 
     assert remembered("a frog") == remembered("a frog") == []
 
@@ -122,7 +131,7 @@ def test_the_runs_of_all_wordings_are_fused() -> None:
         return Run.from_orders({query.id: answers[str(query.terms[0].text)] for query in queries})
 
     queries = [Query.words("axanthism", "q"), Query.words("a pond", "p")]
-    fused = Expanded(stage, AXANTHISM, Fusion("rrf", k=60))(queries)
+    fused = QueryRewriting(stage, AXANTHISM, Fusion("rrf", k=60))(queries)
 
     assert fused["q"][0] == ("x", pytest.approx(1 / 62 + 2 / 61))
     assert sorted(asked) == sorted(answers) and [hit.image for hit in fused["p"]] == ["p"]

@@ -62,7 +62,7 @@ def codes(place: Path) -> Path:
 
 
 def table(place: Path) -> Path:
-    from eyespot.build.inat.tables import opened
+    from eyespot.curate.inat.tables import opened
 
     with opened(place.parent / "spill") as tables:
         tables.write("SELECT 1 AS one", place)
@@ -104,8 +104,8 @@ def local(place: Path) -> Path:
 
 
 def index(place: Path) -> Path:
-    from eyespot.gallery.opened import Gallery
-    from eyespot.search.kept import Measured, building, keep, kept_of
+    from eyespot.gallery.view import Gallery
+    from eyespot.search.stored_indexes import Measured, building, store_index, stored_of
     from tests.search.imported import drawn, take
 
     if not place.exists():
@@ -115,7 +115,7 @@ def index(place: Path) -> Path:
     with building(view) as folder:
         (folder / "0").mkdir()
         files(folder / "0")
-        return keep(view, "faiss", kept_of(view, "faiss", {}, Measured(1, 5, 5, "drawn")), folder / "0")
+        return store_index(view, "faiss", stored_of(view, "faiss", {}, Measured(1, 5, 5, "drawn")), folder / "0")
 
 
 WRITERS: dict[str, Callable[[Path], Path]] = {

@@ -19,7 +19,7 @@ from fastapi.testclient import TestClient
 
 from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
-from eyespot.web import Access, Role, Settings, application
+from eyespot.web import Access, Role, ServerSettings, application
 from tests.gallery.conftest import draw
 
 PHOTOS = 72
@@ -52,18 +52,18 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def settings(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def settings(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> ServerSettings:
     """A server for this machine, with tokens for everybody else."""
     access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
-    return Settings(gallery, access=access, hosts=None, cache=tmp_path_factory.mktemp("cache"))
+    return ServerSettings(gallery, access=access, hosts=None, cache=tmp_path_factory.mktemp("cache"))
 
 
-def at_this_machine(settings: Settings) -> TestClient:
+def at_this_machine(settings: ServerSettings) -> TestClient:
     """Whoever sits at the machine that serves."""
     return TestClient(application(settings), base_url="http://127.0.0.1", client=("127.0.0.1", 4000))
 
 
-def from_afar(settings: Settings, token: str | None = None, **how: Any) -> TestClient:
+def from_afar(settings: ServerSettings, token: str | None = None, **how: Any) -> TestClient:
     """Somebody in the network, with or without a token; who does not follow where they are sent."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     place = {"base_url": "http://photos.example", "client": ("10.0.0.7", 4000)}
@@ -71,7 +71,7 @@ def from_afar(settings: Settings, token: str | None = None, **how: Any) -> TestC
 
 
 @pytest.fixture(scope="session")
-def client(settings: Settings) -> Iterator[TestClient]:
+def client(settings: ServerSettings) -> Iterator[TestClient]:
     """Whoever sits at the machine that serves."""
     with at_this_machine(settings) as opened:
         yield opened
@@ -90,7 +90,7 @@ def search(client: TestClient) -> Ask:
 
 
 @contextmanager
-def serving(settings: Settings) -> Iterator[str]:
+def serving(settings: ServerSettings) -> Iterator[str]:
     """A real server in a thread, and its address."""
     config = uvicorn.Config(application(settings), "127.0.0.1", 0, log_level="critical", lifespan="on")
     server = uvicorn.Server(config)
@@ -104,7 +104,7 @@ def serving(settings: Settings) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def served(settings: Settings) -> Iterator[str]:
+def served(settings: ServerSettings) -> Iterator[str]:
     """The address of a real server for this machine."""
     with serving(settings) as address:
         yield address

@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 
 import eyespot
 from eyespot.types import UsageError
-from eyespot.web import Settings, application
+from eyespot.web import ServerSettings, application
 from tests.adapters.worlds import checkpoint
 from tests.web.conftest import at_this_machine
 
@@ -24,7 +24,7 @@ def birds(gallery: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def adapted(settings: Settings, birds: Path) -> Iterator[TestClient]:
+def adapted(settings: ServerSettings, birds: Path) -> Iterator[TestClient]:
     with at_this_machine(replace(settings, adapters=(("birds", str(birds)),))) as client:
         yield client
 
@@ -55,7 +55,7 @@ def test_only_names_that_were_allowed_are_adapters(adapted: TestClient, birds: P
 
 @pytest.mark.parametrize(("dim", "encoder"), [(8, "starter"), (None, "openai/clip-vit-base-patch16")])
 def test_a_checkpoint_of_another_space_is_refused_at_the_start(
-    settings: Settings, tmp_path: Path, dim: int | None, encoder: str
+    settings: ServerSettings, tmp_path: Path, dim: int | None, encoder: str
 ) -> None:
     own = eyespot.open(settings.gallery).view.space.dim
     folder = checkpoint(tmp_path / "other", dim or own, encoder)

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot.build.annotate.desk import Desk, mark_of
-from eyespot.web import Access, Role, Settings
+from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
+from eyespot.web import Access, Role, ServerSettings
 from eyespot.web.annotate._overview import TOLD
-from tests.build.annotate import world
+from tests.curate.annotate import world
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 
 
@@ -27,15 +27,15 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def settings(gallery: Path, tmp_path: Path) -> Settings:
+def settings(gallery: Path, tmp_path: Path) -> ServerSettings:
     access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
-    return Settings(
+    return ServerSettings(
         gallery, access=access, hosts=("photos.example",), cache=tmp_path / "cache", refused=("secret nest",)
     )
 
 
 @pytest.fixture
-def ada(settings: Settings) -> Iterator[TestClient]:
+def ada(settings: ServerSettings) -> Iterator[TestClient]:
     """Ada, at this machine, with the query `a heron`."""
     with at_this_machine(settings) as client:
         client.post("/name", data={"name": "Ada"})
@@ -55,7 +55,7 @@ def mark(client: TestClient, marks: dict[str, str | None]) -> int:
 def test_a_mark_is_on_the_disk_when_the_answer_comes(ada: TestClient, gallery: Path) -> None:
     image = images(ada)[0]
     mark(ada, {image: "y"})
-    with Desk(gallery / "ledger.sqlite") as desk:
+    with AnnotationStore(gallery / "ledger.sqlite") as desk:
         assert mark_of(desk.said("a heron", "Ada")[image]) == "y"
 
 
@@ -82,23 +82,23 @@ def test_an_unknown_mark_is_refused(ada: TestClient) -> None:
     assert mark(ada, {images(ada)[0]: "maybe"}) == 422
 
 
-def test_who_said_no_name_marks_nothing(settings: Settings) -> None:
+def test_who_said_no_name_marks_nothing(settings: ServerSettings) -> None:
     with at_this_machine(settings) as client:
         answer = client.get("/annotate/standing", params={"query": "a heron"})
     assert answer.status_code == 422 and "say your name" in answer.json()["detail"]
 
 
-def test_a_name_of_any_letters_is_kept(settings: Settings) -> None:
+def test_a_name_of_any_letters_is_kept(settings: ServerSettings) -> None:
     with at_this_machine(settings) as client:
         client.post("/name", data={"name": "Žofie 蒼鷺"})
         assert "Žofie 蒼鷺" in client.get("/annotate").text
 
 
-def test_a_reader_does_not_annotate(settings: Settings) -> None:
+def test_a_reader_does_not_annotate(settings: ServerSettings) -> None:
     assert from_afar(settings, TOKENS[Role.READER]).get("/annotate").status_code == 403
 
 
-def test_a_token_names_its_annotator_whatever_the_cookie_says(settings: Settings) -> None:
+def test_a_token_names_its_annotator_whatever_the_cookie_says(settings: ServerSettings) -> None:
     client = from_afar(settings, TOKENS[Role.ANNOTATOR])
     client.cookies.set("eyespot_name", "eve")
     assert 'You label as <strong dir="auto">annotator</strong>' in client.get("/annotate").text
@@ -130,7 +130,7 @@ def test_likely_first_shows_what_is_not_labelled(ada: TestClient) -> None:
     assert not {listed[0], listed[-1]} & {one["image"] for one in told["photos"]}
 
 
-def test_a_dispute_is_settled_on_its_page(ada: TestClient, settings: Settings) -> None:
+def test_a_dispute_is_settled_on_its_page(ada: TestClient, settings: ServerSettings) -> None:
     image = images(ada)[4]
     mark(ada, {image: "y"})
     with at_this_machine(settings) as bob:
@@ -151,7 +151,7 @@ def test_a_dispute_is_settled_on_its_page(ada: TestClient, settings: Settings) -
     assert "Take back" not in ada.get("/annotate/disputes", params={"query": "a heron"}).text
 
 
-def test_who_said_their_name_while_searching_need_not_say_it_again(settings: Settings) -> None:
+def test_who_said_their_name_while_searching_need_not_say_it_again(settings: ServerSettings) -> None:
     with at_this_machine(settings) as client:
         client.post("/name", data={"name": "Cy", "next": "/"})
         assert 'You label as <strong dir="auto">Cy</strong>' in client.get("/annotate").text
@@ -161,7 +161,7 @@ def test_who_said_their_name_while_searching_need_not_say_it_again(settings: Set
 
 
 def queries(gallery: Path) -> list[str]:
-    with Desk(gallery / "ledger.sqlite") as desk:
+    with AnnotationStore(gallery / "ledger.sqlite") as desk:
         return [*desk.queries()]
 
 
@@ -219,14 +219,14 @@ def test_a_label_that_no_photo_has_lists_none(ada: TestClient, label: str, statu
 def test_what_is_told_of_a_query_is_kept(ada: TestClient, gallery: Path) -> None:
     told = {"category": "Behavior", "lingo": "yes", "visible": "yes", "feasible": "yes", "of_interest": "no"}
     ada.post("/annotate/about", data={"query": "a heron", **told})
-    with Desk(gallery / "ledger.sqlite") as desk:
+    with AnnotationStore(gallery / "ledger.sqlite") as desk:
         wanted = desk.query("a heron")
     assert (wanted.facts["category"], wanted.facts["lingo"]) == ("Behavior", "yes")
     assert (wanted.failing, wanted.open) == (["of_interest"], [])
 
 
 def about(gallery: Path) -> dict[str, str]:
-    with Desk(gallery / "ledger.sqlite") as desk:
+    with AnnotationStore(gallery / "ledger.sqlite") as desk:
         facts = desk.query("a heron").facts
         return {name: str(facts.get(name, "")) for name in TOLD}
 
@@ -266,7 +266,7 @@ def test_the_labelled_set_is_taken_along(ada: TestClient) -> None:
     assert (qrels["a heron"][first], qrels["a heron"][second]) == (1, 0)
 
 
-def test_agreement_beyond_chance_stands_beside_the_disputes(ada: TestClient, settings: Settings) -> None:
+def test_agreement_beyond_chance_stands_beside_the_disputes(ada: TestClient, settings: ServerSettings) -> None:
     """Two of four agreed, as by chance where both say yes to half."""
     ada.post("/annotate/queries", data={"text": "a stork"})
     four = images(ada, 4)

@@ -16,8 +16,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from eyespot.build.annotate.desk import Desk, mark_of
-from tests.build.annotate import world
+from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
+from tests.curate.annotate import world
 
 PHOTOS = 420
 Open = Callable[..., Any]
@@ -108,7 +108,7 @@ def text_of(page: Any, id: str) -> str:
 
 def said(gallery: Path, query: str, who: str) -> list[str]:
     """The marks of somebody in the order of the list."""
-    with Desk(gallery / "ledger.sqlite") as desk:
+    with AnnotationStore(gallery / "ledger.sqlite") as desk:
         marks = {image: mark_of(one) for image, one in desk.said(query, who).items()}
         return [marks[photo.image] for photo in desk.candidates(query) if photo.image in marks]
 
@@ -247,7 +247,7 @@ def test_by_touch_alone(visit: Open, gallery: Path) -> None:
     page.click("#shot-2")
     page.click(".keys [data-key=y]")
     saved(page)
-    with Desk(gallery / "ledger.sqlite") as desk:
+    with AnnotationStore(gallery / "ledger.sqlite") as desk:
         assert [*desk.said("a snail", "Ada")] == [desk.candidates("a snail")[2].image]
 
 
@@ -268,7 +268,7 @@ def test_two_at_once_lose_and_double_nothing(visit: Open, gallery: Path) -> None
             page.keyboard.press("y" if (number + len(who)) % 2 else "n")
     for page in pages.values():
         saved(page)
-    with Desk(gallery / "ledger.sqlite") as desk:
+    with AnnotationStore(gallery / "ledger.sqlite") as desk:
         digest = desk.judgements.enter([desk.query("a stork").query]).popitem()[1]
         kept = [row for row in desk.judgements.rows() if row.judgement.query == digest]
     assert (len(said(gallery, "a stork", "Ada")), len(said(gallery, "a stork", "Bob")), len(kept)) == (40, 40, 80)

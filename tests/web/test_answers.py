@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot.web import Settings
+from eyespot.web import ServerSettings
 from tests.cli.conftest import run_eyespot
 from tests.gallery.conftest import draw
 from tests.web.conftest import Ask, at_this_machine
@@ -48,7 +48,7 @@ def test_an_empty_gallery_says_how_to_fill_it(tmp_path: Path, query: str) -> Non
     (tmp_path / "photos").mkdir()
     line = ("index", tmp_path / "photos", "-g", tmp_path / "gallery", "-e", "starter")
     run_eyespot(*line)
-    with at_this_machine(Settings(tmp_path / "gallery")) as client:
+    with at_this_machine(ServerSettings(tmp_path / "gallery")) as client:
         empty = client.get(query, headers={"Accept": "text/html"}).text
         draw(tmp_path / "photos" / "a.jpg", 1)
         run_eyespot(*line)

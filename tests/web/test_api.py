@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import eyespot
 from eyespot.gallery.photos.pictures import id_of
-from eyespot.web import Settings
+from eyespot.web import ServerSettings
 from tests.gallery.conftest import draw
 from tests.web.conftest import PHOTOS, Ask, at_this_machine
 
@@ -59,7 +59,7 @@ def test_a_result_stays_as_it_is_while_the_gallery_grows(tmp_path: Path) -> None
     from tests.web.conftest import make_gallery
 
     gallery = make_gallery(tmp_path, photos=8)
-    with at_this_machine(Settings(gallery)) as client:
+    with at_this_machine(ServerSettings(gallery)) as client:
         first = client.get("/v1/search", params={"q": "stripes", "limit": 4}).json()
         for seed in range(200, 206):
             draw(tmp_path / "photos" / f"{seed}.jpg", seed)
@@ -158,7 +158,7 @@ def test_a_file_that_was_replaced_is_not_shown(tmp_path: Path) -> None:
     from tests.web.conftest import make_gallery
 
     gallery = make_gallery(tmp_path, photos=5)
-    with at_this_machine(Settings(gallery)) as client:
+    with at_this_machine(ServerSettings(gallery)) as client:
         item = client.get("/v1/items", params={"limit": 1}).json()["items"][0]
         draw(tmp_path / "photos" / Path(item["path"]).name, 99)
         answer = client.get(item["thumbnail"])
@@ -266,13 +266,13 @@ def test_a_verdict_is_kept_and_the_last_one_counts(tmp_path: Path) -> None:
     from tests.web.conftest import make_gallery
 
     gallery = make_gallery(tmp_path, photos=5)
-    with at_this_machine(Settings(gallery)) as client:
+    with at_this_machine(ServerSettings(gallery)) as client:
         found = client.get("/v1/search", params={"q": "stripes"}).json()
         said = {"q": "stripes", "item": found["items"][0]["id"], "rank": 1, "by": "ada"}
         for verdict in ("yes", "doubt"):
             assert client.post("/v1/judgements", json={**said, "verdict": verdict}).status_code == 201
         hits = client.get(f"/v1/runs/{found['run']}").json()["items"]
-    with at_this_machine(Settings(gallery)) as client:  # another server, the same gallery
+    with at_this_machine(ServerSettings(gallery)) as client:  # another server, the same gallery
         kept = client.get("/v1/judgements", params={"by": "person:ada"}).json()["judgements"]
 
     assert [(one["grade"], one["reason"], one["rank"]) for one in kept] == [(1, "", 1), (0, "doubt", 1)]
@@ -283,7 +283,7 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
     from tests.web.conftest import make_gallery
 
     gallery = make_gallery(tmp_path, photos=5)
-    with at_this_machine(Settings(gallery)) as client:
+    with at_this_machine(ServerSettings(gallery)) as client:
         found = client.get("/v1/search", params={"q": "stripes"}).json()
         about = {"q": "stripes", "item": found["items"][0]["id"]}
         client.post("/v1/judgements", json={**about, "verdict": "yes", "rank": 1})
@@ -309,7 +309,7 @@ def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_pa
 
 
 @pytest.mark.parametrize("words", ["Rhino HORN", "rhino-horn", "a rhíno  horn?", "2:rhino horn", "rhino\u200b horn"])
-def test_refused_words_are_refused_however_they_are_spelled(settings: Settings, words: str) -> None:
+def test_refused_words_are_refused_however_they_are_spelled(settings: ServerSettings, words: str) -> None:
     from dataclasses import replace
 
     with at_this_machine(replace(settings, refused=("rhino horn",))) as client:

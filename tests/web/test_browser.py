@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from eyespot.web import Judging, Role, Settings
+from eyespot.web import Judging, Role, ServerSettings
 from tests.web.conftest import HOSTILE, PHOTOS, TOKENS, make_gallery, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -242,7 +242,7 @@ def test_without_scripts_it_still_searches(browser: Any, served: str) -> None:
 
 def test_labelling_without_scripts_says_what_to_do(browser: Any, tmp_path: Path) -> None:
     gallery = make_gallery(tmp_path, photos=5)
-    with serving(Settings(gallery)) as place, opened(browser, place, java_script_enabled=False) as page:
+    with serving(ServerSettings(gallery)) as place, opened(browser, place, java_script_enabled=False) as page:
         page.goto("/annotate")
         page.locator("input[name=name]").fill("ada")
         page.get_by_role("button", name="Go on").click()
@@ -279,7 +279,7 @@ def test_dark_is_dark(browser: Any, served: str) -> None:
     assert brightness("dark") < 120 < 600 < brightness("light")
 
 
-def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, settings: Settings) -> None:
+def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, settings: ServerSettings) -> None:
     with serving(replace(settings, trust_loopback=False)) as address, opened(browser, address) as page:
         page.goto(f"/login#token={TOKENS[Role.READER]}")
         page.wait_for_url("**/")
@@ -299,7 +299,7 @@ def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, s
 def judging_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server with an offline judge, over 24 photos of its own."""
     gallery = make_gallery(tmp_path_factory.mktemp("judging"), 24)
-    with serving(Settings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as address:
+    with serving(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as address:
         yield address
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot.web import Judging, Role, Settings
+from eyespot.web import Judging, Role, ServerSettings
 from tests.web.conftest import PHOTOS, TOKENS, at_this_machine, from_afar, make_gallery
 
 
@@ -24,7 +24,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ada(photos: Path) -> Iterator[TestClient]:
-    with at_this_machine(Settings(photos)) as client:
+    with at_this_machine(ServerSettings(photos)) as client:
         yield client
 
 
@@ -145,7 +145,7 @@ def let_look(client: TestClient, words: str) -> str:
 def test_a_model_s_word_counts_nothing_and_people_s_verdicts_do(tmp_path: Path) -> None:
     """60 photos, all of which a model has seen, and of which the first 20 are what somebody looks for."""
     gallery = make_gallery(tmp_path, 60)
-    with at_this_machine(Settings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=60))) as client:
+    with at_this_machine(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=60))) as client:
         run = let_look(client, "stripes")
         told = client.get(f"/v1/runs/{run}/calibration").json()
         plain, page = search(client, "stripes"), text_of(client, "/?q=stripes")
@@ -163,7 +163,7 @@ def test_a_model_s_word_counts_nothing_and_people_s_verdicts_do(tmp_path: Path) 
 
 def test_in_a_model_s_order_its_number_is_told_as_its_own(tmp_path: Path) -> None:
     gallery = make_gallery(tmp_path, 20)
-    with at_this_machine(Settings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as client:
+    with at_this_machine(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as client:
         let_look(client, "stripes")
         found = search(client, "stripes", rerank="quick")
         page = text_of(client, "/?q=stripes&rerank=quick")
@@ -178,7 +178,7 @@ def test_looking_writes_nothing_down_of_what_was_searched_for(tmp_path: Path) ->
     from eyespot.ledger.judgements import Judgements
 
     gallery = make_gallery(tmp_path, 20)
-    with at_this_machine(Settings(gallery)) as client:
+    with at_this_machine(ServerSettings(gallery)) as client:
         for place in ("/?q=a+secret", "/spread?q=a+secret"):
             assert client.get(place, headers={"Accept": "text/html"}).status_code == 200
         client.get(f"/v1/runs/{search(client, 'a secret')['run']}/calibration")
@@ -207,7 +207,7 @@ def test_the_page_offers_a_spread_and_then_counts_in_the_summary_too(ada: TestCl
     assert f"of the first 72 are relevant (95 %: {interval})" in summary
 
 
-def test_readers_see_the_count_and_cannot_judge(settings: Settings, ada: TestClient, photos: Path) -> None:
+def test_readers_see_the_count_and_cannot_judge(settings: ServerSettings, ada: TestClient, photos: Path) -> None:
     judged_to_the_end(ada, "four stripes", relevant=20)
 
     with from_afar(replace(settings, gallery=photos, cache=None), TOKENS[Role.READER]) as reader:

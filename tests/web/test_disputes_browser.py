@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eyespot.web import Settings
+from eyespot.web import ServerSettings
 from tests.web.conftest import at_this_machine, make_gallery, serving
 from tests.web.test_browser import opened
 
@@ -17,7 +17,7 @@ DISPUTES = 24
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> Iterator[str]:
     """Ada says yes to 24 photos, Bob says no."""
     settings = replace(settings, gallery=make_gallery(tmp_path_factory.mktemp("disputes"), DISPUTES), cache=None)
     for name, mark in (("Ada", "y"), ("Bob", "n")):

@@ -17,8 +17,8 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from eyespot.types import UsageError
-from eyespot.web import Access, Role, Settings, read_access
-from eyespot.web._security import Guesses
+from eyespot.web import Access, Role, ServerSettings, read_access
+from eyespot.web._security import LoginThrottle
 from tests.web.conftest import HOSTILE, TOKENS, Ask, at_this_machine, from_afar
 
 OPEN = ("/healthz", "/login")
@@ -35,19 +35,19 @@ CLOSED = (
 
 
 @pytest.mark.parametrize("path", CLOSED)
-def test_from_afar_nothing_is_seen_without_a_token(settings: Settings, path: str) -> None:
+def test_from_afar_nothing_is_seen_without_a_token(settings: ServerSettings, path: str) -> None:
     answer = from_afar(settings).get(path, headers={"Accept": "application/json"})
 
     assert (answer.status_code, answer.json()["status"]) == (401, 401)
 
 
 @pytest.mark.parametrize("path", OPEN)
-def test_what_anybody_may_see_is_seen(settings: Settings, path: str) -> None:
+def test_what_anybody_may_see_is_seen(settings: ServerSettings, path: str) -> None:
     assert from_afar(settings).get(path).status_code == 200
 
 
 @pytest.mark.parametrize("role", list(Role))
-def test_each_role_may_do_what_is_its_own(settings: Settings, role: Role) -> None:
+def test_each_role_may_do_what_is_its_own(settings: ServerSettings, role: Role) -> None:
     client = from_afar(settings, TOKENS[role])
     asked = {Role.READER: "/v1/items", Role.ANNOTATOR: "/v1/judgements", Role.OWNER: "/metrics"}
 
@@ -56,13 +56,13 @@ def test_each_role_may_do_what_is_its_own(settings: Settings, role: Role) -> Non
     assert got == {needed: 200 if role >= needed else 403 for needed in Role}
 
 
-def test_a_reader_cannot_judge(settings: Settings) -> None:
+def test_a_reader_cannot_judge(settings: ServerSettings) -> None:
     said = {"q": "a", "item": "x", "verdict": "yes"}
 
     assert from_afar(settings, TOKENS[Role.READER]).post("/v1/judgements", json=said).status_code == 403
 
 
-def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_were(settings: Settings) -> None:
+def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_were(settings: ServerSettings) -> None:
     client = from_afar(settings)
     sent = client.get("/?q=a+heron", headers={"Accept": "text/html"})
     assert sent.headers["location"] == "/login?next=%2F%3Fq%3Da%2Bheron"
@@ -80,13 +80,15 @@ def test_a_person_without_a_token_is_shown_the_form_and_comes_back_where_they_we
 @pytest.mark.parametrize(
     "next", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/\n/x"]
 )
-def test_signing_in_leads_to_no_other_site(settings: Settings, next: str) -> None:
+def test_signing_in_leads_to_no_other_site(settings: ServerSettings, next: str) -> None:
     let_in = from_afar(settings).post("/login", data={"token": TOKENS[Role.READER], "next": next})
 
     assert let_in.headers["location"] == "/"
 
 
-def test_who_guesses_tokens_has_to_wait_and_locks_out_nobody_else_behind_the_same_proxy(settings: Settings) -> None:
+def test_who_guesses_tokens_has_to_wait_and_locks_out_nobody_else_behind_the_same_proxy(
+    settings: ServerSettings,
+) -> None:
     client = from_afar(settings)
     guessed = [client.get("/v1/items", headers={"Authorization": f"Bearer guess-{n}"}) for n in range(12)]
 
@@ -98,7 +100,7 @@ def test_who_guesses_tokens_has_to_wait_and_locks_out_nobody_else_behind_the_sam
 
 
 def test_an_old_cookie_is_one_guess_however_often_it_comes() -> None:
-    guesses = Guesses(most=2)
+    guesses = LoginThrottle(most=2)
     for _ in range(5):
         guesses.note("10.0.0.7", b"old")
     assert guesses.wait("10.0.0.7") == 0
@@ -110,7 +112,7 @@ def test_an_old_cookie_is_one_guess_however_often_it_comes() -> None:
 
 
 def test_guesses_of_many_addresses_take_bounded_memory() -> None:
-    guesses = Guesses(addresses=50)
+    guesses = LoginThrottle(addresses=50)
     for number in range(500):
         guesses.note(str(number), b"x")
 
@@ -136,7 +138,7 @@ def test_guesses_of_many_addresses_take_bounded_memory() -> None:
     ],
 )
 def test_only_this_machine_comes_in_without_a_token(
-    settings: Settings, address: str, host: str, headers: dict[str, str], status: int
+    settings: ServerSettings, address: str, host: str, headers: dict[str, str], status: int
 ) -> None:
     here = replace(settings, hosts=())
     client = from_afar(here, base_url=host, client=(address, 4000))
@@ -144,7 +146,7 @@ def test_only_this_machine_comes_in_without_a_token(
     assert client.get("/v1/items", headers=headers).status_code == status
 
 
-def test_behind_a_proxy_this_machine_needs_a_token_too(settings: Settings) -> None:
+def test_behind_a_proxy_this_machine_needs_a_token_too(settings: ServerSettings) -> None:
     client = from_afar(replace(settings, trust_loopback=False), base_url="http://localhost", client=("127.0.0.1", 1))
 
     assert client.get("/v1/items", headers={"Accept": "*/*"}).status_code == 401
@@ -153,7 +155,7 @@ def test_behind_a_proxy_this_machine_needs_a_token_too(settings: Settings) -> No
 @pytest.mark.parametrize("names", [(), ("photos.example",)])
 @pytest.mark.parametrize("name", ["127.0.0.1:8000", "localhost:8000", "[::1]:8000"])
 def test_under_the_names_of_this_machine_it_answers_whatever_names_are_allowed(
-    settings: Settings, names: tuple[str, ...], name: str
+    settings: ServerSettings, names: tuple[str, ...], name: str
 ) -> None:
     behind = replace(settings, hosts=names, trust_loopback=False)
     client = from_afar(behind, TOKENS[Role.READER], base_url=f"http://{name}", client=("127.0.0.1", 1))
@@ -236,7 +238,7 @@ def test_what_is_no_whole_picture_is_refused(client: TestClient, data: bytes, sa
     assert says in answer.json()["detail"]
 
 
-def test_too_large_an_upload_is_refused_by_its_promise_and_by_its_bytes(settings: Settings) -> None:
+def test_too_large_an_upload_is_refused_by_its_promise_and_by_its_bytes(settings: ServerSettings) -> None:
     small = replace(settings, upload_bytes=10_000)
     with at_this_machine(small) as client:
         promised = client.post("/v1/pictures", files={"picture": ("a", bytes(2_000_000), "image/png")})
@@ -304,7 +306,7 @@ def test_no_path_leads_out(client: TestClient, way: str, path: str) -> None:
 
 def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path) -> None:
     from eyespot.gallery.photos.sources import Root
-    from eyespot.web.found.snapshot import Placed
+    from eyespot.web.found.snapshot import PicturePlace
     from eyespot.web.pictures.thumbnails import bytes_of
 
     (tmp_path / "root").mkdir()
@@ -314,7 +316,7 @@ def test_links_that_lead_out_of_an_imported_root_are_not_followed(tmp_path: Path
 
     for place in (tmp_path / "root" / "link.png", tmp_path / "root" / ".." / "secret.png", "http://127.0.0.1/x.png"):
         with pytest.raises(OSError, match="outside"):
-            bytes_of("key:1", Placed(str(place), root))
+            bytes_of("key:1", PicturePlace(str(place), root))
 
 
 def test_names_and_titles_that_hold_html_stay_text(client: TestClient, search: Ask) -> None:
@@ -355,7 +357,7 @@ def test_a_bad_line_of_tokens_is_named(tmp_path: Path, line: str) -> None:
         read_access(tmp_path / "tokens")
 
 
-def test_a_token_gives_its_own_role_at_this_machine_too(settings: Settings) -> None:
+def test_a_token_gives_its_own_role_at_this_machine_too(settings: ServerSettings) -> None:
     client = at_this_machine(replace(settings, access=(Access.by("0123456789abcdef", "eve", Role.READER),)))
 
     assert client.get("/metrics", headers={"Authorization": "Bearer 0123456789abcdef"}).status_code == 403

@@ -15,7 +15,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from eyespot.types import UsageError
-from eyespot.web import Judging, Role, Settings, application
+from eyespot.web import Judging, Role, ServerSettings, application
 from eyespot.web._jobs import Jobs
 from tests.judges.servers import YES, Double, Response, Seen, chat, error
 from tests.web.conftest import TOKENS, at_this_machine, from_afar, make_gallery
@@ -34,18 +34,18 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def quick(photos: Path) -> Iterator[TestClient]:
     """A server that allows an offline judge."""
-    with at_this_machine(Settings(photos, judging=QUICK)) as client:
+    with at_this_machine(ServerSettings(photos, judging=QUICK)) as client:
         yield client
 
 
 @contextmanager
-def paying(photos: Path, double: Double, monkeypatch: pytest.MonkeyPatch, **judging: Any) -> Iterator[Settings]:
+def paying(photos: Path, double: Double, monkeypatch: pytest.MonkeyPatch, **judging: Any) -> Iterator[ServerSettings]:
     """A server's settings with a judge behind a double, at ten dollars for a million tokens."""
     prices = photos.parent / "prices.toml"
     prices.write_text(PRICES)
     with double:
         monkeypatch.setenv("OPENAI_BASE_URL", double.url)
-        yield Settings(photos, judging=Judging((("dear", "openai:tiny"),), 10, prices=prices, **judging))
+        yield ServerSettings(photos, judging=Judging((("dear", "openai:tiny"),), 10, prices=prices, **judging))
 
 
 def search(client: TestClient, words: str, **more: Any) -> Any:
@@ -67,7 +67,7 @@ def looked(client: TestClient, words: str, judge: str, most: int | None = None) 
 def test_the_order_is_that_of_the_command_line_and_each_photo_has_its_number(quick: TestClient, photos: Path) -> None:
     import eyespot
     from eyespot.ledger.judgements import Judgements
-    from eyespot.search.judged import Judged, judge_named
+    from eyespot.search.judge_rerank import JudgeRerank, judge_named
     from eyespot.types import Query
 
     looked(quick, "red stripes", "quick")
@@ -75,7 +75,7 @@ def test_the_order_is_that_of_the_command_line_and_each_photo_has_its_number(qui
 
     query = Query.words("red stripes")
     with Judgements(photos / "ledger.sqlite") as ledger:
-        stage = Judged(judge_named("encoder:starter"), ledger, depth=10)
+        stage = JudgeRerank(judge_named("encoder:starter"), ledger, depth=10)
         expected = stage([query], eyespot.open(photos).search(query, k=PHOTOS))
     assert [hit["id"] for hit in hits] == list(expected.image)
     assert [hit["judge_says"] for hit in hits[:10]] == pytest.approx(expected.score[:10].tolist(), abs=1e-3)
@@ -279,7 +279,7 @@ def test_a_photo_that_was_replaced_is_shown_to_no_judge(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize(("role", "statuses"), [(Role.READER, [403, 202]), (Role.ANNOTATOR, [202, 202])])
 def test_what_costs_money_takes_an_annotator(
-    settings: Settings, photos: Path, monkeypatch: pytest.MonkeyPatch, role: Role, statuses: list[int]
+    settings: ServerSettings, photos: Path, monkeypatch: pytest.MonkeyPatch, role: Role, statuses: list[int]
 ) -> None:
     with paying(photos, Double(then=YES), monkeypatch) as paid:
         both = replace(paid.judging, judges=(*paid.judging.judges, *QUICK.judges))
@@ -329,7 +329,7 @@ def test_a_search_by_photos_alone_has_nothing_to_judge_by(quick: TestClient) -> 
 @pytest.mark.parametrize("spec", ["person:ada", "nobody:x", "/etc/passwd"])
 def test_who_cannot_judge_for_a_server_is_refused_at_the_start(photos: Path, spec: str) -> None:
     with pytest.raises(UsageError, match=r"--rerank mine: .* is no judge that a server can ask"):
-        application(Settings(photos, judging=Judging((("mine", spec),))))
+        application(ServerSettings(photos, judging=Judging((("mine", spec),))))
 
 
 @pytest.mark.parametrize("model", ["openai:nobody-knows-its-price", "openai:tiny"])
@@ -340,8 +340,8 @@ def test_a_limit_in_money_takes_judges_whose_price_is_known(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     (tmp_path / "prices.toml").write_text(PRICES)
     judging = Judging((("dear", model),), prices=tmp_path / "prices.toml")
-    application(Settings(photos, judging=judging))
-    limited = Settings(photos, judging=replace(judging, money=1.0))
+    application(ServerSettings(photos, judging=judging))
+    limited = ServerSettings(photos, judging=replace(judging, money=1.0))
 
     if model == "openai:tiny":
         application(limited)
@@ -352,7 +352,7 @@ def test_a_limit_in_money_takes_judges_whose_price_is_known(
 
 def test_a_model_that_nobody_has_is_refused_at_the_start(photos: Path) -> None:
     with pytest.raises(UsageError, match="nosuch"):
-        application(Settings(photos, judging=Judging((("mine", "encoder:nosuch"),))))
+        application(ServerSettings(photos, judging=Judging((("mine", "encoder:nosuch"),))))
 
 
 def test_a_run_for_other_tools_has_the_judges_order(quick: TestClient, tmp_path: Path) -> None:

@@ -12,32 +12,32 @@ from hypothesis import given
 
 from eyespot.search.collection import Collection
 from eyespot.types import Mask
-from eyespot.web._asking import Asked, condition_of
-from eyespot.web.found.results import PLAIN, Frozen, Placed, Results, World
+from eyespot.web._search_params import SearchParams, condition_of
+from eyespot.web.found.results import PLAIN, JudgedPlace, RankedResult, Results, SearchContext
 from eyespot.web.found.snapshot import Snapshot
 from tests.web.conftest import make_gallery
 
 MIB = 1 << 20
 
 
-def world_of(gallery: Path, version: str) -> World:
+def world_of(gallery: Path, version: str) -> SearchContext:
     collection = Collection(gallery, "starter")
     snapshot = Snapshot(collection, gallery / "facts", version)
     snapshot.prepare()
-    return World(snapshot, collection.index, gallery / "pictures")
+    return SearchContext(snapshot, collection.index, gallery / "pictures")
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+def world(tmp_path_factory: pytest.TempPathFactory) -> SearchContext:
     """Four photos."""
     return world_of(make_gallery(tmp_path_factory.mktemp("results"), 4), "1")
 
 
-def one(world: World) -> Frozen:
-    return Results().freeze(Asked(q="stripes"), world)
+def one(world: SearchContext) -> RankedResult:
+    return Results().freeze(SearchParams(q="stripes"), world)
 
 
-def kept_of(frozen: Frozen, masks: list[Mask], kept: int) -> list[str]:
+def kept_of(frozen: RankedResult, masks: list[Mask], kept: int) -> list[str]:
     """Which of as many results, named by their numbers, a store of so many bytes still has."""
     results = Results(kept)
     for number, mask in enumerate(masks):
@@ -45,26 +45,26 @@ def kept_of(frozen: Frozen, masks: list[Mask], kept: int) -> list[str]:
     return [frozen.id for frozen in results.recent()]
 
 
-def test_masks_count_in_full(world: World) -> None:
+def test_masks_count_in_full(world: SearchContext) -> None:
     """Of masks of a million rows, one MiB each, sixteen MiB hold fifteen: the rest is the results themselves."""
     masks = [np.ones(MIB, bool) for _ in range(40)]
 
     assert kept_of(one(world), masks, 16 * MIB) == [str(number) for number in range(39, 24, -1)]
 
 
-def test_a_mask_that_many_share_counts_once(world: World) -> None:
+def test_a_mask_that_many_share_counts_once(world: SearchContext) -> None:
     assert len(kept_of(one(world), [np.ones(MIB, bool)] * 40, 2 * MIB)) == 40
 
 
-def test_the_latest_is_kept_however_large_it_is(world: World) -> None:
+def test_the_latest_is_kept_however_large_it_is(world: SearchContext) -> None:
     assert kept_of(one(world), [np.ones(MIB, bool) for _ in range(3)], 1000) == ["2"]
 
 
-def test_what_a_judge_said_counts(world: World) -> None:
+def test_what_a_judge_said_counts(world: SearchContext) -> None:
     """A thousand rows of 250 bytes beside the result's own twenty thousand: fourteen of them take 3.8 MB."""
     results, frozen = Results(4_000_000), one(world)
     for number in range(100):
-        results.keep(replace(frozen, id=str(number), judged={row: Placed(row, 0.5) for row in range(1000)}))
+        results.keep(replace(frozen, id=str(number), judged={row: JudgedPlace(row, 0.5) for row in range(1000)}))
 
     assert len(results.recent()) == 14
 
@@ -73,12 +73,12 @@ def test_results_of_a_gallery_as_it_was_go_first(tmp_path: Path) -> None:
     """The old one was looked at last; its snapshot, which nobody else has, and what that remembers go with it."""
     gallery = make_gallery(tmp_path, 4)
     results, before = Results(4 * PLAIN), world_of(gallery, "1")
-    old = results.freeze(Asked(q="stripes"), before)
+    old = results.freeze(SearchParams(q="stripes"), before)
     now = world_of(gallery, "2")
-    new = [results.freeze(Asked(q=words), now) for words in ("a disc", "a hat")]
+    new = [results.freeze(SearchParams(q=words), now) for words in ("a disc", "a hat")]
     assert results[old.id] is old
 
-    new.append(results.freeze(Asked(q="a red disc"), now))
+    new.append(results.freeze(SearchParams(q="a red disc"), now))
 
     assert {one.id for one in results.recent()} == {one.id for one in new}
 
@@ -88,20 +88,20 @@ def test_filters_that_an_old_gallery_remembers_count_with_its_results(tmp_path: 
     gallery = make_gallery(tmp_path, 4)
     snapshot = world_of(gallery, "1").snapshot
     for at in range(3):
-        snapshot.mask(condition_of(Asked(where=f"width > {at}"), list(snapshot.kinds)))
+        snapshot.mask(condition_of(SearchParams(where=f"width > {at}"), list(snapshot.kinds)))
 
     assert sum(array.nbytes for array in snapshot.remembered()) == 16
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), st.booleans()), max_size=60))
-def test_the_store_knows_what_its_results_hold(world: World, steps: list[tuple[int, int, bool]]) -> None:
+def test_the_store_knows_what_its_results_hold(world: SearchContext, steps: list[tuple[int, int, bool]]) -> None:
     """Whatever is kept and searched anew in which order: counted afresh it is the same, and within the limit."""
     results, frozen, kept = Results(4 * (PLAIN + 1500)), one(world), []
     masks = [np.ones(1000 * (at + 1), bool) for at in range(4)]
     for number, mask, asked in steps:
         results.keep(replace(frozen, id=str(number), mask=masks[mask]))
         if asked:
-            results.freeze(Asked(q="stripes"), world)
+            results.freeze(SearchParams(q="stripes"), world)
         kept = results.recent()
     arrays = {id(array): array.nbytes for each in kept for array in (each.rows, each.scores, each.vector, each.mask)}
     live = world.snapshot.view.live

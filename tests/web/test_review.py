@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot.build._review import Case, Queue, write_queue
-from eyespot.build.rmir.audit import LAST, VERDICTS, Sealed, write_panel
+from eyespot.curate._human_review import Case, Queue, write_queue
+from eyespot.curate.rmir.audit import LAST, VERDICTS, Sealed, write_panel
 from eyespot.types import UsageError
-from eyespot.web import Access, Role, Settings, application
-from tests.build.annotate import world
+from eyespot.web import Access, Role, ServerSettings, application
+from tests.curate.annotate import world
 from tests.web.conftest import TOKENS, at_this_machine, from_afar
 
 CASES = 6
@@ -47,21 +47,21 @@ def queue(folder: Path) -> Queue:
 
 
 @pytest.fixture
-def settings(gallery: Path, folder: Path) -> Settings:
+def settings(gallery: Path, folder: Path) -> ServerSettings:
     access = tuple(Access.by(token, role.name.lower(), role) for role, token in TOKENS.items())
     paths = (folder / "queue.jsonl", folder / "audit" / VERDICTS, folder / "audit" / LAST)
     made = tuple(path for path in paths if path.exists())
-    return Settings(gallery, access=access, hosts=("photos.example",), cache=folder / "cache", reviews=made)
+    return ServerSettings(gallery, access=access, hosts=("photos.example",), cache=folder / "cache", reviews=made)
 
 
 @pytest.fixture
-def ada(settings: Settings) -> Iterator[TestClient]:
+def ada(settings: ServerSettings) -> Iterator[TestClient]:
     with at_this_machine(settings) as client:
         client.post("/name", data={"name": "Ada"})
         yield client
 
 
-def someone(settings: Settings, who: str) -> TestClient:
+def someone(settings: ServerSettings, who: str) -> TestClient:
     client = at_this_machine(settings)
     client.post("/name", data={"name": who})
     return client
@@ -119,7 +119,7 @@ def test_what_is_taken_back_is_open_again(ada: TestClient, queue: Queue) -> None
 
 
 def test_who_was_overtaken_is_told_and_overrules_nobody_unseen(
-    ada: TestClient, settings: Settings, queue: Queue
+    ada: TestClient, settings: ServerSettings, queue: Queue
 ) -> None:
     case = first(ada)
     decide(someone(settings, "Bob"), first(ada, place=1), "drop")
@@ -128,13 +128,13 @@ def test_who_was_overtaken_is_told_and_overrules_nobody_unseen(
     assert queue.standing()["c0"].who == "Bob"
 
 
-def test_who_saw_it_may_overrule(ada: TestClient, settings: Settings, queue: Queue) -> None:
+def test_who_saw_it_may_overrule(ada: TestClient, settings: ServerSettings, queue: Queue) -> None:
     decide(someone(settings, "Bob"), first(ada), "drop")
     decide(ada, first(ada, place=1), "accept")
     assert [one.who for one in queue.decisions()] == ["Bob", "Ada"] and queue.standing()["c0"].choice == "accept"
 
 
-def test_two_at_once_lose_and_double_nothing_even_at_two_servers(settings: Settings, queue: Queue) -> None:
+def test_two_at_once_lose_and_double_nothing_even_at_two_servers(settings: ServerSettings, queue: Queue) -> None:
     def all_of_it(who: str) -> int:
         client, done = someone(settings, who), 0
         case = first(client)
@@ -191,11 +191,11 @@ def test_a_picture_that_is_gone_is_told_without_its_path(ada: TestClient, queue:
     assert answer.status_code == 404 and "no/such" not in answer.text
 
 
-def test_a_reader_does_not_review(settings: Settings) -> None:
+def test_a_reader_does_not_review(settings: ServerSettings) -> None:
     assert from_afar(settings, TOKENS[Role.READER]).get("/review").status_code == 403
 
 
-def test_who_said_no_name_decides_nothing(settings: Settings) -> None:
+def test_who_said_no_name_decides_nothing(settings: ServerSettings) -> None:
     with at_this_machine(settings) as client:
         (shelved,) = client.app.state.shelf  # type: ignore[attr-defined]
         answer = client.get(f"/review/{shelved.key}/case")
@@ -211,7 +211,7 @@ def test_halves_of_characters_in_a_case_cost_nothing(ada: TestClient, queue: Que
 
 def test_what_is_no_queue_is_told_at_the_start(gallery: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
-        application(Settings(gallery, cache=tmp_path, reviews=(tmp_path / "none.jsonl",)))
+        application(ServerSettings(gallery, cache=tmp_path, reviews=(tmp_path / "none.jsonl",)))
 
 
 def test_a_queue_that_goes_away_is_told_without_its_path(ada: TestClient, queue: Queue) -> None:
@@ -247,7 +247,7 @@ def audit(folder: Path) -> Path:
 
 
 @pytest.fixture
-def blind(audit: Path, settings: Settings) -> Iterator[TestClient]:
+def blind(audit: Path, settings: ServerSettings) -> Iterator[TestClient]:
     with at_this_machine(settings) as client:
         client.post("/name", data={"name": "Ada"})
         yield client
@@ -267,7 +267,7 @@ def test_an_audit_tells_nothing_of_the_panel_before_all_is_answered(blind: TestC
     assert not any(word in text for text in [*seen, refused.text] for word in ("ZEBRA", "agree on", 'verdict":'))
 
 
-def test_another_ones_answer_is_not_told_to_whoever_audits(blind: TestClient, settings: Settings) -> None:
+def test_another_ones_answer_is_not_told_to_whoever_audits(blind: TestClient, settings: ServerSettings) -> None:
     decide(someone(settings, "Bob"), first(blind, 1), "drop", 1)
     assert first(blind, 1, place=1)["stands"]["choice"] is None
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from eyespot.build._review import Case, Queue, write_queue
-from tests.build.annotate import world
+from eyespot.curate._human_review import Case, Queue, write_queue
+from tests.curate.annotate import world
 from tests.web.test_annotate_browser import free_port, serving
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as trying
 
-from eyespot.web import Role, Settings, application
+from eyespot.web import Role, ServerSettings, application
 from tests.web.conftest import TOKENS, make_gallery
 
 schemathesis = pytest.importorskip("schemathesis")
@@ -18,7 +18,7 @@ OWNER = {"Authorization": f"Bearer {TOKENS[Role.OWNER]}"}
 
 
 @pytest.fixture(scope="module")
-def described(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def described(settings: ServerSettings, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A gallery of its own, for what is sent is also judged and kept."""
     gallery = make_gallery(tmp_path_factory.mktemp("schema"), photos=6)
     app = application(replace(settings, gallery=gallery, cache=None))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot.web import Judging, Settings
+from eyespot.web import Judging, ServerSettings
 from tests.web.conftest import at_this_machine, make_gallery
 
 PHOTOS = 6
@@ -35,7 +35,7 @@ def lock(gallery: Path) -> None:
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A gallery with one verdict, on the first hit for a fish, and a mark; its ledger cannot be written any more."""
     gallery = make_gallery(tmp_path_factory.mktemp("unwritable"), PHOTOS)
-    with at_this_machine(Settings(gallery)) as client:
+    with at_this_machine(ServerSettings(gallery)) as client:
         best = client.get("/v1/search", params={"q": "a fish"}).json()["items"][0]["id"]
         said = client.post("/v1/judgements", json={"q": "a fish", "item": best, "verdict": "yes", "rank": 1})
         assert said.status_code == 201
@@ -49,7 +49,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def client(judged: Path) -> Iterator[TestClient]:
-    with at_this_machine(Settings(judged, judging=Judging((("quick", "encoder:starter"),)))) as opened:
+    with at_this_machine(ServerSettings(judged, judging=Judging((("quick", "encoder:starter"),)))) as opened:
         yield opened
 
 
@@ -95,7 +95,7 @@ def test_a_gallery_that_never_had_a_ledger_is_searched_too(tmp_path: Path) -> No
         place.unlink()
     lock(gallery)
 
-    with at_this_machine(Settings(gallery)) as client:
+    with at_this_machine(ServerSettings(gallery)) as client:
         page = client.get("/?q=a+fish", headers={"Accept": "text/html"})
 
     assert (page.status_code, page.text.count('class="tile"')) == (200, 3)
@@ -107,7 +107,7 @@ def test_what_is_no_ledger_is_told(tmp_path: Path) -> None:
         place.unlink()
     (gallery / "ledger.sqlite").write_bytes(b"no ledger at all" * 100)
 
-    with at_this_machine(Settings(gallery)) as client:
+    with at_this_machine(ServerSettings(gallery)) as client:
         answer = client.get("/v1/judgements")
 
     assert (answer.status_code, f"{gallery / 'ledger.sqlite'} cannot be used" in answer.json()["detail"]) == (500, True)

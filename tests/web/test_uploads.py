@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from eyespot.web._asking import Asked, query_of
 from eyespot.web._problems import Problem
-from eyespot.web.pictures.uploads import KEPT, keep, shown
+from eyespot.web._search_params import SearchParams, query_of
+from eyespot.web.pictures.uploads import KEPT, keep, upload_jpeg
 from tests.gallery.test_memory import limited, png
 
 
@@ -46,7 +46,7 @@ def test_many_at_once_are_all_kept_while_others_go(tmp_path: Path) -> None:
     with ThreadPoolExecutor(10) as people:
         brought = list(people.map(lambda shade: bring(tmp_path, shade), range(60)))
 
-    assert [bool(shown(tmp_path, digest)) for digest in brought] == [True] * 60
+    assert [bool(upload_jpeg(tmp_path, digest)) for digest in brought] == [True] * 60
     assert len(kept(tmp_path)) == KEPT
 
 
@@ -63,9 +63,9 @@ def test_the_longest_unused_goes_first(tmp_path: Path, used: str) -> None:
     os.utime(tmp_path / digest[:2] / digest, (500.0, 500.0))
     fill(tmp_path, KEPT - 1, at=1000.0)
     if used == "looked at":
-        shown(tmp_path, digest)
+        upload_jpeg(tmp_path, digest)
     elif used == "searched with":
-        query_of(Asked(picture=digest), tmp_path)
+        query_of(SearchParams(picture=digest), tmp_path)
 
     bring(tmp_path, 2)
 
@@ -74,7 +74,7 @@ def test_the_longest_unused_goes_first(tmp_path: Path, used: str) -> None:
 
 def test_a_picture_that_went_is_told_to_be_brought_again(tmp_path: Path) -> None:
     with pytest.raises(Problem, match="drop it into the page again"):
-        query_of(Asked(picture="0" * 32), tmp_path)
+        query_of(SearchParams(picture="0" * 32), tmp_path)
 
 
 def test_a_picture_that_takes_too_much_memory_is_refused(tmp_path: Path) -> None:

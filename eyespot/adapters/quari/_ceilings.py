@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from eyespot.adapters.quari._directions import Directions
 from eyespot.adapters.quari._formula import stretch
 from eyespot.kernels.codes import Codes, padded, spread
-from eyespot.kernels.rows import Ids, Reals, Rows
+from eyespot.kernels.rows import Ids, Reals, RowBlocks
 
 Ceilings = NDArray[np.float32]
 
@@ -19,7 +19,7 @@ _SHARE = 1 << 15  # rows a thread takes at a time
 _CHUNK = 1 << 22  # numbers looked at together
 
 
-class Coded:
+class CodedBounds:
     """Over int8 codes.
 
     A row is x = c + s a + e (centre, codes a, rest e) and a direction g = t p + h (whole numbers p, rest h), so x·g is
@@ -35,7 +35,7 @@ class Coded:
         """For each query (m, rows); all rows if None, else these in ascending order."""
         from eyespot.kernels.adapted import ceilings
 
-        batch = _Batch.of([_Asked.of(one) for one in directions])
+        batch = _QueryBatch.of([_QuantisedQuery.of(one) for one in directions])
         found = np.empty((len(directions), self._starts[-1] if rows is None else len(rows)), np.float32)
         shares = list(self._shares(rows))
         asked = {part: batch.over(self.codes[part]) for part, _, _ in shares}
@@ -60,10 +60,10 @@ class Coded:
                 yield part, at, min(at + _SHARE, stop)
 
 
-class Plain:
+class PlainBounds:
     """Over the vectors themselves, in float32: nothing to build, nothing to compile."""
 
-    def __init__(self, rows: Rows, lengths: NDArray[np.float32]) -> None:
+    def __init__(self, rows: RowBlocks, lengths: NDArray[np.float32]) -> None:
         self._rows, self._lengths = rows, lengths
 
     def ceilings(self, directions: Sequence[Directions], rows: Ids | None) -> Ceilings:
@@ -117,7 +117,7 @@ def _form(one: Directions, dim: int) -> list[float]:
     return [one.own, one.floor * short, one.slack, dim**0.5 * 2.0**-57 * abs(one.floor)]
 
 
-class _Asked(NamedTuple):
+class _QuantisedQuery(NamedTuple):
     """The directions of one query in whole numbers of 16 bits: step · whole + left."""
 
     columns: Reals  # (c, dim), the same without rounding
@@ -128,7 +128,7 @@ class _Asked(NamedTuple):
     errors: list[tuple[float, float, float]]  # of each part: per |e|, per |s a|, per |c|
 
     @classmethod
-    def of(cls, one: Directions) -> _Asked:
+    def of(cls, one: Directions) -> _QuantisedQuery:
         columns = np.concatenate([one.direction[None], one.kept, one.owed])  # (c, dim)
         steps = np.abs(columns).max(axis=1, initial=0) / 32767
         steps[steps == 0] = 1
@@ -143,15 +143,15 @@ class _Asked(NamedTuple):
         return [*self.form, *(term for near, whole, spare in self.errors for term in (near, whole, spare * far))]
 
 
-class _Batch(NamedTuple):
+class _QueryBatch(NamedTuple):
     """Queries in groups of columns, as the kernel takes them."""
 
-    asked: Sequence[_Asked]
+    asked: Sequence[_QuantisedQuery]
     columns: NDArray[np.uint8]  # (g, width / 4, LANES, 4)
     group: int  # columns of one group
 
     @classmethod
-    def of(cls, asked: Sequence[_Asked]) -> _Batch:
+    def of(cls, asked: Sequence[_QuantisedQuery]) -> _QueryBatch:
         from eyespot.kernels.adapted import COLUMNS
 
         each = -(-max(len(one.whole) for one in asked) // COLUMNS) * COLUMNS

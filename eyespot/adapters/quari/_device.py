@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from eyespot.adapters.quari._ceilings import Ceilings, bounded, columns_of
 from eyespot.adapters.quari._directions import Directions
-from eyespot.kernels.rows import Ids, Rows
+from eyespot.kernels.rows import Ids, RowBlocks
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +24,7 @@ class OnDevice:
     """Over the vectors themselves, in float32, on a device that has float64 too."""
 
     def __init__(
-        self, rows: Rows, lengths: NDArray[np.float32], device: torch.device, keep: bool | None = None
+        self, rows: RowBlocks, lengths: NDArray[np.float32], device: torch.device, keep: bool | None = None
     ) -> None:
         """keep: whether the vectors stay on the device; None if they fit there."""
         import torch

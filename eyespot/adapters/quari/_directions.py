@@ -61,7 +61,7 @@ def ways(formula: Formula, sample: NDArray[np.float32]) -> Ways:
     likely = _likely(sample, direction)
     if not formula.identity:
         return Outside.of(formula, direction, likely)
-    about = About.of(formula, direction, likely)
+    about = NormTerms.of(formula, direction, likely)
     if about.told(_LIKELY) > _ENOUGH * formula.identity**2:
         return about
     outside = Outside.of(formula, direction, likely)
@@ -104,7 +104,7 @@ class Outside:
 
 
 @dataclass(frozen=True, eq=False)
-class About:
+class NormTerms:
     """‖f(x)‖² = own ‖x‖² + Σ (x·positive)² - Σ depth (x·negative)², negatives of unit length, the deepest first."""
 
     direction: Reals
@@ -118,7 +118,7 @@ class About:
     size: float
 
     @classmethod
-    def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32]) -> About:
+    def of(cls, formula: Formula, direction: Reals, sample: NDArray[np.float32]) -> NormTerms:
         basis = _orthonormal(np.column_stack([formula.left, formula.right]))  # (dim, at most 2r)
         left, right = basis.T @ formula.left, basis.T @ formula.right
         cross = left @ right.T
@@ -141,14 +141,14 @@ class About:
         return Directions(self.direction, kept, scaled, 0.0, self.own - float(rest), self.size)
 
     def told(self, count: int) -> float:
-        return self._told(self._split(count), count)
+        return self._explained(self._split(count), count)
 
     def _split(self, count: int) -> int:
         """How many of the `count` directions had best be negative ones."""
         most = min(count, len(self.negative))
-        return max(range(most + 1), key=lambda owed: self._told(owed, count))
+        return max(range(most + 1), key=lambda owed: self._explained(owed, count))
 
-    def _told(self, owed: int, count: int) -> float:
+    def _explained(self, owed: int, count: int) -> float:
         rest = self.depths[owed]
         paid = float(((self.depths[:owed] - rest) * self.owes[:owed]).sum())
         return float((self.own - rest) * self.mean + self.energies[: count - owed].sum() - paid)

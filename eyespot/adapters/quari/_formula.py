@@ -17,7 +17,7 @@ _TOGETHER = 256  # rows; blocks of one size, the last filled up, so that equal r
 _ROUND = 2.0**-24  # what one operation in float32 may be off by
 
 
-class Limits(NamedTuple):
+class ScoreBounds(NamedTuple):
     """What the scores of some rows surely lie between, (rows,)."""
 
     low: Reals
@@ -74,7 +74,7 @@ class Formula:
         scores: Reals = np.divide(bent @ self.query, lengths, out=np.zeros(len(vectors)), where=told)
         return scores
 
-    def near(self, vectors: NDArray[np.float32], lengths: Reals) -> Limits:
+    def near(self, vectors: NDArray[np.float32], lengths: Reals) -> ScoreBounds:
         """What the scores of vectors (n, dim), not longer than `lengths` (n,), surely lie between, by float32 alone."""
         query, left, right = (np.asarray(part, np.float32) for part in (self.query, self.left, self.right))
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -86,7 +86,7 @@ class Formula:
             error = self._error(lengths, np.sqrt(np.einsum("ij,ij->i", inner, inner)).astype(np.float64), short)
         sure = (error < 1) & np.isfinite(middle) & np.isfinite(short)
         middle, error = np.where(sure, middle, 0.0), np.where(sure, error, 1.0)
-        return Limits(middle - error, middle + error)
+        return ScoreBounds(middle - error, middle + error)
 
     def _error(self, lengths: Reals, inner: Reals, bent: Reals) -> Reals:
         """How far float32 may put a score off, at least 1 where it tells nothing.

@@ -14,11 +14,11 @@ import numpy as np
 from eyespot.adapters.quari._formula import Formula
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.kernels.rows import rank
-from eyespot.types import AdaptedQuery, Found, Index, Mask, UsageError
+from eyespot.types import AdaptedQuery, Index, Mask, NearestRows, UsageError
 
 
 @dataclass(frozen=True)
-class Candidates:
+class CandidatePool:
     """The k best of `pool` rows that an index finds by inner product; `scan` holds the same rows."""
 
     index: Index
@@ -26,7 +26,7 @@ class Candidates:
     pool: int
     exact = False
 
-    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> Found:
+    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """The k best candidates for each query, best first; UsageError if that is more than the pool holds."""
         if k > self.pool:
             raise UsageError(f"{k} rows cannot be chosen from a pool of {self.pool}; make the pool larger")
@@ -35,7 +35,7 @@ class Candidates:
         best = [rank(rows, self.scan.rescore(view, rows), k) for view, rows in zip(adapted, pools, strict=True)]
         width = min(k, pools.shape[1])
         rows = np.array([rows for rows, _ in best], np.int64).reshape(-1, width)
-        return Found(rows, np.array([scores for _, scores in best], np.float32).reshape(-1, width))
+        return NearestRows(rows, np.array([scores for _, scores in best], np.float32).reshape(-1, width))
 
     def recall(self, adapted: Sequence[AdaptedQuery], k: int) -> float:
         """The share of the true k best that this search finds, over these queries; it costs an exact search."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.runs.files import write_whole
-from eyespot.types import Found, Index, Mask, NothingFound, UsageError, Vectors
+from eyespot.types import Index, Mask, NearestRows, NothingFound, UsageError, Vectors
 
 Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how many
 
@@ -63,17 +63,19 @@ def distinct(images: Vectors, ids: Sequence[str] | None = None) -> NDArray[np.in
 
 def mine(images: Vectors, ids: Sequence[str] | None, index: Callable[[Vectors], Index], how: Mining) -> SemiPositives:
     """Semi-positives of every image of (m, E), in memory; `index` makes a search over the distinct ones."""
-    place = _Place(images, ids, how)
+    place = _ImagePieces(images, ids, how)
     return place.spread(list(place.pieces(index(place.vectors))))
 
 
-def mine_into(out: Path, images: Vectors, ids: Sequence[str] | None, search: Search, tell: Tell) -> SemiPositives:
+def mine_into(
+    out: Path, images: Vectors, ids: Sequence[str] | None, search: NeighbourSearch, tell: Tell
+) -> SemiPositives:
     """The same to a file `rows`, `weights` (.npz); what was mined when it was interrupted is not mined again.
 
     Pieces lie in the folder `.NAME.pieces` beside the file until it is whole. `UsageError` if they are of other vectors
     or other settings.
     """
-    place, parts = _Place(images, ids, search.how), out.with_name(f".{out.name}.pieces")
+    place, parts = _ImagePieces(images, ids, search.how), out.with_name(f".{out.name}.pieces")
     _begin(parts, place.fingerprint(search.name))
     index: Index | None = None
     for number in range(place.count):
@@ -88,7 +90,7 @@ def mine_into(out: Path, images: Vectors, ids: Sequence[str] | None, search: Sea
     return found
 
 
-class Search(NamedTuple):
+class NeighbourSearch(NamedTuple):
     """How neighbours are found: a name for what makes the index, the thing itself, and the settings of mining."""
 
     name: str
@@ -128,7 +130,7 @@ def _begin(parts: Path, fingerprint: str) -> None:
     write_whole(note, lambda file: file.write(fingerprint.encode()))
 
 
-class _Place:
+class _ImagePieces:
     """The distinct images, in pieces."""
 
     def __init__(self, images: Vectors, ids: Sequence[str] | None, how: Mining) -> None:
@@ -161,7 +163,7 @@ class _Place:
         asked = self.vectors[start : start + self.how.piece]
         found = index.search(asked, min(self.how.neighbours + 1, len(self.vectors)))
         rows = np.where(self._void[found.rows], -1, found.rows)
-        return kept(Found(rows, found.scores), np.arange(start, start + len(asked)), self.how)
+        return best_neighbours(NearestRows(rows, found.scores), np.arange(start, start + len(asked)), self.how)
 
     def spread(self, pieces: Sequence[SemiPositives]) -> SemiPositives:
         """From distinct images to all of them, in their rows."""
@@ -169,7 +171,7 @@ class _Place:
         return SemiPositives(np.where(rows < 0, -1, self._rows[rows]), weights)
 
 
-def kept(found: Found, own: NDArray[np.int64], how: Mining) -> SemiPositives:
+def best_neighbours(found: NearestRows, own: NDArray[np.int64], how: Mining) -> SemiPositives:
     """The best few of each image's neighbours and their weights; the image itself, `own` (n,), is none of them."""
     other = (found.rows != own[:, None]) & (found.rows >= 0)
     order = np.argsort(~other, axis=1, kind="stable")[:, : how.neighbours]  # the others first, as they were found
@@ -213,9 +215,9 @@ class Inverted:
         self._index.add(vectors)
         self._index.nprobe = max(8, cells // 16)
 
-    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> Found:
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query; a row is -1 where the cells held fewer."""
         if mask is not None:
             raise UsageError("neighbours by cells know no mask; search exactly")
         scores, rows = self._index.search(np.ascontiguousarray(queries, np.float32), k)
-        return Found(rows, scores)
+        return NearestRows(rows, scores)

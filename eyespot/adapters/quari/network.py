@@ -23,7 +23,7 @@ from eyespot.adapters.quari.config import Config
 PERIOD = 10_000.0
 
 
-class Views(NamedTuple):
+class AdaptedBatch(NamedTuple):
     """Adapted queries in factors: rows of images map as x ↦ identity · x + (x @ left) @ right.T.
 
     `queries` (n, E) of unit length, `left` and `right` (n, E, r), all float32.
@@ -35,7 +35,7 @@ class Views(NamedTuple):
     identity: float
 
 
-class Network(nn.Module):
+class TorchHypernetwork(nn.Module):
     """Queries (n, E) to their views; `token_drop` is the chance that a step of training does not see a token."""
 
     pos_emb: Tensor
@@ -58,7 +58,7 @@ class Network(nn.Module):
         """Whether U-tokens and V-tokens are told apart now, so that both have to be computed."""
         return self.training and (self.config.dropout > 0 or self.token_drop > 0)
 
-    def forward(self, queries: Tensor) -> Views:
+    def forward(self, queries: Tensor) -> AdaptedBatch:
         """The views of queries (n, E), which are taken as they are, noise included."""
         condition, ours, theirs = self.tokens(queries)
         u, v = self.dec_u_img(ours), self.dec_v_img(theirs)  # (n, r, E)
@@ -108,15 +108,15 @@ class Network(nn.Module):
         refined: Tensor = self.transformer(sequence, counts)
         return refined
 
-    def _views(self, queries: Tensor, decoded: Tensor, u: Tensor, v: Tensor) -> Views:
+    def _views(self, queries: Tensor, decoded: Tensor, u: Tensor, v: Tensor) -> AdaptedBatch:
         decoded, u, v = decoded.float(), u.float(), v.float()  # norms and products of maps are never in half precision
         if self.config.preset == "paper":
-            return Views(normalize(decoded, dim=-1), v, u, 0.0)
+            return AdaptedBatch(normalize(decoded, dim=-1), v, u, 0.0)
         if self.config.use_fro_norm:
             u, v = (part / (part.flatten(1).norm(dim=1)[:, None, None] + 1e-8) for part in (u, v))
         kept = self.config.query_residual_weight
         mixed = (1 - kept) * decoded + kept * queries.float()
-        return Views(normalize(mixed, dim=-1), self.config.anchor_scale * u, v, 1.0)
+        return AdaptedBatch(normalize(mixed, dim=-1), self.config.anchor_scale * u, v, 1.0)
 
 
 def _perceptron(inside: int, hidden: int, dropout: float) -> list[nn.Module]:

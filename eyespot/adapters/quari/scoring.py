@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.adapters.quari._ceilings import Ceilings, Coded, Plain
+from eyespot.adapters.quari._ceilings import Ceilings, CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
@@ -30,8 +30,8 @@ from eyespot.kernels.codes import (
     quantise,
     short_lengths,
 )
-from eyespot.kernels.rows import Ids, Reals, Rows
-from eyespot.types import AdaptedQuery, Found, Mask, UsageError
+from eyespot.kernels.rows import Ids, Reals, RowBlocks
+from eyespot.types import AdaptedQuery, Mask, NearestRows, UsageError
 
 if TYPE_CHECKING:
     import torch
@@ -72,9 +72,9 @@ class AdaptedIndex:
         patience: float = 8,
         small: int = SMALL,
     ) -> None:
-        self._rows = Rows([blocks] if isinstance(blocks, np.ndarray) else blocks)
+        self._rows = RowBlocks([blocks] if isinstance(blocks, np.ndarray) else blocks)
         self._threads, self._given = threads or default_threads(), codes
-        self._coded: Coded | None = None
+        self._coded: CodedBounds | None = None
         self._device: torch.device | None = None
         self._placed: OnDevice | None = None
         self._patience, self._spent, self._making = -1 if codes else patience, 0, Lock()
@@ -113,16 +113,16 @@ class AdaptedIndex:
                 self._given = [quantise(block, self._threads) for block in self._rows.blocks]
             known = self._lengths
             if self._codable and self._given and self._coded is None:
-                self._coded = Coded(self._given, known, self._threads)
+                self._coded = CodedBounds(self._given, known, self._threads)
 
-    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> Found:
+    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
         """The k best rows for each query, best first, and their scores; of equals the lower row.
 
         mask: (rows,), True where a row may be found. k' = min(k, rows let through) rows come back, never fewer.
         UsageError if k < 1, or a query is not finite or of another length.
         """
         rows, scores = self.ranked(adapted, k, mask)
-        return Found(rows, scores.astype(np.float32))
+        return NearestRows(rows, scores.astype(np.float32))
 
     def ranked(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> tuple[Ids, Reals]:
         """What `search` finds, with the scores that rows are ranked by, in double precision; (queries, k') both."""
@@ -220,19 +220,19 @@ class AdaptedIndex:
             raise NotFiniteVectors(NOT_FINITE)
         return scores
 
-    def _first_pass(self, count: int) -> Plain | Coded | OnDevice:
+    def _first_pass(self, count: int) -> PlainBounds | CodedBounds | OnDevice:
         self._spent += count
         if self._spent > self._patience:
             self.prepare()
         return self._ready
 
     @property
-    def _ready(self) -> Plain | Coded | OnDevice:
+    def _ready(self) -> PlainBounds | CodedBounds | OnDevice:
         return self._placed or self._coded or self._plain
 
     @cached_property
-    def _plain(self) -> Plain:
-        return Plain(self._rows, self._lengths)
+    def _plain(self) -> PlainBounds:
+        return PlainBounds(self._rows, self._lengths)
 
     @cached_property
     def _lengths(self) -> NDArray[np.float32]:
@@ -326,7 +326,7 @@ def _cut(ceilings: Ceilings, count: int) -> float:
     return float(np.partition(some, -rank)[-rank]) if rank < len(some) else -np.inf
 
 
-def _all_lengths(rows: Rows) -> NDArray[np.float32]:
+def _all_lengths(rows: RowBlocks) -> NDArray[np.float32]:
     """The length of every row, (rows,), a little too long."""
     found = np.empty(len(rows), np.float32)
     for start in range(0, len(rows), _BLOCK):

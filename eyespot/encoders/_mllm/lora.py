@@ -44,7 +44,7 @@ def merge(network: Any, folder: Path, said: Mapping[str, Any]) -> None:
     layers = dict(network.named_modules())
     with torch.no_grad():
         for path, parts in _parts(folder).items():
-            weight = layers[_named(path, layers)].weight
+            weight = layers[_find_layer(path, layers)].weight
             weight.copy_(_sum(weight, parts, said).to(weight.dtype))
 
 
@@ -66,7 +66,7 @@ def _parts(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
     return found
 
 
-def _named(path: str, layers: Mapping[str, Any]) -> str:
+def _find_layer(path: str, layers: Mapping[str, Any]) -> str:
     """The layer that is meant: newer versions of the library put further rooms in front of the same layers."""
     moved = (path.replace(old, new, 1) for old, new in MOVED.items() if path.startswith(old))
     found = next((name for name in (path, *moved) if name in layers), None)

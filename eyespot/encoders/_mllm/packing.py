@@ -14,7 +14,7 @@ MOST_RATIO = 20  # of the longer side to the shorter; narrower pictures get blac
 HEAD = 8  # bytes of height and width
 
 
-class Shown(NamedTuple):
+class ModelInput(NamedTuple):
     """One input of a model that reads both: a picture as `packed` made it, words, or the two together."""
 
     picture: Pixels | None

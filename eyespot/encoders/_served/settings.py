@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eyespot.encoders._mllm.families import ANSWER, REPRESENT, WORDS, Instructions, said_in
-from eyespot.encoders._served.wording import FORMATS, Wording
-from eyespot.models.endpoint import ChatCompletions, Endpoint, Pace, Patience, Rest, openai
+from eyespot.encoders._served.wording import FORMATS, ServedPrompt
+from eyespot.models.endpoint import CancellableSleep, ChatCompletions, Endpoint, RateLimiter, RetryPolicy, openai
 from eyespot.types import UsageError
 
 FILE = "EYESPOT_EMBEDDINGS_SETTINGS"
@@ -27,7 +27,7 @@ FAMILIES = {"plain": PLAIN, "chat": ANSWER, "vlm2vec": REPRESENT}
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServedSettings:
     """Options of `load`, with their defaults."""
 
     url: str = ""  # the server's address; "": from the environment
@@ -45,7 +45,7 @@ class Settings:
     first_rest: float = 1.0  # seconds; the rests after it may be twice as long each
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Settings:
+    def of(cls, given: Mapping[str, Any]) -> ServedSettings:
         """What the file says and, before that, what is given; `UsageError` for what is unknown or senseless."""
         known = [one.name for one in fields(cls)]
         told = {**_filed(), **{name: value for name, value in given.items() if value is not None}}
@@ -55,7 +55,7 @@ class Settings:
             _check(name, value)
         return cls(**told)
 
-    def wording(self, model: str) -> Wording:
+    def wording(self, model: str) -> ServedPrompt:
         """How inputs are put to this model."""
         family = self.family or ("vlm2vec" if "vlm2vec" in model.casefold() else "plain")
         if family not in FAMILIES:
@@ -65,7 +65,7 @@ class Settings:
             name for name, said in self.instructions.items() if name not in known or not isinstance(said, str)
         ]:
             raise UsageError(f"served has no instruction {strange[0]!r} in words; there are: {', '.join(known)}")
-        return Wording(Instructions(**{**known, **self.instructions}), self.system, self.request, self.pictures)
+        return ServedPrompt(Instructions(**{**known, **self.instructions}), self.system, self.request, self.pictures)
 
     def endpoint(self, model: str) -> Endpoint:
         """The model at its address; `UsageError` without one."""
@@ -73,8 +73,8 @@ class Settings:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             given = f"{url!r} is no address" if url else "no server is named"
             raise UsageError(f"{given}; set EYESPOT_EMBEDDINGS_URL as in http://localhost:8000/v1")
-        wire, rest = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), Rest()
-        pace, patience = Pace(self.requests_per_minute, sleep=rest), Patience(self.attempts, self.first_rest)
+        wire, rest = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), CancellableSleep()
+        pace, patience = RateLimiter(self.requests_per_minute, sleep=rest), RetryPolicy(self.attempts, self.first_rest)
         return Endpoint(wire, model, ChatCompletions(), pace=pace, patience=patience, rest=rest)
 
 

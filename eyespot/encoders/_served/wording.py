@@ -17,20 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.encoders._mllm.families import Instructions
-from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, Shown, unpacked
-from eyespot.models.endpoint import BadAnswer, said
+from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, ModelInput, unpacked
+from eyespot.models.endpoint import BadAnswer, text_message
 from eyespot.types import Pixels
 
 PATH = "/embeddings"
 FORMATS: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "png": {}}  # as Pillow writes them
 
 
-class NotFinite(BadAnswer):
+class NotFiniteVector(BadAnswer):
     """An answer whose numbers are no direction: one is not finite, or all are nought."""
 
 
 @dataclass(frozen=True)
-class Wording:
+class ServedPrompt:
     """All that decides what a model is told and shown; `request` are further fields of the request."""
 
     instructions: Instructions
@@ -38,12 +38,15 @@ class Wording:
     request: Mapping[str, Any]
     pictures: str
 
-    def body(self, model: str, one: Shown) -> dict[str, Any]:
+    def body(self, model: str, one: ModelInput) -> dict[str, Any]:
         """The request for one vector."""
         words = self.instructions.around(one.words, beside_picture=one.picture is not None)
         picture = [] if one.picture is None else [{"type": "image_url", "image_url": {"url": self._url(one.picture)}}]
         content = [*picture, *([{"type": "text", "text": words}] if words or not picture else [])]
-        messages = [*([said("system", self.system)] if self.system else []), {"role": "user", "content": content}]
+        messages = [
+            *([text_message("system", self.system)] if self.system else []),
+            {"role": "user", "content": content},
+        ]
         return {"model": model, "messages": messages, "encoding_format": "float", **self.request}
 
     def told(self, composes: bool) -> str:
@@ -86,7 +89,7 @@ def _numbers(given: Any) -> NDArray[np.float64]:
 def _unit(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     largest = np.abs(numbers).max()
     if not np.isfinite(largest) or largest == 0:
-        raise NotFinite("the vector is nought" if largest == 0 else "the vector has numbers that are not finite")
+        raise NotFiniteVector("the vector is nought" if largest == 0 else "the vector has numbers that are not finite")
     scaled = numbers / largest  # the square of a large number would be no number
     unit: NDArray[np.float32] = (scaled / np.linalg.norm(scaled)).astype(np.float32)
     return unit

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.gallery.filters.parsing import QUOTING, first_line, found, name_in_sql, rewritten, sealed, text_in_sql
+from eyespot.gallery.filters.parsing import (
+    QUOTING,
+    find_column,
+    first_line,
+    name_in_sql,
+    rewritten,
+    sealed,
+    text_in_sql,
+)
 from eyespot.types import EyespotError, Mask, UsageError
 
 if TYPE_CHECKING:
@@ -148,7 +156,7 @@ def mask(files: Sequence[Path], condition: Condition, seconds: float = 10.0) -> 
     with sealed(_names(files)) as connection:
         sources = _sources(connection, files)
         for column in condition.columns:
-            found(column, list(sources))
+            find_column(column, list(sources))
         columns = ", ".join(f"{source} AS {name_in_sql(column)}" for column, (_, source) in sources.items())
         sql = f"SELECT ({condition.sql}) IS TRUE AS hit FROM (SELECT {columns} FROM {_PARQUET})"
         with _interrupted_after(seconds, connection):

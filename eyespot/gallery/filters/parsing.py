@@ -162,7 +162,7 @@ class _Writer:
         return form.format(parts[0], all=", ".join(parts), rest=", ".join(parts[1:]))
 
     def _column(self, node: _Node) -> str:
-        column = found(".".join(node["column_names"]), self.columns)
+        column = find_column(".".join(node["column_names"]), self.columns)
         self.used[column] = None
         return name_in_sql(column)
 
@@ -229,7 +229,7 @@ def _literal(kind: str, text: str) -> str:
     )
 
 
-def found(name: str, columns: Sequence[str]) -> str:
+def find_column(name: str, columns: Sequence[str]) -> str:
     for column in (*(one for one in columns if one == name), *columns):
         if column.casefold() == name.casefold():
             return column

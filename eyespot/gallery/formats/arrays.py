@@ -14,7 +14,7 @@ PIECE_BYTES = 16 << 20
 UNIT_TOLERANCE = 2e-3  # float16 rounds a unit vector's length by less than this
 
 
-class Survey(NamedTuple):
+class VectorSurvey(NamedTuple):
     """What a look at every row found: rows of zeros or without finite length, and a row that is not of unit length."""
 
     missing: list[int]
@@ -22,7 +22,7 @@ class Survey(NamedTuple):
     odd_length: float
 
 
-def survey(array: NDArray[Any]) -> Survey:
+def survey(array: NDArray[Any]) -> VectorSurvey:
     """Look at every row of an array (rows, dim) once, a piece at a time."""
     missing: list[int] = []
     odd_row, odd_length = None, 1.0
@@ -33,7 +33,7 @@ def survey(array: NDArray[Any]) -> Survey:
         odd = np.flatnonzero(~lost & ~(np.abs(lengths - 1) <= UNIT_TOLERANCE))
         if odd_row is None and len(odd):
             odd_row, odd_length = start + int(odd[0]), float(lengths[odd[0]])
-    return Survey(missing, odd_row, odd_length)
+    return VectorSurvey(missing, odd_row, odd_length)
 
 
 def normalised(array: NDArray[Any], dtype: DTypeLike) -> Iterator[NDArray[Any]]:

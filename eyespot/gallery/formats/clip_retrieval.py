@@ -13,15 +13,15 @@ import pyarrow as pa
 
 from eyespot.gallery.formats.exported import Export, Exported, write
 from eyespot.gallery.formats.items import Layout
-from eyespot.gallery.formats.registered import Part, Source
+from eyespot.gallery.formats.registered import ImportSource, Part
 from eyespot.gallery.formats.tables import Column, pc
-from eyespot.gallery.opened import View
+from eyespot.gallery.view import View
 from eyespot.types import EyespotError, UsageError
 
 LAYOUT = Layout(keys=("key", "image_path", "url"), paths=("image_path", "url"))
 
 
-def source(places: list[Path]) -> Source:
+def source(places: list[Path]) -> ImportSource:
     """What a folder holds, part by part in the order of their numbers; `UsageError` if it is no such folder."""
     if len(places) != 1 or not places[0].is_dir():
         raise UsageError(f"{', '.join(map(str, places))} is no folder; name one that holds img_emb and metadata")
@@ -35,7 +35,7 @@ def source(places: list[Path]) -> Source:
     if tables:
         _check_pairs(folder, set(vectors), set(tables))
     parts = [Part(str(number), path, tables.get(number)) for number, path in sorted(vectors.items())]
-    return Source("clip-retrieval", folder, parts, LAYOUT, list(_notes(folder, bool(tables))))
+    return ImportSource("clip-retrieval", folder, parts, LAYOUT, list(_notes(folder, bool(tables))))
 
 
 def _numbered(folder: Path, stem: str, suffix: str) -> dict[int, Path]:
@@ -64,7 +64,7 @@ def _notes(folder: Path, has_tables: bool) -> Iterator[str]:
         yield "text_emb is not imported: a gallery holds vectors of pictures"
 
 
-class Form:
+class ClipRetrievalLayout:
     """`image_path` (whole), `caption` (a column of that name, else `title`), `key` (the row's id), then every fact."""
 
     vectors = "img_emb/img_emb_{}.npy"
@@ -90,4 +90,4 @@ def _some_place(paths: Column) -> Column:
 
 def export(view: View, out: Path, options: Export) -> Exported:
     """Write the rows of a space that can be found as a clip-retrieval folder, in parts of a million rows."""
-    return write(view, out, Form(), options)
+    return write(view, out, ClipRetrievalLayout(), options)

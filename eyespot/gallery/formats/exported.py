@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from numpy.typing import DTypeLike, NDArray
 
 from eyespot.gallery.formats import arrays
-from eyespot.gallery.opened import View, place_of
 from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.view import View, place_of
 from eyespot.runs.files import whole_folder
 from eyespot.types import EyespotError, NothingFound
 
@@ -57,7 +57,7 @@ class Chunk(NamedTuple):
     vectors: NDArray[Any]
 
 
-class Form(Protocol):
+class ExportLayout(Protocol):
     """How a format lays out its files; `{}` in their names is a part's number."""
 
     vectors: str
@@ -84,7 +84,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def write(view: View, out: Path, form: Form, export: Export) -> Exported:
+def write(view: View, out: Path, form: ExportLayout, export: Export) -> Exported:
     """Write every row of a space that can be found, in a folder that is whole or not there at all.
 
     Raises `UsageError` if the folder holds something, `NothingFound` for a space without pictures.
@@ -100,7 +100,7 @@ def write(view: View, out: Path, form: Form, export: Export) -> Exported:
             for number, chunks in groupby(_cut(_chunks(view, schema), form.part_rows), key=lambda piece: piece[0]):
                 rows = min(form.part_rows, total - number * form.part_rows)
                 name = str(number).zfill(len(str(parts - 1)))
-                part = _Part(folder / form.vectors.format(name), folder / form.table.format(name), form)
+                part = _FilePart(folder / form.vectors.format(name), folder / form.table.format(name), form)
                 part.write((chunk for _, chunk in chunks), (rows, view.space.dim), dtype)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -119,7 +119,7 @@ def _chunks(view: View, schema: pa.Schema) -> Iterator[Chunk]:
         for batch in _batches(table):
             kept = mask[at : at + len(batch)]
             facts = pa.Table.from_batches([batch]).filter(pa.array(kept))
-            yield Chunk(_told(facts, schema, roots), block[at : at + len(batch)][kept])
+            yield Chunk(_export_columns(facts, schema, roots), block[at : at + len(batch)][kept])
             at += len(batch)
 
 
@@ -128,7 +128,7 @@ def _batches(table: Path) -> Iterator[pa.RecordBatch]:
         yield from file.iter_batches(BATCH)
 
 
-def _told(table: pa.Table, schema: pa.Schema, roots: dict[int, Root]) -> pa.Table:
+def _export_columns(table: pa.Table, schema: pa.Schema, roots: dict[int, Root]) -> pa.Table:
     """Facts in the common columns, every path whole."""
     places = [
         [place_of(roots[number], path) for number, path in zip(row["roots"], row["paths"], strict=True)]
@@ -176,12 +176,12 @@ def _cut(chunks: Iterator[Chunk], part_rows: int) -> Iterator[tuple[int, Chunk]]
 # -- files --------------------------------------------------------------------------------------------------
 
 
-class _Part(NamedTuple):
+class _FilePart(NamedTuple):
     """The two files of one part."""
 
     vectors: Path
     table: Path
-    form: Form
+    form: ExportLayout
 
     def write(self, chunks: Iterator[Chunk], shape: tuple[int, int], dtype: DTypeLike) -> None:
         first = next(chunks)

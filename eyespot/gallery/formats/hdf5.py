@@ -14,13 +14,13 @@ import numpy as np
 
 from eyespot.gallery import disk, hdf5
 from eyespot.gallery.formats.items import Layout
-from eyespot.gallery.formats.registered import Copied, InPlace, Part, Source, Way
+from eyespot.gallery.formats.registered import Copied, ImportSource, InPlace, Part, VectorImport
 from eyespot.types import UsageError
 
 LAYOUT = Layout(keys=(hdf5.NAME,), paths=())
 
 
-def source(places: Sequence[Path]) -> Source:
+def source(places: Sequence[Path]) -> ImportSource:
     """What files and folders hold, a part for each file in order; `UsageError` if they hold no HDF5 files."""
     missing = [place for place in places if not place.exists()]
     if missing:
@@ -33,7 +33,7 @@ def source(places: Sequence[Path]) -> Source:
             f"the vectors of {len(packed)} of {len(files)} files are packed in chunks (such as {packed[0].name}) and "
             "cannot be searched in place: they are copied"
         )
-    return Source("hdf5", files[0].parent, [Part(path.stem, path, path) for path in files], LAYOUT, notes)
+    return ImportSource("hdf5", files[0].parent, [Part(path.stem, path, path) for path in files], LAYOUT, notes)
 
 
 class WhereItCan:
@@ -46,5 +46,5 @@ class WhereItCan:
         _way(array).put(folder, array, note)
 
 
-def _way(array: Any) -> Way:
+def _way(array: Any) -> VectorImport:
     return InPlace() if isinstance(array, np.ndarray) else Copied()

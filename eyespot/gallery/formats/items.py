@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from eyespot.gallery.facts import FIXED, schema_of
-from eyespot.gallery.formats.tables import BATCH, Column, Facts, pc
+from eyespot.gallery.formats.tables import BATCH, Column, FactTable, pc
 from eyespot.gallery.photos.labels import MEASURED
 from eyespot.storage.atomic import new_file
 from eyespot.types import Mask
@@ -44,7 +44,7 @@ class Naming:
 
 
 @dataclass(frozen=True)
-class Target:
+class PartTarget:
     """Where a part's rows go: shard and root by number, and the label columns with their kinds."""
 
     shard: int
@@ -63,7 +63,7 @@ def labels_of(kinds: Mapping[str, str]) -> dict[str, str]:
     return labels
 
 
-def key_hashes(facts: Facts, naming: Naming) -> Hashes:
+def key_hashes(facts: FactTable, naming: Naming) -> Hashes:
     """One number for each row's id, equal for equal ids, (rows,); different ids share one once in 2**64."""
     wanted = [name for name in facts.kinds if name.lower() in naming.layout.keys]
     ids = (_ids(batch, naming, start) for start, batch in _numbered(facts.batches(wanted)))
@@ -105,7 +105,7 @@ def merged(known: Hashes, more: Hashes) -> Hashes:
     return np.sort(np.concatenate([known, np.sort(more)]), kind="stable")
 
 
-def write_items(folder: Path, facts: Facts, naming: Naming, target: Target, again: Mask) -> None:
+def write_items(folder: Path, facts: FactTable, naming: Naming, target: PartTarget, again: Mask) -> None:
     """A shard's table; ids marked in `again` get `#SHARD/ROW` behind them, which no other row has."""
     import pyarrow.parquet as pq
 

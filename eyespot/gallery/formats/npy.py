@@ -9,16 +9,16 @@ import pyarrow as pa
 
 from eyespot.gallery.formats.exported import Export, Exported, write
 from eyespot.gallery.formats.items import Layout
-from eyespot.gallery.formats.registered import Part, Source
-from eyespot.gallery.opened import View
+from eyespot.gallery.formats.registered import ImportSource, Part
 from eyespot.gallery.photos.labels import FILE_COLUMNS
+from eyespot.gallery.view import View
 from eyespot.types import UsageError
 
 LAYOUT = Layout(keys=("id", "key", *FILE_COLUMNS, "url"), paths=("paths", *FILE_COLUMNS, "url"))
 TABLES = (".parquet", ".csv")
 
 
-def source(places: Sequence[Path]) -> Source:
+def source(places: Sequence[Path]) -> ImportSource:
     """A folder with the two files, the two files themselves, or vectors alone; `UsageError` for anything else."""
     files = _in_folder(places[0]) if len(places) == 1 and places[0].is_dir() else [place.absolute() for place in places]
     vectors = [file for file in files if file.suffix.lower() == ".npy"]
@@ -30,7 +30,7 @@ def source(places: Sequence[Path]) -> Source:
         )
     table = tables[0] if tables else None
     notes = [] if tables else [f"{vectors[0]} has no table beside it; rows are named by their number"]
-    return Source("npy", vectors[0].parent, [Part(vectors[0].stem, vectors[0], table)], LAYOUT, notes)
+    return ImportSource("npy", vectors[0].parent, [Part(vectors[0].stem, vectors[0], table)], LAYOUT, notes)
 
 
 def _in_folder(folder: Path) -> list[Path]:
@@ -38,7 +38,7 @@ def _in_folder(folder: Path) -> list[Path]:
     return [path for name in names if (path := folder.absolute() / name).exists()]
 
 
-class Form:
+class NpyLayout:
     """`id`, `paths` (whole), then every fact."""
 
     vectors = "vectors.npy"
@@ -52,4 +52,4 @@ class Form:
 
 def export(view: View, out: Path, options: Export) -> Exported:
     """Write the rows of a space that can be found as `vectors.npy` and `items.parquet`."""
-    return write(view, out, Form(), options)
+    return write(view, out, NpyLayout(), options)

@@ -25,7 +25,7 @@ from eyespot.gallery.formats.items import (
     MEANT,
     Layout,
     Naming,
-    Target,
+    PartTarget,
     item_hashes,
     key_hashes,
     labels_of,
@@ -33,10 +33,10 @@ from eyespot.gallery.formats.items import (
     repeated,
     write_items,
 )
-from eyespot.gallery.formats.tables import Facts, facts_in, widest
+from eyespot.gallery.formats.tables import FactTable, facts_in, widest
+from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.sources import Root
-from eyespot.gallery.record import Ledger
 from eyespot.storage.atomic import new_file
 from eyespot.types import EyespotError, Space, UsageError
 
@@ -52,7 +52,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
+class ImportSource:
     """What an import takes in: parts in their order, and the folder that relative paths start from."""
 
     format: str
@@ -80,7 +80,7 @@ class Imported:
     notes: list[str] = field(default_factory=list)
 
 
-class Way(Protocol):
+class VectorImport(Protocol):
     """How vectors come in."""
 
     def lost(self, part: Part, array: NDArray[Any]) -> list[int]:
@@ -132,7 +132,9 @@ def silent(_what: str, _done: int, _total: int) -> None:
     """Progress that nobody watches."""
 
 
-def take_in(gallery: Path, source: Source, encoder: str, way: Way, progress: Progress = silent) -> Imported:
+def take_in(
+    gallery: Path, source: ImportSource, encoder: str, way: VectorImport, progress: Progress = silent
+) -> Imported:
     """Import what is not in the gallery yet, as vectors of the encoder of that name; nothing else is changed.
 
     Raises `EyespotError` for vectors or tables that cannot be taken in (before anything of them is registered), for
@@ -155,7 +157,7 @@ def take_in(gallery: Path, source: Source, encoder: str, way: Way, progress: Pro
 class _Import:
     """One run of `take_in`."""
 
-    def __init__(self, gallery: Path, ledger: Ledger, source: Source, encoder: str) -> None:
+    def __init__(self, gallery: Path, ledger: Ledger, source: ImportSource, encoder: str) -> None:
         self.gallery, self.ledger, self.source = gallery, ledger, source
         self.header = disk.read_header(gallery) if (gallery / "gallery.toml").exists() else disk.Header()
         need_open(2 * len(source.parts))  # a packed HDF5 file stays open beside its table
@@ -165,14 +167,16 @@ class _Import:
         self.facts = {part: self._facts(part) for part in source.parts}
         self.labels = self._labels()
 
-    def run(self, way: Way, progress: Progress) -> Imported:
+    def run(self, way: VectorImport, progress: Progress) -> Imported:
         new = [part for part in self.source.parts if not self._is_in(part)]
         total = sum(len(self.mapped[part]) for part in new)
-        lost = {part: way.lost(part, self.mapped[part]) for part in _told(new, self.mapped, "checking", progress)}
+        lost = {
+            part: way.lost(part, self.mapped[part]) for part in _report_rows(new, self.mapped, "checking", progress)
+        }
         root = self.ledger.add_root(self._root())
         self._write_header()
         known = self._known_ids() if new else np.zeros(0, np.uint64)
-        for part in _told(new, self.mapped, "importing", progress):
+        for part in _report_rows(new, self.mapped, "importing", progress):
             shard = self._add(part, root, lost[part], way, known)
             known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
         self._write_header()
@@ -192,7 +196,7 @@ class _Import:
                 )
         return int(dim)
 
-    def _facts(self, part: Part) -> Facts:
+    def _facts(self, part: Part) -> FactTable:
         rows = len(self.mapped[part])
         facts = facts_in(part.metadata, rows)
         if facts.rows != rows:
@@ -247,13 +251,13 @@ class _Import:
 
     # -- what is new ----------------------------------------------------------------------------------------
 
-    def _add(self, part: Part, root: int, lost: list[int], way: Way, known: NDArray[np.uint64]) -> int:
+    def _add(self, part: Part, root: int, lost: list[int], way: VectorImport, known: NDArray[np.uint64]) -> int:
         facts, array = self.facts[part], self.mapped[part]
         naming = Naming(self.source.format, part.name, self.source.layout)
         again = repeated(key_hashes(facts, naming), known)
         shard = self.ledger.free_shard()
         with disk.new_shard(self.gallery, shard) as folder:
-            write_items(folder, facts, naming, Target(shard, root, self.labels), again)
+            write_items(folder, facts, naming, PartTarget(shard, root, self.labels), again)
             way.put(folder, array, disk.SpaceNote(self.space, lost, [], str(part.vectors)))
         # Killed before this line, the next run finds the number free and clears the folder.
         self.ledger.sql.execute(
@@ -281,7 +285,7 @@ class _Import:
         return notes
 
 
-def _told(parts: list[Part], mapped: dict[Part, NDArray[Any]], what: str, progress: Progress) -> Any:
+def _report_rows(parts: list[Part], mapped: dict[Part, NDArray[Any]], what: str, progress: Progress) -> Any:
     total, done = sum(len(mapped[part]) for part in parts), 0
     for part in parts:
         yield part

@@ -20,7 +20,7 @@ BATCH = 1 << 16
 _BUFFER = 1 << 20  # of a column that is being read; without it a column's whole chunk would be
 
 
-class Facts(Protocol):
+class FactTable(Protocol):
     """A table: `kinds` maps its plain columns to `int`, `float`, `text`, or `` for one that holds nothing."""
 
     rows: int
@@ -33,7 +33,7 @@ class Facts(Protocol):
         ...
 
 
-def facts_in(place: Path | None, rows: int) -> Facts:
+def facts_in(place: Path | None, rows: int) -> FactTable:
     """The table at a path by its suffix; for None one of `rows` rows that says nothing."""
     if place is None:
         return NoFacts(rows)

@@ -40,7 +40,11 @@ def _by_member(place: str, table: Path) -> Iterator[Record]:
             head = "./"
         yield record
     for row in label_rows(table):
-        yield _told(row, table) if isinstance(row, LabelError) else Labels(head + os.path.normpath(row.file), row.facts)
+        yield (
+            _unreadable_row(row, table)
+            if isinstance(row, LabelError)
+            else Labels(head + os.path.normpath(row.file), row.facts)
+        )
 
 
 def _by_key(place: str, table: Path) -> Iterator[Record]:
@@ -51,12 +55,12 @@ def _by_key(place: str, table: Path) -> Iterator[Record]:
             pictures.setdefault(os.path.basename(split_key(record.path)[0]), []).append(record.path)
         yield record
     for row in keyed_rows(table):
-        yield from [_told(row, table)] if isinstance(row, LabelError) else _of_pictures(row, pictures)
+        yield from [_unreadable_row(row, table)] if isinstance(row, LabelError) else _of_pictures(row, pictures)
 
 
 def _of_pictures(row: LabelRow, pictures: dict[str, list[str]]) -> Iterator[Record]:
     return (Labels(path, row.facts) for path in pictures.get(row.file, ()))
 
 
-def _told(row: LabelError, table: Path) -> Unreadable:
+def _unreadable_row(row: LabelError, table: Path) -> Unreadable:
     return Unreadable(f"{table.name}:{row.line}" if row.line else table.name, row.reason)

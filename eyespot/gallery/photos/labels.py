@@ -87,7 +87,7 @@ def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> d
     row = _object(text) if suffix == ".json" else {suffix.removeprefix(".").replace("txt", "text"): text}
     if row is None:
         return LabelError(0, "is no JSON object")
-    kept = _kept(row)
+    kept = _label_columns(row)
     return kept if _can_be_stored(kept) else LabelError(0, _HALF)
 
 
@@ -199,7 +199,7 @@ def _coco(place: Path) -> Iterator[LabelRow | LabelError]:
 
 
 def _row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelError:
-    file, kept = row.pop(column), _kept(row)
+    file, kept = row.pop(column), _label_columns(row)
     if not isinstance(file, str) or not file.strip():
         return LabelError(line, f"has an empty {column}")
     if "\0" in file or not _can_be_stored({column: file, **kept}):
@@ -215,7 +215,7 @@ def _can_be_stored(facts: dict[str, Any]) -> bool:
     return is_utf8("".join(texts)) and not any("\0" in name for name in facts)
 
 
-def _kept(row: dict[str, Any]) -> dict[str, Any]:
+def _label_columns(row: dict[str, Any]) -> dict[str, Any]:
     """Scalars only, without what eyespot says itself; the first of two names that differ in case stays."""
     kept: dict[str, Any] = {}
     taken = set(MEASURED)

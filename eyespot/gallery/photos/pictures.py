@@ -52,7 +52,7 @@ class TooLarge(BadPicture):
     """A picture that may be sound, but takes more memory than there is for it."""
 
 
-class Opened(NamedTuple):
+class DecodedPicture(NamedTuple):
     """An upright RGB picture, free of its file and of metadata, and its facts."""
 
     image: Image.Image
@@ -64,7 +64,7 @@ def id_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:32]
 
 
-def open_picture(data: bytes, min_side: int | None = None) -> Opened:
+def open_picture(data: bytes, min_side: int | None = None) -> DecodedPicture:
     """The first picture of a file, upright, in RGB, over white where it is transparent; colour profiles are ignored.
 
     With `min_side` a JPEG, and any picture above 25 megapixels, may come at a reduced scale while its shorter side
@@ -80,7 +80,7 @@ def open_picture(data: bytes, min_side: int | None = None) -> Opened:
 
 
 @contextmanager
-def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Opened]:
+def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[DecodedPicture]:
     """What `open_picture` gives; its memory is counted until the block ends, with room to scale the picture down."""
     with ExitStack() as memory:
         try:
@@ -109,7 +109,7 @@ def thumbnail(data: bytes, side: int) -> bytes:
     return jpeg.getvalue()
 
 
-def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> Opened:
+def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
     image = _recognised(data)
     size = _checked_size(image)
     _draft(image, min_side)
@@ -122,7 +122,7 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> Opened:
     exif = Exif.of(image)
     rgb = to_rgb(image, factor)
     image.close()  # frees its pixels, for turning makes another copy
-    return Opened(exif.upright(rgb), exif.facts(size, str(image.format)))
+    return DecodedPicture(exif.upright(rgb), exif.facts(size, str(image.format)))
 
 
 def _limit(size: tuple[int, int], need: int) -> int:

@@ -1,38 +1,38 @@
 """Judges behind an address, and the client that asks (`eyespot.models.endpoint`)."""
 
-from eyespot.judges._endpoint.judging import EndpointJudge, Sight, Way
-from eyespot.judges._endpoint.pictures import Pictures
-from eyespot.judges._endpoint.settings import OPTIONS, Settings
-from eyespot.models.endpoint.client import Endpoint, Patience, Tab
-from eyespot.models.endpoint.dialects import AnthropicMessages, ChatCompletions, Reply, said, shown
-from eyespot.models.endpoint.pace import Pace, Rest
-from eyespot.models.endpoint.troubles import BadAnswer, Declined, NoReply, Trouble
-from eyespot.models.endpoint.underway import Underway
-from eyespot.models.endpoint.wire import Wire, anthropic, openai
+from eyespot.judges._endpoint.judging import AnswerMode, EndpointJudge, VisionPrompt
+from eyespot.judges._endpoint.pictures import JpegEncoder
+from eyespot.judges._endpoint.settings import OPTIONS, EndpointSettings
+from eyespot.models.endpoint.client import Endpoint, ItemMeter, RetryPolicy
+from eyespot.models.endpoint.concurrency import Underway
+from eyespot.models.endpoint.errors import BadAnswer, Declined, NoReply, Trouble
+from eyespot.models.endpoint.protocols import AnthropicMessages, ChatCompletions, Reply, image_message, text_message
+from eyespot.models.endpoint.rate_limit import CancellableSleep, RateLimiter
+from eyespot.models.endpoint.transport import Wire, anthropic, openai
 
 __all__ = [
     "OPTIONS",
+    "AnswerMode",
     "AnthropicMessages",
     "BadAnswer",
+    "CancellableSleep",
     "ChatCompletions",
     "Declined",
     "Endpoint",
     "EndpointJudge",
+    "EndpointSettings",
+    "ItemMeter",
+    "JpegEncoder",
     "NoReply",
-    "Pace",
-    "Patience",
-    "Pictures",
+    "RateLimiter",
     "Reply",
-    "Rest",
-    "Settings",
-    "Sight",
-    "Tab",
+    "RetryPolicy",
     "Trouble",
     "Underway",
-    "Way",
+    "VisionPrompt",
     "Wire",
     "anthropic",
+    "image_message",
     "openai",
-    "said",
-    "shown",
+    "text_message",
 ]

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
-from eyespot.judges._endpoint.judging import Sight, VerdictWithFallback
+from eyespot.judges._endpoint.judging import VerdictWithFallback, VisionPrompt
 from eyespot.judges._endpoint.ways import MOST, Words, bare, in_words
-from eyespot.judges._wording import Wording
+from eyespot.judges._wording import JudgePrompt
 from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.dialects import Reply, Token
-from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined, Halted, Refused
+from eyespot.models.endpoint.errors import SORRY, BadAnswer, Declined, Halted, Refused
+from eyespot.models.endpoint.protocols import Reply, Token
 from eyespot.types import EyespotError, Verdict
 
 ALTERNATIVES = 20  # of the first token: the most that servers give
@@ -37,7 +37,7 @@ class Shares(NamedTuple):
         return self.yes / (self.yes + self.no) if self.yes else 0.0
 
 
-def shares(tokens: Iterable[Token], wording: Wording) -> Shares:
+def shares(tokens: Iterable[Token], wording: JudgePrompt) -> Shares:
     """How probable the two answers are among a token's alternatives, all spellings (" Yes", "yes", "YES") summed."""
     sums = {bare(wording.yes): 0.0, bare(wording.no): 0.0}
     for token, logprob in tokens:
@@ -56,32 +56,32 @@ class FirstToken:
     no probabilities may have an endpoint for decisions (/v1/systemone), which words the question in its own way.
     """
 
-    wording: Wording
+    wording: JudgePrompt
     tokens: int  # the most that an answer in words may have
     special: str = ""
     seen: int = 0
     doubtful: int = 0
     _most: int = 1  # tokens of an answer
     _tried: bool = False  # whether it is known if the server's own decision is needed
-    _decision: Decision | None = None
+    _decision: SystemOne | None = None
     _named: Mapping[str, Any] | None = None  # what names the answers' tokens to the server; None: it was never needed
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def fallbacks(self) -> dict[str, str]:
         """What may stand in for the probabilities, the finest first."""
-        return {Decision.special: Decision.sentence, Words.special: Words.sentence}
+        return {SystemOne.special: SystemOne.sentence, Words.special: Words.sentence}
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
         if self._decision is not None:
-            return VerdictWithFallback(self._decision(endpoint, sight), Decision.special)
+            return VerdictWithFallback(self._decision(endpoint, sight), SystemOne.special)
         named = self._named
         reply = self._reply(endpoint, sight, named)
         if reply.logprobs:
             self._tried = True
             return VerdictWithFallback(self._by_shares(endpoint, sight, (reply, named)))
         if (verdict := self._decided(endpoint, sight)) is not None:
-            return VerdictWithFallback(verdict, Decision.special)
+            return VerdictWithFallback(verdict, SystemOne.special)
         return VerdictWithFallback(self._by_words(reply), Words.special)
 
     def notes(self, name: str) -> list[str]:
@@ -93,7 +93,7 @@ class FirstToken:
             f"together less than {DOUBTFUL:g} of the probability: those scores mean little, try another wording"
         ]
 
-    def _reply(self, endpoint: Endpoint, sight: Sight, named: Mapping[str, Any] | None) -> Reply:
+    def _reply(self, endpoint: Endpoint, sight: VisionPrompt, named: Mapping[str, Any] | None) -> Reply:
         asked = {"max_tokens": self._most, "temperature": 0, "logprobs": True, "top_logprobs": ALTERNATIVES}
         try:
             reply = endpoint.chat(sight.messages, **asked, **(named or {}))
@@ -105,7 +105,9 @@ class FirstToken:
             raise Declined(repr(reply.text[:MOST]))
         return reply
 
-    def _by_shares(self, endpoint: Endpoint, sight: Sight, came: tuple[Reply, Mapping[str, Any] | None]) -> Verdict:
+    def _by_shares(
+        self, endpoint: Endpoint, sight: VisionPrompt, came: tuple[Reply, Mapping[str, Any] | None]
+    ) -> Verdict:
         reply, named = came
         found = shares(reply.logprobs or (), self.wording)
         reason = "" if any(found) else self._neither(reply.logprobs or ())
@@ -146,18 +148,18 @@ class FirstToken:
                 self._named = {"logprob_token_ids": numbers} if numbers else {}
         return bool(self._named)
 
-    def _decided(self, endpoint: Endpoint, sight: Sight) -> Verdict | None:
+    def _decided(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
         """The server's own decision, where its first reply had no probabilities and it has decisions instead."""
         with self._lock, suppress(*ENDS):
             if not self._tried:
-                decision = Decision(self.wording)
+                decision = SystemOne(self.wording)
                 verdict = decision.offered(endpoint, sight)
                 self._tried, self._decision = True, decision if verdict is not None else None
                 return verdict
         return None if self._decision is None else self._decision(endpoint, sight)
 
 
-def token_numbers(endpoint: Endpoint, wording: Wording) -> list[int]:
+def token_numbers(endpoint: Endpoint, wording: JudgePrompt) -> list[int]:
     """The numbers of the answers' spellings that are one token, from vLLM's own tokenizer; none on other servers."""
     root = endpoint.wire.address.removesuffix("/v1")
     found = []
@@ -172,25 +174,25 @@ def token_numbers(endpoint: Endpoint, wording: Wording) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Decision:
+class SystemOne:
     """The yes/no decision of a server's /v1/systemone, as transformers and vLLM offer it."""
 
-    wording: Wording
+    wording: JudgePrompt
     special: ClassVar[str] = "decision"
     sentence: ClassVar[str] = "its server's own yes/no decision is taken, which puts the question in its own words"
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> Verdict:
-        return self._verdict(endpoint.request("/systemone", self._asked(endpoint, sight)))
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict:
+        return self._verdict(endpoint.request("/systemone", self._request_body(endpoint, sight)))
 
-    def offered(self, endpoint: Endpoint, sight: Sight) -> Verdict | None:
+    def offered(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
         """The decision, or None where this server has none for this model."""
-        answer = endpoint.offers("/systemone", self._asked(endpoint, sight))
+        answer = endpoint.offers("/systemone", self._request_body(endpoint, sight))
         try:
             return self._verdict(answer or {})
         except BadAnswer:
             return None
 
-    def _asked(self, endpoint: Endpoint, sight: Sight) -> dict[str, Any]:
+    def _request_body(self, endpoint: Endpoint, sight: VisionPrompt) -> dict[str, Any]:
         names = [f"IMG{number}" for number in range(len(sight.pictures))]
         pictures = zip(names, sight.pictures, strict=True)
         return {

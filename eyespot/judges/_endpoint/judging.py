@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from eyespot.judges._endpoint.pictures import SIDE, Pictures
+from eyespot.judges._endpoint.pictures import SIDE, JpegEncoder
 from eyespot.judges._prices import Prices
-from eyespot.judges._wording import Wording, examples
-from eyespot.models.endpoint.amending import PROBABILITIES, Adjustment, left_out
+from eyespot.judges._wording import JudgePrompt, examples
 from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.dialects import Message, Reply, said, shown
-from eyespot.models.endpoint.troubles import BadAnswer, Declined, Halted, NoReply
-from eyespot.models.endpoint.underway import LastResult, Underway
+from eyespot.models.endpoint.concurrency import LastResult, Underway
+from eyespot.models.endpoint.errors import BadAnswer, Declined, Halted, NoReply
+from eyespot.models.endpoint.protocols import Message, Reply, image_message, text_message
+from eyespot.models.endpoint.unsupported_fields import PROBABILITIES, Adjustment, left_out
 from eyespot.types import Answer, EyespotError, Pair, Verdict
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
@@ -23,7 +23,7 @@ ENDED = "the run ended before its answer was whole"
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"
 
 
-class Sight(NamedTuple):
+class VisionPrompt(NamedTuple):
     """What a model is shown and asked: pictures as base64 JPEG, the photograph to judge last."""
 
     system: str
@@ -33,7 +33,10 @@ class Sight(NamedTuple):
     @property
     def messages(self) -> list[Message]:
         """The same as a conversation."""
-        return [*([said("system", self.system)] if self.system else []), shown(self.pictures, self.question)]
+        return [
+            *([text_message("system", self.system)] if self.system else []),
+            image_message(self.pictures, self.question),
+        ]
 
 
 class VerdictWithFallback(NamedTuple):
@@ -43,7 +46,7 @@ class VerdictWithFallback(NamedTuple):
     fallback: str = ""
 
 
-class Way(Protocol):
+class AnswerMode(Protocol):
     """How a verdict is got from a model: its first token, its words, a grade, several votes."""
 
     @property
@@ -56,7 +59,7 @@ class Way(Protocol):
         """The `special` of other ways by which a reply may be read, the finest first, and what to say of each."""
         ...
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
         """One verdict; `BadAnswer` if the model answered something else."""
         ...
 
@@ -71,9 +74,9 @@ class EndpointJudge:
 
     name: str
     endpoint: Endpoint
-    wording: Wording
-    pictures: Pictures
-    way: Way
+    wording: JudgePrompt
+    pictures: JpegEncoder
+    way: AnswerMode
     workers: int
     prices: Prices | None = None  # which the endpoint counts by, for their notes
 
@@ -129,12 +132,12 @@ class EndpointJudge:
         verdict = _with_changes(verdict, replies)
         return Answer(pair, verdict, spent=tab.spent, prompt=self._digest(fallback) if fallback else "")
 
-    def _sight(self, pair: Pair) -> Sight:
+    def _sight(self, pair: Pair) -> VisionPrompt:
         shown = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
         which = EXAMPLES.format(pictures=len(shown)) if len(shown) > 1 else ""
-        return Sight(self.wording.system, which + self.wording.ask(pair.query), shown)
+        return VisionPrompt(self.wording.system, which + self.wording.ask(pair.query), shown)
 
-    def _opinion(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
+    def _opinion(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
         for _ in range(TRIES - 1):
             try:
                 return self.way(endpoint, sight)

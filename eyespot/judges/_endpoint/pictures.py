@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from eyespot.models.endpoint.troubles import NoReply
+from eyespot.models.endpoint.errors import NoReply
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MOST_PIXELS = 200_000_000
 
 
 @dataclass(frozen=True)
-class Pictures:
+class JpegEncoder:
     """Files to base64 JPEG whose longer side has at most `side` pixels; `read` decodes a file, upright, in RGB.
 
     What leaves is always encoded anew: the file's position, owner and other metadata stay here.

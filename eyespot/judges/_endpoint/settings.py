@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from eyespot.judges._budget import Budget
-from eyespot.judges._endpoint.judging import EndpointJudge, Way
-from eyespot.judges._endpoint.pictures import SIDE, Pictures
+from eyespot.judges._endpoint.judging import AnswerMode, EndpointJudge
+from eyespot.judges._endpoint.pictures import SIDE, JpegEncoder
 from eyespot.judges._prices import Prices, read_prices
-from eyespot.judges._wording import Wording
-from eyespot.models.endpoint.client import Endpoint, Patience, free
-from eyespot.models.endpoint.dialects import Dialect
-from eyespot.models.endpoint.pace import Pace, Rest
-from eyespot.models.endpoint.wire import Wire
+from eyespot.judges._wording import JudgePrompt
+from eyespot.models.endpoint.client import Endpoint, RetryPolicy, free
+from eyespot.models.endpoint.protocols import Dialect
+from eyespot.models.endpoint.rate_limit import CancellableSleep, RateLimiter
+from eyespot.models.endpoint.transport import Wire
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ NUMBERS = (
 
 
 @dataclass(frozen=True)
-class Settings:
+class EndpointSettings:
     """Options of `load`, with their defaults."""
 
     budget: Budget = field(default_factory=Budget)
-    wording: Wording | None = None  # None: the judge's own for the way it asks
+    wording: JudgePrompt | None = None  # None: the judge's own for the way it asks
     url: str | None = None  # the endpoint's address; None: from the environment, then the vendor's own
     key: str | None = None  # None: from the environment; a local server needs none
     read: Reader | None = None  # a file to an upright RGB picture; None: Pillow
@@ -102,7 +102,7 @@ class Settings:
     extra: Mapping[str, Any] = field(default_factory=dict)  # further fields of each request, as they are
 
     @classmethod
-    def of(cls, judge: str, given: Mapping[str, Any]) -> Settings:
+    def of(cls, judge: str, given: Mapping[str, Any]) -> EndpointSettings:
         """The settings that options give, None being the default; `UsageError` for others and for senseless numbers."""
         known = {one.name for one in fields(cls)}
         if unknown := [name for name in given if name not in known]:
@@ -121,25 +121,25 @@ class Settings:
         environment = {name: os.environ.get(name) or None for name in (url_named, key_named)}
         return self.url or environment[url_named], self.key or environment[key_named], self.timeout
 
-    def judge(self, name: str, wire: Wire, dialect: Dialect, way: Way, wording: Wording) -> EndpointJudge:
+    def judge(self, name: str, wire: Wire, dialect: Dialect, way: AnswerMode, wording: JudgePrompt) -> EndpointJudge:
         """The judge `name` ("openai:MODEL") that asks the model behind the wire in this way.
 
         Behind another address than the vendor's own the judge is "openai:MODEL@HOST": a model's name says little there.
         """
-        prices, model, rest = self.prices or read_prices(), name.partition(":")[2], Rest()
+        prices, model, rest = self.prices or read_prices(), name.partition(":")[2], CancellableSleep()
         endpoint = Endpoint(
             wire,
             model,
             dialect,
             till=self.budget,
-            pace=Pace(self.requests_per_minute, self.tokens_per_minute, sleep=rest),
-            patience=Patience(self.attempts, self.first_rest),
+            pace=RateLimiter(self.requests_per_minute, self.tokens_per_minute, sleep=rest),
+            patience=RetryPolicy(self.attempts, self.first_rest),
             money=free if _costs_nothing(wire, model, prices) else partial(prices.cost, model),
             rest=rest,
             extra=self.extra,
             roomy=self.roomy,
         )
-        pictures = Pictures(self.side, self.read)
+        pictures = JpegEncoder(self.side, self.read)
         return EndpointJudge(name + _place(wire), endpoint, wording, pictures, way, self.workers, prices)
 
 

@@ -7,18 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from eyespot.judges._endpoint.judging import Sight, VerdictWithFallback
-from eyespot.judges._wording import Wording
+from eyespot.judges._endpoint.judging import VerdictWithFallback, VisionPrompt
+from eyespot.judges._wording import JudgePrompt
 from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.dialects import Reply
-from eyespot.models.endpoint.troubles import SORRY, BadAnswer, Declined
+from eyespot.models.endpoint.errors import SORRY, BadAnswer, Declined
+from eyespot.models.endpoint.protocols import Reply
 from eyespot.types import Verdict
 
 CUT_OFF = ("length", "max_tokens")  # how an answer ends that had no more tokens
 CUT = " …"  # at the end of such an answer: its last number may be half of one
 MOST = 80  # characters of an answer that a reason quotes
 
-GRADES = Wording(
+GRADES = JudgePrompt(
     name="grades",
     system="You check photographs against a description. Judge only by what can be seen.",
     question=(
@@ -40,7 +40,7 @@ CONCLUDED = re.compile(rf"\b(?:so|thus|hence|therefore)\b[^\d.]*{_NUMBER}{_END}"
 READINGS = (OUT_OF_TEN, LABELLED, LAST, FIRST, CONCLUDED)
 
 
-def word_of(text: str, wording: Wording) -> bool:
+def word_of(text: str, wording: JudgePrompt) -> bool:
     """Whether an answer in words is the yes; `BadAnswer` if it is neither, `Declined` if it is an excuse."""
     words = [bare(word) for word in text.split()]
     known = {bare(wording.yes): True, bare(wording.no): False}
@@ -82,13 +82,13 @@ def bare(word: str) -> str:
 class Words:
     """The answer's words alone: yes is 1, no is 0, and nothing lies between."""
 
-    wording: Wording
+    wording: JudgePrompt
     tokens: int  # the most that an answer may have
     fallbacks: ClassVar[Mapping[str, str]] = {}
     special: ClassVar[str] = "words"
     sentence: ClassVar[str] = "its words are taken instead: a verdict is 1 or 0, nothing between"
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
         return VerdictWithFallback(
             in_words(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0), self.wording)
         )
@@ -105,9 +105,9 @@ class Grades:
     special: ClassVar[str] = "grades"
     fallbacks: ClassVar[Mapping[str, str]] = {}
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
         reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=0)
-        grade = grade_of(spoken(reply) + CUT * (reply.finish in CUT_OFF))
+        grade = grade_of(reply_text(reply) + CUT * (reply.finish in CUT_OFF))
         return VerdictWithFallback(Verdict(probability=grade / 10, reason=f"{grade:g} of 10"))
 
     def notes(self, name: str) -> list[str]:
@@ -118,7 +118,7 @@ class Grades:
 class Votes:
     """The same question several times, and the share of yes among the answers that are one of the two."""
 
-    wording: Wording
+    wording: JudgePrompt
     votes: int
     tokens: int
     fallbacks: ClassVar[Mapping[str, str]] = {}
@@ -127,7 +127,7 @@ class Votes:
     def special(self) -> str:
         return f"votes={self.votes}"
 
-    def __call__(self, endpoint: Endpoint, sight: Sight) -> VerdictWithFallback:
+    def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
         found = [self._vote(endpoint, sight) for _ in range(self.votes)]
         valid = [vote for vote in found if vote is not None]
         if not valid:
@@ -139,20 +139,22 @@ class Votes:
     def notes(self, name: str) -> list[str]:
         return [f"{name} votes {self.votes} times for each picture: scores are steps of 1/{self.votes}"]
 
-    def _vote(self, endpoint: Endpoint, sight: Sight) -> bool | None:
+    def _vote(self, endpoint: Endpoint, sight: VisionPrompt) -> bool | None:
         try:
-            return word_of(spoken(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=1)), self.wording)
+            return word_of(
+                reply_text(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=1)), self.wording
+            )
         except BadAnswer:
             return None
 
 
-def in_words(reply: Reply, wording: Wording) -> Verdict:
+def in_words(reply: Reply, wording: JudgePrompt) -> Verdict:
     """1 or 0 by the words of a reply; raises what `word_of` raises."""
-    text = spoken(reply)
+    text = reply_text(reply)
     return Verdict(probability=float(word_of(text, wording)), reason=f"said {text.strip()[:MOST]!r}")
 
 
-def spoken(reply: Reply) -> str:
+def reply_text(reply: Reply) -> str:
     """What was said; a model that thinks first may have used up its tokens before it came to that."""
     if not reply.text.strip() and reply.finish in CUT_OFF:
         raise BadAnswer("the model ended before its answer began; let it have more tokens (option answer_tokens)")

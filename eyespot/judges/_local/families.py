@@ -25,9 +25,13 @@ def chat(processor: Any, system: str, questions: Sequence[str], pictures: Sequen
         raise UsageError("this checkpoint brings no chat template; put its chat_template.jinja into the folder")
     pairs = list(zip(questions, pictures, strict=True))
     try:
-        return _templated(processor, [[*_said("system", system), _shown(text, picture)] for text, picture in pairs])
+        return _templated(
+            processor, [[*_text_message("system", system), _image_message(text, picture)] for text, picture in pairs]
+        )
     except TemplateError:
-        return _templated(processor, [[_shown(f"{system}\n{text}".strip(), picture)] for text, picture in pairs])
+        return _templated(
+            processor, [[_image_message(f"{system}\n{text}".strip(), picture)] for text, picture in pairs]
+        )
 
 
 def _templated(processor: Any, conversations: list[list[dict[str, Any]]]) -> Inputs:
@@ -36,11 +40,11 @@ def _templated(processor: Any, conversations: list[list[dict[str, Any]]]) -> Inp
     return padded_in_front(processor.apply_chat_template(conversations, **whole, processor_kwargs=padded))
 
 
-def _said(role: str, text: str) -> list[dict[str, Any]]:
+def _text_message(role: str, text: str) -> list[dict[str, Any]]:
     return [{"role": role, "content": [{"type": "text", "text": text}]}] if text else []
 
 
-def _shown(text: str, picture: Image) -> dict[str, Any]:
+def _image_message(text: str, picture: Image) -> dict[str, Any]:
     return {"role": "user", "content": [{"type": "image", "image": picture}, {"type": "text", "text": text}]}
 
 

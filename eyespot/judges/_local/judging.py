@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from eyespot.judges._local.settings import Settings
+from eyespot.judges._local.settings import LocalSettings
 from eyespot.judges._wording import examples
 from eyespot.models import hub
 from eyespot.rooms import needs
@@ -41,12 +41,14 @@ class LocalJudge:
     prompt: str
     ask: Callable[[Query], str]
     open: Callable[[], Scorer]
-    settings: Settings
+    settings: LocalSettings
 
     def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         """One answer for every pair, batch by batch, in the order given within what could be read."""
         if pairs:
-            yield from Batches(self.scorer, self.ask, self.settings.read, self.settings.pairs_at_once).answers(pairs)
+            yield from PairBatches(self.scorer, self.ask, self.settings.read, self.settings.pairs_at_once).answers(
+                pairs
+            )
 
     @property
     def notes(self) -> list[str]:
@@ -63,14 +65,14 @@ class LocalJudge:
 # -- batches that fit ---------------------------------------------------------------------------------------
 
 
-class _Seen(NamedTuple):
+class _JudgedPair(NamedTuple):
     pair: Pair
     text: str
     picture: Image
 
 
 @dataclass
-class Batches:
+class PairBatches:
     """Pairs to answers through a scorer, `size` at a time."""
 
     score: Callable[[Sequence[str], Sequence[Image]], Iterable[float]]
@@ -88,10 +90,10 @@ class Batches:
             yield from self._scored([seen for pair in batch if (seen := self._seen(pair)) is not None])
             yield from self._take_failed()
 
-    def _seen(self, pair: Pair) -> _Seen | None:
+    def _seen(self, pair: Pair) -> _JudgedPair | None:
         try:
             if not examples(pair.query):
-                return _Seen(pair, self.ask(pair.query), self.read(pair.path))
+                return _JudgedPair(pair, self.ask(pair.query), self.read(pair.path))
             reason = "this judge reads words, and the query shows an example picture; ask an encoder"
         except Exception as error:  # decoders raise whatever they like at damaged files
             reason = f"{pair.path.name} cannot be read: {_first_line(error)}"
@@ -102,7 +104,7 @@ class Batches:
         failed, self._failed = self._failed, []
         return failed
 
-    def _scored(self, seen: Sequence[_Seen]) -> Iterator[Answer]:
+    def _scored(self, seen: Sequence[_JudgedPair]) -> Iterator[Answer]:
         while seen:
             part = seen[: self.size]
             found = self._attempt(part)
@@ -110,10 +112,10 @@ class Batches:
                 yield from found
                 seen = seen[len(part) :]
 
-    def _attempt(self, part: Sequence[_Seen]) -> list[Answer] | None:
+    def _attempt(self, part: Sequence[_JudgedPair]) -> list[Answer] | None:
         """The answers of a batch, or None where a smaller one is to be tried."""
         try:
-            return self._asked(part)
+            return self._score_part(part)
         except EyespotError:
             raise
         except Exception as error:  # libraries meet odd pictures with errors of every kind
@@ -123,19 +125,19 @@ class Batches:
         # only here is the error forgotten, and with it the half of the work that it held in memory
         return self._each_alone(part, reason) if reason else self._less(part)
 
-    def _asked(self, part: Sequence[_Seen]) -> list[Answer]:
+    def _score_part(self, part: Sequence[_JudgedPair]) -> list[Answer]:
         with hub.quiet():
             scores = self.score([one.text for one in part], [one.picture for one in part])
         return [_answer(one.pair, float(score)) for one, score in zip(part, scores, strict=True)]
 
-    def _less(self, part: Sequence[_Seen]) -> list[Answer] | None:
+    def _less(self, part: Sequence[_JudgedPair]) -> list[Answer] | None:
         free_memory()
         if len(part) > 1:
             self.size = len(part) // 2
             return None
         return [Answer(part[0].pair, None, "the memory does not hold the model and one picture; use a smaller model")]
 
-    def _each_alone(self, part: Sequence[_Seen], reason: str) -> list[Answer]:
+    def _each_alone(self, part: Sequence[_JudgedPair], reason: str) -> list[Answer]:
         """The one that the model cannot take must not cost the others."""
         if len(part) == 1:
             return [Answer(part[0].pair, None, f"the model cannot take this pair: {reason}")]

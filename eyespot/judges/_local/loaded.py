@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from eyespot.judges._local.settings import Settings
+from eyespot.judges._local.settings import LocalSettings
 from eyespot.types import EyespotError
 
 
-def model_of(kind: Any, folder: Path, settings: Settings) -> Any:
+def model_of(kind: Any, folder: Path, settings: LocalSettings) -> Any:
     """A model of this class, or of the class that an auto class finds, on its device, ready to be asked.
 
     Raises EyespotError where weights are missing: the library would start them at random and only warn.

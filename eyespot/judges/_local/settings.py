@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.judges._wording import INQUIRE, Wording
+from eyespot.judges._wording import INQUIRE, JudgePrompt
 from eyespot.models import device as devices
 from eyespot.types import UsageError
 
@@ -34,7 +34,7 @@ def upright(path: Path) -> Image:
 
 
 @dataclass(frozen=True)
-class Settings:
+class LocalSettings:
     """Where and how a local model runs.
 
     `dtype` is "auto" (float32 on a CPU, 16 bits on an accelerator), "float32", "bfloat16" or "float16"; weights of
@@ -42,7 +42,7 @@ class Settings:
     the memory does not hold them, fewer. `read` decodes a file, upright, in RGB.
     """
 
-    wording: Wording = INQUIRE
+    wording: JudgePrompt = INQUIRE
     device: str = "auto"
     dtype: str = "auto"
     batch: int | None = None
@@ -55,7 +55,7 @@ class Settings:
             raise UsageError(f"no dtype {self.dtype!r} (none of 8 or 4 bits); there are: auto, {', '.join(NUMBERS)}")
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Settings:
+    def of(cls, options: Mapping[str, Any]) -> LocalSettings:
         """Settings from what `load` was given; None is the default.
 
         A budget is for judges whose requests leave the machine, and is not needed here. Raises UsageError, with what

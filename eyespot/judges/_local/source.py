@@ -15,7 +15,7 @@ WEIGHTS = ("model*.safetensors", "pytorch_model*.bin")
 INSTEAD = "ask the judge that needs no download: encoder:starter"
 
 
-class Source(NamedTuple):
+class ModelSource(NamedTuple):
     """A model, pinned.
 
     `revision` is the commit of the hub, or a digest of the weights of a folder of one's own, so that a judge's name
@@ -43,7 +43,7 @@ class Source(NamedTuple):
         return Path(self.place) if self.commit is None else hub.fetch(self.place, self.commit, WEIGHTS).folder
 
 
-def source(kind: str, spec: str) -> Source:
+def source(kind: str, spec: str) -> ModelSource:
     """The model `ORG/NAME[@REVISION]` or `FOLDER`; of the hub only its small config.json is fetched.
 
     Raises: UsageError if it is neither, EyespotError if it cannot be had.
@@ -60,18 +60,18 @@ def loading(name: str) -> Iterator[None]:
         yield
 
 
-def _in_folder(kind: str, folder: Path) -> Source:
+def _in_folder(kind: str, folder: Path) -> ModelSource:
     config = _config(folder / "config.json")
     weights = hub.local_checkpoint(folder, WEIGHTS).weights
-    return Source(kind, folder.name, hub.digest(weights)[:16], str(folder), config)
+    return ModelSource(kind, folder.name, hub.digest(weights)[:16], str(folder), config)
 
 
-def _on_hub(kind: str, spec: str) -> Source:
+def _on_hub(kind: str, spec: str) -> ModelSource:
     repo, _, revision = spec.partition("@")
     if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
         raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
     config = hub.described(repo, revision or None)
-    return Source(kind, repo, config.parent.name, repo, _config(config))
+    return ModelSource(kind, repo, config.parent.name, repo, _config(config))
 
 
 def _config(file: Path) -> Mapping[str, Any]:

@@ -3,33 +3,33 @@
 `Endpoint.chat` is a question and its reply, `Endpoint.answer` one whose reply has a form; `Underway` asks many at once.
 """
 
-from eyespot.models.endpoint.client import Endpoint, Patience, Tab, Unlimited
-from eyespot.models.endpoint.dialects import AnthropicMessages, ChatCompletions, Reply, said, shown
-from eyespot.models.endpoint.pace import Pace, Rest
-from eyespot.models.endpoint.troubles import BadAnswer, Declined, NoReply, Refused, Trouble, Unknown
-from eyespot.models.endpoint.underway import Underway
-from eyespot.models.endpoint.wire import Wire, anthropic, openai
+from eyespot.models.endpoint.client import Endpoint, ItemMeter, RetryPolicy, UnlimitedBudget
+from eyespot.models.endpoint.concurrency import Underway
+from eyespot.models.endpoint.errors import BadAnswer, Declined, NoReply, Refused, Trouble, Unknown
+from eyespot.models.endpoint.protocols import AnthropicMessages, ChatCompletions, Reply, image_message, text_message
+from eyespot.models.endpoint.rate_limit import CancellableSleep, RateLimiter
+from eyespot.models.endpoint.transport import Wire, anthropic, openai
 
 __all__ = [
     "AnthropicMessages",
     "BadAnswer",
+    "CancellableSleep",
     "ChatCompletions",
     "Declined",
     "Endpoint",
+    "ItemMeter",
     "NoReply",
-    "Pace",
-    "Patience",
+    "RateLimiter",
     "Refused",
     "Reply",
-    "Rest",
-    "Tab",
+    "RetryPolicy",
     "Trouble",
     "Underway",
     "Unknown",
-    "Unlimited",
+    "UnlimitedBudget",
     "Wire",
     "anthropic",
+    "image_message",
     "openai",
-    "said",
-    "shown",
+    "text_message",
 ]

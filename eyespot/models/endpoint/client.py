@@ -8,22 +8,22 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from eyespot.models.endpoint.amending import Amended, amendment, changes, left_out, refused, thinking
-from eyespot.models.endpoint.dialects import Dialect, Message, Reply, said, usage_of
-from eyespot.models.endpoint.pace import Left, Pace, Rest
-from eyespot.models.endpoint.troubles import (
+from eyespot.models.endpoint.errors import (
     LONGEST,
     SORRY,
-    Again,
     BadAnswer,
     Busy,
     Declined,
     NoReply,
-    Status,
+    RetryableError,
+    StatusError,
     Unreachable,
     final,
 )
-from eyespot.models.endpoint.wire import Wire
+from eyespot.models.endpoint.protocols import Dialect, Message, Reply, text_message, usage_of
+from eyespot.models.endpoint.rate_limit import CancellableSleep, Left, RateLimiter
+from eyespot.models.endpoint.transport import Wire
+from eyespot.models.endpoint.unsupported_fields import Amended, amendment, changes, left_out, refused, thinking
 from eyespot.types import EyespotError, Spent
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ REPAIR = "That does not have the form that was asked for: {wrong}. Answer again,
 FORM = "Answer with one JSON object alone, of this JSON schema: {schema}"
 
 
-class Till(Protocol):
-    """What requests are counted by: a budget, or the `Tab` of one item on it."""
+class BudgetMeter(Protocol):
+    """What requests are counted by: a budget, or the `ItemMeter` of one item on it."""
 
     def take(self) -> None: ...
 
@@ -48,7 +48,7 @@ class Till(Protocol):
     def lose(self) -> None: ...
 
 
-class Unlimited:
+class UnlimitedBudget:
     """A till that counts nothing and lets everything leave."""
 
     def take(self) -> None:
@@ -62,10 +62,10 @@ class Unlimited:
 
 
 @dataclass
-class Tab:
+class ItemMeter:
     """What one item cost, counted on its way to what all items share."""
 
-    till: Till
+    till: BudgetMeter
     spent: Spent = field(default_factory=Spent)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
@@ -89,7 +89,7 @@ class Tab:
 
 
 @dataclass(frozen=True)
-class Patience:
+class RetryPolicy:
     """How often a request is sent at most, and how many seconds lie between."""
 
     attempts: int = 6
@@ -102,7 +102,7 @@ class Patience:
         from tenacity import wait_random_exponential
 
         trouble = state.outcome.exception() if state.outcome else None
-        if isinstance(trouble, Again) and trouble.wait is not None:
+        if isinstance(trouble, RetryableError) and trouble.wait is not None:
             return trouble.wait
         return wait_random_exponential(self.first, self.longest)(state)
 
@@ -127,20 +127,20 @@ class Endpoint:
     wire: Wire
     model: str
     dialect: Dialect
-    till: Till = field(default_factory=Unlimited)
-    pace: Pace = field(default_factory=Pace)
-    patience: Patience = field(default_factory=Patience)
+    till: BudgetMeter = field(default_factory=UnlimitedBudget)
+    pace: RateLimiter = field(default_factory=RateLimiter)
+    patience: RetryPolicy = field(default_factory=RetryPolicy)
     money: Callable[[int, int], float] = free
-    rest: Rest = field(default_factory=Rest)
+    rest: CancellableSleep = field(default_factory=CancellableSleep)
     amended: Amended = field(default_factory=Amended)
     on_reply: Callable[[Reply], None] = ignore
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields of every request for a message
     roomy: bool = False  # the limit of tokens is raised where a model that thinks used it up before its answer
     strict: bool = False  # nothing is left out of a request; what the server refuses ends the run
 
-    def tabbed(self) -> tuple[Endpoint, Tab]:
+    def tabbed(self) -> tuple[Endpoint, ItemMeter]:
         """The same endpoint for one item, and what that item cost so far."""
-        tab = Tab(self.till)
+        tab = ItemMeter(self.till)
         return replace(self, till=tab), tab
 
     # -- questions ------------------------------------------------------------------------------------------
@@ -166,35 +166,38 @@ class Endpoint:
         """
         schema = form.model_json_schema()
         shape = {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema}}
-        asked = [*messages, said("user", FORM.format(schema=json.dumps(schema)))]
+        asked = [*messages, text_message("user", FORM.format(schema=json.dumps(schema)))]
         options = {**self._formed(shape), **options}
         first = self.chat(asked, **options).text
         try:
             return _fitted(first, form)
         except BadAnswer as wrong:
-            mending = [said("assistant", first or "(nothing)"), said("user", REPAIR.format(wrong=wrong))]
+            mending = [
+                text_message("assistant", first or "(nothing)"),
+                text_message("user", REPAIR.format(wrong=wrong)),
+            ]
         return _fitted(self.chat([*asked, *mending], **options).text, form)
 
     def request(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to any other request; raises what `chat` raises."""
         try:
-            return self._asked(path, body, _as_it_is)
-        except Status as trouble:
+            return self._send_with_retries(path, body, _as_it_is)
+        except StatusError as trouble:
             raise final(trouble, self.wire.address, self.model) from None
 
     def offers(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The same for a request that not every server knows; None where this one does not."""
         curious = replace(self, patience=replace(self.patience, attempts=2))
         try:
-            return curious._asked(path, body, _as_it_is)
-        except (Status, NoReply):
+            return curious._send_with_retries(path, body, _as_it_is)
+        except (StatusError, NoReply):
             return None
 
     def tells(self, path: str) -> Mapping[str, Any] | None:
         """What the server tells there (GET); None where it tells nothing. Raises what `chat` raises but `Declined`."""
         try:
-            return self._asked(path, None, _as_it_is)
-        except Status:
+            return self._send_with_retries(path, None, _as_it_is)
+        except StatusError:
             return None
 
     def _formed(self, shape: Mapping[str, Any]) -> dict[str, Any]:
@@ -205,8 +208,8 @@ class Endpoint:
         while True:
             body = self.amended(asked)
             try:
-                reply = self._asked(self.dialect.path, body, self.dialect.reply)
-            except Status as trouble:
+                reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
+            except StatusError as trouble:
                 self._mend(body, trouble)
                 continue
             if reply.unspoken and self._thinks(body):
@@ -225,7 +228,7 @@ class Endpoint:
         self.on_reply(reply)
         return reply
 
-    def _mend(self, body: Mapping[str, Any], trouble: Status) -> None:
+    def _mend(self, body: Mapping[str, Any], trouble: StatusError) -> None:
         """Learn what to leave out from now on; raises what the trouble means where nothing can be."""
         if (amend := amendment(body, trouble)) is not None:
             if self.strict and (fields := left_out(changes(body, amend(body)))):
@@ -246,13 +249,15 @@ class Endpoint:
 
     # -- requests -------------------------------------------------------------------------------------------
 
-    def _asked(self, path: str, body: Mapping[str, Any] | None, read: Callable[[Mapping[str, Any]], Found]) -> Found:
+    def _send_with_retries(
+        self, path: str, body: Mapping[str, Any] | None, read: Callable[[Mapping[str, Any]], Found]
+    ) -> Found:
         from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
         trying = Retrying(
             stop=stop_after_attempt(self.patience.attempts),
             wait=self.patience.rest,
-            retry=retry_if_exception_type(Again),
+            retry=retry_if_exception_type(RetryableError),
             sleep=self.rest,
             reraise=True,
         )
@@ -262,7 +267,7 @@ class Endpoint:
             raise EyespotError(
                 f"{trouble}; start the server or mend its address, and run the same line again"
             ) from None
-        except Again as trouble:
+        except RetryableError as trouble:
             raise NoReply(f"{trouble}, {self.patience.attempts} times") from None
 
     def _sent(self, path: str, body: Mapping[str, Any] | None, read: Callable[[Mapping[str, Any]], Found]) -> Found:
@@ -272,18 +277,18 @@ class Endpoint:
         try:
             data = self.wire.get(path) if body is None else self.wire.post(path, body)
         except BaseException as trouble:
-            if isinstance(trouble, Busy | Unreachable | Status):
+            if isinstance(trouble, Busy | Unreachable | StatusError):
                 self.till.pay(0, 0, 0.0)  # turned away
             else:
                 self.till.lose()  # on the way, perhaps after it was paid
-            if isinstance(trouble, Again | Status):
+            if isinstance(trouble, RetryableError | StatusError):
                 self._hold(trouble)
             raise
         self._pay(left, data)
         return read(data)
 
-    def _hold(self, trouble: Again | Status) -> None:
-        if not isinstance(trouble, Again) or trouble.wait is None:
+    def _hold(self, trouble: RetryableError | StatusError) -> None:
+        if not isinstance(trouble, RetryableError) or trouble.wait is None:
             return
         if trouble.wait > self.patience.most_asked:
             raise EyespotError(

@@ -12,17 +12,17 @@ from eyespot.reports.figures._bars import Bar
 from eyespot.reports.figures._sheet import as_svg, save
 from eyespot.reports.figures.breakdown import grouped_bars
 from eyespot.reports.figures.distribution import category_distribution, matches_distribution
-from eyespot.reports.figures.embedding_map import View, embedding_map, neighbourhood_recall
+from eyespot.reports.figures.embedding_map import MapSide, embedding_map, neighbourhood_recall
 from eyespot.reports.figures.histogram import score_histogram
 from eyespot.reports.figures.kinds import MEANS, kind_bars
-from eyespot.reports.figures.time_accuracy import Point, pareto, time_accuracy
+from eyespot.reports.figures.time_accuracy import MethodPoint, pareto, time_accuracy
 from eyespot.reports.figures.two_way import two_way_bars
 
 __all__ = [
     "MEANS",
     "Bar",
-    "Point",
-    "View",
+    "MapSide",
+    "MethodPoint",
     "as_svg",
     "category_distribution",
     "embedding_map",

@@ -15,7 +15,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # seven beside six colours: 42 pa
 DISTINCT = len(PALETTE)  # so many bars side by side can be told apart
 
 
-class Look(NamedTuple):
+class MethodStyle(NamedTuple):
     """How one method is drawn."""
 
     colour: str
@@ -34,7 +34,7 @@ class Look(NamedTuple):
         return {"facecolor": "white", "edgecolor": self.colour, "hatch": self.outlined, "linewidth": 0.8}
 
 
-def look(position: int) -> Look:
+def look(position: int) -> MethodStyle:
     """The look of the method at this position, from 0."""
     at = position % DISTINCT
-    return Look(PALETTE[at], HATCHES[at], OUTLINED[at], MARKERS[position % len(MARKERS)])
+    return MethodStyle(PALETTE[at], HATCHES[at], OUTLINED[at], MARKERS[position % len(MARKERS)])

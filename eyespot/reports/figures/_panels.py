@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from eyespot.reports.figures._bars import Bar, Methods, Row, refuse_nothing, rows_of
-from eyespot.reports.figures._looks import DISTINCT, Look, look
+from eyespot.reports.figures._looks import DISTINCT, MethodStyle, look
 from eyespot.reports.figures._sheet import INK, MUTED, WIDTH, bare, legend, plain_number, sheet, wrapped
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ LETTER = 1.42  # mm, on average
 SHARE = 0.84  # of a row's height that its bars take
 
 Sides: TypeAlias = Mapping[str, Methods]  # "R@20", "image → text"; "" where there is only one
-Looks: TypeAlias = Mapping[str, Look]
+Looks: TypeAlias = Mapping[str, MethodStyle]
 
 
 class Series(NamedTuple):
@@ -40,14 +40,14 @@ class Series(NamedTuple):
         return chosen.published if self.published else chosen.measured
 
 
-class Panel(NamedTuple):
+class FigurePanel(NamedTuple):
     """One set of axes."""
 
     title: str
     series: list[Series]
 
 
-class Rows(NamedTuple):
+class RowAxis(NamedTuple):
     """The rows from top to bottom with their labels, and those above which a rule is drawn."""
 
     keys: list[Row]
@@ -87,21 +87,24 @@ def bars_figure(sides: Sides, blocks: list[list[Row]], measure: str, title: str,
     return _figure(panels, _rows(blocks, sides, _short), measure, title, key)
 
 
-def _a_panel_each_side(sides: Sides, names: list[str], published: Collection[str]) -> list[Panel]:
+def _a_panel_each_side(sides: Sides, names: list[str], published: Collection[str]) -> list[FigurePanel]:
     def series(methods: Methods, at: int, name: str) -> Series:
-        return Series(_told(name, published), _by_row(methods, name), {"": look(at)}, name in published)
+        return Series(_legend_label(name, published), _by_row(methods, name), {"": look(at)}, name in published)
 
-    return [Panel(side, [series(m, at, name) for at, name in enumerate(names)]) for side, m in sides.items()]
+    return [FigurePanel(side, [series(m, at, name) for at, name in enumerate(names)]) for side, m in sides.items()]
 
 
-def _a_panel_each_method(sides: Sides, names: list[str], looks: Looks, published: Collection[str]) -> list[Panel]:
+def _a_panel_each_method(sides: Sides, names: list[str], looks: Looks, published: Collection[str]) -> list[FigurePanel]:
     def series(name: str, at: int, side: str) -> Series:
         return Series(side, _by_row(sides[side], name), looks or {"": look(at)}, name in published)
 
-    return [Panel(_told(name, published), [series(name, at, s) for at, s in enumerate(sides)]) for name in names]
+    return [
+        FigurePanel(_legend_label(name, published), [series(name, at, s) for at, s in enumerate(sides)])
+        for name in names
+    ]
 
 
-def _told(name: str, published: Collection[str]) -> str:
+def _legend_label(name: str, published: Collection[str]) -> str:
     return f"{name} (published)" if name in published else name
 
 
@@ -109,12 +112,12 @@ def _by_row(methods: Methods, name: str) -> dict[Row, Bar]:
     return {bar.row: bar for bar in methods.get(name, ())}
 
 
-def _rows(blocks: list[list[Row]], sides: Sides, label: Callable[[Row, str], str]) -> Rows:
+def _rows(blocks: list[list[Row]], sides: Sides, label: Callable[[Row, str], str]) -> RowAxis:
     found = rows_of(sides.values())
     keys = [row for block in blocks for row in block]
     starts = (sum(map(len, blocks[:at])) for at in range(1, len(blocks)))
     rules = [start for start in starts if 0 < start < len(keys)]
-    return Rows(keys, [label(row, _counted(found[row])) for row in keys], rules)
+    return RowAxis(keys, [label(row, _counted(found[row])) for row in keys], rules)
 
 
 def _counted(bars: list[Bar]) -> str:
@@ -133,7 +136,7 @@ def _short(row: Row, counted: str) -> str:
     return wrapped(f"{row[1]} ({counted})" if counted else row[1], 40)
 
 
-def _figure(panels: list[Panel], rows: Rows, measure: str, title: str, key: list[Series]) -> Figure:
+def _figure(panels: list[FigurePanel], rows: RowAxis, measure: str, title: str, key: list[Series]) -> Figure:
     columns = _columns(len(panels))
     down = math.ceil(len(panels) / columns)
     letters = int((WIDTH - rows.width) / columns / LETTER) - 3
@@ -154,7 +157,7 @@ def _columns(panels: int) -> int:
     return panels if panels <= 2 else min((4, 3), key=lambda columns: -panels % columns)
 
 
-def _height(panel: Panel, rows: Rows, down: int, breaks: int) -> float:
+def _height(panel: FigurePanel, rows: RowAxis, down: int, breaks: int) -> float:
     row = max(rows.lines * LINE + 0.8, len(panel.series) * THICK / SHARE)
     return 26 + down * (len(rows.keys) * row + 9 + breaks * LINE)
 
@@ -167,7 +170,7 @@ def _tidy(grid: list[Axes], used: int, columns: int) -> None:
         lowest.tick_params(labelbottom=True)
 
 
-def _draw(axes: Axes, panel: Panel, rows: Rows) -> None:
+def _draw(axes: Axes, panel: FigurePanel, rows: RowAxis) -> None:
     thick = SHARE / len(panel.series)
     for at, series in enumerate(panel.series):
         middle = (at - (len(panel.series) - 1) / 2) * thick

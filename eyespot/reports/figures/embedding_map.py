@@ -30,7 +30,7 @@ FEW = 200  # points up to which t-SNE's gradient is summed exactly
 FEWEST = 5  # points and stars in all: fewer have no neighbourhoods
 
 
-class View(NamedTuple):
+class MapSide(NamedTuple):
     """One side of the comparison: images (n, dim), the query (dim,) or several (q, dim), and the panel's heading."""
 
     vectors: ArrayLike
@@ -48,7 +48,7 @@ class Side(NamedTuple):
 
 @house_style()
 def embedding_map(
-    relevant: ArrayLike, before: View, after: View | None = None, method: str = "tsne", seed: int = 0
+    relevant: ArrayLike, before: MapSide, after: MapSide | None = None, method: str = "tsne", seed: int = 0
 ) -> Figure:
     """One panel for each view with the same images in it; `relevant` (n,) is True where an image answers the query.
 
@@ -72,7 +72,7 @@ def embedding_map(
     return figure
 
 
-def neighbourhood_recall(relevant: ArrayLike, view: View) -> float:
+def neighbourhood_recall(relevant: ArrayLike, view: MapSide) -> float:
     """The share of relevant images among the query's R nearest by cosine, R being how many are relevant.
 
     With several query vectors an image counts as near as it is to the nearest. Equal cosines: the lower row first.
@@ -87,7 +87,7 @@ def _share(side: Side, flags: Flags) -> float:
     return float(flags[first].mean())
 
 
-def _checked(view: View, flags: Flags) -> Side:
+def _checked(view: MapSide, flags: Flags) -> Side:
     vectors = np.asarray(view.vectors, np.float64)
     query = np.atleast_2d(np.asarray(view.query, np.float64))
     if vectors.ndim != 2 or query.ndim != 2 or not len(query) or query.shape[1] != vectors.shape[1]:

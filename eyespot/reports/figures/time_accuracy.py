@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from eyespot.reports.figures._labels import Reals, places
-from eyespot.reports.figures._looks import Look, look
+from eyespot.reports.figures._looks import MethodStyle, look
 from eyespot.reports.figures._sheet import MUTED, columns_for, house_style, plain_number, sheet, wrapped
 from eyespot.types import UsageError
 
@@ -22,7 +22,7 @@ MARK = 3.5  # points, half a marker with its margin
 FAR = 9.0  # points from its marker at which a label gets a line
 
 
-class Point(NamedTuple):
+class MethodPoint(NamedTuple):
     """One method: how long it takes and what it reaches, with the 95% interval of that if there is one."""
 
     name: str
@@ -38,9 +38,9 @@ class Point(NamedTuple):
         return math.isfinite(self.value) and math.isfinite(self.seconds) and self.seconds > 0
 
 
-def pareto(points: Iterable[Point]) -> list[Point]:
+def pareto(points: Iterable[MethodPoint]) -> list[MethodPoint]:
     """Those that no other beats: none is as fast and better, or as good and faster; by time. Equals all stay."""
-    front: list[Point] = []
+    front: list[MethodPoint] = []
     for point in sorted((p for p in points if p.drawable), key=lambda p: (p.seconds, -p.value)):
         if not front or point.value > front[-1].value or (point[1:3] == front[-1][1:3]):
             front.append(point)
@@ -48,7 +48,9 @@ def pareto(points: Iterable[Point]) -> list[Point]:
 
 
 @house_style()
-def time_accuracy(points: Sequence[Point], measure: str, title: str = "", time: str = "seconds per query") -> Figure:
+def time_accuracy(
+    points: Sequence[MethodPoint], measure: str, title: str = "", time: str = "seconds per query"
+) -> Figure:
     """Points over a log axis of time; groups differ in colour and marker, the line is the Pareto front.
 
     Points without a value or a time are named below the axis. `UsageError` if none can be drawn.
@@ -69,12 +71,12 @@ def time_accuracy(points: Sequence[Point], measure: str, title: str = "", time: 
     return figure
 
 
-def _draw_front(axes: Axes, front: list[Point]) -> None:
+def _draw_front(axes: Axes, front: list[MethodPoint]) -> None:
     seconds, values = [point.seconds for point in front], [point.value for point in front]
     axes.plot(seconds, values, color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1)
 
 
-def _draw_group(axes: Axes, group: list[Point], drawn: Look) -> None:
+def _draw_group(axes: Axes, group: list[MethodPoint], drawn: MethodStyle) -> None:
     seconds = [point.seconds for point in group]
     style: dict[str, Any] = {"marker": drawn.marker, "color": drawn.colour, "edgecolors": "white", "linewidths": 0.5}
     axes.scatter(seconds, [point.value for point in group], 32, label=group[0].group or "other", zorder=3, **style)
@@ -84,7 +86,7 @@ def _draw_group(axes: Axes, group: list[Point], drawn: Look) -> None:
     )
 
 
-def _frame(axes: Axes, drawn: list[Point], measure: str, below: str) -> None:
+def _frame(axes: Axes, drawn: list[MethodPoint], measure: str, below: str) -> None:
     from matplotlib.ticker import LogLocator, NullFormatter
 
     seconds = [point.seconds for point in drawn]
@@ -106,7 +108,7 @@ def _below(time: str, without: list[str]) -> str:
     return f"{told}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else told
 
 
-def _label(figure: Figure, axes: Axes, drawn: list[Point]) -> None:
+def _label(figure: Figure, axes: Axes, drawn: list[MethodPoint]) -> None:
     """Names beside the points; the layout is settled first, for places are worked out in pixels."""
     texts = [
         axes.annotate(wrapped(p.name, 26), (p.seconds, p.value), (0, 0), textcoords="offset points", size=7)
@@ -126,7 +128,7 @@ def _label(figure: Figure, axes: Axes, drawn: list[Point]) -> None:
         _lead(axes, point, (centre - anchor) / pixels, size / pixels)
 
 
-def _lead(axes: Axes, point: Point, offset: Reals, size: Reals) -> None:
+def _lead(axes: Axes, point: MethodPoint, offset: Reals, size: Reals) -> None:
     """A thin line to a label that is not right beside its point; `offset` and `size` (2,) in points."""
     end = np.clip(0, offset - size / 2, offset + size / 2)
     if np.linalg.norm(end) > FAR:
@@ -134,7 +136,7 @@ def _lead(axes: Axes, point: Point, offset: Reals, size: Reals) -> None:
         axes.annotate("", (point.seconds, point.value), end, textcoords="offset points", arrowprops=line)
 
 
-def _marks(axes: Axes, drawn: list[Point], half: float) -> Reals:
+def _marks(axes: Axes, drawn: list[MethodPoint], half: float) -> Reals:
     """What labels keep off: markers, intervals and the line of the front, as boxes (m, 4) in pixels."""
     at = axes.transData.transform
     marks = [(*(at((p.seconds, p.value)) - half), *(at((p.seconds, p.value)) + half)) for p in drawn]

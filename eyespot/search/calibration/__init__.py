@@ -10,6 +10,6 @@ from eyespot.search.calibration.accuracy import Accuracy
 from eyespot.search.calibration.adaptive import next_ranks
 from eyespot.search.calibration.curve import Count, Curve, Cut, fit
 from eyespot.search.calibration.reliability import Reliability, reliability
-from eyespot.search.calibration.sampling import Sample, plan
+from eyespot.search.calibration.sampling import RankSample, plan
 
-__all__ = ["Accuracy", "Count", "Curve", "Cut", "Reliability", "Sample", "fit", "next_ranks", "plan", "reliability"]
+__all__ = ["Accuracy", "Count", "Curve", "Cut", "RankSample", "Reliability", "fit", "next_ranks", "plan", "reliability"]

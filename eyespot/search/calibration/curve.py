@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from eyespot.search.calibration import _chain
 from eyespot.search.calibration.accuracy import Accuracy
-from eyespot.search.calibration.sampling import Sample
+from eyespot.search.calibration.sampling import RankSample
 from eyespot.types import NothingFound, UsageError
 
 Ints = NDArray[np.int64]
@@ -62,7 +62,7 @@ class Curve:
     """
 
     scores: Reals
-    sample: Sample
+    sample: RankSample
     verdicts: Reals
     accuracy: Accuracy
     seed: int
@@ -150,7 +150,7 @@ class Curve:
         return begun
 
 
-def fit(scores: Any, sample: Sample, verdicts: Any, accuracy: Accuracy = Accuracy(), seed: int = 0) -> Curve:
+def fit(scores: Any, sample: RankSample, verdicts: Any, accuracy: Accuracy = Accuracy(), seed: int = 0) -> Curve:
     """The curve of one query's ranking.
 
     `scores` (hits,), best first; `verdicts` (n,) on the hits of `sample`: 0, 1, or the probability that the hit is
@@ -161,7 +161,7 @@ def fit(scores: Any, sample: Sample, verdicts: Any, accuracy: Accuracy = Accurac
     if len(scores) != sample.hits:
         raise UsageError(f"the sample is of a ranking of {sample.hits} hits, not of these {len(scores)}")
     answered = ~np.isnan(verdicts)
-    sample, verdicts = Sample(sample.edges, sample.ranks[answered]), verdicts[answered]
+    sample, verdicts = RankSample(sample.edges, sample.ranks[answered]), verdicts[answered]
     posterior = _posterior(sample, verdicts, accuracy, np.random.default_rng(seed))
     return Curve(scores, sample, verdicts, accuracy, seed, posterior)
 
@@ -173,7 +173,7 @@ def _checked_scores(given: Any) -> Reals:
     return scores
 
 
-def _checked_verdicts(given: Any, sample: Sample) -> Reals:
+def _checked_verdicts(given: Any, sample: RankSample) -> Reals:
     verdicts: Reals = np.asarray(given, dtype=np.float64).reshape(-1)
     if len(verdicts) != len(sample.ranks):
         raise UsageError(f"{len(verdicts)} verdicts do not fit {len(sample.ranks)} judged hits; NaN stands for none")
@@ -196,7 +196,7 @@ class _Model(NamedTuple):
     evidence: float  # log of belief times probability of the verdicts
 
 
-def _posterior(sample: Sample, verdicts: Reals, accuracy: Accuracy, rng: np.random.Generator) -> Posterior:
+def _posterior(sample: RankSample, verdicts: Reals, accuracy: Accuracy, rng: np.random.Generator) -> Posterior:
     models = list(_models(sample, accuracy.likelihoods(verdicts, rng)))
     draws = _chain.apportioned([model.evidence for model in models], DRAWS, rng)
     parts = [_drawn(sample, model, n, rng) for model, n in zip(models, draws.tolist(), strict=True) if n]
@@ -204,7 +204,7 @@ def _posterior(sample: Sample, verdicts: Reals, accuracy: Accuracy, rng: np.rand
     return Posterior(share, unjudged, judged)
 
 
-def _models(sample: Sample, said: Reals) -> Iterator[_Model]:
+def _models(sample: RankSample, said: Reals) -> Iterator[_Model]:
     grid = _chain.grid(sample.hits)
     for possible in said:
         logs = _by_cell(sample, possible, grid.share)
@@ -213,7 +213,7 @@ def _models(sample: Sample, said: Reals) -> Iterator[_Model]:
             yield _Model(steps, possible, path, path.evidence + float(np.log(slope.belief)))
 
 
-def _by_cell(sample: Sample, said: Reals, share: Reals) -> Reals:
+def _by_cell(sample: RankSample, said: Reals, share: Reals) -> Reals:
     """Logs of how likely the verdicts in each cell are at each share, (cells, states)."""
     cells = _chain.cells(sample.hits)
     each = np.log(np.outer(said[:, 0], share) + np.outer(said[:, 1], 1 - share))  # (n, states)
@@ -222,7 +222,7 @@ def _by_cell(sample: Sample, said: Reals, share: Reals) -> Reals:
     return logs
 
 
-def _drawn(sample: Sample, model: _Model, draws: int, rng: np.random.Generator) -> Posterior:
+def _drawn(sample: RankSample, model: _Model, draws: int, rng: np.random.Generator) -> Posterior:
     cells = _chain.cells(sample.hits)
     states = _chain.sampled(model.path, model.steps, rng.random((len(model.path.filtered), draws)))
     share = _chain.grid(sample.hits).share[states]  # (cells, draws)

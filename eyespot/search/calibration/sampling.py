@@ -20,12 +20,12 @@ STRATA_PER_DECADE = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class RankSample:
     """Hits of a ranking that are judged: `ranks` (n,), from 1, each once, in the order of their verdicts.
 
     `edges` (strata + 1,) are the first rank of each stratum and the rank after the last; within a stratum all hits had
-    the same chance. Ranks that were not drawn at random (what somebody clicked) are a `Sample` of one stratum, too: the
-    curve is as good as their spread over the ranks, and `Curve.unbiased` does not hold.
+    the same chance. Ranks that were not drawn at random (what somebody clicked) are a `RankSample` of one stratum,
+    too: the curve is as good as their spread over the ranks, and `Curve.unbiased` does not hold.
     """
 
     edges: Ints
@@ -38,7 +38,7 @@ class Sample:
             raise UsageError(f"ranks lie between 1 and {self.hits}, the length of the ranking")
 
     @classmethod
-    def of(cls, hits: int, ranks: object) -> Sample:
+    def of(cls, hits: int, ranks: object) -> RankSample:
         """These ranks of a ranking of so many hits, however they were chosen."""
         return cls(np.array([1, hits + 1]), np.asarray(ranks, dtype=np.int64).reshape(-1))
 
@@ -67,9 +67,9 @@ class Sample:
         share: Reals = self.taken / self.sizes  # (strata,)
         return share[self.stratum_of(self.ranks)]
 
-    def joined(self, ranks: Ints) -> Sample:
+    def joined(self, ranks: Ints) -> RankSample:
         """With further ranks after its own."""
-        return Sample(self.edges, np.concatenate([self.ranks, ranks]))
+        return RankSample(self.edges, np.concatenate([self.ranks, ranks]))
 
     def drawn(self, wanted: Ints, rng: np.random.Generator) -> Ints:
         """So many ranks of each stratum (strata,) that are not judged yet, ascending."""
@@ -78,7 +78,7 @@ class Sample:
         return np.sort(np.concatenate(chosen))
 
 
-def plan(hits: int, verdicts: int, seed: int = 0) -> Sample:
+def plan(hits: int, verdicts: int, seed: int = 0) -> RankSample:
     """The hits of a ranking to judge, as many as there shall be verdicts, or all of a shorter ranking.
 
     A stratum's share goes with the fourth root of its size: halfway between evenly, which suits the curve, and Neyman's
@@ -87,7 +87,7 @@ def plan(hits: int, verdicts: int, seed: int = 0) -> Sample:
     if hits < 1 or verdicts < 1:
         raise UsageError("a calibration needs at least one hit and one verdict")
     edges = _edges(hits, verdicts)
-    nothing = Sample(edges, np.zeros(0, np.int64))
+    nothing = RankSample(edges, np.zeros(0, np.int64))
     return nothing.joined(nothing.drawn(_allocated(np.diff(edges), verdicts), np.random.default_rng(seed)))
 
 

@@ -16,7 +16,7 @@ HOUR, MONTH = 3600.0, 730.0  # seconds, hours
 _CODE_FACTS = 20  # bytes beside the codes of a row: four bounds and a length
 
 
-class Way(NamedTuple):
+class SearchPlan(NamedTuple):
     """A way to search: whether its answers are exact, and bytes of an image that should be in memory, and on disk."""
 
     name: str
@@ -25,21 +25,21 @@ class Way(NamedTuple):
     kept: float
 
 
-def ways(dim: int) -> list[Way]:
+def ways(dim: int) -> list[SearchPlan]:
     """Every way that a plan compares, for vectors of so many numbers."""
     codes = padded(dim) + _CODE_FACTS
     return [
-        Way("float32", True, 4 * dim, 4 * dim),
-        Way("float16", True, 2 * dim, 2 * dim),
-        Way("int8", True, codes, 2 * dim + codes),
+        SearchPlan("float32", True, 4 * dim, 4 * dim),
+        SearchPlan("float16", True, 2 * dim, 2 * dim),
+        SearchPlan("int8", True, codes, 2 * dim + codes),
         # A map of its own for each query leaves so many rows in doubt that vectors are read all over.
-        Way("quari", True, 2 * dim + codes, 2 * dim + codes),
-        Way("approximate", False, dim / 4, 2 * dim + dim / 4),
+        SearchPlan("quari", True, 2 * dim + codes, 2 * dim + codes),
+        SearchPlan("approximate", False, dim / 4, 2 * dim + dim / 4),
     ]
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlanRequest:
     """What is asked for: images, the length of their vectors, seconds for a query, memory of a machine in GiB."""
 
     images: int
@@ -79,12 +79,12 @@ class Building(NamedTuple):
     money: float | None
 
 
-def needs(wanted: Wanted, slopes: Slopes) -> list[Needs]:
+def needs(wanted: PlanRequest, slopes: Slopes) -> list[Needs]:
     """What each way whose slope was measured would take."""
     return [_needs(wanted, slopes, way) for way in ways(wanted.dim) if way.name in slopes.scan]
 
 
-def _needs(wanted: Wanted, slopes: Slopes, way: Way) -> Needs:
+def _needs(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> Needs:
     memory = wanted.images * way.hot / GIB
     disk = wanted.images * (way.kept + slopes.facts) / GIB
     for_memory = max(1, math.ceil(memory / (USABLE * wanted.ram)))
@@ -95,18 +95,18 @@ def _needs(wanted: Wanted, slopes: Slopes, way: Way) -> Needs:
     return Needs(way.name, way.exact, memory, disk, for_memory, for_latency, machines, seconds, hour)
 
 
-def seconds_of(wanted: Wanted, slopes: Slopes, way: Way, machines: int) -> float:
+def seconds_of(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, machines: int) -> float:
     """Of one query, over so many machines that each hold their share."""
     spread = slopes.scan[way.name].slope * wanted.numbers / BILLION + _rechecking(wanted, slopes, way)
     return slopes.scan[way.name].fixed + spread / machines + (slopes.call if machines > 1 else 0.0)
 
 
-def _rechecking(wanted: Wanted, slopes: Slopes, way: Way) -> float:
+def _rechecking(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> float:
     """Seconds spent reading single rows from disk: where vectors are not in memory, as the plan has it for int8."""
     return slopes.rechecked * wanted.images / 1e6 * slopes.seek if way.name == "int8" else 0.0
 
 
-def _machines_in_time(wanted: Wanted, slopes: Slopes, way: Way) -> int | None:
+def _machines_in_time(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> int | None:
     alone = seconds_of(wanted, slopes, way, 1)
     if alone <= wanted.latency:
         return 1
@@ -114,12 +114,12 @@ def _machines_in_time(wanted: Wanted, slopes: Slopes, way: Way) -> int | None:
     return math.ceil((alone - slopes.scan[way.name].fixed) / left) if left > 0 else None
 
 
-def _price(wanted: Wanted, slopes: Slopes) -> float:
+def _price(wanted: PlanRequest, slopes: Slopes) -> float:
     """Dollars for an hour of one machine like the one measured, with the memory asked for."""
     return slopes.cores * slopes.core_hour + wanted.ram * slopes.gib_hour
 
 
-def building(wanted: Wanted, slopes: Slopes) -> Iterator[Building]:
+def building(wanted: PlanRequest, slopes: Slopes) -> Iterator[Building]:
     """What has to be done once, step by step; on m machines each takes an m-th of the hours and the same money."""
     rate = wanted.images_per_second
     yield _building("embedding", wanted.images / rate / HOUR if rate else None, _price(wanted, slopes))

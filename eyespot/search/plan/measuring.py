@@ -28,7 +28,7 @@ _PIECE = 20_000
 _TRIALS = 15
 
 
-class World:
+class SyntheticVectors:
     """Clusters to draw unit vectors from, any number at a time; queries are drawn with more noise."""
 
     def __init__(self, dim: int, clusters: int = 5000, seed: int = 0) -> None:
@@ -73,7 +73,7 @@ class World:
 # -- one search ---------------------------------------------------------------------------------------------
 
 
-def searches(vectors: NDArray[Any], codes: Codes, world: World) -> dict[str, Search]:
+def searches(vectors: NDArray[Any], codes: Codes, world: SyntheticVectors) -> dict[str, Search]:
     """The exact ways to search, each ready for one query."""
     from eyespot.adapters.quari.scoring import AdaptedIndex
     from eyespot.indexes.exact import Exact
@@ -96,7 +96,7 @@ def in_float32(vectors: NDArray[Any]) -> Search:
     return lambda query: plain.search(query, K)
 
 
-def seconds_of(search: Search, world: World, trials: int = _TRIALS) -> float:
+def seconds_of(search: Search, world: SyntheticVectors, trials: int = _TRIALS) -> float:
     """The least time of some fresh queries: what other programs take from the machine is not the machine's."""
     search(world.query())
     return min(_timed(search, world.query()) for _ in range(trials))
@@ -108,11 +108,11 @@ def _timed(search: Search, query: Floats) -> float:
     return time.perf_counter() - start
 
 
-def rechecked(vectors: NDArray[Any], codes: Codes, world: World, trials: int = _TRIALS) -> float:
+def rechecked(vectors: NDArray[Any], codes: Codes, world: SyntheticVectors, trials: int = _TRIALS) -> float:
     """Rows of a million that the int8 scan leaves in doubt, and that are read again; the mean of some queries."""
-    from eyespot.indexes._coded import Coded
+    from eyespot.indexes._coded import CodedProducts
 
-    coded = Coded([codes], None)
+    coded = CodedProducts([codes], None)
     left = [len(coded.scan(world.query(), K, None)[0].rows) for _ in range(trials)]
     return float(np.mean(left)) * 1e6 / len(vectors)
 
@@ -132,7 +132,7 @@ def line(points: Sequence[tuple[float, float]]) -> Line:
 
 def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slopes:
     """What is known, with the scans and codes of this machine in place of another's, at these numbers of rows."""
-    world = World(dim)
+    world = SyntheticVectors(dim)
     points: dict[str, list[tuple[float, float]]] = {}
     coding, left = [], 0.0
     for rows in sizes:
@@ -153,7 +153,9 @@ def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slo
     )
 
 
-def _made(world: World, folder: Path, rows: int) -> Iterator[tuple[NDArray[Any], Codes, float, float | None]]:
+def _made(
+    world: SyntheticVectors, folder: Path, rows: int
+) -> Iterator[tuple[NDArray[Any], Codes, float, float | None]]:
     """Vectors and their codes on disk for as long as they are looked at, the seconds of coding, and of a seek."""
     vectors = world.fill(folder / "vectors.npy", rows)
     seek = _seek(folder / "vectors.npy", world.dim)  # now: pages that a mapping has touched stay in memory

@@ -10,25 +10,25 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, Json
 from starlette.responses import RedirectResponse
 
-from eyespot.build.annotate import agreement, auditing
-from eyespot.build.annotate.desk import mark_of
-from eyespot.build.annotate.progress import standing
-from eyespot.build.annotate.stopping import IN_A_ROW
-from eyespot.web._house import House, house_of
+from eyespot.curate.annotate import agreement, auditing
+from eyespot.curate.annotate.annotation_store import mark_of
+from eyespot.curate.annotate.progress import standing
+from eyespot.curate.annotate.stopping import IN_A_ROW
 from eyespot.web._items import thumbnail_address
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._settings import Role
-from eyespot.web.annotate._desks import Seat, annotator, new_router, seat
+from eyespot.web._state import AppState, house_of
+from eyespot.web.annotate._desks import AnnotationSession, annotator, new_router, seat
 from eyespot.web.annotate._lists import grow_list, list_all, mask_of_a_label, query_of_words
-from eyespot.web.annotate._photos import shown
+from eyespot.web.annotate._photos import photos_shown
 from eyespot.web.annotate._taking import zipped
 from eyespot.web.found.facets import facets_of
 
 router = new_router("/annotate")
 LINKS = (Link("Annotate", "/annotate", Role.ANNOTATOR),)
-Seated = Annotated[Seat, Depends(seat)]
-Served = Annotated[House, Depends(house_of)]
+Seated = Annotated[AnnotationSession, Depends(seat)]
+Served = Annotated[AppState, Depends(house_of)]
 Words = Annotated[str, Form(min_length=1, max_length=300)]
 Short = Annotated[str, Form(max_length=300)]
 LONGEST_ID = 1000  # a file of queries may have longer ones than the form takes
@@ -67,7 +67,7 @@ def take_in(at: Seated, house: Served, text: Words, label: Short = "") -> Respon
     return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
 
 
-class About(BaseModel):
+class QueryFacts(BaseModel):
     """What is told of a query: INQUIRE's columns, whether it uses terms of science, the criteria of the intake.
 
     before: the same as the form showed it, by field.
@@ -91,7 +91,7 @@ class About(BaseModel):
 
 
 @router.post("/about")
-def describe(at: Seated, about: Annotated[About, Form()]) -> Response:
+def describe(at: Seated, about: Annotated[QueryFacts, Form()]) -> Response:
     """Keep what somebody tells of a query; what they leave as it was stays as others may have changed it."""
     at.named()
     at.desk.describe(about.query, about.changed())
@@ -179,7 +179,7 @@ class Stretch(BaseModel):
 def photos(at: Seated, house: Served, asked: Annotated[Stretch, Query()]) -> Response:
     """A stretch of the photos to label, with what was said of them, and how many there are."""
     said = at.desk.said(asked.query, at.named())
-    found = shown(at, house, asked.query, asked.what)
+    found = photos_shown(at, house, asked.query, asked.what)
     stretch = found[asked.first : asked.first + asked.count]
     told = [
         {
@@ -224,12 +224,12 @@ def audit(at: Seated, house: Served, query: Id) -> Response:
     return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest}, 201)
 
 
-def _stands(at: Seat, query: str) -> dict[str, Any]:
+def _stands(at: AnnotationSession, query: str) -> dict[str, Any]:
     found = standing(at.desk, query, at.named())
     return {**found.told(), "in_a_row": IN_A_ROW}
 
 
-def _check(at: Seat, query: str, images: Any) -> None:
+def _check(at: AnnotationSession, query: str, images: Any) -> None:
     strange = set(images).difference(at.desk.photos(query))
     if strange:
         raise Problem(409, f"{len(strange)} of these photos are on no list of this query; load the page again")

@@ -9,11 +9,11 @@ from threading import Lock
 
 from fastapi import APIRouter, FastAPI, Request
 
-from eyespot.build.annotate.desk import LONGEST, Desk
-from eyespot.web._house import House
+from eyespot.curate.annotate.annotation_store import LONGEST, AnnotationStore
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
+from eyespot.web._state import AppState
 from eyespot.web.annotate._overview import Overview
 
 annotator = needs(Role.ANNOTATOR)
@@ -21,10 +21,10 @@ _opening = Lock()
 
 
 @dataclass(frozen=True)
-class Seat:
+class AnnotationSession:
     """The desk, who sits at it, empty until they said how they are called, and how its queries stand."""
 
-    desk: Desk
+    desk: AnnotationStore
     who: str
     overview: Overview
 
@@ -35,21 +35,21 @@ class Seat:
         return self.who
 
 
-def seat(request: Request) -> Seat:
+def seat(request: Request) -> AnnotationSession:
     """The seat of whoever asks, as a dependency; turned away without the role."""
     who = annotator(request).name[:LONGEST].strip()
     desk, overview = _desk(request)
-    return Seat(desk, who, overview)
+    return AnnotationSession(desk, who, overview)
 
 
-def _desk(request: Request) -> tuple[Desk, Overview]:
+def _desk(request: Request) -> tuple[AnnotationStore, Overview]:
     """Where the ledger cannot be written, who only looks gets a desk over a copy, and who says something is told."""
     state, looks = request.app.state, request.method == "GET"
-    house: House = state.house
+    house: AppState = state.house
     ledger = (house.said if looks else house.judgements).path
     with _opening:
         if getattr(state, "desk", None) is None or state.desk.judgements.path != ledger:
-            state.desk = Desk(ledger)
+            state.desk = AnnotationStore(ledger)
             state.overview = Overview(state.desk)
     return state.desk, state.overview
 
@@ -62,6 +62,6 @@ def new_router(prefix: str) -> APIRouter:
 @asynccontextmanager
 async def _close(app: FastAPI) -> AsyncIterator[None]:
     yield
-    desk: Desk | None = getattr(app.state, "desk", None)
+    desk: AnnotationStore | None = getattr(app.state, "desk", None)
     if desk is not None:
         desk.close()

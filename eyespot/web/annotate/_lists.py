@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from eyespot.build.annotate import candidates
-from eyespot.build.annotate.queries import Wanted
+from eyespot.curate.annotate import candidates
+from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.gallery import filters
 from eyespot.types import Mask, NothingFound, UsageError
-from eyespot.web._asking import refuse
-from eyespot.web._house import House
-from eyespot.web.annotate._desks import Seat
+from eyespot.web._search_params import refuse
+from eyespot.web._state import AppState
+from eyespot.web.annotate._desks import AnnotationSession
 from eyespot.web.found.snapshot import Snapshot
 
 
-def query_of_words(at: Seat, house: House, text: str) -> str:
+def query_of_words(at: AnnotationSession, house: AppState, text: str) -> str:
     """The id of the query with these words, taken in if it is new.
 
     `Problem` for words that the owner refuses, `UsageError` for none.
@@ -22,11 +22,11 @@ def query_of_words(at: Seat, house: House, text: str) -> str:
     if known is not None:
         return known
     refuse(words, house.settings.refused)
-    at.desk.take_in([Wanted(words, words, {})])
+    at.desk.take_in([AnnotationQuery(words, words, {})])
     return words
 
 
-def grow_list(at: Seat, house: House, query: str) -> int:
+def grow_list(at: AnnotationSession, house: AppState, query: str) -> int:
     """Let the list of a search go on; gives how many photos are new."""
     snapshot = house.snapshot()
     wanted = len(at.desk.candidates(query)) + candidates.STEP
@@ -46,13 +46,13 @@ def mask_of_a_label(snapshot: Snapshot, label: str) -> Mask:
     return mask
 
 
-def list_all(at: Seat, query: str, snapshot: Snapshot, mask: Mask) -> int:
+def list_all(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask) -> int:
     """Put all photos that a mask lets through on the list, the nearest first; gives how many are new."""
     rows = _nearest(at, query, snapshot, mask, int(mask.sum()))
     return candidates.list_rows(at.desk, query, snapshot.view, rows)
 
 
-def _nearest(at: Seat, query: str, snapshot: Snapshot, mask: Mask, count: int) -> list[int]:
+def _nearest(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask, count: int) -> list[int]:
     found = snapshot.search(snapshot.embedded(at.desk.query(query).query), count, mask)
     rows: list[int] = found.rows[0].tolist()
     return rows

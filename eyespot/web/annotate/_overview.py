@@ -5,22 +5,22 @@ from __future__ import annotations
 from threading import Lock
 from typing import NamedTuple
 
-from eyespot.build.annotate.agreement import differences
-from eyespot.build.annotate.desk import Desk, Stamp
-from eyespot.build.annotate.export import labelled
-from eyespot.build.annotate.progress import Standing
-from eyespot.build.annotate.queries import Wanted
+from eyespot.curate.annotate.agreement import differences
+from eyespot.curate.annotate.annotation_store import AnnotationStore, Stamp
+from eyespot.curate.annotate.export import labelled
+from eyespot.curate.annotate.progress import LabellingProgress
+from eyespot.curate.annotate.queries import AnnotationQuery
 
 TOLD = ("supercategory", "category", "iconic_group", "lingo", "visible", "feasible", "of_interest")
 
 
-class Row(NamedTuple):
+class OverviewRow(NamedTuple):
     """What the page shows of a query, and no photo or mark of it: rows are kept for as long as nothing changes."""
 
-    wanted: Wanted
+    wanted: AnnotationQuery
     listed: int
     labelled: bool
-    stands: list[Standing]
+    stands: list[LabellingProgress]
     faults: list[str]
     disputed: int  # photos that nobody has settled
     differing: int  # those and the settled ones
@@ -34,16 +34,16 @@ class Row(NamedTuple):
 class Overview:
     """The rows of a desk, as they were last; any number of threads may ask."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: AnnotationStore) -> None:
         self._desk, self._lock = desk, Lock()
-        self._rows: dict[str, tuple[Stamp, Row]] = {}
+        self._rows: dict[str, tuple[Stamp, OverviewRow]] = {}
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[OverviewRow]:
         """All queries in the order in which they came."""
         with self._lock:  # two who ask at once had better not both look at everything
             return [self._row(id) for id in self._desk.queries()]
 
-    def _row(self, id: str) -> Row:
+    def _row(self, id: str) -> OverviewRow:
         # The stamp is taken first: what is said while the row is made is looked at the next time.
         stamp = self._desk.stamp(id)
         known = self._rows.get(id)
@@ -52,8 +52,8 @@ class Overview:
         return known[1]
 
 
-def _made(desk: Desk, id: str) -> Row:
+def _made(desk: AnnotationStore, id: str) -> OverviewRow:
     one = labelled(desk, id)
     differing = differences(desk, id, one.said)
     disputed = sum(photo.word is None for photo in differing)
-    return Row(one.wanted, len(one.photos), bool(one.labels), one.stands, one.faults, disputed, len(differing))
+    return OverviewRow(one.wanted, len(one.photos), bool(one.labels), one.stands, one.faults, disputed, len(differing))

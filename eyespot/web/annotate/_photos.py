@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from eyespot.build.annotate.active import likely_first
-from eyespot.build.annotate.desk import Candidate, relevant
-from eyespot.web._house import House
+from eyespot.curate.annotate.active import likely_first
+from eyespot.curate.annotate.annotation_store import Candidate, relevant
 from eyespot.web._problems import Problem
-from eyespot.web.annotate._desks import Seat
+from eyespot.web._state import AppState
+from eyespot.web.annotate._desks import AnnotationSession
 
 
-def shown(at: Seat, house: House, query: str, what: str) -> list[Candidate]:
+def photos_shown(at: AnnotationSession, house: AppState, query: str, what: str) -> list[Candidate]:
     """The photos of one of the three ways to look."""
     if what == "audit":
         return _audit(at, query)
@@ -19,14 +19,14 @@ def shown(at: Seat, house: House, query: str, what: str) -> list[Candidate]:
     return listed if what == "list" else _likely(at, house, query, listed)
 
 
-def _audit(at: Seat, query: str) -> list[Candidate]:
+def _audit(at: AnnotationSession, query: str) -> list[Candidate]:
     drawn = at.desk.audit(query, at.named())
     if drawn is None:
         raise Problem(404, "no audit was drawn yet; draw one from the page of the query")
     return drawn.photos
 
 
-def _likely(at: Seat, house: House, query: str, listed: list[Candidate]) -> list[Candidate]:
+def _likely(at: AnnotationSession, house: AppState, query: str, listed: list[Candidate]) -> list[Candidate]:
     labels = {image: relevant(said) for image, said in at.desk.said(query, at.named()).items()}
     snapshot = house.snapshot()
     rows = {photo.image: snapshot.row_of(photo.image) for photo in listed}

@@ -7,11 +7,11 @@ from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from eyespot.build.annotate.desk import Desk
-from eyespot.build.annotate.export import every, write
+from eyespot.curate.annotate.annotation_store import AnnotationStore
+from eyespot.curate.annotate.export import every, write
 
 
-def zipped(desk: Desk) -> bytes:
+def zipped(desk: AnnotationStore) -> bytes:
     """What `eyespot annotate export` writes, in a zip; `NothingFound` if nothing is labelled."""
     with TemporaryDirectory(prefix="eyespot-set-") as folder:
         out = Path(folder) / "labelled"

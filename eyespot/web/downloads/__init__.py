@@ -12,42 +12,42 @@ from typing import Any, Literal, NamedTuple, get_args
 from fastapi import Response
 
 from eyespot.gallery.formats.exported import tells_too_much
-from eyespot.web._house import House
 from eyespot.web._items import items_of, verdict_of
 from eyespot.web._judging import verdicts_on
+from eyespot.web._state import AppState
 from eyespot.web.downloads.camtrap import archive
 from eyespot.web.downloads.tables import as_csv
-from eyespot.web.found.results import Frozen
+from eyespot.web.found.results import RankedResult
 
 Format = Literal["json", "csv", "trec", "camtrap-dp"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 
 
-class Form(NamedTuple):
+class DownloadFormat(NamedTuple):
     """How hits are written: the kind of file, the end of its name, and the writing."""
 
     media: str
     suffix: str
-    write: Callable[[Frozen, list[dict[str, Any]]], bytes]
+    write: Callable[[RankedResult, list[dict[str, Any]]], bytes]
 
 
-def download(house: House, found: tuple[Frozen, int, bool], judge: str, format: Format) -> Response:
+def download(house: AppState, found: tuple[RankedResult, int, bool], judge: str, format: Format) -> Response:
     """The first hits of a result as a file; `found` says of which, how many, and whether with all columns."""
     frozen, depth, all_columns = found
     items = items_of(frozen, frozen.slice(0, depth))
     verdicts = verdicts_on(house.said, frozen.query, [item["id"] for item in items], judge)
-    told = [_told(item, verdict_of(verdicts.get(item["id"])), all_columns) for item in items]
+    told = [_download_fields(item, verdict_of(verdicts.get(item["id"])), all_columns) for item in items]
     form = FORMS[format]
     headers = {"Content-Disposition": f'attachment; filename="eyespot-{frozen.id[:8]}.{form.suffix}"'}
     return Response(form.write(frozen, told), media_type=form.media, headers=headers)
 
 
-def _told(item: Mapping[str, Any], verdict: str | None, all_columns: bool) -> dict[str, Any]:
+def _download_fields(item: Mapping[str, Any], verdict: str | None, all_columns: bool) -> dict[str, Any]:
     kept = {name: one for name, one in item.items() if all_columns or not tells_too_much(name)}
     return {"rank": kept.pop("rank"), "id": kept.pop("id"), "verdict": verdict, **kept}
 
 
-def _json(frozen: Frozen, items: list[dict[str, Any]]) -> bytes:
+def _json(frozen: RankedResult, items: list[dict[str, Any]]) -> bytes:
     about = {
         "query": frozen.heading,
         "asked": frozen.asked.model_dump(exclude_defaults=True),
@@ -61,12 +61,12 @@ def _json(frozen: Frozen, items: list[dict[str, Any]]) -> bytes:
     return json.dumps(about, ensure_ascii=False, indent=1).encode("utf-8", "backslashreplace")
 
 
-def _csv(_: Frozen, items: list[dict[str, Any]]) -> bytes:
+def _csv(_: RankedResult, items: list[dict[str, Any]]) -> bytes:
     names = list(dict.fromkeys(name for item in items for name in item if name != "thumbnail"))
     return as_csv(names, items)
 
 
-def _trec(frozen: Frozen, items: list[dict[str, Any]]) -> bytes:
+def _trec(frozen: RankedResult, items: list[dict[str, Any]]) -> bytes:
     # What reads a run sorts it by score, and a judge's order is not that of the scores.
     scores = [-one["rank"] if frozen.judged else one["score"] for one in items]
     lines = [
@@ -81,8 +81,8 @@ def _word(id: str) -> str:
 
 
 FORMS = {
-    "json": Form("application/json", "json", _json),
-    "csv": Form("text/csv; charset=utf-8", "csv", _csv),
-    "trec": Form("text/plain; charset=utf-8", "run.txt", _trec),
-    "camtrap-dp": Form("application/zip", "camtrap-dp.zip", archive),
+    "json": DownloadFormat("application/json", "json", _json),
+    "csv": DownloadFormat("text/csv; charset=utf-8", "csv", _csv),
+    "trec": DownloadFormat("text/plain; charset=utf-8", "run.txt", _trec),
+    "camtrap-dp": DownloadFormat("application/zip", "camtrap-dp.zip", archive),
 }

@@ -18,7 +18,7 @@ from typing import Any
 
 from eyespot.types import NothingFound, UsageError
 from eyespot.web.downloads.tables import as_csv
-from eyespot.web.found.results import Frozen
+from eyespot.web.found.results import RankedResult
 
 SCHEMAS = "https://raw.githubusercontent.com/tdwg/camtrap-dp/1.0/"
 DEPLOYMENTS = """deploymentID locationID locationName latitude longitude coordinateUncertainty deploymentStart
@@ -34,7 +34,7 @@ OBSERVATIONS = """observationID deploymentID mediaID eventID eventStart eventEnd
 SPECIES = ("scientific_name", "scientificname", "species", "taxon", "taxon_name")
 
 
-def archive(frozen: Frozen, items: Sequence[Mapping[str, Any]]) -> bytes:
+def archive(frozen: RankedResult, items: Sequence[Mapping[str, Any]]) -> bytes:
     """The zip. Raises `NothingFound` if no hit has both a time and a position, `UsageError` if they were left out."""
     if items and "latitude" not in items[0]:
         raise UsageError("a Camtrap DP archive holds positions; ask for it with all columns, or choose CSV")
@@ -94,7 +94,7 @@ def _medium(item: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _observation(frozen: Frozen, item: Mapping[str, Any]) -> dict[str, Any]:
+def _observation(frozen: RankedResult, item: Mapping[str, Any]) -> dict[str, Any]:
     species = next((str(item[name]) for name in item if name.lower() in SPECIES and item[name]), None)
     return {
         "observationID": f"{frozen.id[:8]}-{item['rank']}",
@@ -110,7 +110,7 @@ def _observation(frozen: Frozen, item: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _about(frozen: Frozen, items: Sequence[Mapping[str, Any]], asked: int) -> dict[str, Any]:
+def _about(frozen: RankedResult, items: Sequence[Mapping[str, Any]], asked: int) -> dict[str, Any]:
     times = [_time(item)[:10] for item in items]
     species = {one["scientificName"] for item in items if (one := _observation(frozen, item))["scientificName"]}
     return {

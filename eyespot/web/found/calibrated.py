@@ -14,11 +14,11 @@ import numpy as np
 from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import PERSON, Judgements, Voice, query_digest
 from eyespot.search.calibrated import FIRST, Calibrated, Calibration
-from eyespot.search.calibration import Cut, Sample
-from eyespot.search.judged import Judged
+from eyespot.search.calibration import Cut, RankSample
+from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Answer, EyespotError, NothingFound, Pair, Query, Run
 from eyespot.web.found.judged import query_to_judge, run_of
-from eyespot.web.found.results import Frozen
+from eyespot.web.found.results import RankedResult
 
 DEPTHS = (1000, 300, 100, 30)  # hits that are spoken of where verdicts were spread over them by plan
 WANTED = 30  # verdicts
@@ -54,7 +54,7 @@ class Known(NamedTuple):
             return None
 
 
-class Spread(NamedTuple):
+class SpreadSample(NamedTuple):
     """Ids of the photos to judge next, in the order of their ranks, and how many verdicts there are already."""
 
     wanted: list[str]
@@ -62,12 +62,12 @@ class Spread(NamedTuple):
     known: Known | None
 
 
-def voices_on(frozen: Frozen, ledger: Judgements) -> list[Voice]:
+def voices_on(frozen: RankedResult, ledger: Judgements) -> list[Voice]:
     """Who judged for the words and the picture of a search."""
     return [] if frozen.query is None else ledger.voices(query_digest(frozen.query))
 
 
-def known_of(frozen: Frozen, ledger: Judgements, voices: Sequence[Voice], own: Own | None) -> Known | None:
+def known_of(frozen: RankedResult, ledger: Judgements, voices: Sequence[Voice], own: Own | None) -> Known | None:
     """By one's own verdicts (a judge and the digest of how it was asked), else by those of another person.
 
     None where nobody has judged enough of the first hits, from the first ranks to the last ones that are spoken of.
@@ -79,13 +79,13 @@ def known_of(frozen: Frozen, ledger: Judgements, voices: Sequence[Voice], own: O
     return next((one for one in found if one is not None), None)
 
 
-def _known(frozen: Frozen, ledger: Judgements, own: Own) -> Known | None:
+def _known(frozen: RankedResult, ledger: Judgements, own: Own) -> Known | None:
     depth = _depth(frozen, ledger, own)
     made = None if depth is None else _calibrated(frozen, depth, _Silent(*own), ledger)
     return None if made is None else Known(made, own[0], len(made.curve.sample.ranks))
 
 
-def _depth(frozen: Frozen, ledger: Judgements, own: Own) -> int | None:
+def _depth(frozen: RankedResult, ledger: Judgements, own: Own) -> int | None:
     """Of how many hits somebody's verdicts speak; None: of none.
 
     Of as many as a plan spread them over, or down to the last one that was judged if some hits of every stretch before
@@ -98,19 +98,19 @@ def _depth(frozen: Frozen, ledger: Judgements, own: Own) -> int | None:
     def speaks(depth: int) -> bool:
         plan = _calibrating(depth, _Silent(*own), ledger).first_round(query, run)
         judged = seen[seen <= depth]
-        spread = len(judged) >= FIRST and bool(Sample(plan.edges, judged).taken.all())
+        spread = len(judged) >= FIRST and bool(RankSample(plan.edges, judged).taken.all())
         return bool(np.isin(plan.ranks, judged).all()) or (depth in judged and spread)
 
     depths = sorted({*seen[FIRST - 1 :].tolist(), *(min(depth, most) for depth in DEPTHS)}, reverse=True)
     return next((depth for depth in depths if speaks(depth)), None)
 
 
-def spread_of(frozen: Frozen, ledger: Judgements, own: Own) -> Spread:
+def spread_of(frozen: RankedResult, ledger: Judgements, own: Own) -> SpreadSample:
     """What to judge for a calibration: the next of its rounds, or nothing where there are verdicts enough."""
     silent = _Silent(*own)
     made = _calibrated(frozen, min(DEPTHS[0], frozen.total), silent, ledger)
     verdicts = 0 if made is None else len(made.curve.sample.ranks)
-    return Spread([pair.image for pair in silent.wanted], verdicts, _known(frozen, ledger, own))
+    return SpreadSample([pair.image for pair in silent.wanted], verdicts, _known(frozen, ledger, own))
 
 
 # -- by what is there -------------------------------------------------------------------------------------------
@@ -141,10 +141,10 @@ class _Unwritten:
 
 
 def _calibrating(depth: int, silent: _Silent, ledger: Judgements) -> Calibrated:
-    return Calibrated(Judged(silent, cast(Judgements, _Unwritten(ledger)), depth), WANTED)
+    return Calibrated(JudgeRerank(silent, cast(Judgements, _Unwritten(ledger)), depth), WANTED)
 
 
-def _calibrated(frozen: Frozen, depth: int, silent: _Silent, ledger: Judgements) -> Calibration | None:
+def _calibrated(frozen: RankedResult, depth: int, silent: _Silent, ledger: Judgements) -> Calibration | None:
     query, run = query_to_judge(frozen), run_of(frozen, depth)
     try:
         return _calibrating(depth, silent, ledger)(query, _whole(run))

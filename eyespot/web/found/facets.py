@@ -70,7 +70,7 @@ def _counted(snapshot: Snapshot) -> Facets:
     return Facets(labels, first, last, _map(snapshot), list(snapshot.kinds))
 
 
-def _found(snapshot: Snapshot, name: str) -> pa.ChunkedArray[Any]:
+def _live_column(snapshot: Snapshot, name: str) -> pa.ChunkedArray[Any]:
     """A column of the rows that can be found, without nulls."""
     import pyarrow as pa
 
@@ -81,7 +81,7 @@ def _label(snapshot: Snapshot, name: str) -> Label | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    column = _found(snapshot, name)
+    column = _live_column(snapshot, name)
     if pa.types.is_floating(column.type) or pa.types.is_nested(column.type) or not len(column):
         return None
     found: list[dict[str, Any]] = pc.value_counts(column).to_pylist()  # type: ignore[misc,assignment]
@@ -96,7 +96,7 @@ def _label(snapshot: Snapshot, name: str) -> Label | None:
 def _dates(snapshot: Snapshot) -> tuple[str | None, str | None]:
     import pyarrow.compute as pc
 
-    if not snapshot.tables or not len(taken := _found(snapshot, "taken")):
+    if not snapshot.tables or not len(taken := _live_column(snapshot, "taken")):
         return None, None
     ends: Any = pc.min_max(taken).as_py()
     return ends["min"].date().isoformat(), ends["max"].date().isoformat()

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from eyespot.gallery.photos.pictures import BadPicture
-from eyespot.judges._asking import Asked as Counted
-from eyespot.judges._asking import known, prompts_of
+from eyespot.judges._rounds import JudgeStats as Counted
+from eyespot.judges._rounds import known, prompts_of
 from eyespot.ledger.judgements import Judgements, query_digest
-from eyespot.search.judged import Judged, Looked, Planned, points
-from eyespot.types import Hit, Judge, Query, Run, UsageError
-from eyespot.web._asking import Asked
-from eyespot.web.found.results import Frozen, Placed
-from eyespot.web.found.snapshot import Placed as Place
+from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, points
+from eyespot.types import Judge, Query, RankedImage, Run, UsageError
+from eyespot.web._search_params import SearchParams
+from eyespot.web.found.results import JudgedPlace, RankedResult
+from eyespot.web.found.snapshot import PicturePlace as Place
 from eyespot.web.pictures.thumbnails import bytes_of
 
 
@@ -28,25 +28,25 @@ class Heard(NamedTuple):
     depth: int
 
     @property
-    def stage(self) -> Judged:
+    def stage(self) -> JudgeRerank:
         """The same as a second stage."""
-        return Judged(self.judge, self.ledger, self.depth)
+        return JudgeRerank(self.judge, self.ledger, self.depth)
 
 
-def query_to_judge(frozen: Frozen) -> Query:
+def query_to_judge(frozen: RankedResult) -> Query:
     """What judges are asked; `UsageError` for a search that has neither words nor a picture."""
     if frozen.query is None:
         raise UsageError("a judge needs words or a picture to judge by; search for some, and let it look then")
     return frozen.query
 
 
-def run_of(frozen: Frozen, depth: int) -> Run:
+def run_of(frozen: RankedResult, depth: int) -> Run:
     """The first hits under the ids of their pictures; what lies behind an address has no picture here."""
     found = frozen.slice(0, depth)
     pictures = frozen.snapshot.pictures(found.rows.tolist())
     # The last bit of a score may differ between two rounds of a search.
     scores = np.minimum.accumulate(found.scores).tolist()
-    hits = [Hit(id, score) for (id, _), score in zip(pictures, scores, strict=True)]
+    hits = [RankedImage(id, score) for (id, _), score in zip(pictures, scores, strict=True)]
     run = Run({query_to_judge(frozen).id: hits})
     run.facts = {id: {"id": id, "path": _place(places)} for id, places in pictures}
     return run
@@ -56,7 +56,7 @@ def _place(places: Sequence[Place]) -> str | None:
     return next((place.place for place in places if "://" not in place.place), None)
 
 
-def leave_out_changed(run: Run, frozen: Frozen, ranks: Sequence[int]) -> None:
+def leave_out_changed(run: Run, frozen: RankedResult, ranks: Sequence[int]) -> None:
     """Hits at these ranks whose picture is gone, or is another one by now, are shown to no judge."""
     rows = frozen.slice(0, max(ranks)).rows[np.array(ranks) - 1].tolist()
     for id, places in frozen.snapshot.pictures(rows):
@@ -70,19 +70,19 @@ def _intact(id: str, place: Place) -> bool:
     return False
 
 
-def planned(frozen: Frozen, heard: Heard) -> Planned:
+def planned(frozen: RankedResult, heard: Heard) -> RerankEstimate:
     """What asking the judge would take; nothing is asked or written."""
     return heard.stage.plan([query_to_judge(frozen)], run_of(frozen, heard.depth))
 
 
-def in_its_order(frozen: Frozen, asked: Asked, heard: Heard) -> Frozen:
+def in_its_order(frozen: RankedResult, asked: SearchParams, heard: Heard) -> RankedResult:
     """The ranking in the judge's order by the verdicts that the ledger has; the others follow as they were."""
     query, run = query_to_judge(frozen), run_of(frozen, heard.depth)
     rank = {hit.image: at for at, hit in enumerate(run[query.id], 1)}
     said = known(heard.judge, heard.ledger, query_digest(query), rank)
-    looked = Looked({query.id: said}, Counted(), prompts=prompts_of(heard.judge))
+    looked = JudgeResult({query.id: said}, Counted(), prompts=prompts_of(heard.judge))
     reranked = heard.stage.reranked(run, looked)
     row = dict(zip(rank, frozen.slice(0, heard.depth).rows.tolist(), strict=True))
     verdicts = {id: looked.verdict(query.id, id) for id in rank}
-    judged = {row[id]: Placed(rank[id], points(verdict) if verdict else None) for id, verdict in verdicts.items()}
+    judged = {row[id]: JudgedPlace(rank[id], points(verdict) if verdict else None) for id, verdict in verdicts.items()}
     return frozen.in_order(asked, [row[hit.image] for hit in reranked[query.id]], judged)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.types import Index, Mask, NothingFound, Query, UsageError, Vectors
-from eyespot.web._asking import Asked, condition_of, query_of
 from eyespot.web._problems import Problem
+from eyespot.web._search_params import SearchParams, condition_of, query_of
 from eyespot.web.found.snapshot import Snapshot
 
 FIRST = 240  # ranks found at once
@@ -38,7 +38,7 @@ class Slice(NamedTuple):
     more: bool
 
 
-class Placed(NamedTuple):
+class JudgedPlace(NamedTuple):
     """Where the search itself had put a hit, from 1, and the number that a judge gave it."""
 
     rank: int
@@ -46,14 +46,14 @@ class Placed(NamedTuple):
 
 
 @dataclass
-class Frozen:
+class RankedResult:
     """One search and its ranking, as far as anybody has looked.
 
     `most` ranks are shown, None is all; `judged` says of rows that a judge put elsewhere where they were and why.
     """
 
     id: str
-    asked: Asked
+    asked: SearchParams
     query: Query | None  # the words and the picture; None for a search by items alone
     snapshot: Snapshot
     vector: Vectors  # (1, dim)
@@ -62,8 +62,8 @@ class Frozen:
     notes: list[str]
     index: Index
     most: int | None = None
-    judged: Mapping[int, Placed] = field(default_factory=dict)
-    origin: Frozen | None = None  # what this was cut from or reordered
+    judged: Mapping[int, JudgedPlace] = field(default_factory=dict)
+    origin: RankedResult | None = None  # what this was cut from or reordered
     rows: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     scores: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     _ranking: Lock = field(default_factory=Lock)
@@ -97,11 +97,11 @@ class Frozen:
         self.rows = np.concatenate([self.rows, found.rows[0][fresh]])
         self.scores = np.concatenate([self.scores, found.scores[0][fresh]])
 
-    def cut(self, asked: Asked, most: int) -> Frozen:
+    def cut(self, asked: SearchParams, most: int) -> RankedResult:
         """The first `most` hits alone, as a result of its own."""
         return self._with(asked, f"{most}", most=most)
 
-    def in_order(self, asked: Asked, rows: Sequence[int], judged: Mapping[int, Placed]) -> Frozen:
+    def in_order(self, asked: SearchParams, rows: Sequence[int], judged: Mapping[int, JudgedPlace]) -> RankedResult:
         """The same hits in another order: these rows first, as a result of its own."""
         self.slice(0, len(rows))
         with self._ranking:
@@ -112,7 +112,7 @@ class Frozen:
         made.rows, made.scores = order, np.array([scores[row] for row in order.tolist()], np.float32)
         return made
 
-    def _with(self, asked: Asked, what: str, **changed: Any) -> Frozen:
+    def _with(self, asked: SearchParams, what: str, **changed: Any) -> RankedResult:
         id = hashlib.sha256(f"{self.id}\0{asked.address()}\0{what}".encode()).hexdigest()[:24]
         return replace(self, id=id, asked=asked, notes=list(self.notes), origin=self, _ranking=Lock(), **changed)
 
@@ -130,7 +130,7 @@ def _count(items: Sequence[str]) -> str:
     return "1 photo" if len(items) == 1 else f"{len(items)} photos"
 
 
-class World(NamedTuple):
+class SearchContext(NamedTuple):
     """What a search is run in: the gallery, what finds its nearest rows, the pictures that people brought."""
 
     snapshot: Snapshot
@@ -143,12 +143,12 @@ class Results:
 
     def __init__(self, kept: int = KEPT) -> None:
         self.kept = kept
-        self._results: OrderedDict[str, Frozen] = OrderedDict()
+        self._results: OrderedDict[str, RankedResult] = OrderedDict()
         self._current: dict[str, str] = {}  # of each encoder the version of the gallery that was last searched
         self._old: set[str] = set()  # those of a gallery that has been indexed since
         self._book, self._lock = _Book(), Lock()
 
-    def __getitem__(self, id: str) -> Frozen:
+    def __getitem__(self, id: str) -> RankedResult:
         with self._lock:
             if not ID.fullmatch(id):
                 raise Problem(404, "there is no result of this name; search, and take what `run` says")
@@ -162,12 +162,12 @@ class Results:
         """About how many bytes all of them hold, beside what is served anyway."""
         return self._book.held
 
-    def recent(self) -> list[Frozen]:
+    def recent(self) -> list[RankedResult]:
         """All that are kept, the latest first."""
         with self._lock:
             return list(reversed(self._results.values()))
 
-    def freeze(self, asked: Asked, world: World) -> Frozen:
+    def freeze(self, asked: SearchParams, world: SearchContext) -> RankedResult:
         """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
         id = _digest(asked, world.snapshot)
         with self._lock:
@@ -179,7 +179,7 @@ class Results:
         made.slice(0, 1)
         return self.keep(made)
 
-    def keep(self, made: Frozen) -> Frozen:
+    def keep(self, made: RankedResult) -> RankedResult:
         """The result, kept for whoever pages through it; the one that is kept already, if there is."""
         with self._lock:
             kept = self._results.setdefault(made.id, made)
@@ -196,7 +196,7 @@ class Results:
             for frozen in self._results.values():
                 self._enter(frozen)
 
-    def _enter(self, frozen: Frozen) -> None:
+    def _enter(self, frozen: RankedResult) -> None:
         snapshot = frozen.snapshot
         old = self._current.get(_encoder(snapshot), snapshot.version) != snapshot.version
         if old:
@@ -246,7 +246,7 @@ def _encoder(snapshot: Snapshot) -> str:
     return snapshot.view.space.encoder
 
 
-def _arrays(frozen: Frozen, old: bool) -> list[NDArray[Any]]:
+def _arrays(frozen: RankedResult, old: bool) -> list[NDArray[Any]]:
     """What goes with a result: also all that a snapshot remembers which nobody else has any more."""
     own: list[NDArray[Any]] = [frozen.rows, frozen.scores, frozen.vector, frozen.mask]
     if frozen.origin is not None:
@@ -256,11 +256,11 @@ def _arrays(frozen: Frozen, old: bool) -> list[NDArray[Any]]:
     return [array for array in own if array is not frozen.snapshot.view.live]  # which is served anyway
 
 
-def _digest(asked: Asked, snapshot: Snapshot) -> str:
+def _digest(asked: SearchParams, snapshot: Snapshot) -> str:
     return hashlib.sha256(f"{asked.address()}\0{snapshot.version}".encode()).hexdigest()[:24]
 
 
-def _frozen(id: str, asked: Asked, world: World) -> Frozen:
+def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     snapshot, query = world.snapshot, query_of(asked, world.pictures)
     if not asked.something:
         raise UsageError("there is nothing to search for; write words, drop a picture, or say which items it is like")
@@ -269,7 +269,7 @@ def _frozen(id: str, asked: Asked, world: World) -> Frozen:
         raise nothing_of(snapshot)
     unlike = [_row(snapshot, id) for id in asked.unlike]
     vector = _vector(query, [_row(snapshot, id) for id in asked.like], unlike, snapshot)
-    made = Frozen(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], world.nearest)
+    made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], world.nearest)
     if not made.total:
         raise NothingFound("nothing is left; take back some of what is not it")
     alone = not (asked.like or asked.unlike or asked.adapter)

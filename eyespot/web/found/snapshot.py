@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
-from eyespot.gallery.opened import View, place_of
 from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.view import View, place_of
 from eyespot.runs.files import write_whole
 from eyespot.search.adapted import IndexUnder
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
-from eyespot.types import Adapter, Found, Index, Mask, Query, Term, Vectors
+from eyespot.types import Adapter, Index, Mask, NearestRows, Query, Term, Vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +37,7 @@ MASKS = 64  # filters whose answers are remembered
 BOOKKEEPING = ("live", "roots", "paths")
 
 
-class Placed(NamedTuple):
+class PicturePlace(NamedTuple):
     """Where a picture's bytes may lie, and the root that they must not leave."""
 
     place: str
@@ -97,7 +97,7 @@ class Snapshot:
 
     def facts(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """What is known of these rows, in their order, as JSON has it; `path` tells no more than the root's name."""
-        return [self._told(row) for row in self._rows(rows)]
+        return [self._row_fields(row) for row in self._rows(rows)]
 
     def _rows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
@@ -108,24 +108,24 @@ class Snapshot:
             found |= zip(mine, _taken(self.tables[shard], [row - start for row in mine]), strict=True)
         return [found[int(row)] for row in rows]
 
-    def _told(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _row_fields(self, row: dict[str, Any]) -> dict[str, Any]:
         roots = self.view.gallery.header.roots
-        shown = [_shown(roots.get(root), path) for root, path in zip(row["roots"], row["paths"], strict=True)]
+        shown = [_public_path(roots.get(root), path) for root, path in zip(row["roots"], row["paths"], strict=True)]
         plain = {name: _plain(value) for name, value in row.items() if name not in BOOKKEEPING}
         return plain | {"path": shown[0] if shown else None}
 
-    def places(self, row: int) -> list[Placed]:
+    def places(self, row: int) -> list[PicturePlace]:
         """Where the picture of a row may lie."""
         return self.pictures([row])[0][1]
 
-    def pictures(self, rows: Sequence[int]) -> list[tuple[str, list[Placed]]]:
+    def pictures(self, rows: Sequence[int]) -> list[tuple[str, list[PicturePlace]]]:
         """The id of each row, and where its picture may lie."""
         return [(row["id"], list(self._placed(row))) for row in self._rows(rows)]
 
-    def _placed(self, row: dict[str, Any]) -> Iterator[Placed]:
+    def _placed(self, row: dict[str, Any]) -> Iterator[PicturePlace]:
         for number, path in zip(row["roots"], row["paths"], strict=True):
             root = self.view.gallery.root(number)
-            yield Placed(place_of(root, path), root)
+            yield PicturePlace(place_of(root, path), root)
 
     def row_of(self, id: str) -> int | None:
         """The row of a picture by its id; None if it is not here or its picture is gone."""
@@ -178,7 +178,7 @@ class Snapshot:
                 self._known.pop(next(iter(self._known)), None)
         return known
 
-    def search(self, vector: Vectors, k: int, mask: Mask, index: Index | None = None) -> Found:
+    def search(self, vector: Vectors, k: int, mask: Mask, index: Index | None = None) -> NearestRows:
         """The k best rows that the mask lets through; one search at a time, for each takes all processors."""
         with self._searching:
             return (index or self.collection.index).search(vector, k, mask)
@@ -285,7 +285,7 @@ def _taken(table: pa.RecordBatch, rows: Sequence[int]) -> list[dict[str, Any]]:
 # -- what is told ---------------------------------------------------------------------------------------------
 
 
-def _shown(root: Root | None, path: str) -> str:
+def _public_path(root: Root | None, path: str) -> str:
     """A path for people: within its root, and of what lies above only the root's own name."""
     if "://" in path:
         return path

@@ -12,7 +12,7 @@ from eyespot.web.found.facets import Facets
 LINES = 12  # of a table
 
 
-class Tally(NamedTuple):
+class ValueCounts(NamedTuple):
     """How often each value came: those that came most, the rest together, and hits without one."""
 
     name: str
@@ -24,7 +24,7 @@ class Tally(NamedTuple):
 MONTHS = list(month_name)[1:]
 
 
-def summary_of(items: Sequence[dict[str, Any]], facets: Facets) -> list[Tally]:
+def summary_of(items: Sequence[dict[str, Any]], facets: Facets) -> list[ValueCounts]:
     """Counts by year, by month of the year, by place and by label; what no hit has is left out."""
     taken = [str(item.get("taken") or "") for item in items]
     tallies = [
@@ -36,17 +36,17 @@ def summary_of(items: Sequence[dict[str, Any]], facets: Facets) -> list[Tally]:
     return [tally for tally in tallies if tally.counts]
 
 
-def _in_order(name: str, values: Sequence[str], names: dict[str, str] | None = None) -> Tally:
+def _in_order(name: str, values: Sequence[str], names: dict[str, str] | None = None) -> ValueCounts:
     counted = Counter(value for value in values if value)
     counts = [((names or {}).get(value, value), count) for value, count in sorted(counted.items())]
-    return Tally(name, counts, 0, sum(not value for value in values))
+    return ValueCounts(name, counts, 0, sum(not value for value in values))
 
 
-def _tally(name: str, values: Iterable[str]) -> Tally:
+def _tally(name: str, values: Iterable[str]) -> ValueCounts:
     counted = Counter(values)
     without = counted.pop("", 0)
     common = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
-    return Tally(name, common[:LINES], sum(count for _, count in common[LINES:]), without)
+    return ValueCounts(name, common[:LINES], sum(count for _, count in common[LINES:]), without)
 
 
 def _text(value: Any) -> str:

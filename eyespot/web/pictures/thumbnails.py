@@ -18,7 +18,7 @@ from eyespot.gallery.photos.sources import read_again
 from eyespot.runs.files import write_whole
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
-from eyespot.web.found.snapshot import Placed, Snapshot
+from eyespot.web.found.snapshot import PicturePlace, Snapshot
 
 SIZES = (320, 640, 1600)  # pixels of the longer side
 AT_ONCE = 4  # pictures being decoded; more would only fill the memory
@@ -42,7 +42,7 @@ class Thumbnails:
         with self._making[hash(place) % len(self._making)]:  # whoever asks for the same meanwhile finds it made
             return place.read_bytes() if place.exists() else self._made(place, id, snapshot.places(row), size)
 
-    def _made(self, place: Path, id: str, places: list[Placed], size: int) -> bytes:
+    def _made(self, place: Path, id: str, places: list[PicturePlace], size: int) -> bytes:
         with self._decoding:
             made = _small(id, places, size)
         with suppress(OSError, EyespotError):  # a full disk costs time, not the picture
@@ -66,14 +66,14 @@ def is_digest(id: str) -> bool:
     return bool(re.fullmatch("[0-9a-f]{32}", id))
 
 
-def _small(id: str, places: list[Placed], size: int) -> bytes:
+def _small(id: str, places: list[PicturePlace], size: int) -> bytes:
     for placed in places:
         with suppress(OSError, BadPicture):
             return thumbnail(bytes_of(id, placed), size)
     raise Problem(404, "the picture is gone, or has changed since it was indexed; bring the gallery up to date")
 
 
-def bytes_of(id: str, placed: Placed) -> bytes:
+def bytes_of(id: str, placed: PicturePlace) -> bytes:
     """The picture as it was indexed; OSError if it is not the picture that was indexed."""
     if not is_digest(id) and not _within(placed):
         raise OSError("outside of its root")
@@ -83,7 +83,7 @@ def bytes_of(id: str, placed: Placed) -> bytes:
     return data
 
 
-def _within(placed: Placed) -> bool:
+def _within(placed: PicturePlace) -> bool:
     base = placed.root.path if placed.root.kind in ("folder", "import") else os.path.dirname(placed.root.path)
     base = base if os.path.isdir(base) else os.path.dirname(base)
     real = os.path.realpath(placed.place)

@@ -35,7 +35,7 @@ def keep(folder: Path, data: bytes, most: int) -> str:
     return digest
 
 
-def shown(folder: Path, digest: str) -> bytes:
+def upload_jpeg(folder: Path, digest: str) -> bytes:
     """A kept picture as a small JPEG; `Problem` if it is not kept."""
     if not re.fullmatch("[0-9a-f]{32}", digest):
         raise Problem(404, "there is no such picture")

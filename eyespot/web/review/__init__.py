@@ -16,8 +16,8 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
-from eyespot.build._review import Case, Overtaken
-from eyespot.build.rmir.audit import LAST, agreed, compared
+from eyespot.curate._human_review import Case, Overtaken
+from eyespot.curate.rmir.audit import LAST, agreed, compared
 from eyespot.gallery.photos.pictures import BadPicture, thumbnail
 from eyespot.gallery.photos.sources import read_again
 from eyespot.types import UsageError
@@ -26,7 +26,7 @@ from eyespot.web._problems import Problem
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role
 from eyespot.web.review._queues import Shelf, Shelved
-from eyespot.web.review._telling import asked, counts, stood, told
+from eyespot.web.review._telling import case_fields, case_question, counts, decision_fields
 
 annotator = needs(Role.ANNOTATOR)
 router = APIRouter(prefix="/review", include_in_schema=False, dependencies=[Depends(annotator)])
@@ -52,7 +52,7 @@ def shelved_of(request: Request, key: str) -> Shelved:
     return shelf_of(request)[key]
 
 
-def named(request: Request) -> str:
+def reviewer_name(request: Request) -> str:
     """Who decides, as a dependency; `Problem` if nobody knows."""
     if not (who := person_of(request).name):
         raise Problem(422, "nobody knows who you are here; say your name on the page /review first")
@@ -61,7 +61,7 @@ def named(request: Request) -> str:
 
 Shelves = Annotated[Shelf, Depends(shelf_of)]
 Chosen = Annotated[Shelved, Depends(shelved_of)]
-Who = Annotated[str, Depends(named)]
+Who = Annotated[str, Depends(reviewer_name)]
 
 
 # -- pages ----------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def _differing(shelved: Shelved, said: dict[str, bool]) -> list[dict[str, Any]]:
     """The cases on which person and panel differ, with what each judge gave as its reason."""
     panel = shelved.panel or {}
     return [
-        {"case": case, "sealed": panel[case.id], "said": said[case.id], "why": asked(shelved, case)}
+        {"case": case, "sealed": panel[case.id], "said": said[case.id], "why": case_question(shelved, case)}
         for case in shelved.cases
         if case.id in panel and panel[case.id].answers is not said[case.id]
     ]
@@ -132,11 +132,11 @@ def case(shelf: Shelves, shelved: Chosen, who: Who, wish: Annotated[Wish, Query(
         found = shelf.next_open(shelved, standing, wish.after, who)
     else:
         found = shelved.cases[min(wish.place, len(shelved.cases)) - 1] if shelved.cases else None
-    shown = None if found is None else told(shelved, found, standing.get(found.id), who)
+    shown = None if found is None else case_fields(shelved, found, standing.get(found.id), who)
     return _json({**counts(shelved, standing), "case": shown})
 
 
-class Said(BaseModel):
+class DecisionRequest(BaseModel):
     """What somebody chose for a case: its digest, the decision that they saw stand, texts that they mended."""
 
     case: str = Field(max_length=32)
@@ -147,20 +147,20 @@ class Said(BaseModel):
 
 
 @router.post("/{key}/decisions")
-def decide(shelf: Shelves, shelved: Chosen, who: Who, said: Said) -> Response:
+def decide(shelf: Shelves, shelved: Chosen, who: Who, said: DecisionRequest) -> Response:
     """Keep a decision, or withdraw one; it is on the disk when the answer comes, which brings the next open case."""
     case = shelved.case(said.case)
     try:
-        seen = _kept(shelved, case, who, said)
+        seen = _record_decision(shelved, case, who, said)
     except Overtaken as error:
         return _json(_overtaken(shelved, error, who), 409)
     standing = shelved.queue.standing()
     upcoming = shelf.next_open(shelved, standing, shelved.places[case.digest] + 1, who)
-    shown = None if upcoming is None else told(shelved, upcoming, None, who)
+    shown = None if upcoming is None else case_fields(shelved, upcoming, None, who)
     return _json({**counts(shelved, standing), "seen": seen, "next": shown})
 
 
-def _kept(shelved: Shelved, case: Case, who: str, said: Said) -> str | None:
+def _record_decision(shelved: Shelved, case: Case, who: str, said: DecisionRequest) -> str | None:
     """The digest of what then stands."""
     if said.choice == "withdraw":
         if said.seen is None:
@@ -175,7 +175,7 @@ def _kept(shelved: Shelved, case: Case, who: str, said: Said) -> str | None:
 
 def _overtaken(shelved: Shelved, error: Overtaken, who: str) -> dict[str, Any]:
     blind = "this case was answered or opened again since you saw it; look again and answer again"
-    stands = None if error.stands is None else stood(shelved, error.stands, who)
+    stands = None if error.stands is None else decision_fields(shelved, error.stands, who)
     return {"detail": str(error) if shelved.panel is None else blind, "stands": stands}
 
 

@@ -11,8 +11,8 @@ from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
 
-from eyespot.build._review import Case, Decision, Queue
-from eyespot.build.rmir.audit import LAST, VERDICTS, Sealed, read_panel
+from eyespot.curate._human_review import Case, Queue, ReviewDecision
+from eyespot.curate.rmir.audit import LAST, VERDICTS, Sealed, read_panel
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
 
@@ -79,7 +79,7 @@ class Shelf:
             raise Problem(503, "this queue cannot be read now; eyespot build review tells its owner why") from None
         return self._shelved[key][1]
 
-    def next_open(self, shelved: Shelved, standing: Mapping[str, Decision], after: int, who: str) -> Case | None:
+    def next_open(self, shelved: Shelved, standing: Mapping[str, ReviewDecision], after: int, who: str) -> Case | None:
         """The next case that is open behind a place, then from the start; one that somebody else looks at only last."""
         order = [*shelved.cases[after:], *shelved.cases[:after]]
         free = [case for case in order if case.id not in standing]

@@ -5,31 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from eyespot.build._review import Case, Decision
+from eyespot.curate._human_review import Case, ReviewDecision
 from eyespot.search.contact_sheet import tidy
 from eyespot.web.review._queues import Shelved
 
 
-def told(shelved: Shelved, case: Case, stands: Decision | None, who: str) -> dict[str, Any]:
+def case_fields(shelved: Shelved, case: Case, stands: ReviewDecision | None, who: str) -> dict[str, Any]:
     """All of a case: its pictures' addresses, why it is here, its texts, and what stands."""
     return {
         "case": case.digest,
         "id": tidy(case.id),
         "place": shelved.places[case.digest] + 1,
-        "why": tidy(asked(shelved, case)),
+        "why": tidy(case_question(shelved, case)),
         "pictures": [f"/review/{shelved.key}/pictures/{case.digest}/{at}" for at in range(len(case.pictures))],
         "texts": dict(case.texts),
-        "stands": None if stands is None else stood(shelved, stands, who),
+        "stands": None if stands is None else decision_fields(shelved, stands, who),
     }
 
 
-def asked(shelved: Shelved, case: Case) -> str:
+def case_question(shelved: Shelved, case: Case) -> str:
     """Why a person is to look: in a blind audit the bare question, for its page has keys of its own."""
     sealed = None if shelved.panel is None else shelved.panel.get(case.id)
     return case.why if sealed is None else sealed.question
 
 
-def stood(shelved: Shelved, stands: Decision, who: str) -> dict[str, Any]:
+def decision_fields(shelved: Shelved, stands: ReviewDecision, who: str) -> dict[str, Any]:
     """A decision that stands; what another said in an audit is left out, for it would lead whoever answers blind."""
     mine = stands.who == who
     hidden: dict[str, Any] = {"choice": None, "texts": {}, "note": ""}
@@ -42,6 +42,6 @@ def stood(shelved: Shelved, stands: Decision, who: str) -> dict[str, Any]:
     }
 
 
-def counts(shelved: Shelved, standing: Mapping[str, Decision]) -> dict[str, int]:
+def counts(shelved: Shelved, standing: Mapping[str, ReviewDecision]) -> dict[str, int]:
     """How many cases there are and how many are open."""
     return {"cases": len(shelved.cases), "open": len(shelved.cases) - len(standing)}

@@ -6,7 +6,7 @@
 QuARI (NeurIPS 2025), section 3.3 and appendix A; where the authors' code differs from the paper there are two presets.
 """
 
-from eyespot.adapters.quari.training.data import Material, Pairs
-from eyespot.adapters.quari.training.settings import ABLATIONS, PRESETS, Settings, ablated
+from eyespot.adapters.quari.training.data import Pairs, TrainingData
+from eyespot.adapters.quari.training.settings import ABLATIONS, PRESETS, TrainingSettings, ablated
 
-__all__ = ["ABLATIONS", "PRESETS", "Material", "Pairs", "Settings", "ablated"]
+__all__ = ["ABLATIONS", "PRESETS", "Pairs", "TrainingData", "TrainingSettings", "ablated"]

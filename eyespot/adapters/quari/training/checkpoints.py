@@ -17,7 +17,7 @@ STATE, LOG, SAID, MODEL = "checkpoint.pt", "log.csv", "training.json", "model"
 COLUMNS = ("step", "epoch", "loss", "rate", "gradient", "RR")
 
 
-class Point(NamedTuple):
+class LogPoint(NamedTuple):
     """One step's line of the log; `RR` is None where the step was not validated."""
 
     step: int
@@ -59,7 +59,7 @@ def keep(out: Path, state: dict[str, Any]) -> None:
     write_whole(out / STATE, lambda file: file.write(packed.getbuffer()))
 
 
-def kept(out: Path, device: torch.device) -> dict[str, Any] | None:
+def load_state(out: Path, device: torch.device) -> dict[str, Any] | None:
     """The state last kept, or None; `UsageError` if the file is damaged or holds anything but tensors and numbers."""
     if not (out / STATE).exists():
         return None
@@ -83,7 +83,7 @@ class Log:
         self._file = path.open("a", newline="", encoding="utf-8")
         self._writer = csv.writer(self._file)
 
-    def add(self, point: Point) -> None:
+    def add(self, point: LogPoint) -> None:
         """One more line, there at once for those who watch."""
         self._writer.writerow(["" if value is None else value for value in point])
         self._file.flush()

@@ -91,14 +91,14 @@ class Pairs:
         return self.only(np.flatnonzero(~out)), self.only(np.flatnonzero(out))
 
 
-class Material(NamedTuple):
+class TrainingData(NamedTuple):
     """What a training is made of; `held_out` validates it, `semi` has a row for every image of the pairs."""
 
     pairs: Pairs
     held_out: Pairs | None = None
     semi: SemiPositives | None = None
 
-    def with_semi_positives(self, semi: SemiPositives) -> Material:
+    def with_semi_positives(self, semi: SemiPositives) -> TrainingData:
         """With those mined over all images of the pairs, less the images that are held out."""
         held = self.held_out
         if held is None or held.images is not self.pairs.images:
@@ -125,13 +125,13 @@ def _has_direction(rows: Any) -> NDArray[np.bool_]:
 
 
 @dataclass
-class Batches:
+class TrainingBatches:
     """The batches of a training in their order, each by its number: epochs are shuffled by the seed and never mixed.
 
     The last pairs of an epoch that fill no batch wait for the next one, in another order.
     """
 
-    material: Material
+    material: TrainingData
     size: int
     semi_positives: int
     seed: int

@@ -20,24 +20,24 @@ import torch
 
 from eyespot.adapters.quari import files
 from eyespot.adapters.quari.config import Config
-from eyespot.adapters.quari.network import Network, Views
+from eyespot.adapters.quari.network import AdaptedBatch, TorchHypernetwork
 from eyespot.adapters.quari.training import checkpoints, memory
-from eyespot.adapters.quari.training.checkpoints import Log, Point
-from eyespot.adapters.quari.training.data import Batches, Material
+from eyespot.adapters.quari.training.checkpoints import Log, LogPoint
+from eyespot.adapters.quari.training.data import TrainingBatches, TrainingData
 from eyespot.adapters.quari.training.loss import symmetric
 from eyespot.adapters.quari.training.noise import noisy
 from eyespot.adapters.quari.training.schedules import SCHEDULES
-from eyespot.adapters.quari.training.schedules import Point as At
-from eyespot.adapters.quari.training.settings import Settings
+from eyespot.adapters.quari.training.schedules import ScheduleStep as At
+from eyespot.adapters.quari.training.settings import TrainingSettings
 from eyespot.adapters.quari.training.validation import frozen_rank, reciprocal_rank
 from eyespot.types import EyespotError, UsageError
 
-Tell = Callable[[Point, int], None]  # a step and how many there are
+Tell = Callable[[LogPoint, int], None]  # a step and how many there are
 FREE = ("checkpoint_every", "device", "activations")  # settings that change nothing about what is learned
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingResult:
     """How a training ended: its steps of how many, the best validation and its step, and the folder of the model.
 
     Without held-out pairs `best` is None and the model the last one; `frozen` is what the vectors reach as they are.
@@ -55,8 +55,12 @@ class Outcome:
 
 
 def train(
-    material: Material, config: Config, settings: Settings, out: Path, tell: Tell = lambda _point, _total: None
-) -> Outcome:
+    material: TrainingData,
+    config: Config,
+    settings: TrainingSettings,
+    out: Path,
+    tell: Tell = lambda _point, _total: None,
+) -> TrainingResult:
     """Train into the folder `out`, from where it was left; the checkpoint to load is `out/model`.
 
     Raises `UsageError` for a folder with a training of other things, pairs of another length than the config's, and
@@ -70,9 +74,9 @@ def train(
 
 @dataclass
 class _Training:
-    material: Material
+    material: TrainingData
     config: Config
-    settings: Settings
+    settings: TrainingSettings
     out: Path
     step: int = 0
     best: float | None = None
@@ -86,20 +90,22 @@ class _Training:
                 f"the pairs have vectors of {self.material.pairs.dim} components, the shape asks for "
                 f"{self.config.embedding_dim}"
             )
-        self.batches = Batches(self.material, self.settings.batch, self.settings.semi_positives, self.settings.seed)
+        self.batches = TrainingBatches(
+            self.material, self.settings.batch, self.settings.semi_positives, self.settings.seed
+        )
         self.per_epoch = max(1, self.batches.per_epoch // self.settings.accumulate)
         self.total = self.settings.epochs * self.per_epoch
         self.device = device_of(self.settings.device)
-        checkpoints.begin(self.out, self._said())
+        checkpoints.begin(self.out, self._identity())
         torch.manual_seed(self.settings.seed)
-        self.network = Network(self.config, self.settings.token_drop).to(self.device).train()
+        self.network = TorchHypernetwork(self.config, self.settings.token_drop).to(self.device).train()
         if memory.recomputes(self.config, self.settings, 4 if self.half is None else 2):
             self.network.save_memory()
         self.optimizer = torch.optim.AdamW(self.network.parameters(), 1.0, weight_decay=self.settings.weight_decay)
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=self.half is torch.float16)
         self._resume()
 
-    def run(self, tell: Tell) -> Outcome:
+    def run(self, tell: Tell) -> TrainingResult:
         """Step by step to the end; what is written at a step is written before its checkpoint."""
         log = Log(self.out, self.step)
         try:
@@ -114,7 +120,7 @@ class _Training:
         held_out = self.material.held_out
         frozen = None if held_out is None else frozen_rank(held_out)
         told = self.best, self.best_step, self.loss, self.patient, frozen
-        return Outcome(self.out / checkpoints.MODEL, self.step, self.total, *told)
+        return TrainingResult(self.out / checkpoints.MODEL, self.step, self.total, *told)
 
     @property
     def patient(self) -> bool:
@@ -123,7 +129,7 @@ class _Training:
 
     # -- a step --------------------------------------------------------------------------------------------
 
-    def _stepped(self) -> Point:
+    def _stepped(self) -> LogPoint:
         share, peak = SCHEDULES[self.settings.schedule]
         rate = (self.settings.rate or peak) * share(At(self.step, self.total, self.per_epoch))
         for group in self.optimizer.param_groups:
@@ -135,7 +141,7 @@ class _Training:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.step, self.loss = self.step + 1, sum(losses) / len(losses)
-        return Point(self.step, self.step / self.per_epoch, self.loss, rate, length, self._validated())
+        return LogPoint(self.step, self.step / self.per_epoch, self.loss, rate, length, self._validated())
 
     def _gradients(self, number: int) -> float:
         torch.manual_seed(_mixed(self.settings.seed, number))
@@ -150,9 +156,9 @@ class _Training:
         self.scaler.scale(loss / self.settings.accumulate).backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    def _views(self, queries: torch.Tensor) -> Views:
+    def _views(self, queries: torch.Tensor) -> AdaptedBatch:
         with self._autocast():
-            views: Views = self.network(queries)
+            views: AdaptedBatch = self.network(queries)
         return views
 
     def _autocast(self) -> AbstractContextManager[Any]:
@@ -197,7 +203,7 @@ class _Training:
         return {**{name: part.state_dict() for name, part in parts.items()}, **counts}
 
     def _resume(self) -> None:
-        state = checkpoints.kept(self.out, self.device)
+        state = checkpoints.load_state(self.out, self.device)
         if state is None:
             return
         for name, part in (("network", self.network), ("optimizer", self.optimizer), ("scaler", self.scaler)):
@@ -205,7 +211,7 @@ class _Training:
         for name in ("step", "best", "best_step", "waited", "loss"):
             setattr(self, name, state[name])
 
-    def _said(self) -> dict[str, Any]:
+    def _identity(self) -> dict[str, Any]:
         """What makes this training this one."""
         settings = {name: value for name, value in asdict(self.settings).items() if name not in FREE}
         pairs, held_out, semi = self.material

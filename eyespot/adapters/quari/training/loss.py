@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, einsum
 from torch.utils.checkpoint import checkpoint
 
-from eyespot.adapters.quari.network import Views
+from eyespot.adapters.quari.network import AdaptedBatch
 from eyespot.adapters.quari.training.memory import PIECE
 
 TINY = 1e-12  # squared length below which a mapped image has no direction
@@ -33,7 +33,7 @@ class Targets(NamedTuple):
     hidden: Tensor
 
 
-def symmetric(views: Views, targets: Targets, temperature: float) -> Tensor:
+def symmetric(views: AdaptedBatch, targets: Targets, temperature: float) -> Tensor:
     """The mean of both directions (QuARI, equations 9 and 10).
 
     Query to image: cross-entropy over the batch's images and the query's semi-positives, with the targets 1 and their
@@ -49,7 +49,7 @@ def symmetric(views: Views, targets: Targets, temperature: float) -> Tensor:
     return (to_image + to_query) / 2
 
 
-def cosines(views: Views, images: Tensor) -> Tensor:
+def cosines(views: AdaptedBatch, images: Tensor) -> Tensor:
     """cos(q̂_i, f_i(x)), (B, n), for images (n, E) that all queries share or (B, n, E) of each query's own."""
     rank, count = views.left.shape[2], images.shape[-2]
     step = max(1, PIECE // max(1, count * rank))
@@ -60,12 +60,12 @@ def cosines(views: Views, images: Tensor) -> Tensor:
     return torch.cat([checkpoint(_cosines, *piece, use_reentrant=False) for piece in pieces])
 
 
-def _piece(views: Views, images: Tensor, rows: slice) -> tuple[Views, Tensor]:
-    some = Views(views.queries[rows], views.left[rows], views.right[rows], views.identity)
+def _piece(views: AdaptedBatch, images: Tensor, rows: slice) -> tuple[AdaptedBatch, Tensor]:
+    some = AdaptedBatch(views.queries[rows], views.left[rows], views.right[rows], views.identity)
     return some, images if images.ndim == 2 else images[rows]
 
 
-def _cosines(views: Views, images: Tensor) -> Tensor:
+def _cosines(views: AdaptedBatch, images: Tensor) -> Tensor:
     axes = "ne" if images.ndim == 2 else "cne"
     selected = einsum(f"{axes},cer->cnr", images, views.left)
     pulled = einsum("cer,ce->cr", views.right, views.queries)

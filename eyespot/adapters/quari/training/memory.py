@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from eyespot.adapters.quari.config import Config
 from eyespot.adapters.quari.files import shapes
-from eyespot.adapters.quari.training.settings import Settings
+from eyespot.adapters.quari.training.settings import TrainingSettings
 
 PIECE = 1 << 24  # numbers of [queries, images, r] that the loss has at once
 FEW = 2 << 30  # bytes of activations that are kept sooner than computed again
@@ -15,7 +15,7 @@ KEPT = 18  # numbers a layer keeps for each channel of each token: norms, heads,
 LOSS = 8  # arrays of the size of a piece that its products and their gradients take
 
 
-class Memory(NamedTuple):
+class MemoryEstimate(NamedTuple):
     """Bytes: weights with gradients and AdamW's two moments; the layers' activations; factors of maps; the loss."""
 
     weights: int
@@ -29,30 +29,30 @@ class Memory(NamedTuple):
         return sum(self)
 
 
-def needed(config: Config, settings: Settings, width: int = 4) -> Memory:
+def needed(config: Config, settings: TrainingSettings, width: int = 4) -> MemoryEstimate:
     """An estimate for one batch; `width` is the bytes of an activation, 2 in half precision."""
     rank, batch = config.low_rank_dim, settings.batch
     weights = sum(math.prod(shape) for name, shape in shapes(config).items() if not name.startswith("pos_"))
     decoded = 2 * batch * rank * (3 * config.hidden_dim * width + 6 * config.embedding_dim * 4)
     piece = min(batch * batch * rank, PIECE)
-    return Memory(16 * weights, _activations(config, settings, width), decoded, 4 * LOSS * piece)
+    return MemoryEstimate(16 * weights, _activations(config, settings, width), decoded, 4 * LOSS * piece)
 
 
-def recomputes(config: Config, settings: Settings, width: int = 4) -> bool:
+def recomputes(config: Config, settings: TrainingSettings, width: int = 4) -> bool:
     """Whether the layers' activations are computed again in the backward pass."""
     if settings.activations == "auto":
         return _all(config, settings, width) > FEW
     return settings.activations == "recomputed"
 
 
-def _activations(config: Config, settings: Settings, width: int) -> int:
+def _activations(config: Config, settings: TrainingSettings, width: int) -> int:
     every = _all(config, settings, width)
     layers = config.num_steps * config.num_layers
     # Of each layer what it was given, and of one all that it makes.
     return every // KEPT + every // layers if recomputes(config, settings, width) else every
 
 
-def _all(config: Config, settings: Settings, width: int) -> int:
+def _all(config: Config, settings: TrainingSettings, width: int) -> int:
     copies = 2 if config.dropout or settings.token_drop else 1
     tokens = settings.batch * (1 + copies * config.low_rank_dim)
     return config.num_steps * config.num_layers * tokens * config.hidden_dim * KEPT * width

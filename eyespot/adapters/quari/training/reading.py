@@ -28,14 +28,14 @@ TEXTS, IMAGES, IMAGE_ID = "text_embedding", "image_embedding", "image_id"
 TENSORS = (".pt", ".pth")
 
 
-class Read(NamedTuple):
+class PairsRead(NamedTuple):
     """Pairs, and what has to be said of them."""
 
     pairs: Pairs
     notes: list[str]
 
 
-def read_pairs(place: Path) -> Read:
+def read_pairs(place: Path) -> PairsRead:
     """The pairs of a file or folder; `UsageError` if it holds none in a layout that is known."""
     if not place.exists():
         raise UsageError(f"there is nothing at {place}; name a file or folder of pairs")
@@ -69,11 +69,11 @@ def _rows(path: Path, array: Any) -> NDArray[Any]:
 # -- folders ------------------------------------------------------------------------------------------------
 
 
-def _folder(place: Path) -> Read:
+def _folder(place: Path) -> PairsRead:
     if (place / "img_emb").is_dir() and (place / "text_emb").is_dir():
-        return Read(_clip_retrieval(place), [])
+        return PairsRead(_clip_retrieval(place), [])
     if arrays := _stems(place):
-        return Read(_of_arrays(place, arrays), [])
+        return PairsRead(_of_arrays(place, arrays), [])
     for suffix in (".parquet", ".tar", ".npz", ".pt"):
         if files := sorted(place.glob(f"*{suffix}"), key=_natural):
             return _together(place, files)
@@ -107,7 +107,7 @@ def _clip_retrieval(place: Path) -> Pairs:
     return _joined([_pairs(place, {"texts": text, "images": image}) for text, image in both])
 
 
-def _together(place: Path, files: Sequence[Path]) -> Read:
+def _together(place: Path, files: Sequence[Path]) -> PairsRead:
     parts, notes = [], []
     for path in files:
         if path.suffix not in READERS:
@@ -117,7 +117,7 @@ def _together(place: Path, files: Sequence[Path]) -> Read:
         notes += found.notes
     if not parts:
         raise NothingFound(f"{place} holds no pair of a text and an image")
-    return Read(_joined(parts), notes)
+    return PairsRead(_joined(parts), notes)
 
 
 def _joined(parts: Sequence[Pairs]) -> Pairs:
@@ -155,19 +155,19 @@ def _pairs(path: Path, said: Mapping[str, Any]) -> Pairs:
     return Pairs(texts, images, of.astype(np.int64), ids)
 
 
-def _npz(path: Path) -> Read:
+def _npz(path: Path) -> PairsRead:
     try:
         with np.load(path, allow_pickle=False) as file:
-            return Read(_pairs(path, {name: file[name] for name in file.files}), [])
+            return PairsRead(_pairs(path, {name: file[name] for name in file.files}), [])
     except (OSError, ValueError, EOFError) as error:
         raise UsageError(f"{path} cannot be read ({error}); save it with numpy.savez") from None
 
 
-def _pt(path: Path) -> Read:
+def _pt(path: Path) -> PairsRead:
     said = _tensor(path)
     if not isinstance(said, dict):
         raise UsageError(f"{path} is no mapping with texts and images")
-    return Read(_pairs(path, said), [])
+    return PairsRead(_pairs(path, said), [])
 
 
 def _tensor(path: Path | io.BytesIO) -> Any:
@@ -194,7 +194,7 @@ def _mapped(path: Path) -> NDArray[Any]:
         raise UsageError(f"{path} is no .npy file of numbers ({error}); save the vectors with numpy.save") from None
 
 
-def _parquet(path: Path) -> Read:
+def _parquet(path: Path) -> PairsRead:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -209,7 +209,7 @@ def _parquet(path: Path) -> Read:
     notes = [f"{path}: {table.num_rows - whole.num_rows} rows lack a vector"] if len(whole) < len(table) else []
     ids = [str(one) for one in whole[IMAGE_ID].to_pylist()] if IMAGE_ID in names else None
     texts, images = (_listed(path, name, whole[name]) for name in (TEXTS, IMAGES))
-    return Read(_pairs(path, {"texts": texts, "images": images, "ids": ids}), notes)
+    return PairsRead(_pairs(path, {"texts": texts, "images": images, "ids": ids}), notes)
 
 
 def _listed(path: Path, name: str, column: Any) -> NDArray[np.float32]:
@@ -227,7 +227,7 @@ def _listed(path: Path, name: str, column: Any) -> NDArray[np.float32]:
     return rows
 
 
-def _tar(path: Path) -> Read:
+def _tar(path: Path) -> PairsRead:
     samples: dict[str, dict[str, NDArray[Any]]] = {}
     try:
         with tarfile.open(path, "r:") as archive:
@@ -245,7 +245,7 @@ def _tar(path: Path) -> Read:
         said = {"texts": np.concatenate(texts), "images": np.stack([sample["image"] for sample in whole]), "of": of}
     except ValueError:
         raise UsageError(f"{path} has vectors of several lengths; embed all alike") from None
-    return Read(_pairs(path, said), notes)
+    return PairsRead(_pairs(path, said), notes)
 
 
 def _members(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, str, NDArray[Any]]]:
@@ -270,7 +270,7 @@ def _vector(where: str, ending: str, data: io.BytesIO) -> NDArray[Any]:
     return array
 
 
-READERS: Mapping[str, Callable[[Path], Read]] = {
+READERS: Mapping[str, Callable[[Path], PairsRead]] = {
     ".npz": _npz,
     ".pt": _pt,
     ".pth": _pt,

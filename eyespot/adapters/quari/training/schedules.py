@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 
-class Point(NamedTuple):
+class ScheduleStep(NamedTuple):
     """A step, from 0, of so many in all and so many an epoch."""
 
     step: int
@@ -15,7 +15,7 @@ class Point(NamedTuple):
     per_epoch: int
 
 
-def one_cycle(at: Point) -> float:
+def one_cycle(at: ScheduleStep) -> float:
     """From 1/25 up to 1 in the first hundredth of the training, then down to 1/500, both along a cosine.
 
     The authors' code: 2e-5, 5e-4 and 1e-6.
@@ -26,7 +26,7 @@ def one_cycle(at: Point) -> float:
     return _between(1.0, 1 / 500, min(1.0, (at.step - peak) / max(1, at.total - 1 - peak)))
 
 
-def cosine(at: Point) -> float:
+def cosine(at: ScheduleStep) -> float:
     """From 1 to 1/50 and back along a cosine, over and over (QuARI, section 3.3: 1e-5 and 2e-7).
 
     The paper does not say how long a cycle is; here it goes down in one epoch and up in the next.
@@ -37,7 +37,7 @@ def cosine(at: Point) -> float:
 class Schedule(NamedTuple):
     """A course and its published highest rate."""
 
-    share: Callable[[Point], float]
+    share: Callable[[ScheduleStep], float]
     peak: float
 
 

@@ -13,7 +13,7 @@ ACTIVATIONS = ("auto", "kept", "recomputed")
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """A recipe; the defaults are those of the authors' code.
 
     batch: pairs that are each other's negatives. accumulate: batches whose gradients are added up for one step.
@@ -73,13 +73,13 @@ class Settings:
 
 # The paper names optimiser, rates, batch and temperature; of clipping, accumulation and dropped tokens it says nothing.
 PRESETS = {
-    "released": Settings(),
-    "paper": Settings(accumulate=1, schedule="cosine", token_drop=0.0, clip=0.0),
+    "released": TrainingSettings(),
+    "paper": TrainingSettings(accumulate=1, schedule="cosine", token_drop=0.0, clip=0.0),
 }
 ABLATIONS = ("one-step", "no-semi-positives", "no-noise")
 
 
-def ablated(config: Config, settings: Settings, ablation: str) -> tuple[Config, Settings]:
+def ablated(config: Config, settings: TrainingSettings, ablation: str) -> tuple[Config, TrainingSettings]:
     """Shape and recipe without one component: iterative generation, semi-positives, noise (QuARI, table 4)."""
     if ablation not in ABLATIONS:
         raise UsageError(f"no ablation {ablation!r}; there are: {', '.join(ABLATIONS)}")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from eyespot.adapters.quari.network import Network
+from eyespot.adapters.quari.network import TorchHypernetwork
 from eyespot.adapters.quari.training.data import Pairs, unit
 from eyespot.adapters.quari.training.loss import cosines
 
@@ -15,7 +15,7 @@ AT_ONCE = 256  # queries
 MEASURE = "RR"
 
 
-def reciprocal_rank(network: Network, pairs: Pairs) -> float:
+def reciprocal_rank(network: TorchHypernetwork, pairs: Pairs) -> float:
     """RR: the mean of 1 / rank of a text's image among all distinct images of the pairs, without noise.
 
     Of equal scores the own image stands last, so that a network that scores all alike does not look good.

@@ -1,0 +1,245 @@
+"""What verbs that let a judge re-rank have in common: their options, the ledger, what it costs and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli.console import note, print_json, print_line
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.judges._budget import Budget
+    from eyespot.judges._prices import Prices
+    from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
+    from eyespot.search.query_rewriting import Tell
+
+SOME_FAILED = 3
+DEPTH = 100
+
+# -- options ------------------------------------------------------------------------------------------------
+
+
+def blend_option() -> Any:
+    """`--blend`: how much the judge counts beside the first stage."""
+    return typer.Option(
+        None, min=0, max=1, help="How much the judge counts beside the first stage, 0 to 1.", show_default="1"
+    )
+
+
+def calls_option() -> Any:
+    """`--budget-calls`, in requests."""
+    return typer.Option(None, "--budget-calls", min=0, help="Stop after so many requests to the judge, retries too.")
+
+
+def money_option() -> Any:
+    """`--budget-money`, in US dollars."""
+    return typer.Option(None, "--budget-money", min=0, help="Stop once the judge has cost so many US dollars.")
+
+
+def wording_option() -> Any:
+    """`--wording`, a name or a TOML file."""
+    return typer.Option(None, "--wording", metavar="NAME|FILE", help="How the judge is asked.", show_default="its own")
+
+
+def judge_option() -> Any:
+    """`--judge`, once for each thing that is to be said of it."""
+    return typer.Option(
+        None,
+        "--judge",
+        metavar="KEY=VALUE",
+        help="How the judge is run: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
+    )
+
+
+def prices_option() -> Any:
+    """`--prices`, a table of one's own."""
+    return typer.Option(
+        None, "--prices", envvar="EYESPOT_PRICES", metavar="FILE", help="What models cost: a table of your own."
+    )
+
+
+def ledger_option() -> Any:
+    """`--ledger`, where verdicts are kept."""
+    return typer.Option(None, "--ledger", metavar="FILE", help="Where verdicts are kept.", show_default="the gallery's")
+
+
+def dry_run_option() -> Any:
+    """`--dry-run` of a verb that may ask a judge."""
+    return typer.Option(False, "--dry-run", help="Only say what the judge would be asked, and what that would cost.")
+
+
+def expand_option() -> Any:
+    """`--expand`, a language model or a table of terms."""
+    return typer.Option(
+        None, "--expand", metavar="MODEL|FILE", help="Search further wordings too: openai:MODEL, or a JSON of terms."
+    )
+
+
+# -- a second stage -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """What of a judge was asked for on the command line."""
+
+    judge: str
+    depth: int
+    blend: float
+    budget: Budget
+    wording: str | None
+    ledger: Path | None
+    prices: Path | None
+    options: Mapping[str, Any]  # of the judge itself
+
+    @contextmanager
+    def stage(self, gallery: Path) -> Iterator[JudgeRerank]:
+        """The second stage; verdicts are kept in the gallery's ledger unless a file is named."""
+        from eyespot.judges._wording import wording
+        from eyespot.ledger.judgements import Judgements
+        from eyespot.search.judge_rerank import JudgeRerank, judge_named
+
+        words = None if self.wording is None else wording(self.wording)
+        prices = (
+            self._table() if self.prices and self._table().of(self._model) else None
+        )  # who costs nothing takes none
+        judge = judge_named(self.judge, budget=self.budget, wording=words, prices=prices, **self.options)
+        with Judgements(ledger_of(self.ledger, gallery)) as ledger:
+            yield JudgeRerank(judge, ledger, self.depth, self.blend)
+
+    def tell_plan(self, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:
+        """What the judge would be asked: on stdout, for it is what was wanted."""
+        told = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
+        paid = hasattr(stage.judge, "endpoint")
+        cost = self._cost(plan.to_ask) if paid else {"tokens": 0, "money": 0.0}
+        if json:
+            print_json({**told, **cost})
+            return
+        known = f"{plan.pairs - plan.to_ask:,} in the ledger, {plan.to_ask:,} to ask"
+        lacking = f"; {plan.pictureless:,} hits have no picture here" if plan.pictureless else ""
+        print_line(f"{stage.judge.name}: {plan.pairs:,} pairs, {known}{_cost_text(cost) if paid else ''}{lacking}")
+
+    def _cost(self, calls: int) -> dict[str, Any]:
+        """What so many questions would cost, where a table has the model's price."""
+        from eyespot.judges._prices import estimate
+
+        price = self._table().of(self._model)
+        spent = estimate(calls, price)
+        return {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
+
+    def _table(self) -> Prices:
+        from eyespot.judges._prices import read_prices
+
+        return read_prices(self.prices)
+
+    @property
+    def _model(self) -> str:
+        return self.judge.partition(":")[2]
+
+
+def second_stage(judge: str | None, about: Mapping[str, Any]) -> JudgeOptions | None:
+    """The judge that re-ranks, or None; `about` is what the options say of it, by their names.
+
+    Raises `UsageError` for a judge that nobody knows, and for options that would say something of no judge.
+    """
+    if judge is None:
+        _refuse_idle(about)
+        return None
+    from eyespot.judges._budget import Budget
+
+    _refuse_unknown(judge)
+    blend, prices = about.get("blend"), about.get("prices")
+    return JudgeOptions(
+        judge,
+        about.get("depth") or DEPTH,
+        1.0 if blend is None else blend,
+        Budget(about.get("budget-calls"), None, about.get("budget-money")),
+        about.get("wording"),
+        about.get("ledger"),
+        None if prices is None else Path(prices),
+        _options(judge.partition(":")[0], about.get("judge") or ()),
+    )
+
+
+def ledger_of(given: Path | str | None, gallery: Path) -> Path:
+    """The ledger that is named, else the gallery's."""
+    return Path(given).expanduser() if given is not None else gallery / "ledger.sqlite"
+
+
+def _refuse_idle(about: Mapping[str, Any]) -> None:
+    """`--prices` and `--ledger` may come from settings and be meant for other verbs."""
+    for option, value in about.items():
+        if value not in ((), []) and value is not None and value is not False and option not in ("prices", "ledger"):
+            raise UsageError(f"--{option} is about a judge; name one with --rerank, as in --rerank encoder:starter")
+
+
+def _refuse_unknown(judge: str) -> None:
+    from eyespot import rooms
+    from eyespot.search.judge_rerank import is_judge
+
+    if not is_judge(judge):
+        raise UsageError(f"no judge {judge!r}; there are: {', '.join(rooms.names('judges'))}")
+
+
+def _options(kind: str, told: Sequence[str]) -> dict[str, Any]:
+    """What `--judge KEY=VALUE` says, each value of its type."""
+    return dict(_option(kind, one) for one in told)
+
+
+def _option(kind: str, told: str) -> tuple[str, Any]:
+    key, sign, value = told.partition("=")
+    known = _known_options(kind)
+    if not sign or key not in known:
+        there = f"there are: {', '.join(known)}" if known else "it has none"
+        raise UsageError(f"--judge takes KEY=VALUE with an option of {kind}, not {told!r}; {there}")
+    try:
+        return key, known[key](value)
+    except ValueError:
+        raise UsageError(f"--judge {key} takes a number, not {value!r}") from None
+
+
+def _known_options(kind: str) -> Mapping[str, Callable[[str], Any]]:
+    from importlib import import_module
+
+    try:
+        module = import_module(f"eyespot.judges.{kind}")
+    except ModuleNotFoundError:  # of another package
+        return {}
+    known: Mapping[str, Callable[[str], Any]] = getattr(module, "OPTIONS", {})
+    return known
+
+
+def _cost_text(cost: Mapping[str, Any]) -> str:
+    money = "no price is known" if cost["money"] is None else f"${cost['money']:.2f}"
+    return f", about {cost['tokens']:,} tokens, {money}"
+
+
+# -- what is told -------------------------------------------------------------------------------------------
+
+
+def tell_cost(stage: JudgeRerank, looked: JudgeResult) -> None:
+    """One line of what the judge was asked and what that cost."""
+    note(f"{stage.judge.name}: {looked.asked}")
+
+
+def end(looked: JudgeResult) -> None:
+    """Exit code 3 where a judge left pictures without a verdict, or with one that their ranking cannot use."""
+    if looked.asked.failed or looked.unscored or looked.stopped:
+        raise typer.Exit(SOME_FAILED)
+
+
+# -- wordings -----------------------------------------------------------------------------------------------
+
+
+def wordings_of(spec: str, ledger: Path, budget: Budget | None = None) -> Tell:
+    """Where further wordings come from: a JSON file of terms, or a language model whose answers the ledger keeps."""
+    from eyespot.search.query_rewriting import Remembered, RewritingModel, chat_with, read_glossary
+
+    if Path(spec).expanduser().is_file():
+        return read_glossary(Path(spec).expanduser())
+    return Remembered(spec, RewritingModel(chat_with(spec, budget)), ledger)

@@ -1,0 +1,101 @@
+"""What people see while they wait and afterwards: progress and notes on stderr, data on stdout."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eyespot.gallery.indexing import Progress
+
+_TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # they show gpj.exe as exe.jpg
+
+
+def note(sentence: str) -> None:
+    """A warning or hint, on stderr."""
+    print(f"eyespot: {escaped(sentence)}", file=sys.stderr)
+
+
+def print_summary(sentence: str) -> None:
+    """The closing line of a long verb, for a person at a terminal."""
+    if sys.stderr.isatty():
+        print(escaped(sentence), file=sys.stderr)
+
+
+def conclude(sentence: str) -> None:
+    """The closing line of a verb that prints nothing else, on stderr also where that is no terminal."""
+    print(escaped(sentence), file=sys.stderr)
+
+
+def print_line(text: str) -> None:
+    """A line for people on stdout, in whatever characters their terminal has."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def print_raw(path: str, end: bytes) -> None:
+    """A path for programs on stdout, byte for byte as the file system has it."""
+    sys.stdout.buffer.write(os.fsencode(path) + end)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout, in UTF-8; what is no finite number is null."""
+    text = json.dumps(_finite(value), ensure_ascii=False, indent=2, default=_plain, allow_nan=False)
+    # Bytes of a path that are no UTF-8 become \udcXX, as JSON writes them.
+    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+
+def escaped(text: str) -> str:
+    """The text on one line; what would break it or act on the terminal is spelled out as `\\n` or `\\x1b`."""
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(char: str) -> str:
+    if "\udc80" <= char <= "\udcff":  # a byte of a path that is no UTF-8
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") or char in _TURNING:
+        return char.encode("unicode_escape").decode()
+    return char
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, date | datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+@contextmanager
+def progress_bar(unit: str = "pictures") -> Iterator[Progress]:
+    """A bar with rate and time left on a terminal; silence elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _what, _done, _total: None
+        return
+    from tqdm import tqdm
+
+    bar: tqdm[Any] = tqdm(unit=f" {unit}", dynamic_ncols=True)
+
+    def tell(what: str, done: int, total: int) -> None:
+        if bar.desc != f"{what}: ":
+            bar.set_description(what, refresh=False)
+            bar.reset(total=total or None)
+        bar.update(done - bar.n)
+
+    try:
+        yield tell
+    finally:
+        bar.close()

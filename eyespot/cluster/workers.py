@@ -1,0 +1,199 @@
+"""Indexing with workers on a Ray cluster: they read and embed, and the gallery is written here as ever.
+
+The ledger stays with the process that writes, and it alone says what is new, known or bad. A batch is made of the same
+pictures as on one machine, so that its vectors have the same bits and the gallery the same bytes. Pixels travel from
+worker to worker, not through this process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+
+import numpy as np
+import ray
+
+from eyespot import rooms
+from eyespot.cluster.calls import BEGIN, PendingCall, answered, awaited, dismissed, hired, host
+from eyespot.cluster.starting import Cluster
+from eyespot.gallery.index_db import PlannedPicture
+from eyespot.gallery.photos.sources import Root, is_there
+from eyespot.gallery.readers import Later, Reader, ReadPicture, read_one
+from eyespot.types import Encoder, EyespotError, Pixels, Vectors
+
+READING = "reading"
+_AHEAD = 2  # batches that each worker may have in its hands, and as many that it has read
+
+
+class Embedder:
+    """One worker: the encoders of a gallery, and threads that read for them.
+
+    names: encoders by the stems of their spaces, each with the digest that its space must have.
+    """
+
+    def __init__(self, names: Mapping[str, tuple[str, str]], threads: int) -> None:
+        os.environ.setdefault("EYESPOT_THREADS", str(threads))  # of the built-in encoder; Ray tells others
+        self._known = {stem: _loaded(*named) for stem, named in names.items()}
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="eyespot-read")
+        self._there: set[Root] = set()
+
+    def pulse(self) -> str:
+        """A sign of life."""
+        return host()
+
+    def read(
+        self, stems: Sequence[str], planned: Sequence[PlannedPicture], roots: Mapping[int, Root]
+    ) -> tuple[list[ReadPicture], dict[str, Pixels]]:
+        """Pictures read for these spaces, in order; and the pixels of the good ones for each space, (good, ...)."""
+        self._refuse_absent(set(roots.values()))
+        encoders = {stem: self._known[stem] for stem in stems}
+        reads = list(self._pool.map(lambda one: read_one(one, roots[one.root], encoders), planned))
+        good = [read.pixels for read in reads if read.measured]
+        pixels = {stem: np.stack([its[stem] for its in good]) for stem in (stems if good else ())}
+        return [replace(read, pixels={}) for read in reads], pixels
+
+    def embed(self, stem: str, parts: Sequence[_PixelPart]) -> Vectors:
+        """The vectors of one batch, whose pictures may have been read by several workers; (n, dim)."""
+        pixels = [ray.get(part.pixels)[stem][part.rows] for part in parts]
+        return self._known[stem].encode_pixels(pixels[0] if len(pixels) == 1 else np.concatenate(pixels))
+
+    def _refuse_absent(self, roots: set[Root]) -> None:
+        for root in roots - self._there:
+            if not is_there(root):
+                raise EyespotError(
+                    f"{root.path} is not there on {host()}; keep photos on a disk that all machines of the cluster see"
+                )
+            self._there.add(root)
+
+
+def _loaded(name: str, digest: str) -> Encoder:
+    encoder: Encoder = rooms.load("encoders", name)
+    if encoder.space.digest != digest:
+        raise EyespotError(f"{name} on {host()} is another revision than here; install the same one on all machines")
+    return encoder
+
+
+class _PixelPart(NamedTuple):
+    """Some rows of pixels that a worker holds for others."""
+
+    pixels: Any
+    rows: list[int]
+
+
+class _PixelPlace(NamedTuple):
+    """Where one picture's pixels are: at the worker that read it, in a row of what it read with it."""
+
+    worker: Any
+    pixels: Any
+    row: int
+
+
+class WorkerPool:
+    """Workers that index in place of threads here. They begin with the first picture and stay as long as this is open.
+
+    As `Options.hands` it gives an indexing run its hands.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._stems: set[str] = set()
+        self._workers: list[Any] = []
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        dismissed(self._workers)
+        self._workers = []
+
+    def __call__(self, encoders: Mapping[str, Encoder]) -> Reader:
+        """Hands for these encoders, by the stems of their spaces."""
+        return _RayReader(self, encoders)
+
+    def workers(self, encoders: Mapping[str, Encoder]) -> list[Any]:
+        """Workers that have these encoders, and perhaps more."""
+        if not (self._workers and self._stems.issuperset(encoders)):
+            dismissed(self._workers)
+            names = {stem: (encoder.space.encoder, encoder.space.digest) for stem, encoder in encoders.items()}
+            self._workers = hired(
+                Embedder, self._cluster, [(names, self._cluster.cpus)] * self._cluster.workers, READING
+            )
+            self._stems = set(encoders)
+        return self._workers
+
+    def asked(self, worker: Any, answer: Any) -> PendingCall:
+        """What one of them was asked; one that was killed has its models to load before it gives a sign of life."""
+        return PendingCall(worker, answer, self._cluster.patience, BEGIN)
+
+
+class _RayReader:
+    """A crew at work for some encoders."""
+
+    def __init__(self, crew: WorkerPool, encoders: Mapping[str, Encoder]) -> None:
+        self._crew, self._encoders = crew, encoders
+        self._open: deque[PendingCall] = deque()  # batches that are being embedded
+
+    def __enter__(self) -> _RayReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.clear()
+
+    def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
+        """Every planned picture, read, in the order of the plan."""
+        waiting: deque[tuple[PendingCall, Any]] = deque()
+        size = max((encoder.batch for encoder in self._encoders.values()), default=1)
+        for number, some in enumerate(_batches(planned, size)):
+            workers = self._crew.workers(self._encoders)
+            waiting.append(self._submit(workers[number % len(workers)], some, roots))
+            if len(waiting) >= _AHEAD * len(workers):
+                yield from self._placed(*waiting.popleft())
+        while waiting:
+            yield from self._placed(*waiting.popleft())
+
+    def embed(self, stem: str, pixels: Sequence[Any]) -> Later:
+        """The vectors of one batch, by the places of its pixels; the worker that read the first of it makes them."""
+        while len(self._open) >= _AHEAD * len(self._crew.workers(self._encoders)):
+            awaited([self._open.popleft()])
+        worker = pixels[0].worker
+        asked = self._crew.asked(worker, worker.embed.remote(stem, _parts(pixels)))
+        self._open.append(asked)
+        return lambda: _vectors(asked)
+
+    def _submit(self, worker: Any, planned: list[PlannedPicture], roots: Mapping[int, Root]) -> tuple[PendingCall, Any]:
+        needed, stems = {one.root: roots[one.root] for one in planned}, list(self._encoders)
+        reading = worker.read.options(num_returns=2, concurrency_group=READING)
+        reads, pixels = reading.remote(stems, planned, needed)
+        return self._crew.asked(worker, reads), pixels
+
+    def _placed(self, asked: PendingCall, pixels: Any) -> Iterator[ReadPicture]:
+        """What was read, with the places of its pixels."""
+        (reads,), row = answered([asked]), 0
+        for read in reads:
+            if not read.measured:
+                yield read
+                continue
+            yield replace(read, pixels=dict.fromkeys(self._encoders, _PixelPlace(asked.worker, pixels, row)))
+            row += 1
+
+
+def _batches(planned: Iterable[PlannedPicture], size: int) -> Iterator[list[PlannedPicture]]:
+    coming = iter(planned)
+    while some := list(islice(coming, size)):
+        yield some
+
+
+def _parts(places: Sequence[_PixelPlace]) -> list[_PixelPart]:
+    return [
+        _PixelPart(pixels, [one.row for one in some]) for pixels, some in groupby(places, key=lambda one: one.pixels)
+    ]
+
+
+def _vectors(asked: PendingCall) -> Vectors:
+    vectors: Vectors = answered([asked])[0]
+    return vectors

@@ -1,0 +1,202 @@
+"""Near-duplicates: pictures that are copies of each other, resized, recompressed, turned, mirrored or lightly changed.
+
+Two signs are looked at. A perceptual hash has 64 bits for the coarse pattern of light and dark: a copy differs in a
+few of them, another picture in about half, and the hashes of a picture turned and mirrored follow from its own. The
+cosine of two embeddings also knows a copy that was cropped, tilted or written on, and takes pictures of one thing
+from one place for copies if it is asked too little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.types import UsageError, Vectors
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Hashes = NDArray[np.uint64]  # (pictures, 8): each upright, and in its seven turned and mirrored forms
+Ids = NDArray[np.int64]
+
+BITS = 64
+_SIDE, _LOW = 32, 8  # pixels a side that are looked at, frequencies of each direction that count
+_BANDS, _BAND = 4, 16  # a hash is looked up by its quarters
+_MOST_BITS = 11  # with more, quarters would be looked up at 3 bits' distance, 697 times each
+_AT_ONCE = 1 << 22  # pairs, or cosines
+_SMOOTH = 1e-3  # grey levels; what varies less than this has no pattern
+
+
+@dataclass(frozen=True)
+class Near:
+    """Which pairs are near-duplicates: hashes that differ in at most `bits` of 64, or a cosine of at least `cosine`."""
+
+    bits: int = 8
+    cosine: float = 0.95
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bits <= _MOST_BITS:
+            raise UsageError(f"hashes may differ in 0 to {_MOST_BITS} of {BITS} bits, not in {self.bits}")
+        if not self.cosine >= -1:
+            raise UsageError(f"a cosine is -1 or more, not {self.cosine}")
+
+
+class DuplicatePair(NamedTuple):
+    """Two pictures by their rows, the lower one first; in how many bits their hashes differ, and their cosine."""
+
+    first: int
+    second: int
+    bits: int
+    cosine: float
+
+
+def picture_hashes(picture: Image) -> Hashes:
+    """The perceptual hash of an upright picture and of its seven turned and mirrored forms, (8,), upright first.
+
+    Grey, 32 by 32 pixels, cosine transform; of its 8 by 8 lowest frequencies each but the mean gives a bit, set where
+    it is above their median (the pHash of Zauner 2010, but for the mean, which says only how bright a picture is).
+    """
+    from PIL import Image
+
+    small = picture.convert("L").resize((_SIDE, _SIDE), Image.Resampling.LANCZOS, reducing_gap=3.0)
+    return _hashes_of(_cosine_transform(np.asarray(small, np.float64)))
+
+
+def near_duplicates(hashes: Hashes, vectors: Vectors, how: Near) -> list[DuplicatePair]:
+    """All near-duplicate pairs, in the order of their rows.
+
+    `hashes` (pictures, 8) are looked up by quarters, so that few pairs are compared; `vectors` (pictures, dim), of
+    unit length, are multiplied block by block, which takes time with the square of their number (100,000 of 512
+    dimensions: a minute or two) and bounded memory. With a cosine above 1 only hashes count, and `vectors` may be of
+    any number of dimensions, 0 included.
+    """
+    if len(hashes) != len(vectors):
+        raise UsageError(f"{len(hashes)} pictures have hashes and {len(vectors)} have vectors; give both for all")
+    found = [close_hashes(hashes, how.bits), *([close_vectors(vectors, how.cosine)] if how.cosine <= 1 else [])]
+    pairs = np.unique(np.concatenate(found), axis=0)
+    return list(_measure_pairs(pairs, hashes, vectors))
+
+
+def first_of_family(pairs: list[DuplicatePair], pictures: int) -> Ids:
+    """For each picture the lowest row it is joined with, over any number of pairs, (pictures,); its own if none.
+
+    Who keeps the rows `first_of_family(pairs, n) == arange(n)` keeps one of each family.
+    """
+    first = np.arange(pictures)
+    for low, high in ((pair.first, pair.second) for pair in pairs):
+        ends = sorted((_root(first, low), _root(first, high)))
+        first[ends[1]] = ends[0]
+    return np.array([_root(first, row) for row in range(pictures)], np.int64)
+
+
+def close_hashes(hashes: Hashes, bits: int) -> Ids:
+    """Pairs of rows, the lower first, one of whose forms differs in at most `bits` from the other upright, (pairs, 2).
+
+    None is missed: hashes that differ in so many bits have a quarter that differs in at most a quarter of so many.
+    A hash of 0 says that there is no pattern, and is close to nothing.
+    """
+    patterned = np.flatnonzero(hashes[:, 0])
+    found: Ids = patterned[_close(hashes[patterned], bits)]
+    return found
+
+
+def _close(hashes: Hashes, bits: int) -> Ids:
+    upright = np.ascontiguousarray(hashes[:, 0])
+    found = [np.empty((0, 2), np.int64)]
+    for shift in range(0, BITS, _BAND):
+        ordered, starts = _sorted_by(_band(upright, shift))
+        for flipped in _flips(bits // _BANDS):
+            wanted = _band(hashes.ravel(), shift) ^ flipped  # (8 · pictures,)
+            for form, place in _joined(wanted, starts):
+                rows, others = form // hashes.shape[1], ordered[place]
+                near = np.bitwise_count(hashes.ravel()[form] ^ upright[others]) <= bits
+                near &= rows != others
+                found.append(np.sort(np.stack([rows[near], others[near]], axis=1), axis=1))
+    return np.unique(np.concatenate(found), axis=0)
+
+
+def close_vectors(vectors: Vectors, cosine: float) -> Ids:
+    """Pairs of rows, the lower first, whose unit vectors (n, dim) have at least this cosine, (pairs, 2)."""
+    step = max(1, _AT_ONCE // max(1, len(vectors)))
+    found = [np.empty((0, 2), np.int64)]
+    for start in range(0, len(vectors), step):
+        cosines = vectors[start : start + step] @ vectors[start:].T  # (some, rest)
+        rows, others = np.nonzero(cosines >= cosine)
+        found.append(np.stack([rows, others], axis=1)[rows < others] + start)
+    return np.concatenate(found)
+
+
+# -- hashes -----------------------------------------------------------------------------------------------------
+
+
+def _cosine_transform(grey: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The lowest frequencies of the type II transform of a square, (8, 8)."""
+    at = (np.arange(_SIDE) + 0.5) * np.pi / _SIDE
+    waves = np.cos(np.arange(_LOW)[:, None] * at)  # (8, 32)
+    return np.asarray(waves @ grey @ waves.T)
+
+
+def _hashes_of(low: NDArray[np.float64]) -> Hashes:
+    """Mirroring a picture turns the sign of its odd frequencies, and laying it on its side swaps the two directions."""
+    odd = np.where(np.arange(_LOW) % 2, -1, 1)
+    upright = [low, low * odd, low * odd[:, None], low * odd * odd[:, None]]
+    return np.array([_bits(form) for one in upright for form in (one, one.T)], np.uint64)
+
+
+def _bits(low: NDArray[np.float64]) -> int:
+    varying = low.ravel()[1:]
+    if np.abs(varying).max() < _SMOOTH * _SIDE * _SIDE:
+        return 0
+    above = varying > np.median(varying)
+    return int(np.packbits(np.concatenate([[False], above])).view(">u8")[0])
+
+
+def _band(hashes: NDArray[np.uint64], shift: int) -> NDArray[np.int64]:
+    return ((hashes >> np.uint64(shift)) & np.uint64(2**_BAND - 1)).astype(np.int64)
+
+
+def _flips(most: int) -> list[int]:
+    """All numbers of a band's width with at most so many bits."""
+    return [sum(1 << bit for bit in bits) for count in range(most + 1) for bits in combinations(range(_BAND), count)]
+
+
+def _sorted_by(keys: Ids) -> tuple[Ids, Ids]:
+    """Rows in the order of their keys, and where each key begins among them."""
+    starts = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2**_BAND))])
+    return np.argsort(keys, kind="stable"), starts
+
+
+def _joined(wanted: Ids, starts: Ids) -> Iterator[tuple[Ids, Ids]]:
+    """Which of the wanted keys stands at which places, some millions of pairs at a time."""
+    counts = starts[wanted + 1] - starts[wanted]
+    asked = np.flatnonzero(counts)
+    share = np.cumsum(counts[asked]) // _AT_ONCE
+    for some in np.split(asked, np.flatnonzero(np.diff(share)) + 1):
+        many = counts[some]
+        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        yield np.repeat(some, many), np.repeat(starts[wanted[some]], many) + within
+
+
+# -- pairs ------------------------------------------------------------------------------------------------------
+
+
+def _measure_pairs(pairs: Ids, hashes: Hashes, vectors: Vectors) -> Iterator[DuplicatePair]:
+    for start in range(0, len(pairs), 4096):
+        first, second = pairs[start : start + 4096].T
+        bits = np.bitwise_count(hashes[first] ^ hashes[second, :1]).min(axis=1)
+        cosines = np.einsum("nd,nd->n", vectors[first], vectors[second])
+        yield from (
+            DuplicatePair(*one) for one in zip(*(c.tolist() for c in (first, second, bits, cosines)), strict=True)
+        )
+
+
+def _root(first: NDArray[Any], row: int) -> int:
+    while first[row] != row:
+        first[row] = first[first[row]]
+        row = int(first[row])
+    return row

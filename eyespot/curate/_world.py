@@ -1,0 +1,132 @@
+"""What the steps of a pipeline share: the gallery of photos, the encoders, and vectors of texts kept on the disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot import rooms
+from eyespot.curate._near_duplicates import picture_hashes
+from eyespot.curate._steps.step import digest_of_json
+from eyespot.gallery.disk import read_items
+from eyespot.gallery.photos.pictures import BadPicture
+from eyespot.gallery.view import View
+from eyespot.kernels.kmeans import Clusters, KMeans, Progress, cluster
+from eyespot.runs.files import write_whole
+from eyespot.search.collection import Collection
+from eyespot.search.judge_rerank import picture_of
+from eyespot.types import Encoder, Index, Vectors
+
+Clustering = Callable[[Any, KMeans, Progress], Clusters]
+AT_ONCE = 1024  # texts whose vectors are kept together: what a kill costs
+
+
+@dataclass
+class PhotoWorld:
+    """The photos that a set is made from. `work` is where vectors of texts are kept; `clustering` is k-means."""
+
+    gallery: Path
+    work: Path
+    clustering: Clustering = cluster
+    _collections: dict[str | None, Collection] = field(default_factory=dict, repr=False)
+    _encoders: dict[str, Encoder] = field(default_factory=dict, repr=False)
+
+    @property
+    def digest(self) -> str:
+        """Changes when photos, labels or vectors of the gallery do; not when somebody searches in it."""
+        files = sorted(path for path in (self.gallery / "shards").rglob("*") if path.is_file())
+        told = [[path.relative_to(self.gallery).as_posix(), *_size_and_time(path)] for path in files]
+        return digest_of_json(told)
+
+    def view(self, encoder: str | None = None) -> View:
+        """Rows with vectors of an encoder, of the gallery's own where none is named; `UsageError` if it has none."""
+        return self.collection(encoder).view
+
+    def rows(self, encoder: str | None) -> dict[str, int]:
+        """The row of each photo in a space; two spaces of a gallery may number them differently."""
+        view = self.view(encoder)
+        ids = [str(id) for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()]
+        return {id: row for row, (id, live) in enumerate(zip(ids, view.live.tolist(), strict=True)) if live}
+
+    def vectors(self, rows: Sequence[int], encoder: str | None) -> Vectors:
+        """The vectors of rows of a space, (rows, dim); zeros for row -1."""
+        view = self.view(encoder)
+        found: Vectors = np.zeros((len(rows), view.space.dim), np.float32)
+        for at, row in enumerate(rows):
+            if row >= 0:
+                shard = int(np.searchsorted(view.starts, row, side="right")) - 1
+                found[at] = view.blocks[shard][row - int(view.starts[shard])]
+        return found
+
+    def index(self, encoder: str | None) -> Index:
+        """Exact search over these rows."""
+        return self.collection(encoder).index
+
+    def texts(self, texts: Sequence[str], encoder: str | None) -> Vectors:
+        """The vectors of texts in a space of pictures, (texts, dim)."""
+        return self._encoded(texts, self.collection(encoder).encoder)
+
+    def descriptions(self, texts: Sequence[str], encoder: str) -> Vectors:
+        """The vectors of texts by an encoder that need not have seen the gallery, (texts, dim)."""
+        if encoder not in self._encoders:
+            self._encoders[encoder] = rooms.load("encoders", encoder)
+        return self._encoded(texts, self._encoders[encoder])
+
+    def collection(self, encoder: str | None = None) -> Collection:
+        """The gallery in the space of an encoder, ready to be searched."""
+        if encoder not in self._collections:
+            self._collections[encoder] = Collection(self.gallery, encoder)
+        return self._collections[encoder]
+
+    def hashes(self, photos: Sequence[tuple[str, str]]) -> NDArray[np.uint64]:
+        """The perceptual hashes of photos by id and path, (photos, 8); distinct numbers for one that cannot be read."""
+        parts = [self._hashed(photos[at : at + AT_ONCE]) for at in range(0, len(photos), AT_ONCE)]
+        return np.concatenate([np.zeros((0, 8), np.uint64), *parts])
+
+    def _hashed(self, photos: Sequence[tuple[str, str]]) -> NDArray[np.uint64]:
+        place = self._vector_file("hashes", *(id for id, _ in photos))
+        if not place.exists():
+            with ThreadPoolExecutor() as pool:
+                found = np.stack(list(pool.map(_hash, (path for _, path in photos))))
+            write_whole(place, partial(np.save, arr=found, allow_pickle=False))
+        kept: NDArray[np.uint64] = np.load(place, allow_pickle=False)
+        return kept
+
+    def _encoded(self, texts: Sequence[str], encoder: Encoder) -> Vectors:
+        parts = [self._part(texts[at : at + AT_ONCE], encoder) for at in range(0, len(texts), AT_ONCE)]
+        return np.concatenate([np.zeros((0, encoder.space.dim), np.float32), *parts])
+
+    def _part(self, texts: Sequence[str], encoder: Encoder) -> Vectors:
+        place = self._vector_file(encoder.space.digest, *texts)
+        if not place.exists():
+            vectors = encoder.encode_texts(texts)
+            write_whole(place, partial(np.save, arr=vectors, allow_pickle=False))
+        found: Vectors = np.load(place, allow_pickle=False)
+        return found
+
+    def _vector_file(self, *names: str) -> Path:
+        """Where the vectors of these are kept."""
+        name = hashlib.sha256("\x1f".join(names).encode("utf-8", "replace")).hexdigest()[:32]
+        (self.work / "vectors").mkdir(parents=True, exist_ok=True)
+        return self.work / "vectors" / f"{name}.npy"
+
+
+def _hash(path: str) -> NDArray[np.uint64]:
+    try:
+        return picture_hashes(picture_of(Path(path)))
+    except (OSError, BadPicture):
+        # All but alike to nothing: what cannot be read is no copy of anything.
+        return np.frombuffer(hashlib.sha512(path.encode("utf-8", "replace")).digest(), np.uint64)
+
+
+def _size_and_time(path: Path) -> list[Any]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]

@@ -1,0 +1,132 @@
+"""What several annotators of a query agree on, what they dispute, and what counts in the end.
+
+The last word of whoever settles disputes counts first, then the majority; where as many say yes as no there is
+reasonable doubt, and doubt counts as not relevant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import NamedTuple
+
+from eyespot.curate.annotate.annotation_store import ADJUDICATION, AnnotationStore, mark_of, relevant
+from eyespot.runs.agreement import Agreement, Ratings, cohen_kappa, fleiss_kappa, krippendorff_alpha
+from eyespot.types import Judgement
+
+
+class Overlap(NamedTuple):
+    """Two annotators over the photos that both labelled: how often each said what."""
+
+    first: str
+    second: str
+    both_yes: int
+    first_yes: int
+    second_yes: int
+    both_no: int
+
+    @property
+    def photos(self) -> int:
+        """How many photos both labelled."""
+        return sum(self[2:])
+
+    @property
+    def agreed(self) -> float:
+        """The share of them on which they agree."""
+        return (self.both_yes + self.both_no) / self.photos
+
+
+class Word(NamedTuple):
+    """The mark that settles a dispute, and whose it is."""
+
+    who: str
+    mark: str
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """A photo on which annotators differ: the mark of each, and the word that settles it, if there is one."""
+
+    image: str
+    marks: dict[str, str]
+    word: Word | None = None
+
+
+Said = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo
+
+
+def everybody(desk: AnnotationStore, id: str) -> Said:
+    """The last words of all annotators of a query, by name."""
+    found = desk.said_by(id, desk.annotators())
+    return {who: said for who, said in found.items() if said}
+
+
+def overlaps(said: Said) -> list[Overlap]:
+    """Every two annotators who share a photo."""
+    found = (_overlap(first, second, said) for first, second in combinations(said, 2))
+    return [overlap for overlap in found if overlap.photos]
+
+
+def _overlap(first: str, second: str, said: Said) -> Overlap:
+    both = [
+        (relevant(one), relevant(said[second][image])) for image, one in said[first].items() if image in said[second]
+    ]
+    cells = (both.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False)))
+    return Overlap(first, second, *cells)
+
+
+def coefficients(said: Said) -> dict[str, Agreement]:
+    """Agreement beyond chance, each with its interval: Cohen's kappa of two people, Fleiss's of more over the photos
+    that all labelled, and Krippendorff's alpha of all; none where nobody shares a photo."""
+    if not overlaps(said):
+        return {}
+    every = Ratings.of(_ratings(said, set().union(*said.values())))
+    shared = Ratings.of(_ratings(said, set.intersection(*map(set, said.values()))))
+    kappa = cohen_kappa if len(said) == 2 else fleiss_kappa
+    told = {kappa.__name__: kappa(shared)} if shared.items else {}
+    return {**told, "krippendorff_alpha": krippendorff_alpha(every)}
+
+
+def _ratings(said: Said, images: set[str]) -> list[tuple[str, str, int]]:
+    # In order of the ids: the intervals are drawn item by item, and sets come in any order.
+    pairs = ((image, who) for image in sorted(images) for who in said)
+    return [(image, who, int(relevant(said[who][image]))) for image, who in pairs if image in said[who]]
+
+
+def differences(desk: AnnotationStore, id: str, said: Said | None = None) -> list[Dispute]:
+    """The photos on which annotators differ, settled or not, in the order of the list."""
+    said = everybody(desk, id) if said is None else said
+    words = _words(desk, id)
+    found = []
+    for image in desk.photos(id):
+        marks = {who: mark_of(one[image]) for who, one in said.items() if image in one}
+        if len({mark == "y" for mark in marks.values()}) > 1:
+            found.append(Dispute(image, marks, words.get(image)))
+    return found
+
+
+def disputes(desk: AnnotationStore, id: str, said: Said | None = None) -> list[Dispute]:
+    """Those that nobody has settled."""
+    return [one for one in differences(desk, id, said) if one.word is None]
+
+
+def settle(desk: AnnotationStore, id: str, who: str, image: str, mark: str | None) -> None:
+    """The word that ends a dispute; None takes it back. `UsageError` for a bad mark or name."""
+    desk.mark(id, who, {image: mark}, ADJUDICATION)
+
+
+def labels(desk: AnnotationStore, id: str, said: Said | None = None) -> dict[str, bool]:
+    """What counts in the end for every photo that somebody labelled, in the order of the list."""
+    said = everybody(desk, id) if said is None else said
+    done = {image: word.mark == "y" for image, word in _words(desk, id).items()}
+    votes = {image: [relevant(one[image]) for one in said.values() if image in one] for image in desk.photos(id)}
+    final = {image: 2 * sum(given) > len(given) for image, given in votes.items() if given}
+    return {**final, **done}
+
+
+def _words(desk: AnnotationStore, id: str) -> dict[str, Word]:
+    """The words that settle disputes, by photo; of several the last one."""
+    found = desk.said_by(id, desk.annotators(), ADJUDICATION)
+    words = [(one, Word(who, mark_of(one))) for who, said in found.items() for one in said.values()]
+    return {one.image: word for one, word in sorted(words, key=lambda pair: pair[0].at)}

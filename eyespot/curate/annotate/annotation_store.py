@@ -1,0 +1,376 @@
+"""The annotators' desk: which queries are labelled, over which photos, and what each annotator said; in one ledger.
+
+Judgements lie where all judgements lie (`eyespot.ledger.judgements`), under `person:NAME`, and stay for good; beside
+them the desk keeps the queries, their lists of candidates, and the audits. All of it survives a kill at any moment:
+what a method has returned from is on the disk.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from threading import RLock
+from typing import NamedTuple
+
+from eyespot import ledger
+from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.judges import person
+from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
+from eyespot.types import Judgement, UsageError
+
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS annotated(number INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL, query TEXT UNIQUE NOT NULL,
+    text TEXT NOT NULL, facts TEXT NOT NULL, grows INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS candidates(annotated INTEGER NOT NULL, place INTEGER NOT NULL, image TEXT NOT NULL,
+    path TEXT NOT NULL, PRIMARY KEY(annotated, place), UNIQUE(annotated, image)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS desk(only INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NULL, rest INTEGER NOT NULL,
+    lot REAL NOT NULL, drawn TEXT NOT NULL, seen TEXT NOT NULL, at REAL NOT NULL, number INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS narrowings(annotated INTEGER PRIMARY KEY, place INTEGER NOT NULL);
+"""
+MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
+ADJUDICATION = "adjudication"  # how the one who settles disputes is asked
+LONGEST = 60  # characters of a name
+GOES_ON, ENDED = 1, 2  # how a list grows: as the beginning of a search, which had come to its end when last asked
+
+
+class Candidate(NamedTuple):
+    """A photo of a query's list: its id, and where it lies as far as a table may tell."""
+
+    image: str
+    path: str = ""
+
+
+class AuditSample(NamedTuple):
+    """An audit as it was drawn: from how many photos, with which lot, which ones in which order.
+
+    `seen` are the photos that were labelled before, and so no part of the rest.
+    """
+
+    rest: int
+    lot: float
+    photos: list[Candidate]
+    seen: list[str]
+
+
+class Stamp(NamedTuple):
+    """What differs once anything that is kept of a query has changed."""
+
+    judgement: int
+    listed: int
+    audit: int
+    grows: int
+    facts: str
+    text: str
+
+
+class AnnotationStore:
+    """All annotations of one ledger; any number of threads and processes may work at it at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.judgements = Judgements(path)
+        self._sql = ledger.connect(path, SCHEMA)
+        self._lock = RLock()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._sql.close()
+        self.judgements.close()
+
+    def __enter__(self) -> AnnotationStore:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def name(self) -> str:
+        """Sixteen hex digits that no other desk has, whatever else is served at the same address."""
+        with self._lock:
+            self._sql.execute("INSERT OR IGNORE INTO desk VALUES (1, lower(hex(randomblob(8))))")
+            (name,) = self._sql.execute("SELECT name FROM desk").fetchone()
+        return str(name)
+
+    # -- queries and their lists ----------------------------------------------------------------------------
+
+    def take_in(self, queries: Iterable[AnnotationQuery]) -> list[AnnotationQuery]:
+        """Add queries, or replace what is known of them; gives those that fail the intake, which are left out.
+
+        Raises `UsageError`, and takes none, if an id stands for other words already, two ids for the same words, or one
+        has no words.
+        """
+        wanted = list(queries)
+        for one in wanted:
+            _refuse_wordless(one)
+        taken = [one for one in wanted if not one.failing]
+        digests = self.judgements.enter([one.query for one in taken])
+        with self._lock, ledger.transaction(self._sql):
+            for one in taken:
+                self._take(one, digests[one.query])
+        return [one for one in wanted if one.failing]
+
+    def _take(self, wanted: AnnotationQuery, digest: str) -> None:
+        known = self._sql.execute(
+            "SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", (wanted.id, digest)
+        ).fetchall()
+        if any(row != (wanted.id, wanted.text) for row in known):
+            id, text = next(row for row in known if row != (wanted.id, wanted.text))
+            raise UsageError(
+                f"there is the query {id!r} with the words {text!r}; give {wanted.id!r}, {wanted.text!r}, an id and "
+                "words of its own"
+            )
+        self._sql.execute(
+            "INSERT INTO annotated(id, query, text, facts) VALUES (?, ?, ?, ?)"
+            " ON CONFLICT(id) DO UPDATE SET facts = excluded.facts",
+            (wanted.id, digest, wanted.text, json.dumps(wanted.facts)),
+        )
+
+    def describe(self, id: str, facts: Mapping[str, str]) -> None:
+        """Replace some of what is known of a query, also with an intake that fails; `UsageError` if there is none."""
+        with self._lock, ledger.transaction(self._sql):
+            known = {**self.query(id).facts, **facts}
+            self._sql.execute("UPDATE annotated SET facts = ? WHERE id = ?", (json.dumps(known), id))
+
+    def remove(self, id: str) -> None:
+        """Forget a query, its list and its audits; `UsageError` if somebody has marked a photo, for marks stay."""
+        number = self._number(id)
+        with self._lock, ledger.transaction(self._sql):
+            if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
+                raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
+            for table in ("candidates", "audits", "narrowings"):
+                self._sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
+            self._sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
+
+    def queries(self) -> dict[str, AnnotationQuery]:
+        """The queries by id, in the order in which they came."""
+        with self._lock:
+            rows = self._sql.execute("SELECT id, text, facts FROM annotated ORDER BY number").fetchall()
+        return {id: AnnotationQuery(id, text, json.loads(facts)) for id, text, facts in rows}
+
+    def query(self, id: str) -> AnnotationQuery:
+        """A query by its id; `UsageError` if there is none."""
+        with self._lock:
+            row = self._sql.execute("SELECT id, text, facts FROM annotated WHERE id = ?", (id,)).fetchone()
+        if row is None:
+            there = ", ".join(list(self.queries())[:20]) or "none yet; take some in with: eyespot annotate add FILE.csv"
+            raise UsageError(f"no query {id!r} is being annotated; there are: {there}")
+        return AnnotationQuery(row[0], row[1], json.loads(row[2]))
+
+    def extend(self, id: str, photos: Iterable[Candidate]) -> int:
+        """Put photos at the end of a query's list, those already on it left out; gives how many are new."""
+        number = self._number(id)
+        with self._lock, ledger.transaction(self._sql):
+            (place,) = self._sql.execute(
+                "SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = ?", (number,)
+            ).fetchone()
+            known = set(self._images(number))
+            new = {photo.image: photo for photo in photos if photo.image not in known}
+            rows = ((number, rank, *photo) for rank, photo in enumerate(new.values(), place + 1))
+            self._sql.executemany("INSERT INTO candidates VALUES (?, ?, ?, ?)", rows)
+        return len(new)
+
+    def narrow(self, id: str) -> None:
+        """Remember that what is put on the list from here on is chosen by labels, not ranked out of all photos."""
+        number = self._number(id)
+        with self._lock:
+            self._sql.execute(
+                "INSERT OR IGNORE INTO narrowings SELECT ?, count(*) FROM candidates WHERE annotated = ?",
+                (number, number),
+            )
+
+    def ranked_depth(self, id: str) -> int | None:
+        """How many photos at the head of the list were ranked out of all photos; None where labels chose none."""
+        number = self._number(id)
+        with self._lock:
+            row = self._sql.execute("SELECT place FROM narrowings WHERE annotated = ?", (number,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def let_grow(self, id: str) -> None:
+        """Remember that a query's list is the beginning of a search, which goes on as far as the gallery."""
+        self._set_growth(id, GOES_ON)
+
+    def end_list(self, id: str) -> None:
+        """Remember that the search has come to the end of the gallery, until `let_grow` is called again."""
+        self._set_growth(id, ENDED)
+
+    def grows(self, id: str) -> bool:
+        """Whether the list is the beginning of a search."""
+        return self._growth(id) > 0
+
+    def goes_on(self, id: str) -> bool:
+        """Whether there may be more of that search than the list holds."""
+        return self._growth(id) == GOES_ON
+
+    def _set_growth(self, id: str, growth: int) -> None:
+        with self._lock:
+            self._sql.execute("UPDATE annotated SET grows = ? WHERE number = ?", (growth, self._number(id)))
+
+    def _growth(self, id: str) -> int:
+        with self._lock:
+            (grows,) = self._sql.execute("SELECT grows FROM annotated WHERE number = ?", (self._number(id),)).fetchone()
+        return int(grows)
+
+    def stamp(self, id: str) -> Stamp:
+        """What tells whether anything was said or listed since; a fraction of the cost of looking at all of it."""
+        last = self.judgements.last(self._digest(id))
+        with self._lock:
+            row = self._sql.execute(
+                "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
+                " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number), grows, facts, text"
+                " FROM annotated AS asked WHERE id = ?",
+                (id,),
+            ).fetchone()
+        return Stamp(last, *row)
+
+    def candidates(self, id: str) -> list[Candidate]:
+        """A query's list, best first."""
+        number = self._number(id)
+        with self._lock:
+            rows = self._sql.execute(
+                "SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", (number,)
+            ).fetchall()
+        return [Candidate(*row) for row in rows]
+
+    def _images(self, number: int) -> list[str]:
+        return [image for (image,) in self._sql.execute("SELECT image FROM candidates WHERE annotated = ?", (number,))]
+
+    def _number(self, id: str) -> int:
+        with self._lock:
+            found = self._sql.execute("SELECT number FROM annotated WHERE id = ?", (id,)).fetchone()
+        return int(found[0]) if found else self._number(self.query(id).id)
+
+    # -- marks ----------------------------------------------------------------------------------------------
+
+    def mark(self, id: str, who: str, marks: Mapping[str, str | None], kind: str = "") -> int:
+        """Keep what somebody says of photos: y, n, d for doubt, None to take it back; gives how many changed.
+
+        What is said already is not kept a second time, so a click that is sent twice counts once. `kind` is empty, or
+        `ADJUDICATION` for the word that settles a dispute. Raises `UsageError` for any other mark and a bad name.
+        """
+        if wrong := [mark for mark in marks.values() if mark is not None and mark not in MARKS]:
+            raise UsageError(f"a mark is y, n or d for doubt, not {wrong[0]!r}")
+        blank = Judgement(self._digest(id), "", judge_of(who), _prompt(kind), None, at=time.time())
+        with self._lock:
+            before = {image: mark_of(said) for image, said in self._known(blank, marks).items()}
+            changed = {image: mark for image, mark in marks.items() if before.get(image) != mark}
+            ranks = self._ranks(id, changed)
+            self.judgements.record(_marked(blank, image, mark, ranks.get(image)) for image, mark in changed.items())
+        return len(changed)
+
+    def said(self, id: str, who: str, kind: str = "") -> dict[str, Judgement]:
+        """The last word of somebody on each photo of a query's list and audits; photos without one are left out."""
+        return self.said_by(id, [who], kind)[who]
+
+    def said_by(self, id: str, people: Iterable[str], kind: str = "") -> dict[str, dict[str, Judgement]]:
+        """The same of several people, by name."""
+        query, prompt, images = self._digest(id), _prompt(kind), self.photos(id)
+        return {who: self._known(Judgement(query, "", judge_of(who), prompt, None), images) for who in people}
+
+    def shown(self, id: str) -> list[Candidate]:
+        """All photos that somebody may be shown for a query: those of its list, then those of audits alone."""
+        number = self._number(id)
+        with self._lock:
+            drawn = self._sql.execute("SELECT drawn FROM audits WHERE annotated = ?", (number,)).fetchall()
+        audited = [Candidate(*photo) for (photos,) in drawn for photo in json.loads(photos)]
+        return list({photo.image: photo for photo in [*self.candidates(id), *audited]}.values())
+
+    def photos(self, id: str) -> list[str]:
+        """The ids of all of them."""
+        return [photo.image for photo in self.shown(id)]
+
+    def _known(self, asked: Judgement, images: Iterable[str]) -> dict[str, Judgement]:
+        return self.judgements.known(asked.query, images, asked.judge, asked.prompt)
+
+    def _ranks(self, id: str, images: Iterable[str]) -> dict[str, int]:
+        with self._lock:
+            rows = self._sql.execute(
+                "SELECT image, place FROM candidates WHERE annotated = ? AND image IN (SELECT value FROM json_each(?))",
+                (self._number(id), json.dumps(list(images))),
+            ).fetchall()
+        return dict(rows)
+
+    def _digest(self, id: str) -> str:
+        return query_digest(self.query(id).query)
+
+    def annotators(self) -> list[str]:
+        """The names of all who ever judged in this ledger."""
+        return [judge.removeprefix(PERSON) for judge in self.judgements.judges() if judge.startswith(PERSON)]
+
+    # -- audits ---------------------------------------------------------------------------------------------
+
+    def audits(self, id: str, who: str) -> int:
+        """How many audits were drawn for somebody."""
+        with self._lock:
+            (count,) = self._sql.execute(
+                "SELECT count(*) FROM audits WHERE annotated = ? AND person = ?", (self._number(id), judge_of(who))
+            ).fetchone()
+        return int(count)
+
+    def keep_audit(self, id: str, who: str, drawn: AuditSample, before: int) -> None:
+        """Keep what was drawn for somebody to audit; a later draw takes the place of an earlier one.
+
+        Raises `UsageError` unless so many were drawn `before`: of draws at the same moment the first one stands.
+        """
+        lists = json.dumps(drawn.photos), json.dumps(drawn.seen)
+        row = (self._number(id), judge_of(who), drawn.rest, drawn.lot, *lists, time.time())
+        with self._lock, ledger.transaction(self._sql):
+            if self.audits(id, who) != before:
+                raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
+            self._sql.execute(
+                "INSERT INTO audits(annotated, person, rest, lot, drawn, seen, at) VALUES (?, ?, ?, ?, ?, ?, ?)", row
+            )
+
+    def audit(self, id: str, who: str) -> AuditSample | None:
+        """The last audit drawn for somebody."""
+        with self._lock:
+            row = self._sql.execute(
+                "SELECT rest, lot, drawn, seen FROM audits WHERE annotated = ? AND person = ? ORDER BY number DESC",
+                (self._number(id), judge_of(who)),
+            ).fetchone()
+        if row is None:
+            return None
+        return AuditSample(row[0], row[1], [Candidate(*photo) for photo in json.loads(row[2])], json.loads(row[3]))
+
+
+# -- marks and judgements -------------------------------------------------------------------------------------------
+
+
+def judge_of(who: str) -> str:
+    """How a person is called in the ledger; `UsageError` for a name that is empty, long, or unprintable."""
+    name = " ".join(who.split())
+    if not name or len(name) > LONGEST or not name.isprintable():
+        raise UsageError(f"an annotator's name has 1 to {LONGEST} printable characters; give one with --as NAME")
+    return f"{PERSON}{name}"
+
+
+def _refuse_wordless(wanted: AnnotationQuery) -> None:
+    if not wanted.text.strip() or not wanted.id.strip():
+        raise UsageError(f"a query has an id and words, not {wanted.id!r} and {wanted.text!r}; say what is looked for")
+    if "\0" in wanted.id + wanted.text:
+        raise UsageError(f"the query {wanted.text!r} holds a NUL, which no text has; leave it out")
+
+
+def mark_of(said: Judgement) -> str:
+    """What somebody said, as the mark that says it."""
+    assert said.verdict is not None
+    if said.verdict.reason == MARKS["d"].reason:
+        return "d"
+    return "y" if relevant(said) else "n"
+
+
+def relevant(said: Judgement) -> bool:
+    """Whether somebody found it relevant; doubt counts as no."""
+    assert said.verdict is not None
+    return (said.verdict.grade or 0) > 0
+
+
+def _marked(blank: Judgement, image: str, mark: str | None, rank: int | None) -> Judgement:
+    verdict, failure = (None, WITHDRAWN) if mark is None else (MARKS[mark], "")
+    return blank._replace(image=image, verdict=verdict, failure=failure, rank=rank)
+
+
+def _prompt(kind: str) -> str:
+    """How a person was asked: as at the terminal; whoever settles disputes knows what others said, and is another."""
+    prompt = str(person.load("anybody").prompt)
+    return f"{prompt}:{kind}" if kind else prompt

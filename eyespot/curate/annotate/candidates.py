@@ -1,0 +1,105 @@
+"""Which photos a query is labelled over: all of some labels, where labels narrow it; else a search that goes on.
+
+INQUIRE, section 3.2: species labels where they apply, the nearest photos of a strong encoder where they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
+from eyespot.gallery import disk, filters
+from eyespot.gallery.filters import Condition
+from eyespot.gallery.view import View
+from eyespot.search.collection import Collection
+from eyespot.types import Mask, NothingFound, Run
+
+STEP = 500  # photos that a growing list grows by
+
+
+def list_labelled(desk: AnnotationStore, id: str, collection: Collection, condition: Condition) -> int:
+    """Put all photos that pass a filter on the list, the nearest to the words first; gives how many are new.
+
+    Raises `NothingFound` if none pass.
+    """
+    # The order matters although all are looked at: with the relevant ones first an annotator sees what they look like.
+    count = int(filters.mask(collection.view.tables, condition).sum())
+    found = collection.search(desk.query(id).query, k=max(count, 1), where=condition)
+    desk.narrow(id)
+    return desk.extend(id, _photos(found, collection.view))
+
+
+def list_nearest(desk: AnnotationStore, id: str, collection: Collection, count: int = STEP) -> int:
+    """Put the nearest photos on a list that may grow, `count` more than are on it; gives how many are new."""
+    wanted = len(desk.candidates(id)) + count
+    photos = list(_photos(collection.search(desk.query(id).query, k=wanted), collection.view))
+    return _let_grow(desk, id, collection.view, photos)
+
+
+def grow_by_rows(desk: AnnotationStore, id: str, view: View, rows: Sequence[int]) -> int:
+    """Let a list go on with what a search of the whole gallery found, its rows in order; gives how many are new."""
+    return _let_grow(desk, id, view, [_candidate(facts, view) for facts in view.facts(rows)])
+
+
+def _let_grow(desk: AnnotationStore, id: str, view: View, photos: Sequence[Candidate]) -> int:
+    """What the search leaves out counts as not looked at, so only one that brought every photo is at its end."""
+    desk.let_grow(id)
+    new = desk.extend(id, photos)
+    if len(photos) >= view.live.sum():
+        desk.end_list(id)
+    return new
+
+
+def list_rows(desk: AnnotationStore, id: str, view: View, rows: Sequence[int]) -> int:
+    """Put these rows of a gallery on the list, in their order; gives how many are new."""
+    return desk.extend(id, (_candidate(facts, view) for facts in view.facts(rows)))
+
+
+def list_ranked(desk: AnnotationStore, id: str, run: Run) -> int:
+    """Put the photos of a ranking on the list, by the query's id in the run; gives how many are new."""
+    if id not in run:
+        raise NothingFound(f"the ranking has no query {id!r}; give one that ranks photos for it")
+    return desk.extend(id, (Candidate(hit.image) for hit in run[id]))
+
+
+def _photos(found: Run, view: View) -> Iterable[Candidate]:
+    (query,) = found
+    return (_candidate(found.facts[hit.image], view) for hit in found[query])
+
+
+def _candidate(facts: Mapping[str, Any], view: View) -> Candidate:
+    """A photo with its place within its root: what lies above that is nobody's business."""
+    path, roots = str(facts["path"] or ""), (root.path for root in view.gallery.header.roots.values())
+    above = max((root for root in roots if path.startswith(f"{root}/")), key=len, default=None)
+    return Candidate(str(facts["id"]), path if above is None else path[len(above) + 1 :])
+
+
+def any_label(column: str, values: Sequence[str]) -> Condition:
+    """The filter for photos with one of these labels."""
+    return Condition(" OR ".join(f"({filters.label(column, value).sql})" for value in values), (column,))
+
+
+# -- photos nobody has looked at ------------------------------------------------------------------------------------
+
+
+def draw_from_gallery(
+    collection: Collection, seen: Iterable[str], size: int, rng: np.random.Generator
+) -> tuple[int, list[Candidate]]:
+    """How many photos of the gallery are not among those seen, and `size` of them drawn at random, or all."""
+    unseen = np.flatnonzero(collection.view.live & ~_rows_with(collection.view, seen))
+    rows = rng.choice(unseen, min(size, len(unseen)), replace=False).tolist()
+    return len(unseen), [_candidate(facts, collection.view) for facts in collection.view.facts(rows)]
+
+
+def _rows_with(view: View, images: Iterable[str]) -> Mask:
+    """The rows with one of these ids, (rows,)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = pa.array(list(images), pa.string())
+    found = [pc.is_in(disk.read_items(shard, ["id"])["id"].combine_chunks(), wanted) for shard in view.shards]
+    masks = [np.from_dlpack(one.cast(pa.uint8())).astype(bool) for one in found]
+    return np.concatenate([np.zeros(0, bool), *masks])

@@ -1,0 +1,88 @@
+"""The datasheet of a labelled set: what was asked, who looked, how far, how sure it is to be complete, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import eyespot
+from eyespot.curate.annotate.agreement import Overlap
+from eyespot.curate.annotate.progress import WAGE, LabellingProgress
+from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.curate.annotate.stopping import IN_A_ROW
+
+
+class QuerySheet(NamedTuple):
+    """One query as the datasheet tells it."""
+
+    wanted: AnnotationQuery
+    stands: Sequence[LabellingProgress]
+    relevant: int
+    labelled: int
+    overlaps: Sequence[Overlap]
+    faults: Sequence[str]
+
+
+def datasheet(sheets: Sequence[QuerySheet]) -> str:
+    """The whole set in Markdown."""
+    people = sorted({one.who for sheet in sheets for one in sheet.stands})
+    hours = sum(one.seconds for sheet in sheets for one in sheet.stands) / 3600
+    labelled, relevant = sum(sheet.labelled for sheet in sheets), sum(sheet.relevant for sheet in sheets)
+    shared, agreed = _agreed(overlap for sheet in sheets for overlap in sheet.overlaps)
+    facts = [
+        ("queries", str(len(sheets))),
+        ("labelled pairs", f"{labelled}, of which {relevant} relevant"),
+        ("annotators", f"{len(people)} ({', '.join(people)})"),
+        ("time", f"{hours:.1f} hours, pauses left out; ${hours * WAGE:.2f} at ${WAGE:.2f} an hour"),
+        ("labelled twice", f"{shared} pairs, agreement {agreed:.1%}" if shared else "none"),
+    ]
+    parts = ["# Datasheet", _table(["", ""], facts), _HOW, "## Queries", _table(_HEAD, map(_row, sheets))]
+    return "\n\n".join([*parts, f"Made with eyespot {eyespot.__version__}."]) + "\n"
+
+
+_HOW = (
+    "Every photo was marked relevant, not relevant, or doubtful, and doubt counts as not relevant. An annotator goes "
+    f"down the list until {IN_A_ROW} photos in a row are not relevant, then audits a random draw of the rest; the "
+    "interval says how many relevant photos nobody has seen (95 %). Where annotators differ the one who settles it "
+    "has the last word, else the majority, and a tie counts as not relevant."
+)
+_HEAD = ["query", "text", "category", "lingo", "relevant", "labelled", "stopped at", "still unseen", "to mend"]
+
+
+def _row(sheet: QuerySheet) -> list[str]:
+    wanted, known = sheet.wanted, max(sheet.stands, key=lambda one: one.labelled, default=None)
+    stop = None if known is None else known.descent.stopped_at
+    return [
+        wanted.id,
+        wanted.text,
+        str(wanted.facts.get("category", "")),
+        str(wanted.facts.get("lingo") or "not available"),
+        str(sheet.relevant),
+        str(sheet.labelled),
+        "the end" if known is not None and known.exhausted else str(stop or "not yet"),
+        unseen(known),
+        "; ".join(sheet.faults),
+    ]
+
+
+def unseen(known: LabellingProgress | None) -> str:
+    """How many relevant photos nobody has seen, in words."""
+    if known is None or known.audit is None or known.audit.left is None:
+        return "none" if known is not None and known.exhausted else "not audited"
+    left = known.audit.left
+    return f"{left.expected:.0f} ({left.low} to {left.high})"
+
+
+def _agreed(overlaps: Iterable[Overlap]) -> tuple[int, float]:
+    every = list(overlaps)
+    photos = sum(one.photos for one in every)
+    return photos, sum(one.both_yes + one.both_no for one in every) / max(photos, 1)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", r"\|")

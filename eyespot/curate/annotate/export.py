@@ -1,0 +1,157 @@
+"""A labelled set in the forms of the field: INQUIRE's CSV files, qrels, candidates as a run, and Label Studio's JSON.
+
+INQUIRE's `annotations.csv` lists relevant pairs only, and its evaluation takes every row of it as a match. Photos that
+were judged and found not relevant are in `labels.csv` and in the qrels.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from eyespot.curate.annotate import queries
+from eyespot.curate.annotate.agreement import Said, everybody, labels, overlaps
+from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
+from eyespot.curate.annotate.datasheet import QuerySheet, datasheet
+from eyespot.curate.annotate.progress import LabellingProgress, faults, standing_of
+from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
+from eyespot.runs import write_qrels, write_run
+from eyespot.runs.files import whole_folder, write_csv, write_whole
+from eyespot.runs.judged import JudgedQueries
+from eyespot.types import NothingFound, Qrels, Run
+
+QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"
+QRELS, RUN = "qrels.json", "candidates.json"
+LABEL_STUDIO, SHEET = "label-studio.json", "datasheet.md"
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A query with all that was said of it: by whom, what counts in the end, and what is wrong with it."""
+
+    wanted: AnnotationQuery
+    photos: list[Candidate]
+    said: Said
+    labels: dict[str, bool]
+    stands: list[LabellingProgress] = field(default_factory=list)
+
+    @property
+    def faults(self) -> list[str]:
+        """Why it should not go into a benchmark, by the labelling that has the fewest such reasons."""
+        listed = [photo.image for photo in self.photos]
+        told = [faults(self.wanted, stands, self.labels, listed) for stands in self.stands]
+        return min(told, key=len) if told else ["not labelled"]
+
+
+def labelled(desk: AnnotationStore, id: str) -> Labelled:
+    """All of one query."""
+    said = everybody(desk, id)
+    wanted, listed = desk.query(id), desk.candidates(id)
+    stands = [standing_of(desk, id, who, (listed, one)) for who, one in said.items()]
+    return Labelled(wanted, listed, said, labels(desk, id, said), stands)
+
+
+def every(desk: AnnotationStore) -> list[Labelled]:
+    """All queries that somebody has labelled; `NothingFound` if there are none."""
+    found = [labelled(desk, id) for id in desk.queries()]
+    if not any(one.labels for one in found):
+        raise NothingFound("no query is labelled yet; begin with: eyespot annotate add FILE.csv")
+    return [one for one in found if one.labels]
+
+
+def flawless(found: list[Labelled]) -> list[Labelled]:
+    """Those with nothing to mend; `NothingFound`, with what is to be mended, if there are none."""
+    if all(one.faults for one in found):
+        raise NothingFound(f"every query is to be mended, such as {found[0].wanted.id}: {found[0].faults[0]}")
+    return [one for one in found if not one.faults]
+
+
+def write(desk: AnnotationStore, kept: list[Labelled], out: Path) -> None:
+    """Labelled queries in a new folder, whole or not at all; `UsageError` if the folder holds something."""
+    paths = _paths(desk, kept)
+    with whole_folder(out) as folder:
+        queries.write(folder / QUERIES, (one.wanted for one in kept))
+        _write_annotations(folder / ANNOTATIONS, kept, paths)
+        _write_labels(folder / LABELS, kept, paths)
+        write_qrels(qrels(kept), folder / QRELS)
+        _write_run(folder / RUN, kept)
+        _write_json(folder / LABEL_STUDIO, list(_tasks(kept, paths)))
+        text = datasheet([_sheet(one) for one in kept])
+        write_whole(folder / SHEET, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
+
+
+def qrels(kept: list[Labelled]) -> Qrels:
+    """What counts in the end, 1 and 0, for each query."""
+    return Qrels({one.wanted.id: {image: int(label) for image, label in one.labels.items()} for one in kept})
+
+
+def run(kept: list[Labelled]) -> Run:
+    """The lists of candidates, in the order in which they were handed out."""
+    return Run.from_orders({one.wanted.id: [photo.image for photo in one.photos] for one in kept})
+
+
+def rerank_set(kept: list[Labelled], limits: RerankLimits, division: Division) -> RerankSet:
+    """The RERANK subset of the labelled queries; `NothingFound` if none fits the limits."""
+    facts = {one.wanted.id: {"text": one.wanted.text, **one.wanted.facts} for one in kept}
+    made = select(run(kept), JudgedQueries(facts, qrels(kept)), limits)
+    return divide(made, division, "category" if any(one.wanted.facts.get("category") for one in kept) else None)
+
+
+# -- files ----------------------------------------------------------------------------------------------------------
+
+
+def _paths(desk: AnnotationStore, kept: list[Labelled]) -> dict[str, str]:
+    """Where each photo lies; the list of another query may know what one made of a ranking does not."""
+    paths: dict[str, str] = {}
+    for photo in (photo for one in kept for photo in desk.shown(one.wanted.id)):
+        paths[photo.image] = paths.get(photo.image) or photo.path
+    return paths
+
+
+def _write_annotations(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
+    """The relevant pairs, with the columns of INQUIRE's own file."""
+    relevant = ((one.wanted.id, image) for one in kept for image, label in one.labels.items() if label)
+    rows = ((query, image, paths[image]) for query, image in relevant)
+    write_csv(path, chain([("query_id", "image_id", "image_path")], rows))
+
+
+def _write_labels(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
+    """Every judged pair, with 1 or 0."""
+    judged = ((one.wanted.id, image, int(label)) for one in kept for image, label in one.labels.items())
+    rows = ((query, image, paths[image], label) for query, image, label in judged)
+    write_csv(path, chain([("query_id", "image_id", "image_path", "relevant")], rows))
+
+
+def _write_run(path: Path, kept: list[Labelled]) -> None:
+    write_run(run(kept), path)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    text = json.dumps(value, ensure_ascii=False, indent=1)
+    write_whole(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
+
+
+def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Label Studio's tasks: a photo with its query, and an annotation of each person."""
+    for one in kept:
+        for image in one.labels:
+            data = {"image": paths[image], "image_id": image, "query_id": one.wanted.id, "query": one.wanted.text}
+            yield {
+                "data": data,
+                "annotations": [_annotation(who, said[image]) for who, said in one.said.items() if image in said],
+            }
+
+
+def _annotation(who: str, said: Any) -> dict[str, Any]:
+    choice = {"y": "relevant", "n": "not relevant", "d": "doubt"}[mark_of(said)]
+    result = {"from_name": "relevance", "to_name": "image", "type": "choices", "value": {"choices": [choice]}}
+    return {"result": [{**result, "meta": {"text": [who]}}]}
+
+
+def _sheet(one: Labelled) -> QuerySheet:
+    return QuerySheet(one.wanted, one.stands, sum(one.labels.values()), len(one.labels), overlaps(one.said), one.faults)

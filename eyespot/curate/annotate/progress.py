@@ -1,0 +1,137 @@
+"""How the labelling of a query stands: how far down, whether the rule has fired, what is left, and what it cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, relevant
+from eyespot.curate.annotate.auditing import Audited, audit_result
+from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.curate.annotate.stopping import IN_A_ROW, Descent, descent
+from eyespot.types import Judgement
+
+PAUSE, A_PHOTO = 60.0, 5.0  # seconds before marks, and for each further photo marked with the first; more is a pause
+WAGE = 15.50  # US dollars an hour, as INQUIRE paid (appendix H.5)
+# A query is too easy if more than half of its first 100 photos are relevant. INQUIRE takes such queries out of its
+# re-ranking set (section 3.3); for its full set it gives no number (section 3.2), so there the limit is ours.
+EASY_DEPTH, EASY_SHARE = 100, 0.5
+SURE = 0.9  # a labelling is complete if at least this share of the relevant photos is found
+
+Looked = tuple[Sequence[Candidate], Mapping[str, Judgement]]  # a list, and what somebody said of its photos
+
+
+@dataclass(frozen=True)
+class LabellingProgress:
+    """One person's labelling of one query.
+
+    found_at_least: the share of all relevant photos that is found, by the cautious end of the audit's interval.
+    ranked: how many photos at the head of the list were ranked out of all photos; None for the whole list.
+    """
+
+    query: str
+    who: str
+    listed: int
+    grows: bool  # the list goes on, and is not yet the whole gallery
+    labelled: int
+    relevant: int
+    descent: Descent
+    audit: Audited | None
+    seconds: float
+    ranked: int | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the rule has fired or the list has come to its end."""
+        return self.descent.stopped_at is not None or self.exhausted
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether there is nothing that was not looked at."""
+        return not self.grows and self.descent.depth >= self.listed > 0
+
+    @property
+    def found_at_least(self) -> float | None:
+        """The share of the relevant photos that is found, at least; None without an audit."""
+        if self.audit is None or self.audit.cautious is None:
+            return None
+        every = self.relevant + self.audit.cautious.high
+        return self.relevant / every if every else 1.0
+
+    def cost(self, wage: float = WAGE) -> float:
+        """What the time cost, at this wage an hour."""
+        return self.seconds / 3600 * wage
+
+    def told(self) -> dict[str, Any]:
+        """All of it as JSON has it."""
+        own = {"stopped": self.stopped, "found_at_least": self.found_at_least, "cost": round(self.cost(), 2)}
+        audit = self.audit
+        left = None if audit is None or audit.left is None else audit.left._asdict()
+        cautious = None if audit is None or audit.cautious is None else audit.cautious._asdict()
+        plain = None if audit is None else {**asdict(audit), "left": left, "cautious": cautious}
+        return {**asdict(self), **own, "descent": self.descent._asdict(), "audit": plain}
+
+
+def standing(desk: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW) -> LabellingProgress:
+    """How somebody's labelling of a query stands."""
+    return standing_of(desk, id, who, (desk.candidates(id), desk.said(id, who)), in_a_row)
+
+
+def standing_of(desk: AnnotationStore, id: str, who: str, known: Looked, in_a_row: int = IN_A_ROW) -> LabellingProgress:
+    """The same from the list and what somebody said, where both are known already."""
+    listed, said = known
+    labels = {image: relevant(one) for image, one in said.items()}
+    drawn = desk.audit(id, who)
+    return LabellingProgress(
+        id,
+        who,
+        len(listed),
+        desk.goes_on(id),
+        len(labels),
+        sum(labels.values()),
+        descent((labels.get(photo.image) for photo in listed), in_a_row),
+        None if drawn is None else audit_result(labels, drawn),
+        seconds(said.values()),
+        desk.ranked_depth(id),
+    )
+
+
+def seconds(said: Iterable[Judgement]) -> float:
+    """How long somebody looked, from the moments of their marks.
+
+    Photos marked at the same moment, such as a page of them, took the gap before it. What follows a pause, and the
+    first marks, count at the pace of the rest, for when somebody began to look is not known; without a rest they count
+    as no time.
+    """
+    photos = Counter(one.at for one in said)
+    gaps = [(after - before, photos[after]) for before, after in pairwise(sorted(photos))]
+    timed = [(gap, count) for gap, count in gaps if gap <= PAUSE + A_PHOTO * (count - 1)]
+    if not timed:
+        return 0.0
+    spent, looked = sum(gap for gap, _ in timed), sum(count for _, count in timed)
+    return spent * photos.total() / looked
+
+
+# -- whether a query is worth keeping -------------------------------------------------------------------------------
+
+
+def faults(
+    wanted: AnnotationQuery, stands: LabellingProgress, labels: Mapping[str, bool], listed: Iterable[str]
+) -> list[str]:
+    """Why a labelled query should not go into a benchmark yet; none if it may (INQUIRE, section 3.2)."""
+    first = [labels.get(image, False) for image in list(listed)[:EASY_DEPTH]]
+    ranked = stands.ranked is None or stands.ranked >= EASY_DEPTH
+    share = stands.found_at_least
+    told = [
+        (bool(wanted.failing), f"not {' and not '.join(wanted.failing)}"),
+        (bool(wanted.open), f"intake open: {', '.join(wanted.open)}"),
+        (not stands.relevant, "nothing relevant was found"),
+        (not stands.stopped, "not labelled to the end"),
+        (ranked and sum(first) > EASY_SHARE * len(first), f"too easy: {sum(first)} of the first {len(first)}"),
+        (stands.stopped and not stands.exhausted and share is None, "no audit of the rest"),
+        (share is not None and share < SURE, f"perhaps only {share or 0:.0%} of the relevant photos found"),
+    ]
+    return [reason for wrong, reason in told if wrong]

@@ -1,0 +1,211 @@
+"""Synthetic captions: for every picture that has labels only, one sentence that somebody might type to find it.
+
+QuARI trains on BioTrove's pictures with such captions (appendix A). Who writes them is a `Captioner`: sentences made
+from labels (`eyespot.curate.templates`), or whatever else makes a sentence of a record and its picture.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+
+from eyespot.gallery import disk
+from eyespot.gallery.files import whole
+from eyespot.gallery.photos.found import reason
+from eyespot.gallery.photos.pictures import BadPicture, open_picture
+from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.view import Gallery, place_of
+from eyespot.runs.files import write_whole
+from eyespot.types import NothingFound, UsageError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Facts: TypeAlias = Mapping[str, Any]
+AT_ONCE = 4096  # rows that are written together
+METADATA = b"eyespot"
+UNSAID = "no label to speak of"  # the reason of a picture of whom a captioner says nothing: nothing failed
+
+
+class Captioner(Protocol):
+    """A record and its picture to one sentence."""
+
+    @property
+    def name(self) -> str:
+        """Who writes: "templates", the name of a model."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All else that decides what is said, as JSON has it."""
+        ...
+
+    def caption(self, facts: Facts, picture: Callable[[], Image]) -> str | None:
+        """One plain sentence; None where there is nothing to say. `facts` are `id` and the gallery's columns.
+
+        `picture` reads the picture, upright in RGB, when it is called; the errors that it raises for one that cannot be
+        read may pass through: that picture goes without a caption and is listed.
+        """
+        ...
+
+
+class Caption(NamedTuple):
+    """What is said of a picture."""
+
+    id: str
+    caption: str
+
+
+class Uncaptioned(NamedTuple):
+    """A picture of which nothing is said, and why."""
+
+    id: str
+    path: str
+    reason: str
+
+
+@dataclass
+class Written:
+    """What a file of captions holds: how many, how many different ones, and the pictures left out."""
+
+    captions: int = 0
+    different: set[str] = field(default_factory=set)
+    without: Counter[str] = field(default_factory=Counter)  # reason → pictures
+    failures: list[Uncaptioned] = field(default_factory=list)
+
+
+def columns(gallery: Path) -> list[str]:
+    """What a gallery's shards say of their pictures: the names of their columns, each once."""
+    import pyarrow.parquet as pq
+
+    Gallery(gallery)  # a folder that is none is told here
+    tables = [shard / "items.parquet" for shard in disk.shard_paths(gallery)]
+    names: dict[str, None] = {}
+    for table in tables:
+        with whole(table, "restore it from a copy or index into a new gallery with -g"):
+            names |= dict.fromkeys(pq.read_schema(table).names)
+    return [name for name in names if name not in ("live", "roots", "paths")]
+
+
+def captioned(gallery: Path, captioner: Captioner) -> Iterator[Caption | Uncaptioned]:
+    """Each picture of a gallery that is still there, in the order of its rows, with its sentence or without."""
+    opened = Gallery(gallery)
+    for shard in disk.shard_paths(gallery):
+        for batch in disk.read_items(shard).to_batches(max_chunksize=AT_ONCE):
+            for row in batch.to_pylist():
+                if row.pop("live"):
+                    places = _places(opened, row)
+                    yield _one(row | {"path": places[0] if places else None}, places, captioner)
+
+
+def write(found: Iterable[Caption | Uncaptioned], out: Path, captioner: Captioner) -> Written:
+    """Columns id and caption, as .parquet (how they were made in the metadata) or .csv; whole or not at all.
+
+    Raises `UsageError` for another kind of file and `NothingFound`, and writes nothing, if no picture has a caption.
+    """
+    writer = writer_of(out)
+    written = Written()
+    kept = _count_captions(found, written)
+    write_whole(out, lambda file: writer(_not_empty(kept), file, {"by": captioner.name, **captioner.settings}))
+    return written
+
+
+def count(found: Iterable[Caption | Uncaptioned]) -> Written:
+    """What `write` would write."""
+    written = Written()
+    for _ in _not_empty(_count_captions(found, written)):
+        pass
+    return written
+
+
+# -- one picture --------------------------------------------------------------------------------------------
+
+
+def _places(gallery: Gallery, row: dict[str, Any]) -> list[str]:
+    """Where the picture lies; of rows that were imported without pictures there may be no place."""
+    pairs = zip(row.pop("roots"), row.pop("paths"), strict=True)
+    return [place_of(gallery.root(root), path) for root, path in pairs]
+
+
+def _one(facts: Facts, places: Sequence[str], captioner: Captioner) -> Caption | Uncaptioned:
+    try:
+        said = captioner.caption(facts, partial(_picture, places))
+    except BadPicture as bad:
+        return Uncaptioned(facts["id"], facts["path"] or "", bad.reason)
+    except OSError as error:
+        return Uncaptioned(facts["id"], facts["path"] or "", reason(error))
+    sentence = " ".join((said or "").split())
+    return Caption(facts["id"], sentence) if sentence else Uncaptioned(facts["id"], facts["path"] or "", UNSAID)
+
+
+def _picture(places: Sequence[str]) -> Image:
+    """From the first place that still holds it."""
+    for place in places[:-1]:
+        with suppress(OSError, BadPicture):
+            return open_picture(read_again(place)).image
+    if not places:
+        raise BadPicture("has no file; it was imported without one")
+    return open_picture(read_again(places[-1])).image
+
+
+# -- the file -----------------------------------------------------------------------------------------------
+
+
+def _count_captions(found: Iterable[Caption | Uncaptioned], written: Written) -> Iterator[Caption]:
+    """The captions, while what is read is counted."""
+    for one in found:
+        if isinstance(one, Caption):
+            written.captions += 1
+            written.different.add(one.caption)
+            yield one
+            continue
+        written.without[one.reason] += 1
+        if one.reason != UNSAID:
+            written.failures.append(one)
+
+
+def _not_empty(captions: Iterator[Caption]) -> Iterator[Caption]:
+    first = next(captions, None)
+    if first is None:
+        raise NothingFound("no picture has a caption; name the columns of its labels with --common and --species")
+    yield first
+    yield from captions
+
+
+Writer: TypeAlias = Callable[[Iterator[Caption], IO[bytes], Mapping[str, Any]], None]
+
+
+def writer_of(out: Path) -> Writer:
+    """What writes a file of this name; `UsageError` if nothing does."""
+    writer = {".parquet": _parquet, ".csv": _csv}.get(out.suffix.lower())
+    if writer is None:
+        raise UsageError(f"captions are written as .parquet or .csv, not {out.name}; name such a file with --out")
+    return writer
+
+
+def _parquet(captions: Iterator[Caption], file: IO[bytes], said: Mapping[str, Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    note = json.dumps({"format": 1, **said}, ensure_ascii=False)
+    schema = pa.schema([("id", pa.string()), ("caption", pa.string())], {METADATA: note.encode()})
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        while rows := list(islice(captions, AT_ONCE)):
+            writer.write_table(pa.table(list(zip(*rows, strict=True)), schema=schema))
+
+
+def _csv(captions: Iterator[Caption], file: IO[bytes], _said: Mapping[str, Any]) -> None:
+    text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(Caption._fields)
+    rows.writerows(captions)
+    text.detach()

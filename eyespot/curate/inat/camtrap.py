@@ -1,0 +1,128 @@
+"""A Camtrap DP package: observations of a camera trap with their media and deployments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eyespot.curate.inat.source import RANKS, ObservationSource, TableFile, file_and_url, names_as_taxa, sheet
+from eyespot.curate.inat.tables import quoted, real, select
+from eyespot.runs.files import json_of, refuse
+from eyespot.types import UsageError
+
+PACKAGE = "datapackage.json"
+_TABLES = ("deployments", "media", "observations")
+
+
+def source(place: Path) -> ObservationSource:
+    """The package in a folder; `UsageError` for a table or column that is missing."""
+    package = _package(place / PACKAGE)
+    files = {name: _file(place, name) for name in _TABLES}
+    seen, media, traps = (sheet(files[name]) for name in ("observations", "media", "deployments"))
+    taxon = seen.require("scientificName")
+    return ObservationSource(
+        "camtrap-dp",
+        {"package": place / PACKAGE, **files},
+        _observations(seen, traps, taxon),
+        _photos(seen, media, _rights(package)),
+        names_as_taxa(seen.sql, taxon, "NULL", {rank: seen.first(rank) for rank in RANKS}),
+        citation=str(package.get("bibliographicCitation") or package.get("title") or ""),
+    )
+
+
+def _file(place: Path, name: str) -> Path:
+    found = next((place / f"{name}{end}" for end in (".csv", ".csv.gz") if (place / f"{name}{end}").is_file()), None)
+    if found is None:
+        raise UsageError(f"{place} has no {name}.csv; a Camtrap DP has {', '.join(_TABLES)}")
+    return found
+
+
+def _package(path: Path) -> Mapping[str, Any]:
+    """What a package tells of itself; `UsageError` for a part of it that is of another kind than the format's."""
+    told = json_of(path)
+    if not isinstance(told, dict):
+        refuse(path, "", "is no package; expected an object with resources, licenses and contributors")
+    for name in ("licenses", "contributors"):
+        listed = told.get(name) or []
+        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+            refuse(path, name, "is no list of objects; write it as Camtrap DP has it, or take it out")
+    return told
+
+
+def _rights(package: Mapping[str, Any]) -> tuple[str, str]:
+    """Licence and holder of the media, as the package tells them; empty where it does not."""
+    licences = [one for one in package.get("licenses") or [] if one.get("scope") == "media"]
+    people = package.get("contributors") or []
+    holders = [one for one in people if one.get("role") == "rightsHolder"] or people
+    licence = next((str(one.get("name") or one.get("path") or "") for one in licences), "")
+    return licence, next((str(one.get("title") or "") for one in holders), "")
+
+
+def _observations(seen: TableFile, traps: TableFile, taxon: str) -> str:
+    """One row an observation; its position and, as its observer, its camera come from the deployment."""
+    where = {
+        "deployment": traps.require("deploymentID"),
+        "latitude": real(traps.require("latitude")),
+        "longitude": real(traps.require("longitude")),
+        "accuracy": real(traps.first("coordinateUncertainty")),
+        "trap_began": traps.first("deploymentStart", "start"),
+    }
+    what = {
+        "id": seen.require("observationID"),
+        "deployment": seen.require("deploymentID"),
+        "taxon": taxon,
+        "began": seen.first("eventStart", "timestamp"),
+        "kind": f"lower(COALESCE({seen.first('observationType')}, 'animal'))",
+    }
+    told = "COALESCE(began, trap_began)"
+    columns = {
+        "id": "id",
+        "observer": "deployment",
+        **{name: name for name in ("latitude", "longitude", "accuracy", "taxon")},
+        "grade": "NULL::VARCHAR",
+        "day": f"local_day({told}, longitude)",
+        "fault": f"CASE WHEN kind <> 'animal' THEN 'no animal: ' || kind ELSE date_fault({told}, longitude) END",
+    }
+    return select(columns, f"{select(what, seen.sql)} LEFT JOIN {select(where, traps.sql)} USING (deployment)")
+
+
+def _photos(seen: TableFile, media: TableFile, rights: tuple[str, str]) -> str:
+    """The pictures of an observation: the one it names, or those of its camera during its event, earliest first."""
+    licence, holder = (f"NULLIF({quoted(one)}, '')" for one in rights)
+    columns = {
+        "observation": "observation",
+        "photo": "photo",
+        "position": "CAST(row_number() OVER (PARTITION BY observation ORDER BY moment, photo) - 1 AS INTEGER)",
+        "licence": licence,
+        "observer": "NULL::VARCHAR",
+        "holder": holder,
+        **file_and_url("place", "name"),
+        "width": "NULL::INTEGER",
+        "height": "NULL::INTEGER",
+        "fault": "CASE WHEN NOT public THEN 'a file that is not public' END",
+    }
+    return select(columns, _pairs(seen, media))
+
+
+def _pairs(seen: TableFile, media: TableFile) -> str:
+    """Observations beside their pictures."""
+    pictures = {
+        "photo": media.require("mediaID"),
+        "camera": media.require("deploymentID"),
+        "place": media.require("filePath"),
+        "name": media.first("fileName"),
+        "moment": f"utc_of({media.require('timestamp')})",
+        "public": f"lower(COALESCE({media.first('filePublic')}, 'true')) IN ('true', 't', '1')",
+    }
+    what = {
+        "observation": seen.require("observationID"),
+        "deployment": seen.require("deploymentID"),
+        "medium": seen.first("mediaID"),
+        "began": f"utc_of({seen.first('eventStart', 'timestamp')})",
+        "ended": f"utc_of({seen.first('eventEnd', 'eventStart', 'timestamp')})",
+    }
+    image = f"{media.sql} WHERE COALESCE({media.first('fileMediatype')}, 'image/jpeg') LIKE 'image/%'"
+    both = f"{select(what, seen.sql)} o JOIN {select(pictures, image)} m"
+    during = "o.medium IS NULL AND m.camera = o.deployment AND m.moment BETWEEN o.began AND o.ended"
+    return f"(SELECT * FROM {both} ON m.photo = o.medium UNION ALL BY NAME SELECT * FROM {both} ON {during})"

@@ -1,0 +1,170 @@
+"""Drawing a species' share: its observation groups in spatio-temporal clusters, one observation of each in turn.
+
+A cluster's turn goes to an observation of a group and an observer not drawn before, where there is one; a new group
+counts for more than a new observer, and what is left is settled by lot. The lot hangs on the seed and the observation's
+id alone.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-arg, call-overload, no-any-return, assignment"
+# (numba's own types tell nothing about what a kernel takes; the signatures here do)
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from eyespot.kernels.cache import keep_compiled_kernels
+
+keep_compiled_kernels()
+
+import numba  # noqa: E402
+import numpy as np  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
+
+from eyespot.curate.inat.sphere import RADIUS, Floats, on_sphere  # noqa: E402
+
+Marks = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class DrawSettings:
+    """How to draw. One unit of distance is `space_km` or `time_days`: clusters wider than that are divided further,
+    up to `clusters` for a species."""
+
+    cap: int = 550
+    clusters: int = 200
+    space_km: float = 100.0
+    time_days: float = 90.0
+    seed: int = 0
+
+
+class SpeciesObservations(NamedTuple):
+    """The observations of one species, in an order that hangs on nothing but their ids."""
+
+    mark: Marks  # (n,), 64 bits of the digest of each id
+    observer: Marks  # (n,)
+    group: NDArray[np.int64]  # (n,)
+    latitude: Floats  # (n,), degrees
+    longitude: Floats
+    day: NDArray[np.int64]  # (n,), days since 1970
+
+
+class DrawResult(NamedTuple):
+    """What became of each candidate: its cluster, and its turn from 0; -1: not drawn."""
+
+    cluster: NDArray[np.int64]  # (n,)
+    turn: NDArray[np.int64]  # (n,)
+
+
+def draw(species: int, of: SpeciesObservations, how: DrawSettings) -> DrawResult:
+    """Up to `how.cap` of a species' candidates."""
+    group = np.unique(of.group, return_inverse=True)[1].astype(np.int64)
+    cluster = clusters(group, of, how)[group]  # (n,)
+    observer = np.unique(of.observer, return_inverse=True)[1].astype(np.int64)
+    if len(group) <= how.cap:
+        lots = np.argsort(lots_of(of.mark, how.seed), kind="stable")
+        turn = np.empty(len(group), np.int64)
+        turn[lots] = np.arange(len(group))
+        return DrawResult(cluster, turn)
+    count = int(cluster.max()) + 1
+    names = np.arange(count, dtype=np.uint64) + np.uint64(species) * np.uint64(1_000_003)
+    first = np.argsort(lots_of(names, how.seed), kind="stable")
+    return DrawResult(cluster, round_robin((cluster, group, observer), lots_of(of.mark, how.seed), first, how.cap))
+
+
+def lots_of(marks: Marks, seed: int) -> Marks:
+    """A lot for each mark, (n,): the mixer of SplitMix64 over mark and seed, the same on every machine."""
+    lots: Marks = _mixed(marks ^ _mixed(np.full(1, seed % 2**64, np.uint64)))
+    return lots
+
+
+def _mixed(values: Marks) -> Marks:
+    with np.errstate(over="ignore"):
+        mixed = values + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return mixed ^ (mixed >> np.uint64(31))
+
+
+def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: DrawSettings) -> NDArray[np.int64]:
+    """The cluster of each of a species' groups, (groups,).
+
+    A group stands at the middle of the species' observations in it, in units of `how`. The centres are its most central
+    group and then, over and over, the group that is farthest from all centres (Gonzalez 1985).
+    """
+    counts = np.bincount(group)[:, None]
+    points = np.stack([np.bincount(group, one) for one in on_sphere(of.latitude, of.longitude).T], axis=1) / counts
+    points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
+    days = np.bincount(group, of.day - of.day.min()) / counts[:, 0]
+    placed = np.concatenate([points * (RADIUS / how.space_km), days[:, None] / how.time_days], axis=1)  # (groups, 4)
+    first = int(((placed - placed.mean(axis=0)) ** 2).sum(axis=1).argmin())
+    return _farthest_first(np.ascontiguousarray(placed), first, how.clusters)
+
+
+def _kernel(function: Any) -> Any:
+    return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+
+
+@_kernel
+def _farthest_first(points, first, most):
+    nearest = np.full(len(points), np.inf)  # squared distance of each point to its centre
+    cluster = np.zeros(len(points), np.int64)
+    centre = first
+    for number in range(most):
+        farthest, distance = 0, -1.0
+        for at in range(len(points)):
+            away = 0.0
+            for axis in range(4):
+                away += (points[at, axis] - points[centre, axis]) ** 2
+            if away < nearest[at]:
+                nearest[at], cluster[at] = away, number
+            if nearest[at] > distance:
+                farthest, distance = at, nearest[at]
+        if distance <= 1.0:
+            break
+        centre = farthest
+    return cluster
+
+
+def round_robin(of: tuple[Any, Any, Any], lots: Marks, first: NDArray[np.int64], cap: int) -> NDArray[np.int64]:
+    """The turn of each observation, -1 for those not drawn, (n,).
+
+    `of` are cluster, group and observer of each as numbers from 0, `first` the clusters in the order of their turns.
+    """
+    cluster, group, observer = (np.ascontiguousarray(one, np.int64) for one in of)
+    order = np.argsort(cluster, kind="stable")
+    ends = np.cumsum(np.bincount(cluster, minlength=len(first)))
+    return _round_robin((order, ends, first), (group, observer), lots, cap)
+
+
+@_kernel
+def _round_robin(clusters, of, lots, cap):
+    order, ends, first = clusters
+    group, observer = of
+    turn = np.full(len(order), -1, np.int64)
+    known_group = np.zeros(group.max() + 1, np.bool_)
+    known_observer = np.zeros(observer.max() + 1, np.bool_)
+    drawn, before = 0, -1
+    while drawn < cap and drawn != before:
+        before = drawn
+        for number in first:
+            begin = 0 if number == 0 else ends[number - 1]
+            best = _best(order[begin : ends[number]], turn, (group, observer), (known_group, known_observer), lots)
+            if best >= 0 and drawn < cap:
+                turn[best] = drawn
+                known_group[group[best]] = known_observer[observer[best]] = True
+                drawn += 1
+    return turn
+
+
+@_kernel
+def _best(members, turn, of, known, lots):
+    """The member not drawn that is newest, by lot among the equally new; -1 for none."""
+    best, least = -1, 4
+    for row in members:
+        if turn[row] >= 0:
+            continue
+        old = 2 * known[0][of[0][row]] + known[1][of[1][row]]
+        if old < least or (old == least and lots[row] < lots[best]):
+            best, least = row, old
+    return best

@@ -1,0 +1,52 @@
+"""Pictures of earlier runs that the collection no longer names: of another draw, of other licences."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
+from pathlib import Path
+
+from eyespot.curate.inat.naming import SPLIT
+
+
+def remove_leftovers(out: Path, named: Iterable[str]) -> int:
+    """Remove pictures below `train/` that are not among these, and folders left empty; how many pictures went.
+
+    Only what a run puts there goes, `SPECIES/PHOTO.jpg`; links are not followed.
+    """
+    folders = _folders(out / SPLIT)
+    if not folders:
+        return 0
+    marks = array("Q", sorted(array("Q", map(_mark, named))))  # eight bytes each: there may be millions
+    removed = 0
+    for species in folders:
+        for name in sorted(os.listdir(species)):
+            place = species / name
+            if _is_ours(name) and not place.is_symlink() and not _holds(marks, _mark(f"{SPLIT}/{species.name}/{name}")):
+                place.unlink()
+                removed += name.endswith(".jpg")
+        if not any(species.iterdir()):
+            species.rmdir()
+    return removed
+
+
+def _folders(place: Path) -> list[Path]:
+    there = sorted(place.iterdir()) if place.is_dir() else []
+    return [one for one in there if one.is_dir() and not one.is_symlink()]
+
+
+def _is_ours(name: str) -> bool:
+    """A picture, or what a kill left of one that was being written."""
+    return name.endswith((".jpg", ".jpg.part"))
+
+
+def _mark(file: str) -> int:
+    return int.from_bytes(hashlib.blake2b(file.encode("utf-8", "surrogateescape"), digest_size=8).digest())
+
+
+def _holds(marks: array[int], mark: int) -> bool:
+    at = bisect_left(marks, mark)
+    return at < len(marks) and marks[at] == mark

@@ -1,0 +1,129 @@
+"""The list of species, the names of files, and the positions that may be told."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eyespot.curate.inat.aligning import TARGETS
+from eyespot.curate.inat.listed import TAXA, listed
+from eyespot.curate.inat.settings import Positions
+from eyespot.curate.inat.source import RANKS
+from eyespot.curate.inat.sphere import RADIUS
+
+SPLIT = "train"
+_FARTHEST = 1000 * math.pi * RADIUS  # metres from one end of the Earth to the other
+_KM_A_DEGREE = math.radians(1) * RADIUS
+
+
+class Named(NamedTuple):
+    """A species of the list as the collection has it."""
+
+    id: int
+    name: str
+    folder: str
+    ranks: Mapping[str, str]
+    common: str | None
+    taxa: Mapping[str, str]
+    unmapped: str | None
+    hidden: bool = False
+
+    def answers_to(self) -> set[str]:
+        """The names and ids by which a list may mean it, without case."""
+        return {" ".join(key.casefold().split()) for key in (self.name, *self.ranks.values(), *self.taxa)}
+
+    def category(self) -> dict[str, Any]:
+        """Its entry in COCO JSON, with the columns of iNat's data sets."""
+        ranks = {rank: self.ranks.get(rank, "") for rank in RANKS}
+        epithet = " ".join(self.name.split()[1:])
+        common = {"common_name": self.common} if self.common else {}
+        rest = {**ranks, "specific_epithet": epithet, "image_dir_name": self.folder}
+        return {"id": self.id, "name": self.name, **common, "supercategory": ranks["class"] or ranks["kingdom"], **rest}
+
+
+def species_of(aligned: Path, positions: Positions) -> list[Named]:
+    """The list that a finished stage left, those whose positions are hidden marked."""
+    told = json.loads((aligned / TARGETS).read_text(encoding="utf-8"))
+    hidden = {name.casefold() for name in hidden_taxa(positions)}
+    return [_species_of_target(one, hidden) for one in told]
+
+
+def hidden_taxa(positions: Positions) -> set[str]:
+    """Names or ids, of any rank, of the taxa whose positions are coarsened; `UsageError` for a list that names none."""
+    return listed(positions.taxa, TAXA) if positions.taxa else set()
+
+
+def _species_of_target(told: Mapping[str, Any], hidden: set[str]) -> Named:
+    ranks, name = told["ranks"], told["name"]
+    folder = told["folder"] or "_".join([f"{told['id']:05d}", *(ranks.get(rank, "") for rank in RANKS[:-1]), name])
+    found = Named(told["id"], name, _plain(folder), ranks, told["common"], told["taxa"], told["unmapped"])
+    return found._replace(hidden=bool(found.answers_to() & hidden))
+
+
+def unmatched(species: Iterable[Named], positions: Positions) -> set[str]:
+    """What the list of hidden taxa names and no species answers to: their positions would be told."""
+    known = {key for one in species for key in one.answers_to()}
+    return {name for name in hidden_taxa(positions) if name.casefold() not in known}
+
+
+def _plain(name: str) -> str:
+    """A name for a folder: letters, digits, dashes; no text of others leads out of the collection."""
+    return re.sub(r"[^\w-]+", "_", name).strip("_")[:200] or "species"
+
+
+def file_name(photo: str, folder: str) -> str:
+    """Where a photo lies in the collection: by its id, or by a digest of an id that is no file name."""
+    plain = photo if re.fullmatch(r"[A-Za-z0-9][\w-]{0,79}", photo) else hashlib.sha256(photo.encode()).hexdigest()[:32]
+    return f"{SPLIT}/{folder}/{plain}.jpg"
+
+
+class Position(NamedTuple):
+    """What is told of a place: degrees, metres of doubt, and whether that was coarsened."""
+
+    latitude: float
+    longitude: float
+    uncertainty: float | None
+    coarse: bool
+
+
+def told_position(latitude: float, longitude: float, accuracy: float | None, how: Positions, hidden: bool) -> Position:
+    """A position as it is, or the middle of its cell of `how.degrees` with the cell's reach as its uncertainty."""
+    accuracy = None if accuracy is None or not accuracy >= 0 else min(accuracy, _FARTHEST)
+    if not hidden and (accuracy is None or accuracy <= how.limit):
+        return Position(latitude, longitude, accuracy, False)
+    up = min(90.0, max(-90.0, _middle(latitude, how.degrees)))
+    along = _middle(longitude, how.degrees)
+    wide = math.cos(math.radians(max(0.0, abs(up) - how.degrees / 2)))
+    reach = 1000 * _KM_A_DEGREE * how.degrees / 2 * math.hypot(1, wide)
+    doubt = math.ceil(max(reach, accuracy or 0.0))
+    return Position(round(up, 6), round((along + 180) % 360 - 180, 6), float(doubt), True)
+
+
+def _middle(value: float, degrees: float) -> float:
+    return (math.floor(value / degrees) + 0.5) * degrees
+
+
+def find(folder: Path, names: Iterable[str]) -> Path | None:
+    """The first of these files that is in the folder and not outside of it."""
+    root = folder.resolve()
+    for name in names:
+        place = (root / name).resolve()
+        if place.is_relative_to(root) and place.is_file():
+            return place
+    return None
+
+
+def places_of(file: str, photo: str, ambiguous: bool = False) -> list[str]:
+    """Where a photo may lie at hand: as it is named, or as the export's own store names it.
+
+    A name that is `ambiguous` is that of several photos: without its folders it finds none of them.
+    """
+    stem, _, extension = file.rpartition(".")
+    last = [] if ambiguous and "/" in file else [file.rpartition("/")[2]]
+    sizes = [f"{stem}/{size}.{extension}" for size in ("original", "large", "medium")] if stem else []
+    return [file, *last, *sizes, f"{photo}.{extension}" if stem and "/" not in photo else file]

@@ -1,0 +1,191 @@
+"""The stages from observations to a drawn list, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from eyespot.curate.inat.aligning import align_observations
+from eyespot.curate.inat.days import know_days
+from eyespot.curate.inat.licences import why_not
+from eyespot.curate.inat.settings import CollectionSettings, ObservationFilter
+from eyespot.curate.inat.source import ObservationSource
+from eyespot.curate.inat.stages import KEPT, FinishedStage, TableStage
+from eyespot.curate.inat.tables import Tables, parquet, quoted, rejects
+
+READ, FILTERED, ALIGNED, PHOTOGRAPHED = "read", "filtered", "aligned", "photographed"
+GROUPED, DRAWN, LISTED = "grouped", "drawn", "listed"
+PRIMARY = "primary.parquet"
+_LAST_PART = "regexp_extract(p.file, '[^/]*$')"
+# a photo's id, or a digest of an id that is no file name, with the ending of its file
+_NAME_OF_ITS_OWN = (
+    "CASE WHEN regexp_full_match(p.photo, '[A-Za-z0-9][\\w-]{0,79}') THEN p.photo ELSE md5(p.photo) END "
+    "|| COALESCE(NULLIF(regexp_extract(p.file, '\\.[A-Za-z0-9]{1,5}$'), ''), '.jpg')"
+)
+Done = Mapping[str, FinishedStage]
+
+
+def stages_of(source: ObservationSource, settings: CollectionSettings, lists: Mapping[str, str]) -> list[TableStage]:
+    """The stages for a source, each with the settings that its result hangs on; `lists` are digests of the lists."""
+    from eyespot.curate.inat.sampling import draw_all, group_all
+
+    wanted = _usual(source, settings.wanted)
+    asked, species, sampling = asdict(wanted), settings.species, settings.sampling
+    licences = {"licences": asked.pop("licences")}
+    grouping = {"km": sampling.km, "within": sampling.within}
+    drawing = {name: value for name, value in asdict(sampling).items() if name not in grouping}
+
+    def read(tables: Tables, folder: Path, _done: Done) -> Mapping[str, Any]:
+        return _read(source, settings.first, tables, folder)
+
+    return [
+        TableStage(READ, "reading observations", read, {"first": settings.first, "kind": source.kind}, source.version),
+        TableStage(FILTERED, "date, place and grade", lambda *given: _filter(wanted, *given), asked),
+        TableStage(ALIGNED, "taxonomy", lambda *given: align_observations(source, species, *given), lists),
+        TableStage(PHOTOGRAPHED, "photos and licences", lambda *given: _photos(source, wanted, *given), licences),
+        TableStage(GROUPED, "observation groups", lambda *given: group_all(sampling, *given), grouping),
+        TableStage(DRAWN, "drawing", lambda *given: draw_all(sampling, *given), drawing),
+        TableStage(LISTED, "listing", lambda *given: _list(source, *given)),
+    ]
+
+
+def _usual(source: ObservationSource, wanted: ObservationFilter) -> ObservationFilter:
+    return ObservationFilter(
+        source.years if wanted.years is None else wanted.years,
+        source.grades if wanted.grades is None else wanted.grades,
+        wanted.licences,
+    )
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def _read(source: ObservationSource, first: int | None, tables: Tables, folder: Path) -> Mapping[str, Any]:
+    know_days(tables)
+    limit = "" if first is None else f" LIMIT {first}"
+    tables.write(f"SELECT *, NULL::VARCHAR AS reason FROM {source.observations}{limit}", folder / KEPT)
+    return {"unreadable": rejects(tables)}
+
+
+# -- date, place, grade -----------------------------------------------------------------------------------------
+
+
+def _filter(wanted: ObservationFilter, tables: Tables, folder: Path, done: Done) -> Mapping[str, Any]:
+    columns = (
+        "file_row_number AS row, md5_number_lower(id) AS mark, md5_number_upper(id) AS mark2, "
+        "md5_number_lower(COALESCE(observer, id)) AS who, taxon, latitude, longitude, day"
+    )
+    place = quoted(done[READ].folder / KEPT)
+    rows = f"read_parquet({place}, file_row_number=true)"
+    tables.write(f"SELECT {columns}, {reason_of(wanted)} AS reason FROM {rows}", folder / KEPT)
+    return {}
+
+
+def reason_of(wanted: ObservationFilter) -> str:
+    """Why an observation does not count, as SQL over the columns of `observations`; NULL if it does."""
+    cases = {
+        "fault IS NOT NULL": "fault",
+        "id IS NULL": "'no id'",
+        "latitude IS NULL OR longitude IS NULL": "'no position'",
+        "NOT (abs(latitude) <= 90 AND abs(longitude) <= 180)": "'a position not on the Earth'",
+        "latitude = 0 AND longitude = 0": "'position 0, 0'",
+        "taxon IS NULL": "'no taxon'",
+    }
+    if wanted.years is not None:
+        cases[f"NOT year(day) BETWEEN {wanted.years[0]} AND {wanted.years[1]}"] = "'another year'"
+    if wanted.grades:
+        grades = ", ".join(quoted(grade) for grade in wanted.grades)
+        cases[f"COALESCE(grade, '') NOT IN ({grades})"] = "'another quality grade'"
+    return "CASE " + " ".join(f"WHEN {test} THEN {reason}" for test, reason in cases.items()) + " END"
+
+
+# -- photos and licences ----------------------------------------------------------------------------------------
+
+
+def _photos(
+    source: ObservationSource, wanted: ObservationFilter, tables: Tables, folder: Path, done: Done
+) -> Mapping[str, Any]:
+    know_days(tables)
+    rows, listed = done[ALIGNED].rows, folder / "listed.parquet"
+    tables.run(
+        "CREATE OR REPLACE TEMP TABLE twice AS SELECT mark, mark2, min(row) AS first "
+        f"FROM {rows} GROUP BY mark, mark2 HAVING count(*) > 1"
+    )
+    tables.write(
+        "SELECT o.row, p.* EXCLUDE (observation) "
+        f"FROM (SELECT *, row_number() OVER () AS line FROM {source.photos}) p JOIN {rows} o "
+        "ON md5_number_lower(p.observation) = o.mark AND md5_number_upper(p.observation) = o.mark2",
+        listed,
+    )
+    told = {"unreadable": rejects(tables), "photos": tables.number(f"SELECT count(*) FROM {parquet(listed)}")}
+    tables.write(_primary(listed), folder / PRIMARY)
+    listed.unlink()
+    tables.write(_with_photos(tables, wanted, rows, parquet(folder / PRIMARY)), folder / KEPT)
+    return told
+
+
+def _primary(listed: Path) -> str:
+    """The photo of the lowest position of each observation; of equal ones the one listed first."""
+    first = f"min((COALESCE(position, 1048575)::BIGINT << 40) + line) & {(1 << 40) - 1}"
+    return (
+        f"SELECT p.* EXCLUDE (line) FROM {parquet(listed)} p "
+        f"JOIN (SELECT row, {first} AS line FROM {parquet(listed)} GROUP BY row) USING (row, line)"
+    )
+
+
+def _with_photos(tables: Tables, wanted: ObservationFilter, rows: str, primary: str) -> str:
+    """Observations with the reason for which their photo cannot be taken."""
+    names = [name for (name,) in tables.rows(f"SELECT DISTINCT licence FROM {primary} WHERE licence IS NOT NULL")]
+    reasons = [why_not(name, wanted.licences) for name in names]
+    tables.know("licences", {"licence": names, "why": reasons})
+    tables.run(
+        f"CREATE OR REPLACE TEMP TABLE shared AS SELECT md5_number_lower(photo) AS a, md5_number_upper(photo) AS b, "
+        f"min(row) AS first FROM {primary} GROUP BY a, b HAVING count(*) > 1"
+    )
+    reason = (
+        "CASE WHEN t.first IS NOT NULL AND t.first <> o.row THEN 'listed twice' WHEN p.row IS NULL THEN 'no photo' "
+        f"WHEN p.fault IS NOT NULL THEN p.fault WHEN p.licence IS NULL THEN {quoted(why_not(None, ()))} "
+        "WHEN l.why IS NOT NULL THEN l.why WHEN s.first <> o.row THEN 'the photo of another observation' END"
+    )
+    return (
+        f"SELECT o.row, o.mark, o.who, o.target, o.latitude, o.longitude, o.day, {reason} AS reason FROM {rows} o "
+        f"LEFT JOIN twice t USING (mark, mark2) LEFT JOIN {primary} p ON p.row = o.row "
+        "LEFT JOIN licences l ON l.licence = p.licence "
+        "LEFT JOIN shared s ON s.a = md5_number_lower(p.photo) AND s.b = md5_number_upper(p.photo)"
+    )
+
+
+# -- what was drawn ---------------------------------------------------------------------------------------------
+
+
+def _list(source: ObservationSource, tables: Tables, folder: Path, done: Done) -> Mapping[str, Any]:
+    """Everything that is known of the drawn, by species and turn: what files of the collection are made of."""
+    _know_ambiguous_names(source, tables)
+    holder, people = "p.holder", ""
+    if source.observers is not None:
+        tables.run(f"CREATE OR REPLACE TEMP TABLE people AS SELECT DISTINCT ON (observer) * FROM {source.observers}")
+        holder, people = "COALESCE(p.holder, h.name)", "LEFT JOIN people h ON h.observer = p.observer"
+    seen = f"read_parquet({quoted(done[READ].folder / KEPT)}, file_row_number=true)"
+    tables.write(
+        "SELECT row_number() OVER (ORDER BY d.target, d.turn) - 1 AS number, d.row, d.target, d.group, d.cluster, "
+        "d.turn, o.id, o.latitude, o.longitude, o.accuracy, o.day, p.photo, p.licence, "
+        f"{holder} AS holder, CASE WHEN n.name = p.file THEN {_NAME_OF_ITS_OWN} ELSE p.file END AS file, "
+        "n.name IS NOT NULL AS ambiguous, p.url, p.width, p.height, NULL::VARCHAR AS reason "
+        f"FROM {done[DRAWN].rows} d JOIN {seen} o ON o.file_row_number = d.row "
+        f"JOIN {parquet(done[PHOTOGRAPHED].folder / PRIMARY)} p ON p.row = d.row {people} "
+        f"LEFT JOIN ambiguous n ON n.name = {_LAST_PART} ORDER BY d.target, d.turn",
+        folder / KEPT,
+    )
+    shared = tables.number(f"SELECT count(*) FROM {parquet(folder / KEPT)} WHERE ambiguous")
+    return {"unreadable": rejects(tables), "ambiguous": shared}
+
+
+def _know_ambiguous_names(source: ObservationSource, tables: Tables) -> None:
+    """The table `ambiguous`: file names that several photos have, so that none of them is found by it."""
+    know_days(tables)
+    names = f"SELECT {_LAST_PART} AS name FROM {source.photos} p GROUP BY 1 HAVING count(DISTINCT photo) > 1"
+    none = "SELECT NULL::VARCHAR AS name LIMIT 0"
+    tables.run(f"CREATE OR REPLACE TEMP TABLE ambiguous AS {none if source.unique_names else names}")
+    rejects(tables)  # lines that are no rows were counted when the photos were read first

@@ -1,0 +1,65 @@
+"""Conceptual 12M as webdataset shards: `KEY.jpg` with its caption in `KEY.txt`, else in `caption` of `KEY.json`.
+
+The shards are indexed as they are (`eyespot index SHARD.tar`); only their captions are written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eyespot.curate.pairs._making import CAPTIONS, LEFT_OUT, LeftOut, PairRow, Tell, digest
+from eyespot.gallery.photos.found import Labels, Seen, Unreadable
+from eyespot.gallery.photos.sources import Root, scan
+from eyespot.runs.files import refuse
+
+TEXTS = ("text", "caption")  # of KEY.txt, of KEY.json
+
+
+@dataclass(frozen=True)
+class Cc12m:
+    """Shards. `without`: keys of samples that give no pair."""
+
+    files: Sequence[Path]
+    without: frozenset[str] = frozenset()
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """Captions alone."""
+        return {CAPTIONS: ("file_name", "caption")}
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Which keys are left out."""
+        return {"without": digest(self.without)}
+
+    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+        """Nothing has to be known."""
+
+    def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
+        """Each picture with its caption, in the order of the shard; `UsageError` if the shard is cut short."""
+        silent: dict[str, None] = {}  # pictures of which nothing was said so far
+        for found in scan(Root(str(file.absolute()), "tar")):
+            if isinstance(found, Seen):
+                silent[found.path] = None
+            elif isinstance(found, Unreadable):
+                yield self._unreadable(file, found)
+            elif isinstance(found, Labels) and (text := _text(found)) and silent.pop(found.path, self) is None:
+                yield self._pair(found.path, text)
+        yield from (LeftOut(path, "has no caption") for path in silent)
+
+    def _pair(self, path: str, text: str) -> PairRow | LeftOut:
+        if path.rpartition("/")[2].partition(".")[0] in self.without:
+            return LeftOut(path, LEFT_OUT)
+        return PairRow(CAPTIONS, {"file_name": path, "caption": text})
+
+    def _unreadable(self, file: Path, found: Unreadable) -> LeftOut:
+        if not found.path:
+            refuse(file, "", found.reason)
+        return LeftOut(found.path, found.reason)
+
+
+def _text(labels: Labels) -> str:
+    return next((text for name in TEXTS if (text := " ".join(str(labels.facts.get(name, "")).split()))), "")

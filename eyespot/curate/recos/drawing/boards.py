@@ -1,0 +1,64 @@
+"""Boards with a line or two of printed letters: signs at a road, over a door, on a wall."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from eyespot.curate.recos.drawing.lettering import centred, face, faces, fitting, spacing
+from eyespot.curate.recos.drawing.papers import FINER, SIZE, Colour, Paper, photographed, sheet
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+BOARDS: Mapping[str, tuple[Colour, Colour]] = {  # the board's colour, the letters'
+    "white": ((246, 246, 244), (24, 24, 28)),
+    "blue": ((24, 82, 160), (250, 250, 250)),
+    "green": ((18, 108, 66), (250, 250, 246)),
+    "red": ((184, 28, 36), (252, 250, 246)),
+    "yellow": ((248, 206, 40), (22, 20, 18)),
+    "black": ((30, 32, 36), (240, 236, 220)),
+    "wooden": ((168, 122, 76), (44, 26, 14)),
+}
+WALLS: tuple[Colour, ...] = ((204, 198, 188), (150, 158, 164), (186, 150, 128), (120, 134, 118), (214, 216, 218))
+
+
+def invent(kind: str, chance: Random) -> dict[str, str]:
+    """How a board might look: its colour, the wall's, and a font of this kind that is on the machine."""
+    return {
+        "board": chance.choice(list(BOARDS)),
+        "wall": str(chance.randrange(len(WALLS))),
+        "font": chance.choice(faces(kind)).name,
+        "kind": kind,
+    }
+
+
+def paint(text: str, how: Mapping[str, Any], chance: Random) -> Image:
+    """The board on its wall; `UsageError` for a font that this machine has not."""
+    from PIL import ImageDraw
+
+    made = sheet(Paper("a wall", WALLS[int(how["wall"])]), chance)
+    draw = ImageDraw.Draw(made)
+    width, height = (side * FINER for side in SIZE)
+    box = (width * chance.uniform(0.05, 0.12), height * chance.uniform(0.16, 0.28))
+    inside = (box[0], box[1], width - box[0], height - box[1])
+    board, letters = BOARDS[how["board"]]
+    draw.rounded_rectangle(inside, radius=chance.uniform(4, 46), fill=board, outline=letters, width=FINER * 4)
+    lines = _lines(text)
+    room = (inside[2] - inside[0]) * 0.86, (inside[3] - inside[1]) * 0.8
+    font = fitting(face(how["kind"], how["font"]), lines, room, height * 0.3)
+    for number, line in enumerate(lines):
+        below = (number - (len(lines) - 1) / 2) * spacing(font)
+        centred(draw, line, font, (width / 2, height / 2 + below), letters)
+    return photographed(made, chance)
+
+
+def _lines(text: str) -> list[str]:
+    """A long text in two lines of about one length, broken at a space."""
+    words = text.split(" ")
+    if len(text) < 12 or len(words) < 2:
+        return [text]
+    breaks = range(1, len(words))
+    at = min(breaks, key=lambda at: abs(len(" ".join(words[:at])) - len(" ".join(words[at:]))))
+    return [" ".join(words[:at]), " ".join(words[at:])]

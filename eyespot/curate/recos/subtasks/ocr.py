@@ -1,0 +1,64 @@
+"""OCR: what is written in the picture. Where there are no photos of writing, drawn signs stand in for them."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from eyespot.curate.recos.drawing import boards
+from eyespot.curate.recos.drawing.generator import CaptionWordings, Facts
+from eyespot.curate.recos.drawing.signs import PHRASES
+from eyespot.curate.recos.subtasks import FINE, Subtask
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+NUMBERS = tuple(range(2, 100))
+
+
+class LetterBoards:
+    """Boards with a short text and a number in printed letters."""
+
+    def invent(self, chance: Random) -> dict[str, Any]:
+        shown = f"{chance.choice(PHRASES).english} {chance.choice(NUMBERS)}"
+        return {"shown": shown, "answer": shown, "painted": boards.invent("text", chance)}
+
+    def answer(self, facts: Facts) -> str:
+        return str(facts["shown"])
+
+    def paint(self, facts: Facts, chance: Random) -> Image:
+        return boards.paint(facts["shown"].upper(), facts["painted"], chance)
+
+    def wording(self, facts: Facts) -> CaptionWordings:
+        words, _, number = facts["shown"].rpartition(" ")
+        board = f"a {facts['painted']['board']} board"
+        vague = [
+            f"A sign with the number {number}.",
+            "A sign with a short text.",
+            f"{board.capitalize()} with letters on it.",
+            f"Something is written on {board}.",
+            f"A text that ends in {number}.",
+        ]
+        usual = [
+            f'A sign that reads "{words} {number}".',
+            f'The words "{words}" and the number {number} on a sign.',
+            f'A board says "{words} {number}".',
+            f'Letters spell "{words}" before the number {number}.',
+            f'A notice with the text "{words} {number}".',
+        ]
+        detailed = [f"{one.removesuffix('.')}, printed on {board}." for one in usual]
+        return CaptionWordings(vague, usual, detailed)
+
+
+def load() -> Subtask:
+    """The sub-task."""
+    return Subtask(
+        "ocr",
+        FINE,
+        30,
+        "Repeats words that can be read in the picture, in quotation marks.",
+        ("words", "number"),
+        ("a sign with writing on it", "a shop sign", "a street sign", "a poster", "words on a wall"),
+        LetterBoards(),
+        stand_in="drawn signs stand in for photos of writing",
+    )

@@ -1,0 +1,249 @@
+"""Re-ranking sets: from any run and its judgements, queries whose candidates are worth putting in another order.
+
+A query's candidates are the first images of the run. It is kept if neither too few nor too many of them are relevant:
+with none there is nothing to find, with most there is nothing to order (INQUIRE, section 3.3: 1 to 50 of 100).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+from eyespot.curate.stratified import drawn
+from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.runs.queries import groups
+from eyespot.types import NothingFound, Qrels, RankedImage, Run, UsageError
+
+VAL, TEST = "val", "test"
+NOT_LISTED, NOT_RANKED, NOT_JUDGED = "not among the queries", "not in the run", "not judged"
+
+
+@dataclass(frozen=True)
+class RerankLimits:
+    """How many candidates a query has, and how many of them may be relevant.
+
+    `judged_only`: hits without a judgement leave the run first; else they count as not relevant.
+    """
+
+    depth: int = 100
+    least: int = 1
+    most: int = 50
+    judged_only: bool = False
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise UsageError(f"a query needs candidates; a depth of {self.depth} gives none")
+        if not 0 <= self.least <= self.most:
+            raise UsageError(f"no number is at least {self.least} and at most {self.most}; make --least the smaller")
+
+
+@dataclass(frozen=True)
+class Division:
+    """How many queries are for validation, so many or such a share of them, and which draw of them it is."""
+
+    val: int | None = None
+    share: float = 0.2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if (self.val or 0) < 0 or not 0 <= self.share <= 1:
+            raise UsageError("a split takes 0 queries or more, or a share from 0 to 1")
+
+    def seats(self, queries: int) -> int:
+        """How many of so many queries are for validation; half a query is a whole one."""
+        if self.val is None:
+            return math.floor(Fraction(str(self.share)) * queries + Fraction(1, 2))
+        if self.val > queries:
+            raise UsageError(f"{self.val} validation queries are asked for and {queries} are kept; ask for fewer")
+        return self.val
+
+
+class DroppedQuery(NamedTuple):
+    """A query that is not in the set, and why."""
+
+    query: str
+    reason: str
+    relevant: int
+    candidates: int
+
+
+@dataclass(frozen=True)
+class RerankSet:
+    """Queries with their candidates, all of them graded; `unjudged` are the (query, image) whose 0 is no judgement.
+
+    `judged.queries` say `split`, `relevant` and `candidates` besides the columns they came with. `notes` are sentences
+    for the user.
+    """
+
+    judged: JudgedQueries
+    unjudged: frozenset[tuple[str, str]]
+    dropped: list[DroppedQuery]
+    limits: RerankLimits
+    notes: list[str]
+
+    @property
+    def run(self) -> Run:
+        """The candidates in the order of the run."""
+        assert self.judged.candidates is not None
+        return self.judged.candidates
+
+    def split(self, name: str) -> JudgedQueries:
+        """The queries of one split."""
+        return self.judged.among("split", name)
+
+    @property
+    def splits(self) -> list[str]:
+        """Their names, validation first, the test last."""
+        names = {facts["split"] for facts in self.judged.queries.values()}
+        return sorted(names, key=lambda name: (name == TEST, name != VAL, name))
+
+
+def select(run: Run, judged: JudgedQueries, limits: RerankLimits) -> RerankSet:
+    """The queries of a run that are worth re-ranking, in the order of their ids, not yet split.
+
+    `judged.queries` give the columns and say which queries there are; where they are empty, those of the judgements
+    are. Raises `NothingFound` if no query is kept.
+    """
+    asked = sorted(judged.queries or judged.qrels, key=natural)
+    ranked = {query: _candidates(run, judged.qrels, query, limits) for query in asked if query in run}
+    verdicts = [_verdict(query, ranked, judged.qrels, limits) for query in asked]
+    dropped = [verdict for verdict in verdicts if verdict.reason]
+    kept = [verdict.query for verdict in verdicts if not verdict.reason]
+    if not kept:
+        raise NothingFound(_nothing(dropped, run, judged.qrels))
+    others = sorted({*run, *judged.qrels} - set(asked), key=natural)
+    reason = NOT_LISTED if judged.queries else NOT_JUDGED
+    dropped += [DroppedQuery(query, reason, 0, 0) for query in others]
+    return _assembled({query: ranked[query] for query in kept}, judged, (run, dropped, limits))
+
+
+def divide(made: RerankSet, division: Division, by: str | None = None) -> RerankSet:
+    """The set with its queries split in `val` and `test`, in proportion to the values of the column `by`.
+
+    Raises `UsageError` for a column that no query has, and if there are fewer queries than are asked for.
+    """
+    queries = made.judged.queries
+    strata = {"": list(queries)} if by is None else groups(queries, by)
+    val = drawn(strata, division.seats(len(queries)), division.seed)
+    return _with_splits(made, {query: VAL if query in val else TEST for query in queries})
+
+
+def keep_split(made: RerankSet) -> RerankSet:
+    """The set with the split that its queries came with, as INQUIRE-Rerank keeps INQUIRE's."""
+    splits = {query: str(facts.get("split") or "").strip() for query, facts in made.judged.queries.items()}
+    without = [query for query, split in splits.items() if not split]
+    if without:
+        raise UsageError(f"{len(without)} queries say no split, {without[0]!r} the first; give them one, or use --val")
+    return _with_splits(made, splits)
+
+
+def natural(id: str) -> tuple[str, str]:
+    """A key that sorts 9 before 10 and leaves text in the order of the alphabet."""
+    return id.zfill(20) if id.isdecimal() else id, id
+
+
+# -- one query ----------------------------------------------------------------------------------------------
+
+
+def _candidates(run: Run, qrels: Qrels, query: str, limits: RerankLimits) -> list[RankedImage]:
+    hits = run[query]
+    if limits.judged_only:
+        grades = qrels.grades.get(query, {})
+        hits = [hit for hit in hits if grades.get(hit.image, -1) >= 0]
+    return hits[: limits.depth]
+
+
+def _verdict(
+    query: str, ranked: Mapping[str, Sequence[RankedImage]], qrels: Qrels, limits: RerankLimits
+) -> DroppedQuery:
+    """Why a query is dropped; without a reason it is kept."""
+    if query not in ranked:
+        return DroppedQuery(query, NOT_RANKED, 0, 0)
+    if query not in qrels:
+        return DroppedQuery(query, NOT_JUDGED, 0, len(ranked[query]))
+    grades = qrels.grades[query]
+    relevant = sum(grades.get(hit.image, 0) > 0 for hit in ranked[query])
+    return DroppedQuery(query, _reason(relevant, len(ranked[query]), limits), relevant, len(ranked[query]))
+
+
+def _reason(relevant: int, candidates: int, limits: RerankLimits) -> str:
+    if not candidates:
+        return "no candidates"
+    if relevant > limits.most:
+        return f"more than {limits.most} relevant among the candidates"
+    if relevant >= limits.least:
+        return ""
+    return "none relevant among the candidates" if not relevant else f"fewer than {limits.least} relevant"
+
+
+# -- the set ------------------------------------------------------------------------------------------------
+
+
+def _assembled(
+    ranked: dict[str, list[RankedImage]], judged: JudgedQueries, how: tuple[Run, list[DroppedQuery], RerankLimits]
+) -> RerankSet:
+    run, dropped, limits = how
+    theirs = {query: judged.qrels.grades[query] for query in ranked}
+    grades = {q: {hit.image: max(theirs[q].get(hit.image, 0), 0) for hit in hits} for q, hits in ranked.items()}
+    unjudged = frozenset(
+        (q, hit.image) for q, hits in ranked.items() for hit in hits if theirs[q].get(hit.image, -1) < 0
+    )
+    facts = {query: _facts(judged.queries.get(query, {}), grades[query]) for query in ranked}
+    candidates = Run(ranked)
+    # A set is handed on: the name of the file tells its readers something, the folder it lay in does not.
+    candidates.header = {**run.header, "source": Path(str(run.header.get("source", ""))).name}
+    candidates.notes = run.notes
+    images = {image: judged.images.get(image, {}) for image in candidates.images.tolist()}
+    made = JudgedQueries(facts, Qrels(grades), images, candidates)
+    notes = [*_notes(made, run, limits), *_on_judgements(made, len(unjudged), limits)]
+    return RerankSet(made, unjudged, dropped, limits, notes)
+
+
+def _facts(facts: Columns, grades: Mapping[str, int]) -> Columns:
+    return {**facts, "relevant": sum(grade > 0 for grade in grades.values()), "candidates": len(grades)}
+
+
+def _with_splits(made: RerankSet, splits: Mapping[str, str]) -> RerankSet:
+    queries = {query: {**facts, "split": splits[query]} for query, facts in made.judged.queries.items()}
+    return replace(made, judged=replace(made.judged, queries=queries))
+
+
+# -- what to know before trusting it ------------------------------------------------------------------------
+
+
+def _notes(made: JudgedQueries, run: Run, limits: RerankLimits) -> list[str]:
+    short = sum(facts["candidates"] < limits.depth for facts in made.queries.values())
+    tied = sum(_is_tied(run[query], limits.depth) for query in made.queries) if not limits.judged_only else 0
+    told = [
+        (short, f"have fewer than {limits.depth} candidates; they are kept"),
+        (tied, f"have equal scores on both sides of rank {limits.depth}: the order of the run decides"),
+    ]
+    return [f"{count} of {len(made.queries)} queries {what}" for count, what in told if count]
+
+
+def _is_tied(hits: Sequence[RankedImage], depth: int) -> bool:
+    return len(hits) > depth and hits[depth - 1].score == hits[depth].score
+
+
+def _on_judgements(made: JudgedQueries, unjudged: int, limits: RerankLimits) -> list[str]:
+    pairs = len(made.qrels.grade)
+    if limits.judged_only and (made.qrels.grade > 0).all():
+        return ["every candidate is relevant: the judgements list no others, so leave out --judged-only"]
+    if not unjudged:
+        return []
+    return [
+        f"{unjudged} of {pairs} candidates are unjudged and count as not relevant, which is right where the judgements "
+        "are exhaustive; --judged-only leaves them out"
+    ]
+
+
+def _nothing(dropped: Sequence[DroppedQuery], run: Run, qrels: Qrels) -> str:
+    if not len(run.score) or (run.graded(qrels) < 0).all():
+        return "no image of the run is judged for its query; check that both files name queries and images alike"
+    reason, count = Counter(one.reason for one in dropped).most_common(1)[0]
+    return f"no query is kept: {count} of {len(dropped)} are dropped as {reason!r}; change --depth, --least or --most"

@@ -1,0 +1,124 @@
+"""What a re-ranking set holds, counted: for its card, which goes with it, and for the command line."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import eyespot
+from eyespot.curate.rerank import RerankSet
+from eyespot.runs.judged import JudgedQueries
+from eyespot.runs.queries import groups
+
+PRESET = "inquire-rerank"
+COUNTS = ("queries", "candidates", "relevant", "unjudged")
+
+_UNJUDGED = {
+    True: "Images without a judgement are not among them.",
+    False: "A candidate without a judgement counts as not relevant; `unjudged` says how many there are.",
+}
+
+
+@dataclass(frozen=True)
+class RerankInputs:
+    """How a set was made: the files by their part in it, the settings, and the column of the breakdown."""
+
+    inputs: Mapping[str, Path]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    by: str | None = None
+
+
+def counted(made: RerankSet, by: str | None = None) -> dict[str, Any]:
+    """Queries, candidates, relevant and unjudged of each split; queries of each value of a column; what was dropped."""
+    parts = {name: made.split(name) for name in made.splits}
+    of_column = {} if by is None else _of_column(parts, groups(made.judged.queries, by))
+    return {
+        "queries": len(made.judged.queries),
+        "splits": {name: _of_split(part, made) for name, part in parts.items()},
+        "by": {} if by is None else {by: of_column},
+        "dropped": dict(Counter(one.reason for one in made.dropped).most_common()),
+    }
+
+
+def card(name: str, made: RerankSet, making: RerankInputs) -> str:
+    """The set described in Markdown: counts, random floor, what was left out, how and from what it was made."""
+    told = counted(made, making.by)
+    sections = [
+        [f"# {name}", _opening(made), table(["split", *COUNTS], _rows(told["splits"])), _of_values(told, making.by)],
+        ["## The floor", f"What a random order of the same candidates scores (preset `{PRESET}`).", _floors(made)],
+        ["## Left out", table(["why", "queries"], told["dropped"].items()) or "No query."],
+        ["## How it was made", f"By eyespot {eyespot.__version__}.", table(["setting", "value"], _settings(making))],
+        [table(["input", "file", "sha256"], _inputs(making)), *(f"* {note}" for note in made.notes)],
+    ]
+    return "\n\n".join(part for section in sections for part in section if part) + "\n"
+
+
+def digest(place: Path) -> str:
+    """The SHA-256 of a file, or of the names and digests of all files in a folder."""
+    if place.is_dir():
+        files = sorted(path for path in place.rglob("*") if path.is_file())
+        lines = (f"{path.relative_to(place).as_posix()} {digest(path)}\n" for path in files)
+        return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
+    with place.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _of_split(part: JudgedQueries, made: RerankSet) -> dict[str, int]:
+    unjudged = sum(query in part.queries for query, _ in made.unjudged)
+    relevant = int((part.qrels.grade > 0).sum())
+    return dict(zip(COUNTS, (len(part.queries), len(part.qrels.grade), relevant, unjudged), strict=True))
+
+
+def _of_column(parts: Mapping[str, JudgedQueries], strata: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
+    return {
+        value: {name: sum(query in part.queries for query in ids) for name, part in parts.items()}
+        for value, ids in strata.items()
+    }
+
+
+def _opening(made: RerankSet) -> str:
+    limits = made.limits
+    few = f"{len(made.judged.queries)} queries, each with up to {limits.depth} candidates to put in a better order; "
+    return f"{few}{limits.least} to {limits.most} of them are relevant. {_UNJUDGED[limits.judged_only]}"
+
+
+def _of_values(told: Mapping[str, Any], by: str | None) -> str:
+    rows = ([value or "(none)", *counts.values()] for value, counts in told["by"].get(by, {}).items())
+    return table([by, *told["splits"]], rows)
+
+
+def _settings(making: RerankInputs) -> Iterable[tuple[str, Any]]:
+    return ((name, value) for name, value in making.settings.items() if value is not None)
+
+
+def _inputs(making: RerankInputs) -> Iterable[list[Any]]:
+    return ([part, path.name, digest(path)] for part, path in making.inputs.items())
+
+
+def _floors(made: RerankSet) -> str:
+    from eyespot.metrics import aligned, floor, preset
+
+    measures = preset(PRESET).measures
+    splits = {name: made.split(name) for name in made.splits}
+    rankings = {name: aligned(part.candidates, part.qrels) for name, part in splits.items() if part.candidates}
+    rows = ([name, *(f"{floor(measure, of).mean:.4f}" for measure in measures)] for name, of in rankings.items())
+    return table(["split", *(measure.name for measure in measures)], rows)
+
+
+def _rows(named: Mapping[str, Mapping[str, Any]]) -> Iterable[list[Any]]:
+    return ([name, *counts.values()] for name, counts in named.items())
+
+
+def table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+    """A Markdown table; nothing for no rows."""
+    lines = [[cell(value) for value in row] for row in rows]
+    names = [cell(value) for value in head]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (names, ["---"] * len(names), *lines)) if lines else ""
+
+
+def cell(value: Any) -> str:
+    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

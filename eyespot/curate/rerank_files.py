@@ -1,0 +1,136 @@
+"""A re-ranking set on disk: as the folder that `eyespot.runs.reranking` reads, or as INQUIRE-Rerank lies on the hub."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eyespot.curate.rerank import VAL, RerankSet
+from eyespot.curate.rerank_card import RerankInputs, card
+from eyespot.runs import reranking, table
+from eyespot.runs.files import whole_folder, write_csv, write_whole
+from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
+from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.runs.queries import ID, TEXT
+from eyespot.types import Qrels, UsageError
+
+CARD, DROPPED = "card.md", "dropped.csv"
+OWN = ("split", "relevant", "candidates")  # what the set itself says of a query
+
+
+def write(made: RerankSet, out: Path, making: RerankInputs, layout: str = "rerank-set") -> None:
+    """The set with its card and what was dropped, in a new folder, whole or not at all.
+
+    `layout` is a name of `LAYOUTS`. Raises `UsageError` for a folder that holds something and for ids and splits that
+    the layout cannot hold.
+    """
+    if layout not in LAYOUTS:
+        raise UsageError(f"no layout {layout!r}; there are: {', '.join(LAYOUTS)}")
+    described = card(out.absolute().name, made, making)
+    with whole_folder(out) as folder:
+        LAYOUTS[layout](made, folder)
+        write_csv(folder / DROPPED, [["query_id", "reason", "relevant", "candidates"], *made.dropped])
+        write_whole(folder / CARD, lambda file: file.write(described.encode("utf-8", "surrogatepass")))
+
+
+# -- our own folder -----------------------------------------------------------------------------------------
+
+
+def _write_set(made: RerankSet, folder: Path) -> None:
+    _refuse_odd([*made.judged.queries])
+    names = _columns(made.judged.queries.values())
+    head = ["query_id", *("query_text" if name == "text" else name for name in names)]
+    rows = ([id, *(_field(facts.get(name)) for name in names)] for id, facts in made.judged.queries.items())
+    write_csv(folder / reranking.QUERIES, [[" ".join(name.split()) for name in head], *rows])
+    qrels = Qrels(made.judged.qrels, _header(made))
+    pairs = zip(qrels.query.tolist(), qrels.image.tolist(), strict=True)
+    judged = np.array([pair not in made.unjudged for pair in pairs], dtype=np.bool_)  # (judged,)
+    table.write_qrels(qrels, folder / reranking.QRELS, {"judged": judged})
+    table.write_run(made.run, folder / reranking.CANDIDATES)
+
+
+def _header(made: RerankSet) -> dict[str, Any]:
+    limits = made.limits
+    return {"depth": limits.depth, "least": limits.least, "most": limits.most, "unjudged": len(made.unjudged)}
+
+
+def _columns(queries: Iterable[Columns]) -> list[str]:
+    """The text first, what the set says last; of the rest no column that would be read as the text is taken along."""
+    names = dict.fromkeys(name for facts in queries for name in facts)
+    first = ["text"] if "text" in names else []
+    taken = {*ID[:1], *OWN, "", *(("text", TEXT[0]) if first else TEXT)}
+    return [*first, *(name for name in names if name not in taken), *(name for name in OWN if name in names)]
+
+
+def _refuse_odd(ids: Iterable[str]) -> None:
+    odd = next((id for id in ids if id != id.strip() or re.search(r"[\r\n]", id)), None)
+    if odd is not None:
+        raise UsageError(f"the query id {odd!r} has outer spaces or a line break, which no csv keeps; rename it")
+
+
+def _field(value: Any) -> Any:
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else value
+
+
+# -- the hub's parquet --------------------------------------------------------------------------------------
+
+
+def _write_hub(made: RerankSet, folder: Path) -> None:
+    """`data/SPLIT-00000-of-00001.parquet`, a row each candidate; `clip_score` is the run's score."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (folder / "data").mkdir()
+    queries, images = _as_numbers(made.judged.queries), _hub_images(made.judged.images)
+    for split in made.splits:
+        rows = pa.Table.from_pylist(list(_hub_rows(made.split(split), queries, images)))
+        path = folder / "data" / f"{_hub_name(split)}-00000-of-00001.parquet"
+        write_whole(path, partial(pq.write_table, rows, compression="zstd"))
+
+
+def _hub_rows(
+    part: JudgedQueries, queries: Mapping[str, Any], images: Mapping[str, Columns]
+) -> Iterable[dict[str, Any]]:
+    for query, hits in (part.candidates or {}).items():
+        facts = part.queries[query]
+        told = {name: None if facts.get(name) is None else str(facts[name]) for name in HUB_QUERY[2:]}
+        for image, score in hits:
+            pair = {"relevant": int(part.qrels[query][image] > 0), "clip_score": score}
+            yield {"query": facts.get("text"), "query_id": queries[query], **told, **pair, **images[image]}
+
+
+def _hub_images(images: Mapping[str, Columns]) -> dict[str, Columns]:
+    """What the rows say of each image. An id that is no number is its file's name, for readers take the id first."""
+    numbers = _as_numbers(images)
+    known = [name for name in HUB_IMAGE if any(name in facts for facts in images.values())]
+    found = {}
+    for image, facts in images.items():
+        named = {"inat24_image_id": numbers[image], "inat24_file_name": facts.get("path")}
+        if isinstance(numbers[image], str):
+            named = {"inat24_file_name": image}
+        found[image] = {**named, **{name: facts.get(name) for name in known}}
+    return found
+
+
+def _as_numbers(ids: Iterable[str]) -> dict[str, Any]:
+    """Ids as the whole numbers that the hub has, if all are written as such; else as they are."""
+    names = list(ids)
+    plain = all(re.fullmatch(r"0|[1-9][0-9]{0,17}", id) for id in names)
+    return {id: int(id) if plain else id for id in names}
+
+
+def _hub_name(split: str) -> str:
+    if not re.fullmatch(r"[\w.]+", split):
+        raise UsageError(f"the split {split!r} cannot name a file; use letters, digits, _ and .")
+    return "validation" if split == VAL else split
+
+
+LAYOUTS: dict[str, Callable[[RerankSet, Path], None]] = {"rerank-set": _write_set, "inquire-rerank": _write_hub}

@@ -1,0 +1,245 @@
+"""Stage 8, a person's audit: whether the panel judged right, and whether reliability tells what it should (appendix B).
+
+Two review queues are drawn, blind: a case shows the input, the question and a candidate, and not what the panel said.
+`accept` means that the candidate answers, `drop` that it does not. Decisions are compared with the votes afterwards;
+what the panel said of the cases lies sealed beside them, for whoever compares without the recipe at hand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+
+from eyespot.curate._human_review import Case, Queue, write_queue
+from eyespot.curate._steps import Record
+from eyespot.curate._steps.outcomes import line_of
+from eyespot.curate.rmir.confident import settled
+from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.forms import KINDS
+from eyespot.curate.rmir.split import TEST, Lists, tail_reliability
+from eyespot.runs.files import refuse, rows_of, write_whole
+from eyespot.types import UsageError
+
+VERDICTS, LAST, PANEL = "verdicts.jsonl", "last-hits.jsonl", "panel.jsonl"
+WHY = "{question} Does the second picture answer this about the first? accept: yes, drop: no"
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many judgements of each verdict a person is to see, and how many last hits of each."""
+
+    verdicts: int = 100
+    last: int = 75
+
+
+def write_queues(made: FinishedSteps, folder: Path, sizes: Sizes = Sizes()) -> dict[str, int]:
+    """Both queues in a folder; how many cases each has. Decisions that lie there stay."""
+    drawn = {VERDICTS: _verdicts(made, sizes.verdicts), LAST: _last_hits(made, sizes.last)}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_panel(folder, _sealed(made, [one for triplets in drawn.values() for one in triplets]).values())
+    for name, triplets in drawn.items():
+        write_queue(folder / name, [_case(one) for one in _shuffled(triplets, made.pipe.recipe.seed, name)])
+    return {name: len(triplets) for name, triplets in drawn.items()}
+
+
+def _case(triplet: Record) -> Case:
+    why = WHY.format(question=triplet["question"])
+    pictures, ids = (triplet["path"], triplet["candidate_path"]), (triplet["image"], triplet["candidate"])
+    return Case(triplet["id"], why, pictures, shown=ids)
+
+
+def _verdicts(made: FinishedSteps, count: int) -> list[Record]:
+    """So many triplets of the test set that the panel took for answers, and so many that it did not."""
+    test = {query["id"] for query in made.in_split(TEST)}
+    sure = [one for one in made.records("confident") if one["query"] in test]
+    return _drawn(
+        made, {"true": [o for o in sure if o["answers"]], "false": [o for o in sure if not o["answers"]]}, count
+    )
+
+
+def _last_hits(made: FinishedSteps, count: int) -> list[Record]:
+    """Of so many queries whose last hit the panel accepted, and of so many where it did not, that hit."""
+    last = [hits[-1] for hits in made.hits.values()]
+    judges = len(made.seats)
+    said = {one["id"]: settled(one, judges).answers for one in last}
+    groups = {"true": [one for one in last if said[one["id"]]], "false": [o for o in last if said[o["id"]] is False]}
+    return _drawn(made, groups, count)
+
+
+def _drawn(made: FinishedSteps, groups: Mapping[str, list[Record]], count: int) -> list[Record]:
+    chosen = (_shuffled(group, made.pipe.recipe.seed, name)[:count] for name, group in groups.items())
+    return [one for group in chosen for one in group]
+
+
+def _shuffled(triplets: Iterable[Record], seed: int, what: str) -> list[Record]:
+    return sorted(triplets, key=lambda one: Random(f"{seed}\x1f{what}\x1f{one['id']}").random())
+
+
+# -- what a person said -----------------------------------------------------------------------------------------------
+
+
+class AuditAgreement(NamedTuple):
+    """How often person and panel agree on judgements of a kind, with a 95% interval (Wilson)."""
+
+    kind: str
+    agreed: int
+    cases: int
+    low: float
+    high: float
+
+    @property
+    def share(self) -> float:
+        """Of the cases."""
+        return self.agreed / self.cases
+
+
+class TwoGroups(NamedTuple):
+    """Reliability before a last hit that the person rejected, and before one they accepted; Welch's t-test."""
+
+    rejected: int
+    accepted: int
+    difference: float  # mean of the rejected less that of the accepted
+    t: float
+    freedom: float
+    p: float
+    effect: float  # Cohen's d, by the pooled deviation
+
+
+def agreements(made: FinishedSteps, folder: Path) -> list[AuditAgreement]:
+    """The person's decisions so far beside the panel's, for each kind that has any and together."""
+    said = said_in(folder / VERDICTS)
+    return agreed(_sealed(made, (one for one in made.triplets if one["id"] in said)), said)
+
+
+def agreed(panel: Mapping[str, Sealed], said: Mapping[str, bool]) -> list[AuditAgreement]:
+    """The same from what both said, by the ids of cases."""
+    both = [(panel[id].kind, panel[id].answers is yes) for id, yes in said.items() if id in panel]
+    groups = {kind: [same for its, same in both if kind in (its, ALL)] for kind in (*KINDS, ALL)}
+    return [_agreement(kind, same) for kind, same in groups.items() if same]
+
+
+def _agreement(kind: str, same: Sequence[bool]) -> AuditAgreement:
+    return AuditAgreement(kind, sum(same), len(same), *wilson(sum(same), len(same)))
+
+
+def wilson(hits: int, cases: int, z: float = 1.959964) -> tuple[float, float]:
+    """The interval of a share (Wilson 1927); 0 to 1 of no cases."""
+    if not cases:
+        return 0.0, 1.0
+    share, spread = hits / cases, z * z / cases
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(share * (1 - share) / cases + spread / (4 * cases))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def last_hits(made: FinishedSteps, folder: Path) -> TwoGroups | None:
+    """Whether reliability, told by what comes before the last hit, is lower where that hit answers after all."""
+    return compared(_sealed(made, [hits[-1] for hits in made.hits.values()]), said_in(folder / LAST))
+
+
+def compared(panel: Mapping[str, Sealed], said: Mapping[str, bool]) -> TwoGroups | None:
+    """The same by the ids of cases; None while a group has fewer than two."""
+    scores: dict[bool, list[float]] = {True: [], False: []}
+    for id, yes in said.items():
+        if id in panel and (before := panel[id].before) is not None:
+            scores[yes].append(before)
+    return welch(scores[False], scores[True]) if min(map(len, scores.values())) > 1 else None
+
+
+def said_in(queue: Path) -> dict[str, bool]:
+    """What a person said so far, by case: whether the candidate answers."""
+    if not queue.exists():
+        raise UsageError(f"there is no {queue}; make the set first, with: eyespot build rmir RECIPE --out FOLDER")
+    return {id: decision.choice != "drop" for id, decision in Queue(queue).standing().items()}
+
+
+# -- what the panel said ----------------------------------------------------------------------------------------------
+
+
+class Sealed(NamedTuple):
+    """What the panel said of a case; nobody who answers it may see that before."""
+
+    id: str
+    kind: str
+    question: str
+    answers: bool | None  # None where the panel is in doubt
+    before: float | None  # for a last hit: the reliability that the hits before it tell
+    votes: Sequence[Mapping[str, str]]
+
+
+def write_panel(folder: Path, sealed: Iterable[Sealed]) -> None:
+    """Put it beside the queues, in place of an earlier one, whole."""
+    text = b"".join(line_of(one._asdict()) for one in sealed)
+    write_whole(folder / PANEL, lambda file: file.write(text))
+
+
+def read_panel(folder: Path) -> dict[str, Sealed]:
+    """By case; empty where there is none. `UsageError` names a line that is none of it."""
+    path, found = folder / PANEL, dict[str, Sealed]()
+    for line, row in rows_of(path) if path.exists() else ():
+        if set(row) != set(Sealed._fields):
+            refuse(path, f"line {line}", "is not what a panel said; run eyespot build rmir again")
+        found[row["id"]] = Sealed(**row)
+    return found
+
+
+def _sealed(made: FinishedSteps, triplets: Iterable[Record]) -> dict[str, Sealed]:
+    judges, before = len(made.seats), before_last(made.hits, made.counted, made.pipe.lists)
+    return {
+        id: Sealed(id, one["kind"], one["question"], settled(one, judges).answers, before.get(id), one["votes"])
+        for one in triplets
+        for id in [one["id"]]
+    }
+
+
+def before_last(hits: Mapping[str, Sequence[Record]], counted: Container[str], lists: Lists) -> dict[str, float]:
+    """For each last hit the reliability of its query by the hits before it; only `counted` triplets tell it."""
+    found = {}
+    for *before, last in hits.values():
+        voted = [one for one in before if one["id"] in counted]
+        found[last["id"]] = tail_reliability(voted, lists.judges, lists.depth - 1)
+    return found
+
+
+# -- Welch's t-test ---------------------------------------------------------------------------------------------------
+
+
+def welch(first: Sequence[float], second: Sequence[float]) -> TwoGroups:
+    """Two groups of unlike spread compared (Welch 1947): two-tailed, degrees of freedom by Satterthwaite."""
+    a, b = np.array(first, np.float64), np.array(second, np.float64)
+    errors = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)
+    difference, error = float(a.mean() - b.mean()), float(sum(errors))
+    pooled = math.sqrt(((len(a) - 1) * a.var(ddof=1) + (len(b) - 1) * b.var(ddof=1)) / (len(a) + len(b) - 2))
+    if not error:
+        same = difference == 0
+        return TwoGroups(len(a), len(b), difference, 0.0 if same else math.inf, math.nan, float(same), math.nan)
+    freedom = error**2 / float(errors[0] ** 2 / (len(a) - 1) + errors[1] ** 2 / (len(b) - 1))
+    t = difference / math.sqrt(error)
+    return TwoGroups(len(a), len(b), difference, t, freedom, two_tailed(t, freedom), difference / pooled)
+
+
+def two_tailed(t: float, freedom: float) -> float:
+    """The probability of a t so far from 0 on either side: I_x(ν/2, 1/2) at x = ν / (ν + t²)."""
+    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+
+
+def incomplete_beta(a: float, b: float, x: float) -> float:
+    """The regularised incomplete beta function, by its continued fraction (DLMF 8.17.22)."""
+    if x <= 0 or x >= 1:
+        return float(x >= 1)
+    if x > (a + 1) / (a + b + 2):
+        return 1 - incomplete_beta(b, a, 1 - x)
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)) / a
+    value = 1.0
+    for m in range(200, 0, -1):  # from the innermost term outward
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m - 1) * (a + b + m - 1) * x / ((a + 2 * m - 2) * (a + 2 * m - 1))
+        value = 1 + odd / (1 + even / value)
+    return front / value

@@ -1,0 +1,248 @@
+"""What the data card of an RMIR set tells: samples to look at, what was lost where, how the panel voted, shortcuts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eyespot.curate._card import CardFigure, CardTable, SampleRecord, Told
+from eyespot.curate._steps import Record, drops
+from eyespot.curate.rmir import demonstration, questions
+from eyespot.curate.rmir.confident import settled
+from eyespot.curate.rmir.datasheet import answers
+from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.forms import CONSTRAINTS, KINDS
+from eyespot.curate.rmir.histogram import histogram
+from eyespot.curate.rmir.leaks import leaks
+from eyespot.curate.rmir.shortcuts import CUTOFFS, shortcuts
+from eyespot.curate.rmir.split import TEST, TRAIN
+from eyespot.curate.rmir.votes import ABSTAIN, FALSE, TRUE
+from eyespot.runs.agreement import Agreement, Ratings, fleiss_kappa, krippendorff_alpha
+
+CITATION = "RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
+SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
+OWN = ("citation", "licence")  # of the recipe's [card], what is no part of the datasheet
+
+
+def card_content(made: FinishedSteps) -> Told:
+    """The pipeline's own part of the card."""
+    recipe = made.pipe.recipe
+    given = {name: part for name, part in recipe.card.items() if name not in OWN}
+    texts = {f"questions, {kind}": [q["question"] for q in made.queries if q["kind"] == kind] for kind in KINDS}
+    texts |= {"target descriptions": [query["target"] for query in made.queries]}
+    closing = {name: str(recipe.card.get(name, "")) for name in OWN}
+    return Told(
+        recipe.name,
+        recipe.about,
+        recipe.seed,
+        answers(made, given),
+        texts,
+        [_sample(made, one) for one in _some(made)],
+        list(tables(made)),
+        [reliability_drawing(made)],
+        notes(made),
+        closing["citation"] or f"The method is that of {CITATION}",
+        closing["licence"],
+    )
+
+
+def notes(made: FinishedSteps) -> list[str]:
+    """What somebody should know before they use it."""
+    uses = {str(model.get("use", "")).partition(":")[0] for model in made.pipe.models.values()}
+    failed = sum(one.counts.failed for one in made.done)
+    few = "a demonstration: rules over labels stood where a model would look at pictures; this set tests nothing"
+    return [
+        *([f"This is {few}."] if demonstration.NAME in uses else []),
+        *([f"{failed:,} records failed and are left out; --retry-failed tries them again."] if failed else []),
+        *_without_a_test(made),
+    ]
+
+
+def _without_a_test(made: FinishedSteps) -> list[str]:
+    if made.in_split(TEST):
+        return []
+    if made.queries:
+        return ["No query reaches the threshold of reliability, so there is no test set."]
+    return ["No query is left, so the set is empty; the losses below say where they went."]
+
+
+# -- samples ------------------------------------------------------------------------------------------------------
+
+
+def _some(made: FinishedSteps) -> list[Record]:
+    """Test queries first, a kind after the other, from different inputs and questions as far as there are."""
+    seen: Counter[str] = Counter()
+    ordered = sorted(made.queries, key=lambda one: one["split"] != TEST)
+    turns: list[tuple[int, int, int]] = []
+    for one in ordered:
+        turns.append((seen[one["question"]] + seen[one["image"]], seen[one["kind"]], len(turns)))
+        seen.update((one["question"], one["image"], one["kind"]))
+    return [ordered[at] for *_, at in sorted(turns)[:SHOWN]]
+
+
+def _sample(made: FinishedSteps, query: Record) -> SampleRecord:
+    targets = query["targets"][:TARGETS]
+    pictures = [("input", Path(query["path"])), *(("target", Path(made.seeds[id]["path"])) for id in targets)]
+    more = len(query["targets"]) - len(targets)
+    lines = [
+        f"Target: {query['target']}",
+        f"Reasoning: {query['reasoning']}",
+        f"{query['kind']}, {query['split']}, reliability {query['tsr']:.2f}"
+        + (f"; targets not shown: {more}" * (more > 0)),
+    ]
+    return SampleRecord(query["question"], pictures, lines)
+
+
+# -- tables -------------------------------------------------------------------------------------------------------
+
+
+def tables(made: FinishedSteps) -> Iterator[CardTable]:
+    """All tables of the card."""
+    yield _splits(made)
+    yield _way(made)
+    yield _rules(made)
+    yield _judges(made)
+    if len(made.seats) > 1 and made.triplets:
+        yield _agreement(made)
+    yield _thresholds(made)
+    yield _shortcuts(made)
+    yield _leaks(made)
+
+
+def _splits(made: FinishedSteps) -> CardTable:
+    rows = []
+    for kind in KINDS:
+        mine = [one for one in made.queries if one["kind"] == kind]
+        counts = [sum(one["split"] == name for one in mine) for name in (TEST, TRAIN)]
+        targets = sum(len(one["targets"]) for one in mine) / len(mine) if mine else 0
+        rows.append([kind, *counts, f"{targets:.1f}"])
+    note = f"The pool holds {len(made.pool):,} photos; {len(made.doubted):,} of {len(made.seeds):,} left the seed set."
+    return CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
+
+
+def _way(made: FinishedSteps) -> CardTable:
+    """How many queries of each kind are left after each stage."""
+    stages = {
+        "asked": "questions",
+        "keeping the rules": "checked",
+        "with a sure target": "queries",
+        "in the set": "split",
+    }
+    found = {what: Counter(one["kind"] for one in made.records(name)) for what, name in stages.items()}
+    rows = [[kind, *(found[what][kind] for what in stages)] for kind in KINDS]
+    return CardTable("Queries from stage to stage", ["kind", *stages], rows)
+
+
+def _rules(made: FinishedSteps) -> CardTable:
+    """How many of the questions on which there is a verdict break each rule; one may break several."""
+    lost = [one.record for one in drops(made.of("checked").folder)]
+    failing = Counter(name for one in lost for name in one.get("failing", {}))
+    counts = made.of("checked").counts
+    checked = counts.came - counts.failed - counts.dropped.get(questions.DECLINED, 0)
+    rows = [[name, failing[name], _share(failing[name], checked)] for name in CONSTRAINTS]
+    at_odds = counts.dropped.get(questions.AT_ODDS, 0)
+    more = f"one may break several rules. In {at_odds:,} the check contradicted itself."
+    note = f"Of {checked:,} questions that were checked; {more}"
+    return CardTable("Rules that questions break", ["rule", "questions", "share"], rows, note)
+
+
+def _judges(made: FinishedSteps) -> CardTable:
+    """How each judge votes, beside the others: one that says yes too often shows."""
+    judges = len(made.seats)
+    said = {one["id"]: settled(one, judges).answers for one in made.triplets}
+    votes: dict[str, list[tuple[str, str]]] = {seat: [] for seat in made.seats}
+    for one in made.triplets:
+        for vote in one["votes"]:
+            votes[vote["judge"]].append((one["id"], vote["verdict"]))
+    others = {seat: [vote for name in votes if name != seat for vote in votes[name]] for seat in votes}
+    rows = [[seat, *_habits(theirs, said, _true(others[seat]))] for seat, theirs in votes.items()]
+    columns = ["judge", "votes", "true", "false", "abstain", "true, less the others (points)", "with the majority"]
+    return CardTable("How the panel votes", columns, rows, "With the majority: of the votes that are true or false.")
+
+
+def _habits(votes: Sequence[tuple[str, str]], said: Mapping[str, bool | None], others: float) -> list[str]:
+    counts = Counter(verdict for _, verdict in votes)
+    same = sum(said[id] is (verdict == TRUE) for id, verdict in votes if verdict != ABSTAIN)
+    shares = [_share(counts[verdict], len(votes)) for verdict in (TRUE, FALSE, ABSTAIN)]
+    more = f"{100 * (_true(votes) - others):+z.1f}"
+    return [f"{len(votes):,}", *shares, more, _share(same, len(votes) - counts[ABSTAIN])]
+
+
+def _true(votes: Sequence[tuple[str, str]]) -> float:
+    return sum(verdict == TRUE for _, verdict in votes) / max(1, len(votes))
+
+
+def _agreement(made: FinishedSteps) -> CardTable:
+    """How far the panel agrees beyond chance, an abstention as a vote of its own and left out."""
+    ratings = Ratings.of((one["triplet"], one["judge"], one["verdict"]) for one in made.votes())
+    whole = Ratings.of(
+        (one["id"], vote["judge"], vote["verdict"])
+        for one in made.triplets
+        if len(one["votes"]) == len(made.seats)
+        for vote in one["votes"]
+    )
+    found = {
+        "Fleiss's kappa, abstentions a vote of their own": fleiss_kappa(whole),
+        "Krippendorff's alpha, abstentions a vote of their own": krippendorff_alpha(ratings),
+        "Krippendorff's alpha, abstentions left out": krippendorff_alpha(ratings.without(ABSTAIN)),
+    }
+    rows = [[what, *_told_agreement(one)] for what, one in found.items()]
+    note = "In brackets: 95% by resampling triplets. 1 is full agreement, 0 that of chance."
+    return CardTable("How far the panel agrees", ["coefficient", "value", "triplets", "votes"], rows, note)
+
+
+def _told_agreement(one: Agreement) -> list[str]:
+    value = "cannot be told" if math.isnan(one.value) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+    return [value, f"{one.items:,}", f"{one.ratings:,}"]
+
+
+def _thresholds(made: FinishedSteps) -> CardTable:
+    """How many queries would test at other thresholds."""
+    scores = [one["tsr"] for one in made.queries]
+    steps = [at / 10 for at in range(10)]
+    rows = [[f"{least:.1f}", sum(score > least for score in scores)] for least in steps]
+    threshold = made.pipe.settings("split").threshold
+    judges = len(made.seats)
+    failed = sum(len(hit["votes"]) < judges for query in made.queries for hit in made.hits.get(query["id"], []))
+    note = (
+        f"Taken: {threshold:g}. The negativeness of a hit is the share, of the judges that answered, that said false; "
+        f"0 if under half of all {judges} did. On {failed:,} hits of these queries a judge failed."
+    )
+    return CardTable("Queries over a threshold of reliability", ["threshold", "queries"], rows, note)
+
+
+def _shortcuts(made: FinishedSteps) -> CardTable:
+    queries = made.in_split(TEST) or made.queries
+    rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in shortcuts(made, queries)]
+    which = TEST if made.in_split(TEST) else "all"
+    note = (
+        f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, on {len(queries):,} queries ({which}). "
+        "Where one half alone does as well as both, nothing has to be reasoned over both."
+    )
+    return CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], rows, note)
+
+
+def _leaks(made: FinishedSteps) -> CardTable:
+    rows = [[one.what, one.found, one.among] for one in leaks(made)]
+    return CardTable("What is shared", ["what", "found", "among"], rows)
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count / of:.1%}" if of else "–"
+
+
+def reliability_drawing(made: FinishedSteps) -> CardFigure:
+    """The histogram by which a threshold is chosen."""
+    threshold = made.pipe.settings("split").threshold
+    scores = [one["tsr"] for one in made.queries]
+    caption = f"Reliability (TSR) of {len(scores):,} queries; those over {threshold:g} test."
+    return CardFigure("reliability", caption, histogram(scores, threshold, "reliability (TSR)"))
+
+
+def summary(made: FinishedSteps) -> dict[str, Any]:
+    """The set in numbers, for the command line."""
+    splits = {name: dict(Counter(one["kind"] for one in made.in_split(name))) for name in (TEST, TRAIN)}
+    return {"queries": splits, "pool": len(made.pool), "seeds": len(made.seeds), "left": len(made.doubted)}

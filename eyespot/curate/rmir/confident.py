@@ -1,0 +1,80 @@
+"""Stages 5 and 6: only what the whole panel agrees on stays, and what is in doubt leaves the seed set everywhere.
+
+A doubtful photo would stand in the pool as a target of another query, and nobody could say whether finding it for the
+first is right. So it leaves with all its triplets. What is left of a query are its targets and its judged negatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record, Records
+from eyespot.curate.rmir.votes import confidence
+
+DOUBTED, ABSTAINED, LEFT = "confidence below 1", "most judges abstain", "its photo left the seed set"
+FURTHER, NEGATIVE, NO_TARGET = "a further target of its query", "a judged negative", "its query has no target"
+
+
+class Settled(NamedTuple):
+    """What the panel says of a triplet; `answers` None where it is in doubt."""
+
+    answers: bool | None
+    confidence: float
+
+
+def settled(triplet: Record, judges: int) -> Settled:
+    """What the votes come to."""
+    return Settled(*confidence([vote["verdict"] for vote in triplet["votes"]], judges))
+
+
+def doubtful(judged: Records, found: Records, judges: int, least: float) -> set[str]:
+    """Photos that leave the seed set: candidates in doubt, and those on which a judge gave no answer."""
+    sure = {one["id"]: _is_sure(settled(one, judges), least) for one in judged}
+    return {one["candidate"] for one in found if not sure.get(one["id"], False)}
+
+
+def confident(judged: Records, context: Context, judges: int, least: float) -> Iterator[Outcome]:
+    """Triplets of which the panel is sure and whose photo nobody doubts."""
+    leaving = doubtful(judged, context.earlier["candidates"], judges, least)
+    for one in judged:
+        said = settled(one, judges)
+        told = {**one, "answers": said.answers, "confidence": said.confidence}
+        if not _is_sure(said, least):
+            yield Drop(told, DOUBTED if said.confidence else ABSTAINED, f"confidence {said.confidence:.2f}")
+        elif one["candidate"] in leaving:
+            yield Drop(told, LEFT)
+        else:
+            yield Keep(told)
+
+
+def _is_sure(said: Settled, least: float) -> bool:
+    return said.answers is not None and said.confidence >= least
+
+
+# -- triplets to queries ----------------------------------------------------------------------------------------
+
+
+def gathered(triplets: Records, context: Context) -> Iterator[Outcome]:
+    """Queries that have a target, each in the place of its first one; the other triplets become part of it or go."""
+    questions = {one["id"]: one for one in context.earlier["checked"]}
+    targets, negatives = _by_query(triplets, True), _by_query(triplets, False)
+    begun: set[str] = set()
+    for one in triplets:
+        query = one["query"]
+        if not one["answers"]:
+            yield Drop(one, NEGATIVE if query in targets else NO_TARGET)
+        elif query in begun:
+            yield Drop(one, FURTHER)
+        else:
+            begun.add(query)
+            theirs = {"targets": targets[query], "negatives": negatives.get(query, [])}
+            yield Keep({**questions[query], **theirs}, of=one["id"])
+
+
+def _by_query(triplets: Records, answers: bool) -> Mapping[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for one in triplets:
+        if one["answers"] is answers:
+            found.setdefault(one["query"], []).append(one["candidate"])
+    return found

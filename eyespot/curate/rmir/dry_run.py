@@ -1,0 +1,44 @@
+"""What a set would cost at most, before anything is asked: every photo gets a question of each kind, all are good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eyespot.curate._steps import PlannedStep, RunOptions, plan
+from eyespot.curate.rmir.forms import KINDS
+from eyespot.curate.rmir.pipeline import ORDER, RmirPipeline
+
+
+def foretold(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:
+    """What running would do; each step that is not finished with the most records that can come to it."""
+    planned = plan(pipe.steps, pipe.work, how)
+    most = most_records(pipe, {one.name: one.records for one in planned if one.finished})
+    return [
+        one
+        if one.finished
+        else one._replace(records=most[one.name], spent=step.expects.times(max(0, most[one.name] - one.known)))
+        for one, step in zip(planned, pipe.steps, strict=True)
+    ]
+
+
+def most_records(pipe: RmirPipeline, kept: dict[str, int | None]) -> dict[str, int]:
+    """How many records come to each step at most; `kept` by those that are finished is what comes to the next."""
+    found, drawn = pipe.settings("candidates"), pipe.settings("inputs").count
+    photos = int(pipe.world.view(pipe.settings("seeds").space).live.sum())
+    of_text = found.texts if found.text_encoder is not None else 0
+    grows: dict[str, Callable[[int], int]] = {
+        "seeds": lambda coming: _drawn(pipe, coming),
+        "inputs": lambda coming: min(one for one in (coming, drawn, pipe.limit) if one is not None),
+        "questions": lambda coming: coming * len(KINDS),
+        "candidates": lambda coming: coming * (found.images * len(found.named(pipe.world)) + of_text),
+    }
+    came, most = photos, {}
+    for name in ORDER:
+        most[name], known = came, kept.get(name)
+        came = grows.get(name, int)(came) if known is None else known
+    return most
+
+
+def _drawn(pipe: RmirPipeline, photos: int) -> int:
+    settings = pipe.settings("seeds")
+    return photos if settings.clusters is None else min(photos, settings.clusters * settings.each)

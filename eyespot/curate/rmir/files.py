@@ -1,0 +1,202 @@
+"""An RMIR set on disk: tables as `eyespot eval rmir` and `datasets` read them, and MTEB's three.
+
+queries  id, split, kind, image, question, target_description, reasoning, description, tsr, file, licence, author, url
+qrels    query, image, grade (1 a target; 0 a photo of the pool that the whole panel refused)
+pool     image, file, description, licence, author, url
+judgements  query, image, triplet, judge, verdict, reasoning: every vote, also on what was left out
+losses   step, came, added, kept, reason, records, seconds, calls, tokens_in, tokens_out, money
+
+Queries and qrels stand in `hub/` once more, a file for each split, for `datasets` knows a split by its file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+from eyespot.curate._attribution import Attribution
+from eyespot.curate._card import Tables
+from eyespot.curate._steps import Record
+from eyespot.curate._steps.outcomes import line_of
+from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.split import TEST, TRAIN
+from eyespot.gallery.photos.sources import read_again
+from eyespot.runs.files import write_whole
+from eyespot.types import UsageError
+
+RIGHTS = Attribution._fields
+TEXT, WHOLE, SHARE = "string", "int64", "float64"
+COLUMNS: dict[str, dict[str, str]] = {
+    "queries": {
+        **dict.fromkeys(("id", "split", "kind", "image", "question", "target_description", "reasoning"), TEXT),
+        **{"description": TEXT, "tsr": SHARE},
+        **dict.fromkeys(("file", *RIGHTS), TEXT),
+    },
+    "qrels": {"query": TEXT, "image": TEXT, "grade": WHOLE},
+    "pool": dict.fromkeys(("image", "file", "description", *RIGHTS), TEXT),
+    "judgements": dict.fromkeys(("query", "image", "triplet", "judge", "verdict", "reasoning"), TEXT),
+    "losses": {
+        **{"step": TEXT, "came": WHOLE, "added": WHOLE, "kept": WHOLE, "reason": TEXT, "records": WHOLE},
+        **{"seconds": SHARE, "calls": WHOLE, "tokens_in": WHOLE, "tokens_out": WHOLE, "money": SHARE},
+    },
+}
+PICTURES = ("queries", "corpus")  # tables of MTEB that show pictures
+BY_SPLIT = ("queries", "qrels")
+HUB, MTEB = "hub", "mteb"
+
+
+def write_tables(made: FinishedSteps, folder: Path) -> None:
+    """Our own layout, each table as parquet and as JSON lines."""
+    rights = made.attributions
+    rows: dict[str, Callable[[], Iterable[Mapping[str, Any]]]] = {
+        "queries": lambda: (_query(one) | rights.get(one["image"], {}) for one in made.queries),
+        "qrels": lambda: qrels(made),
+        "pool": lambda: (_pooled(made.seeds[id]) | rights.get(id, {}) for id in made.pool),
+        "judgements": made.votes,
+        "losses": lambda: _losses(made),
+    }
+    for name, columns in COLUMNS.items():
+        _write_parquet(folder / f"{name}.parquet", rows[name](), columns)
+        lines = map(line_of, rows[name]())
+        write_whole(folder / f"{name}.jsonl", partial(_write_lines, lines=lines))
+    (folder / HUB).mkdir()
+    for split in _splits(made):
+        queries = {query["id"] for query in made.in_split(split)}
+        for name, key in zip(BY_SPLIT, ("id", "query"), strict=True):
+            mine = (row for row in rows[name]() if row[key] in queries)
+            _write_parquet(folder / HUB / f"{name}-{split}.parquet", mine, COLUMNS[name])
+
+
+def _splits(made: FinishedSteps) -> list[str]:
+    return [name for name in (TEST, TRAIN) if made.in_split(name)]
+
+
+def qrels(made: FinishedSteps) -> Iterator[dict[str, Any]]:
+    """What is judged of each query's pool: its targets, and photos that the whole panel refused."""
+    pool = set(made.pool)
+    for query in made.queries:
+        for grade, images in ((1, query["targets"]), (0, query["negatives"])):
+            yield from ({"query": query["id"], "image": image, "grade": grade} for image in images if image in pool)
+
+
+def _query(one: Record) -> dict[str, Any]:
+    names = ("id", "split", "kind", "image", "question", "reasoning", "description", "tsr")
+    return {**{name: one[name] for name in names}, "target_description": one["target"], "file": Path(one["path"]).name}
+
+
+def _pooled(seed: Record) -> dict[str, Any]:
+    return {"image": seed["id"], "file": Path(seed["path"]).name, "description": seed["description"]}
+
+
+def _losses(made: FinishedSteps) -> Iterator[dict[str, Any]]:
+    for one in made.done:
+        told = {"step": one.step.name, "came": one.counts.came, "added": one.counts.added, "kept": one.counts.kept}
+        cost = {"seconds": round(one.cost.seconds, 3), **one.cost.spent._asdict()}
+        for reason, count in (one.counts.dropped or {"": 0}).items():
+            yield {**told, "reason": reason, "records": count, **cost}
+
+
+# -- MTEB ---------------------------------------------------------------------------------------------------------
+
+
+Show = Callable[[str], dict[str, Any] | None]
+"""What stands for a picture, by where it lies: `unshown` or `held`."""
+
+
+def write_mteb(made: FinishedSteps, folder: Path, show: Show) -> None:
+    """The tables corpus, queries and qrels for each split that has queries."""
+    for name in _splits(made):
+        queries = made.in_split(name)
+        ids = {query["id"] for query in queries}
+        tables = {
+            "corpus": ({"id": id, "modality": "image", "image": made.seeds[id]["path"]} for id in made.pool),
+            "queries": (_mteb_query(one) for one in queries),
+            "qrels": (_mteb_qrel(one) for one in qrels(made) if one["query"] in ids),
+        }
+        for table, rows in tables.items():
+            (folder / table).mkdir(parents=True, exist_ok=True)
+            shown = (_with_picture(row, show) for row in rows) if table in PICTURES else rows
+            _write_parquet(folder / table / f"{name}.parquet", shown, _MTEB[table])
+
+
+def _mteb_query(one: Record) -> dict[str, Any]:
+    return {"id": one["id"], "modality": "image,text", "text": one["question"], "image": one["path"]}
+
+
+def _mteb_qrel(one: Mapping[str, Any]) -> dict[str, Any]:
+    return {"query-id": one["query"], "corpus-id": one["image"], "score": one["grade"]}
+
+
+def _with_picture(row: Mapping[str, Any], show: Show) -> dict[str, Any]:
+    return {**row, "file": Path(row["image"]).name, "image": show(row["image"])}
+
+
+def unshown(_place: str) -> None:
+    """No picture: the name of its file alone stands in the table."""
+
+
+def held(place: str) -> dict[str, Any]:
+    """A picture with its bytes, for sets whose pictures may be handed on; `UsageError` if it cannot be read."""
+    try:
+        return {"bytes": read_again(place), "path": Path(place).name}
+    except OSError as error:
+        raise UsageError(f"the picture {place} cannot be read ({error.strerror}); leave out --pictures") from None
+
+
+IMAGE = "image"
+_MTEB = {
+    "corpus": {"id": TEXT, "modality": TEXT, "image": IMAGE, "file": TEXT},
+    "queries": {"id": TEXT, "modality": TEXT, "text": TEXT, "image": IMAGE, "file": TEXT},
+    "qrels": {"query-id": TEXT, "corpus-id": TEXT, "score": WHOLE},
+}
+
+
+# -- parquet --------------------------------------------------------------------------------------------------------
+
+
+def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kinds: dict[str, Any] = {TEXT: pa.string(), WHOLE: pa.int64(), SHARE: pa.float64()}
+    kinds[IMAGE] = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    table = pa.Table.from_pylist(list(rows), pa.schema([(name, kinds[kind]) for name, kind in columns.items()]))
+    if IMAGE in columns.values():
+        table = table.replace_schema_metadata({"huggingface": _features(columns)})
+    write_whole(path, partial(pq.write_table, table, compression="zstd"))
+
+
+def _features(columns: Mapping[str, str]) -> str:
+    """What `datasets` reads of the columns: which of them hold pictures."""
+    kinds = {name: {"_type": "Value", "dtype": kind} for name, kind in columns.items() if kind != IMAGE}
+    shown = {name: {"_type": "Image"} for name, kind in columns.items() if kind == IMAGE}
+    return json.dumps({"info": {"features": {name: (kinds | shown)[name] for name in columns}}})
+
+
+def _write_lines(file: IO[bytes], lines: Iterable[bytes]) -> None:
+    file.writelines(lines)
+
+
+# -- for `datasets` -----------------------------------------------------------------------------------------------
+
+
+def tables_of(made: FinishedSteps) -> Tables:
+    """The tables by the names that `datasets` loads them by."""
+    splits = _splits(made)
+    own = {name: {"whole": f"{name}.parquet"} for name in COLUMNS}
+    parted = {name: {split: f"{HUB}/{name}-{split}.parquet" for split in splits} for name in BY_SPLIT}
+    mteb = {f"{MTEB}-{name}": _within(MTEB, tables) for name, tables in mteb_tables(made).items()}
+    return own | parted | mteb if splits else own
+
+
+def mteb_tables(made: FinishedSteps) -> Tables:
+    """Those of the folder `mteb`, by the names that MTEB's own loader knows; queries are the usual one."""
+    splits = _splits(made)
+    return {table: {name: f"{table}/{name}.parquet" for name in splits} for table in ("queries", "corpus", "qrels")}
+
+
+def _within(folder: str, files: Mapping[str, str]) -> dict[str, str]:
+    return {split: f"{folder}/{file}" for split, file in files.items()}

@@ -1,0 +1,80 @@
+"""From a recipe to a set in a folder: the steps are run, the tables and the card written, the audit drawn.
+
+OUT/work    the steps with what they kept and dropped, answers, cost
+OUT/set     the set: tables, `mteb`, README.md, card.html; replaced as a whole
+OUT/audit   what a person is to look at, and their decisions
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from eyespot.curate._asking import Models
+from eyespot.curate._card import card_of, write_card, write_head, write_readme
+from eyespot.curate._steps import CostLimits, Recipe, RunOptions, plan, run
+from eyespot.curate._world import Clustering
+from eyespot.curate.rmir import audit, card, files
+from eyespot.curate.rmir.demonstration import NAME, teacher
+from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.kernels.kmeans import cluster
+from eyespot.storage.atomic import new_folder
+from eyespot.types import UsageError
+
+WORK, SET, AUDIT = "work", "set", "audit"
+FOR_MTEB = "Corpus, queries and qrels as MTEB loads them. The data card stands in the folder above.\n"
+
+
+@dataclass(frozen=True)
+class RmirJob:
+    """A recipe and the folder in which the set is made; `gallery` goes before the recipe's, `limit` is for a trial.
+
+    `clustering` makes the clusters of which photos are drawn.
+    """
+
+    recipe: Recipe
+    out: Path
+    gallery: Path | None = None
+    limit: int | None = None
+    clustering: Clustering = cluster
+
+    def pipeline(self) -> RmirPipeline:
+        """Its steps."""
+        return RmirPipeline(self.recipe, self.out / WORK, self.gallery, self.limit, self.clustering)
+
+    def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
+        """How they are run: by the recipe's models, within its budget or another."""
+        strict = self.recipe.strict
+        models = Models({NAME: teacher}, strict=strict)
+        limits = limits or self.recipe.limits
+        return RunOptions(self.recipe.seed, limits, models, retry_failed=retry_failed, strict=strict)
+
+    def check(self, limits: CostLimits | None = None) -> None:
+        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
+        Models({NAME: teacher}).check(self.pipeline().models, limits or self.recipe.limits)
+
+    def finished(self) -> FinishedSteps:
+        """The set as it was made; `UsageError` if it is not finished, or the recipe has changed since."""
+        pipe = self.pipeline()
+        if not all(one.finished for one in plan(pipe.steps, pipe.work, self.running())):
+            raise UsageError(
+                f"the set in {self.out} is not finished, or its recipe changed; run eyespot build rmir first"
+            )
+        return FinishedSteps(pipe, run(pipe.steps, pipe.work, self.running()))
+
+
+def write_set(
+    made: FinishedSteps, out: Path, show: files.Show = files.unshown, sizes: audit.Sizes = audit.Sizes()
+) -> dict[str, int]:
+    """The set in place of an earlier one, and the audit's queues; how many cases these have."""
+    data_card = card_of(made.done, card.card_content(made))
+    out.mkdir(parents=True, exist_ok=True)
+    with new_folder(out / SET) as folder:
+        files.write_tables(made, folder)
+        files.write_mteb(made, folder / files.MTEB, show)
+        if made.queries:
+            write_head(data_card, files.mteb_tables(made), folder / files.MTEB, FOR_MTEB)
+        write_card(data_card, folder)
+        write_readme(data_card, files.tables_of(made), folder)
+    return audit.write_queues(made, out / AUDIT, sizes)

@@ -1,0 +1,103 @@
+"""Stages 1 and 2: a model asks up to three questions about each input picture; another look throws out unfit ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eyespot.curate._asking import PromptPicture, answered, filled, prompt_of
+from eyespot.curate._card import wording
+from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record, Records
+from eyespot.curate.rmir.forms import (
+    KINDS,
+    MOST_TARGET_WORDS,
+    MOST_WORDS,
+    Checked,
+    Proposed,
+    Questions,
+)
+
+NOT_ASKED = "not drawn as an input"
+DECLINED, UNSUITABLE, ABSTAINED = "the model declines", "the whole picture is unsuitable", "no fitting question: {kind}"
+EMPTY, LONG, LONG_TARGET = "an empty question or target", "a question of 25 words or more", "a target of over 50 words"
+AT_ODDS = "the check contradicts itself"
+FAILS = "fails {constraint}"
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """`count` photos of the seed set are asked about; None: all of them."""
+
+    count: int | None = None
+
+
+def inputs(records: Records, context: Context, count: int | None) -> Iterator[Outcome]:
+    """Which photos of the seed set are asked about: a draw that hangs on the seed and the photo alone."""
+    lots = {record["id"]: context.chance(record["id"]).random() for record in records}
+    chosen = set(sorted(lots, key=lambda id: (lots[id], id))[:count])
+    for record in records:
+        yield Keep(record) if record["id"] in chosen else Drop(record, NOT_ASKED)
+
+
+# -- stage 1 ----------------------------------------------------------------------------------------------------
+
+
+def propose(photo: Record, context: Context, model: Mapping[str, Any], template: str) -> Iterator[Outcome]:
+    """Up to three questions about a photo, an outcome for each kind; one for all where the photo is unsuitable."""
+    more = {"_task": "question", "_about": photo}
+    prompt = prompt_of(model, filled(template), Questions, [PromptPicture(photo["id"], photo["path"])], **more)
+    said = answered(context, prompt, Questions)
+    if said.answer is None or said.answer.unsuitable.strip():
+        told = (DECLINED, said.declined) if said.answer is None else (UNSUITABLE, said.answer.unsuitable)
+        yield Drop({**photo, "id": f"{photo['id']}/all", "image": photo["id"]}, *told, of=photo["id"])
+        return
+    for kind in KINDS:
+        yield _question(photo, kind, said.answer)
+
+
+def _question(photo: Record, kind: str, said: Questions) -> Outcome:
+    proposed: Proposed = getattr(said, kind)
+    about = {"image": photo["id"], "path": photo["path"], "labels": photo["labels"]}
+    texts = {"question": proposed.question.strip(), "target": proposed.target.strip(), "reasoning": proposed.reasoning}
+    made = {"id": f"{photo['id']}/{kind}", "kind": kind, **about, "description": said.description, **texts}
+    why = _unfit(kind, proposed)
+    return Keep(made, photo["id"]) if why is None else Drop(made, *why, of=photo["id"])
+
+
+def _unfit(kind: str, proposed: Proposed) -> tuple[str, str] | None:
+    if proposed.abstain.strip():
+        return ABSTAINED.format(kind=kind), proposed.abstain
+    if not proposed.question.strip() or not proposed.target.strip():
+        return EMPTY, ""
+    if (count := words(proposed.question)) > MOST_WORDS:
+        return LONG, f"{count} words"
+    if (count := words(proposed.target)) > MOST_TARGET_WORDS:
+        return LONG_TARGET, f"{count} words"
+    return None
+
+
+def words(text: str) -> int:
+    """How many words a text has."""
+    found = wording([text])
+    return 0 if found is None else found.most
+
+
+# -- stage 2 ----------------------------------------------------------------------------------------------------
+
+
+def check(query: Record, context: Context, model: Mapping[str, Any], template: str) -> Outcome:
+    """Whether a question keeps the rules; the verdict and the single rules must say the same."""
+    asked = filled(template, kind=query["kind"], question=query["question"], target=query["target"])
+    shown = [PromptPicture(query["image"], query["path"])]
+    said = answered(context, prompt_of(model, asked, Checked, shown, _task="check", _about=query), Checked)
+    if said.answer is None:
+        return Drop(query, DECLINED, said.declined)
+    failing = said.answer.failing
+    told = {**query, "failing": failing}
+    if said.answer.fits == bool(failing):
+        return Drop(told, AT_ODDS, f"fits: {said.answer.fits}; failing: {', '.join(failing) or 'nothing'}")
+    if failing:
+        first, why = next(iter(failing.items()))
+        return Drop(told, FAILS.format(constraint=first), why)
+    return Keep(query)

@@ -1,0 +1,92 @@
+"""Whether a set can be answered without reasoning over both: by the question alone or the picture alone.
+
+The paper leaves this open. An encoder that knows words and pictures ranks the pool by each; where one half alone finds
+the targets about as well as both together, nothing has to be reasoned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eyespot.curate._steps import Record
+from eyespot.curate._world import PhotoWorld
+from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.search.embedding import embed
+from eyespot.types import Mask, Query, Vectors
+
+CUTOFFS = (1, 10, 20, 50)
+CHANCE = "a random order"
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """What of the targets one way of asking finds: mean Recall@k over queries, by k."""
+
+    way: str
+    recall: dict[int, float]
+
+
+def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
+    """Each way of asking, and a random order, over the pool; the input itself is never ranked."""
+    world, space = made.pipe.world, made.pipe.lists.space
+    rows = world.rows(space)
+    pool = _mask([rows[id] for id in made.pool if id in rows], int(world.view(space).starts[-1]))
+    asked = [one for one in queries if one["image"] in rows]
+    if not asked or not pool.any():
+        return []
+    found = []
+    for way, vectors in _ways(world, space, asked, rows).items():
+        hits = world.index(space).search(vectors, min(max(CUTOFFS) + 1, int(pool.sum())), pool).rows  # (queries, k + 1)
+        found.append(Shortcut(way, _recalls(hits, asked, rows)))
+    return [*found, Shortcut(CHANCE, {k: _by_chance(k, asked, rows, pool) for k in CUTOFFS})]
+
+
+def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> dict[str, Vectors]:
+    """The queries' vectors, (queries, dim), by what is asked with; both as in a search by both."""
+    words = world.texts([one["question"] for one in queries], space)
+    pictures = world.vectors([rows[one["image"]] for one in queries], space)
+    encoder = world.collection(space).encoder
+    both = _composed(world, space, queries, rows) if hasattr(encoder, "encode_composed") else _sums(words, pictures)
+    return {"question alone": words, "picture alone": pictures, "both": both}
+
+
+def _composed(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> Vectors:
+    """Picture and question as one input, by an encoder that reads them so."""
+    facts = world.view(space).facts([rows[one["image"]] for one in queries])
+    asked = zip(facts, queries, strict=True)
+    composed = [Query.composed(Path(str(its["path"])), one["question"]) for its, one in asked]
+    return embed(composed, world.collection(space).encoder)
+
+
+def _sums(words: Vectors, pictures: Vectors) -> Vectors:
+    both = words + pictures
+    unit: Vectors = both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-6)
+    return unit
+
+
+def _mask(rows: Sequence[int], count: int) -> Mask:
+    mask: Mask = np.zeros(count, bool)
+    mask[list(rows)] = True
+    return mask
+
+
+def _recalls(hits: NDArray[np.int64], queries: Sequence[Record], rows: Mapping[str, int]) -> dict[int, float]:
+    shares: dict[int, list[float]] = {k: [] for k in CUTOFFS}
+    for one, ranked in zip(queries, hits.tolist(), strict=True):
+        others = [row for row in ranked if row != rows.get(one["image"])]
+        targets = {rows[id] for id in one["targets"] if id in rows}
+        for k in CUTOFFS:
+            shares[k].append(len(targets.intersection(others[:k])) / max(1, len(targets)))
+    return {k: float(np.mean(of_k)) for k, of_k in shares.items()}
+
+
+def _by_chance(k: int, queries: Sequence[Record], rows: Mapping[str, int], pool: Mask) -> float:
+    """In a random order each photo is among the first k of n with probability k / n."""
+    count = int(pool.sum())
+    inside = [bool(pool[rows[one["image"]]]) for one in queries]
+    return float(np.mean([min(1.0, k / max(1, count - own)) for own in inside]))

@@ -1,0 +1,93 @@
+"""Captions by a model that looks: a picture and the name of its species to one sentence that one might search with.
+
+What a model said of a picture stays in the ledger, so a run that was cut goes on where it was and a second one is free.
+(QuARI, appendix A: captions for BioTrove, whose pictures come with taxonomic labels only.)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from eyespot import ledger
+from eyespot.gallery.photos.pictures import BadPicture
+from eyespot.judges._endpoint import Declined, Endpoint, JpegEncoder, NoReply, image_message, text_message
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+SCHEMA = """CREATE TABLE IF NOT EXISTS captions(model TEXT, prompt TEXT, image TEXT, named TEXT, said TEXT, at REAL,
+    PRIMARY KEY(model, prompt, image, named)) WITHOUT ROWID;"""
+SYSTEM = "You write search queries for a collection of nature photographs."
+ASKED = """The photograph shows {named}. Write one short sentence that somebody could type to find just this photograph.
+Name the species as given, then what can be seen: what it does, its colours or stage of life, where it is, the light.
+Say nothing that cannot be seen. Answer with the sentence alone, at most {words} words."""
+UNNAMED = "something that its label does not name"
+WORDS, TOKENS = 25, 1000  # models that think need some of the tokens for that
+
+
+@dataclass(frozen=True)
+class Seeing:
+    """A captioner that asks a model behind an endpoint; the values of `columns` name what the picture shows."""
+
+    name: str
+    endpoint: Endpoint
+    ledger: Path
+    columns: tuple[str, ...]
+    words: int = WORDS
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The prompt's digest and the columns that it speaks of."""
+        return {"prompt": self.prompt, "columns": list(self.columns), "words": self.words}
+
+    @property
+    def prompt(self) -> str:
+        """A digest of how the model is asked: sixteen hex digits."""
+        return hashlib.sha256("\x1f".join((SYSTEM, ASKED, str(self.words))).encode()).hexdigest()[:16]
+
+    def caption(self, facts: Mapping[str, Any], picture: Callable[[], Image]) -> str | None:
+        """One sentence, from the ledger where it is there; None where the model declines.
+
+        Raises `BadPicture` for a picture that cannot be read or got no answer, and `BudgetSpent`.
+        """
+        named = self._label_text(facts)
+        key = (self.name, self.prompt, str(facts["id"]), named)
+        with closing(ledger.connect(self.ledger, SCHEMA)) as sql:
+            where = "model = ? AND prompt = ? AND image = ? AND named = ?"
+            row = sql.execute(f"SELECT said FROM captions WHERE {where}", key).fetchone()
+            if row is None:
+                told = self._ask_model(named, picture())
+                sql.execute("INSERT OR REPLACE INTO captions VALUES (?, ?, ?, ?, ?, ?)", (*key, told, time.time()))
+                return told
+        return str(row[0]) or None
+
+    def _label_text(self, facts: Mapping[str, Any]) -> str:
+        values = (facts.get(column) for column in self.columns)
+        return ", ".join(dict.fromkeys(str(value) for value in values if value)) or UNNAMED
+
+    def _ask_model(self, named: str, picture: Image) -> str:
+        """What the model says; nothing where it declines."""
+        data = JpegEncoder(read=lambda _: picture)(Path())
+        question = ASKED.format(named=json.dumps(named, ensure_ascii=False), words=self.words)
+        try:
+            reply = self.endpoint.chat(
+                [text_message("system", SYSTEM), image_message([data], question)], max_tokens=TOKENS
+            )
+        except Declined:
+            return ""
+        except NoReply as why:
+            raise BadPicture(f"{self.name} gave no caption: {why}") from None
+        return sentence_of(reply.text)
+
+
+def sentence_of(reply: str) -> str:
+    """The first line of a reply that says something, without quotes around it."""
+    lines = (line.strip().strip("\"'“”*").strip() for line in reply.splitlines())
+    return next((line for line in lines if line), "")

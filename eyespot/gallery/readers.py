@@ -1,0 +1,139 @@
+"""Who reads pictures and embeds them while a gallery is indexed: threads of this process, or other hands."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from eyespot import ledger
+from eyespot.gallery.index_db import PlannedPicture
+from eyespot.gallery.photos.found import MAX_FILE_BYTES
+from eyespot.gallery.photos.memory import MemoryBudget
+from eyespot.gallery.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
+from eyespot.gallery.photos.sources import Root, read_bytes
+from eyespot.types import Encoder, Pixels, Vectors
+
+A = TypeVar("A")
+B = TypeVar("B")
+_FILES = MemoryBudget()  # the bytes of all files that threads hold: as many as the largest file may have
+Later = Callable[[], Vectors]  # vectors (n, dim) that may still be in the making
+
+
+@dataclass(frozen=True)
+class ReadPicture:
+    """One picture as whoever read it hands it over; `pixels` is empty for one that is known or bad."""
+
+    planned: PlannedPicture
+    id: str | None = None
+    failed: str | None = None
+    out_of_reach: bool = False
+    measured: dict[str, Any] = field(default_factory=dict)
+    pixels: dict[str, Pixels] = field(default_factory=dict)  # by space; for other hands, what their `embed` takes
+
+
+class Reader(Protocol):
+    """Who reads pictures and embeds them, by encoders that are given by the stems of their spaces."""
+
+    def __enter__(self) -> Reader: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
+        """Every planned picture, read, in the order of the plan and in bounded memory."""
+        ...
+
+    def embed(self, stem: str, pixels: Sequence[Pixels]) -> Later:
+        """The vectors of one batch; batches of a space are asked for in order."""
+        ...
+
+
+class ThreadedReader:
+    """Threads that read, hash and decode pictures ahead of the encoder, in order and in bounded memory."""
+
+    def __init__(self, gallery: Path | None, encoders: Mapping[str, Encoder], workers: int) -> None:
+        self.encoders = encoders
+        self.window = 2 * max((encoder.batch for encoder in encoders.values()), default=1) + 2 * workers
+        self.pool = ThreadPoolExecutor(workers, thread_name_prefix="eyespot-read")
+        self.known = None if gallery is None else _Known(gallery / "ledger.sqlite")
+
+    def __enter__(self) -> ThreadedReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.shutdown(cancel_futures=True)
+        if self.known:
+            self.known.close()
+
+    def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
+        """Every planned picture, read, in the order of the plan."""
+        return ahead(
+            self.pool, lambda one: read_one(one, roots[one.root], self.encoders, self.known), planned, self.window
+        )
+
+    def embed(self, stem: str, pixels: Sequence[Pixels]) -> Later:
+        """The vectors of one batch, made now."""
+        vectors = self.encoders[stem].encode_pixels(np.stack(pixels))
+        return lambda: vectors
+
+
+def read_one(
+    planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: Callable[[str], bool] | None = None
+) -> ReadPicture:
+    """One planned picture as all encoders take it; of one that is `known` by its id only that."""
+    try:
+        with _FILES.reserve(planned.seen.size, MAX_FILE_BYTES):
+            data = read_bytes(root, planned.seen)
+            id = id_of(data)
+            if known and known(id):
+                return ReadPicture(planned, id)
+            return _decoded(ReadPicture(planned, id), data, encoders)
+    except BadPicture as bad:
+        return ReadPicture(planned, failed=bad.reason, out_of_reach=isinstance(bad, TooLarge))
+    except OSError as error:
+        return ReadPicture(planned, failed=(error.strerror or str(error)).lower(), out_of_reach=True)
+    except MemoryError:
+        return ReadPicture(planned, failed="too large for this machine's memory", out_of_reach=True)
+
+
+def _decoded(read: ReadPicture, data: bytes, encoders: Mapping[str, Encoder]) -> ReadPicture:
+    sides = [encoder.min_side for encoder in encoders.values()]
+    side = None if None in sides else max((side for side in sides if side), default=None)
+    with picture_in_memory(data, side) as picture:
+        pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}
+        picture.image.close()  # here, while its memory is counted
+    facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
+    if "taken" in facts:
+        facts["taken"] = facts["taken"].isoformat()
+    return replace(read, measured=facts, pixels=pixels)
+
+
+class _Known:
+    """Whether a picture of these bytes has a row already, asked from many threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.sql, self.turn = ledger.connect(path), threading.Lock()
+
+    def __call__(self, id: str) -> bool:
+        with self.turn:
+            return self.sql.execute("SELECT 1 FROM items WHERE id = ?", (id,)).fetchone() is not None
+
+    def close(self) -> None:
+        self.sql.close()
+
+
+def ahead(pool: ThreadPoolExecutor, work: Callable[[A], B], items: Iterable[A], window: int) -> Iterator[B]:
+    """`map` over a pool that never runs more than `window` items ahead of its reader."""
+    waiting: deque[Future[B]] = deque()
+    for item in items:
+        waiting.append(pool.submit(work, item))
+        if len(waiting) >= window:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()

@@ -1,0 +1,188 @@
+"""A gallery opened for reading: its spaces, the facts of its rows, and its vectors mapped from disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eyespot.gallery import disk
+from eyespot.gallery.files import Damaged, let_open, need_open
+from eyespot.gallery.photos.sources import Root, full_path
+from eyespot.kernels.codes import MAPPED, Codes, current_codes
+from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
+
+
+def place_of(root: Root, path: str) -> str:
+    """Where a row's picture lies; the address itself for an imported row that has nothing but an address."""
+    return path if root.kind == "import" and "://" in path else full_path(root, path)
+
+
+class Gallery:
+    """What lies in a gallery folder; opening reads `gallery.toml` and nothing else."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.header = disk.read_header(self.path)
+
+    @property
+    def encoders(self) -> list[str]:
+        """Names of the encoders whose vectors are here, the default first."""
+        stems = sorted(self.header.spaces, key=lambda stem: stem != self.header.default)
+        return list(dict.fromkeys(self.header.spaces[stem].encoder for stem in stems))
+
+    def root(self, number: int) -> Root:
+        """A root by its number; `EyespotError` if `gallery.toml` has lost it."""
+        if number not in self.header.roots:
+            raise EyespotError(
+                f"{self.path / 'gallery.toml'} does not name root {number}; write it again with: eyespot index"
+                f" -g {self.path}"
+            )
+        return self.header.roots[number]
+
+    def stem(self, encoder: str | None = None) -> str:
+        """The space that an encoder's name means, the default one for None; `UsageError` if there is none."""
+        if encoder is None and self.header.default in self.header.spaces:
+            return self.header.default
+        # The newest space of that name is the one that can still be searched: its encoder is the one installed.
+        stems = [stem for stem, space in self.header.spaces.items() if space.encoder == encoder]
+        if not stems:
+            raise UsageError(self._without(encoder))
+        return stems[-1]
+
+    def _without(self, encoder: str | None) -> str:
+        have = ", ".join(self.encoders)
+        if encoder is not None:
+            tail = f"(it has: {have or 'none'}); add them with: eyespot index -e {encoder} -g {self.path}"
+            return f"this gallery has no vectors of {encoder} {tail}"
+        if have:
+            return f"{self.path / 'gallery.toml'} does not say which space to search; choose an encoder with -e: {have}"
+        return f"{self.path} has no vectors yet; add some with: eyespot index PHOTOS -g {self.path}"
+
+    def view(self, stem: str) -> View:
+        """The rows that have vectors in one space."""
+        shards = disk.shard_paths(self.path)
+        notes = [(shard, disk.glance(shard, stem)) for shard in shards]
+        ready = [(shard, note) for shard, note in notes if note is not None]
+        pending = sum(disk.count_items(shard) for shard, note in notes if note is None)
+        return View(self, stem, [shard for shard, _ in ready], [note.missing for _, note in ready], pending)
+
+
+@dataclass(frozen=True)
+class View:
+    """One space of a gallery: row i of the vectors is row i of the facts.
+
+    `pending` counts rows of shards that have no vectors in this space at all.
+    """
+
+    gallery: Gallery
+    stem: str
+    shards: Sequence[Path]
+    missing: Sequence[list[int]] = field(repr=False)
+    pending: int = 0
+
+    @property
+    def space(self) -> Space:
+        """What the vectors were made with."""
+        return self.gallery.header.spaces[self.stem]
+
+    @cached_property
+    def blocks(self) -> list[Vectors]:
+        """The vectors, one memory-mapped block (rows, dim) for each shard."""
+        need_open(len(self.shards))
+        return [disk.map_vectors(shard, self.stem) for shard in self.shards]
+
+    @cached_property
+    def codes(self) -> list[Codes] | None:
+        """int8 codes of each block, mapped from beside it; None if a shard has none that are up to date."""
+        pairs = list(zip(self.shards, self.blocks, strict=True))
+        if not let_open(MAPPED * len(self.shards)):
+            return None
+        found = [codes for shard, block in pairs if (codes := current_codes(shard / self.stem, block)) is not None]
+        return found if found and len(found) == len(self.shards) else None
+
+    @cached_property
+    def starts(self) -> Any:
+        """The first row of each shard, and the count of all rows at the end; (shards + 1,)."""
+        return np.cumsum([0, *(len(block) for block in self.blocks)])
+
+    @cached_property
+    def live(self) -> Mask:
+        """True for rows whose picture is still there and has a vector; (rows,)."""
+        columns = zip(self.shards, self.missing, self.blocks, strict=True)
+        masks = [self._live(shard, missing, len(block)) for shard, missing, block in columns]
+        mask: Mask = np.concatenate([np.zeros(0, bool), *masks])
+        return mask
+
+    def _live(self, shard: Path, missing: list[int], rows: int) -> Mask:
+        live = _has_picture(shard).copy()
+        if len(live) != rows or not all(0 <= row < rows for row in missing):
+            raise Damaged(shard, f"it has facts of {len(live)} rows and vectors of {rows}", disk.way_out(shard))
+        live[missing] = False
+        return live
+
+    @property
+    def without_vector(self) -> int:
+        """How many pictures a search of this space cannot find."""
+        lacking = (
+            int(_has_picture(shard)[rows].sum()) for shard, rows in zip(self.shards, self.missing, strict=True) if rows
+        )
+        return self.pending + sum(lacking)
+
+    @property
+    def tables(self) -> list[Path]:
+        """The facts' parquet files, in row order."""
+        return [shard / "items.parquet" for shard in self.shards]
+
+    def facts(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """What is known of these rows, in their order; `path` is the first place where the picture lies."""
+        found: dict[int, dict[str, Any]] = {}
+        shards = np.searchsorted(self.starts, rows, side="right") - 1
+        for shard in np.unique(shards).tolist():
+            mine = [int(row) for row, at in zip(rows, shards, strict=True) if at == shard]
+            table = disk.read_rows(self.shards[shard], [row - int(self.starts[shard]) for row in mine])
+            found |= dict(zip(mine, map(self._row_facts, table.to_pylist()), strict=True))
+        return [found[int(row)] for row in rows]
+
+    def _row_facts(self, row: dict[str, Any]) -> dict[str, Any]:
+        places = [
+            place_of(self.gallery.root(number), path)
+            for number, path in zip(row.pop("roots"), row["paths"], strict=True)
+        ]
+        row.pop("live")
+        if len(places) > 1:  # a picture that was moved is known at its old path too until that is forgotten
+            places = sorted(dict.fromkeys(places), key=lambda place: not os.path.exists(place))
+        return row | {"path": places[0] if places else None, "paths": places}
+
+    def vectors(self, rows: Sequence[int]) -> Vectors:
+        """The vectors of these rows, (rows, dim), in float32 and of unit length."""
+        at = np.searchsorted(self.starts, rows, side="right") - 1
+        taken = [self.blocks[block][row - self.starts[block]] for block, row in zip(at.tolist(), rows, strict=True)]
+        found = np.array(taken, np.float32).reshape(len(rows), self.space.dim)
+        unit: Vectors = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
+        return unit
+
+    def rows_of(self, ids: Sequence[str]) -> list[int]:
+        """The rows of pictures by their ids; `UsageError` for an id that is not here."""
+        import pyarrow as pa
+
+        wanted, at = pa.array(ids, pa.string()), np.full(len(ids), -1, np.int64)
+        for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            found = pa.compute.index_in(wanted, value_set=disk.read_items(shard, ["id"])["id"]).to_numpy(False)
+            there = ~np.isnan(found.astype(np.float64)) & (at < 0)
+            at[there] = found[there].astype(np.int64) + int(start)
+        if (lacking := np.flatnonzero(at < 0)).size:
+            raise UsageError(f"the gallery has no picture {ids[lacking[0]]!r} with vectors of {self.space.encoder}")
+        return [int(row) for row in at]
+
+
+def _has_picture(shard: Path) -> Mask:
+    import pyarrow as pa
+
+    live = disk.read_items(shard, ["live"])["live"].combine_chunks().cast(pa.uint8())
+    return np.from_dlpack(live).astype(bool)  # to_numpy would load pandas where it is installed

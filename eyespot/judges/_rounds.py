@@ -1,0 +1,199 @@
+"""Asking a judge: what the ledger knows comes from there, the rest is asked, and no answer is lost on its way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.types import Answer, Judge, Judgement, Pair, Query, Spent
+
+
+class JudgeStats(NamedTuple):
+    """How a round of asking went; `spent` is what this round cost, not what the ledger's verdicts once did."""
+
+    known: int = 0  # verdicts that the ledger had
+    asked: int = 0  # answers that came now: verdicts, refusals and failures
+    refused: int = 0  # of all verdicts, also those the ledger had
+    failed: int = 0
+    spent: Spent = Spent()
+
+    def __str__(self) -> str:
+        parts = [f"{self.known:,} verdicts from the ledger, {self.asked:,} asked"]
+        parts += [f"{count:,} {what}" for count, what in ((self.refused, "refused"), (self.failed, "failed")) if count]
+        if self.spent.calls:
+            tokens = self.spent.tokens_in + self.spent.tokens_out
+            parts.append(f"{self.spent.calls:,} calls, {tokens:,} tokens, ${self.spent.money:.2f}")
+        return ", ".join(parts)
+
+    def and_then(self, more: JudgeStats) -> JudgeStats:
+        """Both rounds as one."""
+        return JudgeStats(
+            self.known + more.known,
+            self.asked + more.asked,
+            self.refused + more.refused,
+            self.failed + more.failed,
+            _sum(self.spent, more.spent),
+        )
+
+
+class JudgingRound(Iterator[Judgement]):
+    """The judgements as they come; `asked` counts them meanwhile, `digests` tells what `Judgement.query` stands for."""
+
+    def __init__(self, round: _Round, pairs: Sequence[Pair]) -> None:
+        self._round = round
+        self._coming = round.judgements(pairs)
+
+    @property
+    def asked(self) -> JudgeStats:
+        """How it went so far."""
+        return self._round.asked
+
+    @property
+    def digests(self) -> Mapping[Query, str]:
+        """The digest of each query; two queries that ask the same have the same one."""
+        return self._round.digests
+
+    def __next__(self) -> Judgement:
+        return next(self._coming)
+
+    def close(self) -> None:
+        """Ask no more; what is under way is still recorded."""
+        self._coming.close()
+
+
+def ask(
+    judge: Judge, pairs: Sequence[Pair], ledger: Judgements, ranks: Mapping[tuple[str, str], int] | None = None
+) -> JudgingRound:
+    """A judgement for every distinct pair: first what is known, in the order given, then answers as they come.
+
+    Each answer is on the disk before it is handed on. `ranks` maps (id of the query, image) to the rank, from 1, at
+    which the picture was seen. Whatever stops the asking (the judge's own `BudgetSpent`, Ctrl-C, a caller who has
+    enough) is thrown into `judge.judge` at its `yield`: a judge with requests under way yields their answers, which
+    are recorded, and raises it again. So nothing that was paid for is lost, and the caller sees what stopped it.
+    """
+    return JudgingRound(_Round(judge, ledger, ledger.enter(pair.query for pair in pairs), ranks or {}), pairs)
+
+
+def unknown(judge: Judge, pairs: Sequence[Pair], ledger: Judgements) -> list[Pair]:
+    """The distinct pairs that `ask` would put to the judge now, in the order given; nothing is asked or written."""
+    round = _Round(judge, ledger, {query: query_digest(query) for query in {pair.query for pair in pairs}}, {})
+    known = round.known(pairs)
+    return [pair for key, pair in round.distinct(pairs).items() if key not in known]
+
+
+def known(judge: Judge, ledger: Judgements, query: str, images: Iterable[str]) -> dict[str, Judgement]:
+    """What the ledger has of this judge on these images, for the query of this digest.
+
+    A reply without token probabilities is read in another way, and its verdict stands under a prompt of its own
+    (`fallbacks`). It is known all the same, for it was paid for; `_scale` says what it is worth in a ranking.
+    """
+    wanted = set(images)
+    found = ledger.known(query, wanted, judge.name, judge.prompt)
+    for prompt in prompts_of(judge)[1:]:
+        if len(found) < len(wanted):
+            found |= ledger.known(query, wanted - set(found), judge.name, prompt)
+    return found
+
+
+def prompts_of(judge: Judge) -> tuple[str, ...]:
+    """The prompts under which its verdicts stand: its own, then those of the ways that stand in for it."""
+    return judge.prompt, *getattr(judge, "fallbacks", ())
+
+
+# -- one round ----------------------------------------------------------------------------------------------
+
+Key = tuple[str, str]  # digest of the query, id of the image
+
+
+@dataclass
+class _Round:
+    judge: Judge
+    ledger: Judgements
+    digests: Mapping[Query, str]
+    ranks: Mapping[tuple[str, str], int]
+    asked: JudgeStats = field(default_factory=JudgeStats)
+
+    def judgements(self, pairs: Sequence[Pair]) -> Generator[Judgement]:
+        known, wanted = self.known(pairs), self.distinct(pairs)
+        for key in wanted:
+            if key in known:
+                self._count_known(known[key])
+                yield known[key]
+        rest = [pair for key, pair in wanted.items() if key not in known]
+        if rest:
+            yield from self._answers(self.judge.judge(rest))
+
+    def distinct(self, pairs: Sequence[Pair]) -> dict[Key, Pair]:
+        found: dict[Key, Pair] = {}
+        for pair in pairs:
+            found.setdefault((self.digests[pair.query], pair.image), pair)
+        return found
+
+    def known(self, pairs: Sequence[Pair]) -> dict[Key, Judgement]:
+        images: dict[str, list[str]] = {}
+        for digest, image in self.distinct(pairs):
+            images.setdefault(digest, []).append(image)
+        found = {digest: known(self.judge, self.ledger, digest, theirs) for digest, theirs in images.items()}
+        return {(digest, image): one for digest, theirs in found.items() for image, one in theirs.items()}
+
+    def _answers(self, answers: Iterator[Answer]) -> Iterator[Judgement]:
+        try:
+            for answer in answers:
+                yield from self._recorded([answer, *_ready(answers)])
+        except BaseException as reason:  # Ctrl-C and a caller's close() are reasons too
+            self._take_last(answers, reason)
+            raise
+
+    def _take_last(self, answers: Iterator[Answer], reason: BaseException) -> None:
+        """Record what the judge has under way; one that has ended already has nothing."""
+        throw: Any = getattr(answers, "throw", None)
+        if throw is None:
+            return
+        try:
+            self._recorded([throw(reason)])
+            for answer in answers:
+                self._recorded([answer, *_ready(answers)])
+        except BaseException as again:
+            if again is not reason and not isinstance(again, StopIteration):
+                raise again from reason
+
+    def _recorded(self, answers: Sequence[Answer]) -> list[Judgement]:
+        """What has come, in one commit."""
+        judgements = [self._judgement(answer) for answer in answers]
+        self.ledger.record(judgements)
+        for answer in answers:
+            self._count(answer)
+        return judgements
+
+    def _judgement(self, answer: Answer) -> Judgement:
+        pair, digest = answer.pair, self.digests[answer.pair.query]
+        who = digest, pair.image, self.judge.name, answer.prompt or self.judge.prompt
+        rank = self.ranks.get((pair.query.id, pair.image))
+        return Judgement(*who, answer.verdict, answer.failure, answer.refused, rank, time.time(), answer.spent)
+
+    def _count(self, answer: Answer) -> None:
+        now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)
+        self.asked = self.asked.and_then(now)
+
+    def _count_known(self, judgement: Judgement) -> None:
+        before = self.asked
+        self.asked = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
+
+
+def _ready(answers: Iterator[Answer]) -> list[Answer]:
+    """What a judge with several requests under way has besides, without waiting for more."""
+    ready: Any = getattr(answers, "ready", list)
+    found: list[Answer] = ready()
+    return found
+
+
+def _sum(one: Spent, other: Spent) -> Spent:
+    return Spent(
+        one.calls + other.calls,
+        one.tokens_in + other.tokens_in,
+        one.tokens_out + other.tokens_out,
+        one.money + other.money,
+    )

@@ -1,0 +1,383 @@
+"""The second stage: a judge looks at the first pictures of every ranking, and what it said once is never asked again.
+
+stage = Judged(judge_named("encoder:starter"), Judgements(Path(".eyespot/ledger.sqlite")), depth=100)
+run = stage(queries, run)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from eyespot import rooms
+from eyespot.gallery.photos.pictures import open_picture
+from eyespot.gallery.photos.sources import read_again
+from eyespot.judges._budget import BudgetSpent
+from eyespot.judges._rounds import JudgeStats, ask, known, prompts_of, unknown
+from eyespot.judges._scale import on_one_scale, scale_of
+from eyespot.ledger.judgements import Judgements
+from eyespot.metrics import Measure, evaluate, parse
+from eyespot.search.embedding import embed, embed_picture
+from eyespot.search.fused import STEPS, scaled
+from eyespot.search.rescored import Rescored
+from eyespot.types import (
+    Encoder,
+    Judge,
+    Judgement,
+    Pair,
+    Qrels,
+    Query,
+    RankedImage,
+    Run,
+    Space,
+    UsageError,
+    Vectors,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Key: TypeAlias = tuple[str, str]  # digest of the query, id of the picture
+BEHIND = "they go behind the judged"  # what has no verdict
+LISTED = 5  # names of pictures in a note
+STEP = 1e-7  # between equals: what sorts by score, in float32 too, keeps the order of the first stage
+
+
+class RerankEstimate(NamedTuple):
+    """What re-ranking would take: pairs that can be judged, how many the ledger lacks, and hits without a picture."""
+
+    pairs: int
+    to_ask: int
+    pictureless: int
+
+
+@dataclass(frozen=True)
+class JudgeResult:
+    """What a judge said of the first hits: by query id and the run's own name of the image.
+
+    `answers` are as they came, under the judge's `prompts`. `stopped` is why not everything was asked, where a budget
+    was spent or a person had enough; `pictureless` counts hits of which no picture is known.
+    """
+
+    answers: Mapping[str, Mapping[str, Judgement]]
+    asked: JudgeStats
+    stopped: str = ""
+    pictureless: int = 0
+    prompts: Sequence[str] = ()
+
+    @cached_property
+    def judgements(self) -> Mapping[str, Mapping[str, Judgement]]:
+        """The same, those of each query on one scale."""
+        return {query: on_one_scale(its, self.prompts) for query, its in self.answers.items()}
+
+    def verdict(self, query: str, image: str) -> Verdict | None:
+        """What was said of a hit, or None."""
+        judgement = self.judgements.get(query, {}).get(image)
+        return None if judgement is None else judgement.verdict
+
+    @property
+    def failures(self) -> list[str]:
+        """Why there are hits without a verdict, each reason once."""
+        every = (judgement for its in self.answers.values() for judgement in its.values())
+        return list(dict.fromkeys(judgement.failure for judgement in every if judgement.verdict is None))
+
+    @property
+    def unscored(self) -> list[str]:
+        """The images with a verdict that is on another scale than its ranking."""
+        return [
+            image
+            for query, its in self.judgements.items()
+            for image, judgement in its.items()
+            if judgement.verdict is None and self.answers[query][image].verdict is not None
+        ]
+
+    def and_then(self, more: JudgeResult) -> JudgeResult:
+        """What was said in both of two rounds."""
+        said = {
+            query: {**self.answers.get(query, {}), **more.answers.get(query, {})}
+            for query in dict.fromkeys([*self.answers, *more.answers])
+        }
+        pictureless = self.pictureless + more.pictureless
+        asked, stopped = self.asked.and_then(more.asked), self.stopped or more.stopped
+        return JudgeResult(said, asked, stopped, pictureless, self.prompts or more.prompts)
+
+
+@dataclass(frozen=True)
+class JudgeRerank:
+    """A second stage: the first `depth` of every ranking by the judge's probability, the rest behind as they were.
+
+    Equals stand as the first stage had them, in scores that fall; `scores` has them as equals, for measures. What has
+    no verdict (no picture, no answer) keeps its order below what has. `blend` is how much the judge counts: below 1 a
+    hit scores blend · probability + (1 - blend) · its first score, from 0 for the lowest of the first `depth` to 1 for
+    the best. The run's facts say which picture an image is: `id` and `path`.
+    """
+
+    judge: Judge
+    ledger: Judgements
+    depth: int = 100
+    blend: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.blend <= 1:
+            raise UsageError(f"the judge counts between 0 (not at all) and 1 (alone), not {self.blend:g}")
+
+    def __call__(self, queries: Sequence[Query], run: Run) -> Run:
+        """The re-ranked run; its header says who judged, asked how, and what that took."""
+        return self.reranked(run, self.look(queries, run))
+
+    def plan(self, queries: Sequence[Query], run: Run) -> RerankEstimate:
+        """What asking would take, without asking."""
+        return self._planned(_Named(_first(queries, run, self.depth), run.facts))
+
+    def plan_at(self, query: Query, run: Run, ranks: Iterable[int]) -> RerankEstimate:
+        """The same for the hits at these ranks, from 1, of one query."""
+        return self._planned(_Named(_at(query, run, ranks), run.facts))
+
+    def _planned(self, named: _Named) -> RerankEstimate:
+        to_ask = unknown(self.judge, named.pairs, self.ledger)
+        return RerankEstimate(len(named.pairs), len(to_ask), named.pictureless)
+
+    def look(self, queries: Sequence[Query], run: Run) -> JudgeResult:
+        """The judge's word on the first hits of these queries; a budget that is spent ends it early.
+
+        Each answer is in the ledger before the next one is waited for.
+        """
+        return self._look(_Named(_first(queries, run, self.depth), run.facts))
+
+    def look_at(self, query: Query, run: Run, ranks: Iterable[int]) -> JudgeResult:
+        """The same on the hits at these ranks, from 1, of one query."""
+        return self._look(_Named(_at(query, run, ranks), run.facts))
+
+    def _look(self, named: _Named) -> JudgeResult:
+        asking = ask(self.judge, named.pairs, self.ledger, named.ranks)
+        found: dict[Key, Judgement] = {}
+        stopped = ""
+        try:
+            for judgement in asking:
+                found[judgement.query, judgement.image] = judgement
+        except BudgetSpent as spent:
+            stopped = str(spent)
+            found |= self._known(named.pairs, asking.digests)  # answers were under way
+        digests = {query.id: digest for query, digest in asking.digests.items()}
+        said = named.by_name(found, digests)
+        return JudgeResult(said, asking.asked, stopped, named.pictureless, prompts_of(self.judge))
+
+    def _known(self, pairs: Iterable[Pair], digests: Mapping[Query, str]) -> dict[Key, Judgement]:
+        images: dict[str, set[str]] = {}
+        for pair in pairs:
+            images.setdefault(digests[pair.query], set()).add(pair.image)
+        found = {query: known(self.judge, self.ledger, query, its) for query, its in images.items()}
+        return {(query, image): judgement for query, its in found.items() for image, judgement in its.items()}
+
+    def reranked(self, run: Run, looked: JudgeResult) -> Run:
+        """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
+        rescored, _ = Rescored(self.scores(run, looked), self.depth)(run)
+        made = Run({query: list(_falling(hits)) for query, hits in rescored.items()})
+        made.header, made.facts = rescored.header | self.header(looked), run.facts
+        made.notes = [*run.notes, *self.notes(run, looked)]
+        return made
+
+    def notes(self, run: Run, looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
+        """What should be known before the order is trusted; `unsaid` is what becomes of hits without a verdict."""
+        scales = [self._unscored(run, looked, unsaid)] * bool(looked.unscored) + list(self._stand_ins(looked))
+        return [*notes_of(looked, unsaid), *scales, *getattr(self.judge, "notes", [])]
+
+    def _unscored(self, run: Run, looked: JudgeResult, unsaid: str) -> str:
+        names = [Path(run.facts.get(image, {}).get("path") or image).name for image in looked.unscored]
+        listed = ", ".join([*names[:LISTED], "…"] if len(names) > LISTED else names)
+        return (
+            f"{len(names)} pictures were answered on another scale than the rest of their ranking, most often without "
+            f"token probabilities ({listed}); {unsaid}; --judge answer=words asks for all in words"
+        )
+
+    def _stand_ins(self, looked: JudgeResult) -> Iterator[str]:
+        """What stands in for the judge's own way, in the rankings of which most was answered so."""
+        fallbacks: Mapping[str, str] = getattr(self.judge, "fallbacks", {})
+        scales = {query: scale_of(its.values(), looked.prompts) for query, its in looked.answers.items() if its}
+        for prompt, sentence in fallbacks.items():
+            every = [
+                one for query, scale in scales.items() if scale == prompt for one in looked.answers[query].values()
+            ]
+            said = [one.prompt == prompt for one in every if one.verdict is not None and not one.refused]
+            lacking = "gives no token probabilities"
+            if not all(said):
+                lacking = f"gave no token probabilities for {sum(said)} of {len(said)} pictures"
+            if said:
+                yield f"{self.judge.name} {lacking}; {sentence}"
+
+    def scores(self, run: Run, looked: JudgeResult) -> Run:
+        """The judged hits alone, best first, with what the verdicts are worth, for measures: equals stay equal."""
+        return Run({query: self._scores(query, hits[: self.depth], looked) for query, hits in run.items()})
+
+    def _scores(self, query: str, head: Sequence[RankedImage], looked: JudgeResult) -> list[RankedImage]:
+        first = scaled([hit.score for hit in head]).tolist() if self.blend < 1 else [0.0] * len(head)
+        said = ((hit.image, looked.verdict(query, hit.image), its) for hit, its in zip(head, first, strict=True))
+        blended = (
+            RankedImage(image, self.blend * points(verdict) + (1 - self.blend) * its)
+            for image, verdict, its in said
+            if verdict is not None
+        )
+        return sorted(blended, key=lambda hit: -hit.score)
+
+    def header(self, looked: JudgeResult) -> dict[str, Any]:
+        """Who judged, asked how, and what that took."""
+        asked = looked.asked
+        counts = {"from_ledger": asked.known, "asked": asked.asked, "refused": asked.refused, "failed": asked.failed}
+        counts["unscored"] = len(looked.unscored)
+        weight = {"blend": self.blend} if self.blend < 1 else {}
+        by = {"judge": self.judge.name, "prompt": self.judge.prompt, "depth": self.depth}
+        return {**by, **weight, "verdicts": {**counts, **asked.spent._asdict()}}
+
+
+def points(verdict: Verdict) -> float:
+    """What a verdict is worth: its probability, or its grade where it has none."""
+    return verdict.probability if verdict.probability is not None else float(verdict.grade or 0)
+
+
+def notes_of(looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
+    """Why hits have no verdict; `unsaid` is what becomes of them."""
+    lacking = f"{looked.pictureless} hits have no picture here and were not judged; {unsaid}"
+    failed = f"{looked.asked.failed} pictures have no verdict ({'; '.join(looked.failures[:2])}); {unsaid}"
+    told = ((looked.pictureless, lacking), (looked.asked.failed, failed), (looked.stopped, looked.stopped))
+    return [sentence for count, sentence in told if count]
+
+
+def _falling(hits: Iterable[RankedImage]) -> Iterator[RankedImage]:
+    """The same order in scores of which none equals another."""
+    lowest = float("inf")
+    for hit in hits:
+        lowest = min(hit.score, lowest - STEP)
+        yield RankedImage(hit.image, lowest)
+
+
+# -- who is who -------------------------------------------------------------------------------------------------
+
+
+Heads: TypeAlias = Mapping[Query, Mapping[int, RankedImage]]  # by rank, from 1
+
+
+def _first(queries: Sequence[Query], run: Run, depth: int) -> Heads:
+    return {query: dict(enumerate(run[query.id][:depth], 1)) for query in queries if query.id in run}
+
+
+def _at(query: Query, run: Run, ranks: Iterable[int]) -> Heads:
+    hits = run[query.id]
+    return {query: {int(rank): hits[rank - 1] for rank in ranks}}
+
+
+class _Named:
+    """Hits of a run as pairs, and the way back from a judgement to the names that the run gives them."""
+
+    def __init__(self, heads: Heads, facts: Mapping[str, Mapping[str, Any]]) -> None:
+        self._heads, self._facts = heads, facts
+        every = [hit.image for hits in heads.values() for hit in hits.values()]
+        self.pictureless = sum(self._picture(image) is None for image in every)
+
+    def _picture(self, image: str) -> tuple[str, Path] | None:
+        """The id and the place of a picture."""
+        facts = self._facts.get(image, {})
+        return (facts["id"], Path(facts["path"])) if facts.get("path") else None
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """What can be judged, by query and rank."""
+        found = ((query, self._picture(hit.image)) for query, hits in self._heads.items() for hit in hits.values())
+        return [Pair(query, *picture) for query, picture in found if picture is not None]
+
+    @property
+    def ranks(self) -> dict[tuple[str, str], int]:
+        """Where a picture was seen, by query id and its own id."""
+        found: dict[tuple[str, str], int] = {}
+        for query, hits in self._heads.items():
+            for rank, hit in hits.items():
+                if (picture := self._picture(hit.image)) is not None:
+                    found.setdefault((query.id, picture[0]), rank)
+        return found
+
+    def by_name(self, found: Mapping[Key, Judgement], digests: Mapping[str, str]) -> dict[str, dict[str, Judgement]]:
+        """Judgements by query id and image name; one picture may have several names, and one question several ids."""
+        return {
+            query.id: {
+                hit.image: found[key]
+                for hit in hits.values()
+                if (picture := self._picture(hit.image)) is not None
+                and (key := (digests.get(query.id, ""), picture[0])) in found
+            }
+            for query, hits in self._heads.items()
+        }
+
+
+# -- weights ----------------------------------------------------------------------------------------------------
+
+
+def learned_blend(
+    stage: JudgeRerank, run: Run, looked: JudgeResult, qrels: Qrels, measure: Measure | str = "AP@50"
+) -> float:
+    """How much the judge should count, by queries with judgements: the best of 0, 0.05, …, 1; of equals the largest.
+
+    Learn it on a validation split: on the queries that are reported it flatters.
+    """
+    how = parse(measure) if isinstance(measure, str) else measure
+
+    def mean(blend: float) -> float:
+        reranked, _ = Rescored(replace(stage, blend=blend).scores(run, looked), stage.depth)(run)
+        (value,) = evaluate(reranked, qrels, [how]).means.values()
+        return float(value)
+
+    return max((step / STEPS for step in range(STEPS + 1)), key=lambda blend: (mean(blend), blend))
+
+
+# -- judges by name ---------------------------------------------------------------------------------------------
+
+
+def is_judge(spec: str) -> bool:
+    """Whether this names a judge, as `encoder:starter` does, and not a file."""
+    return not Path(spec).exists() and spec.partition(":")[0] in rooms.names("judges")
+
+
+def judge_named(spec: str, **options: Any) -> Judge:
+    """A judge by its name; `budget`, `wording`, `prices` are its own where they are None.
+
+    Pictures are read as the gallery reads them, and `encoder:NAME` gets its model here. Raises `UsageError` for a name
+    that nobody has, and what the judge says of options.
+    """
+    name, _, rest = spec.partition(":")
+    given = {option: value for option, value in options.items() if value is not None}
+    handed = {"embedding": SecondModel(rest or "starter")} if name == "encoder" else {"read": picture_of}
+    judge: Judge = rooms.load("judges", f"{name}:{rest}", **handed, **given)
+    return judge
+
+
+def picture_of(path: Path) -> Image:
+    """A picture of a gallery, upright, in RGB, also inside a tar; OSError or `BadPicture` if it cannot be read."""
+    return open_picture(read_again(str(path))).image
+
+
+@dataclass(frozen=True)
+class SecondModel:
+    """An encoder as the judge `encoder:NAME` needs it: what it judges with are the pictures themselves."""
+
+    name: str
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        encoder: Encoder = rooms.load("encoders", self.name)
+        return encoder
+
+    @property
+    def space(self) -> Space:
+        """The space of its vectors."""
+        return self._encoder.space
+
+    def query(self, query: Query) -> Vectors:
+        """The vector of a query, (dim,)."""
+        vector: Vectors = embed([query], self._encoder)[0]
+        return vector
+
+    def picture(self, path: Path) -> Vectors:
+        """The vector of a picture, (dim,); `UsageError` if it cannot be read."""
+        return embed_picture(path, self._encoder)

@@ -1,0 +1,124 @@
+"""The stage that looks again: a run's first hits in the order of how their local features fit the query picture's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from eyespot import rooms
+from eyespot.gallery.local import Described
+from eyespot.gallery.view import View
+from eyespot.search.embedding import read_picture
+from eyespot.types import Extractor, EyespotError, LocalFeatures, LocalReranker, Query, RankedImage, Run, UsageError
+
+DEPTH = 1000
+PER_QUERY = 600
+
+
+class _Ordered(NamedTuple):
+    """A query's hits in their new order, how many of the first could not be compared, and a note of its own."""
+
+    hits: list[RankedImage]
+    without: int = 0
+    note: str | None = None
+
+
+@dataclass(frozen=True)
+class LocalRerank:
+    """The first `depth` hits of a run in the order of their scores by local features; equal ones as they were.
+
+    Behind them come hits without local features, then those beyond `depth`, both as they were; a note counts the
+    former. Of a query picture the `count` strongest features count; one in which nothing stands out keeps its ranking.
+    Words are not compared. Notes say so.
+    """
+
+    described: Described
+    reranker: LocalReranker
+    extractor: Extractor
+    name: str = "local"
+    depth: int = DEPTH
+    count: int = PER_QUERY
+
+    def __post_init__(self) -> None:
+        refuse_other_settings(self.described, self.extractor)
+
+    @classmethod
+    def by_name(cls, view: View, spec: str, depth: int = DEPTH) -> LocalRerank:
+        """`chamfer`, `spatial`, or `METHOD[:REST][@EXTRACTOR]` where the gallery was described by several extractors.
+
+        Raises `UsageError` for an unknown method, and if the gallery was not described yet; `EyespotError` if what is
+        installed now would describe otherwise.
+        """
+        method, _, wanted = spec.partition("@")
+        reranker = rooms.load("search.local", method)
+        name = Described.of(view, wanted or None).note.extractor
+        extractor: Extractor = rooms.load("descriptors", name)
+        return cls(Described.of(view, name, dict(extractor.settings)), reranker, extractor, spec, depth)
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """The run re-ranked; `UsageError` without one, if it lacks a query, and for a query without one picture."""
+        if run is None:
+            raise UsageError("local features re-rank a run; put a first stage, such as Nearest, before this one")
+        if lacking := [query.id for query in queries if query.id not in run]:
+            raise UsageError(
+                f"the run has no query {lacking[0]!r}; give the one that a first stage made of these queries"
+            )
+        ordered = {query.id: self._ordered(query, run[query.id]) for query in queries}
+        made = Run({query: found.hits for query, found in ordered.items()})
+        made.facts = run.facts
+        made.header = run.header | {"rerank_local": self.name, "depth": self.depth}
+        made.notes = [*run.notes, *_notes(queries, list(ordered.values()))]
+        return made
+
+    def _ordered(self, query: Query, hits: Sequence[RankedImage]) -> _Ordered:
+        place = _picture(query)
+        asked = self.extractor.describe(read_picture(place, self.extractor.min_side), self.count)
+        if not len(asked.descriptors):
+            return _Ordered(list(hits), note=f"nothing stands out in {place} to compare by; its ranking is as it was")
+        head, tail = hits[: self.depth], hits[len(hits[: self.depth]) :]
+        images = self.described.features([hit.image for hit in head])
+        there = [(hit, image) for hit, image in zip(head, images, strict=True) if image is not None]
+        behind = [hit for hit, image in zip(head, images, strict=True) if image is None]
+        scored = _best_first([self._scored(hit, asked, image) for hit, image in there])
+        lowest = scored[-1].score if scored else 0.0
+        rest = [RankedImage(hit.image, lowest - rank) for rank, hit in enumerate([*behind, *tail], 1)]
+        return _Ordered([*scored, *rest], len(behind))
+
+    def _scored(self, hit: RankedImage, asked: LocalFeatures, image: LocalFeatures) -> RankedImage:
+        score = float(self.reranker.score(asked, image))
+        if not math.isfinite(score):
+            raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; mend it")
+        return RankedImage(hit.image, score)
+
+
+def refuse_other_settings(described: Described, extractor: Extractor) -> None:
+    """`EyespotError` if a query would be described otherwise than the gallery was."""
+    note = described.note
+    if (extractor.name, dict(extractor.settings)) != (note.extractor, dict(note.settings)):
+        way = f"eyespot describe --with {extractor.name} -g {described.view.gallery.path}"
+        raise EyespotError(
+            f"the gallery was described by {note.extractor} in another version or setting; describe it again: {way}"
+        )
+
+
+def _notes(queries: Sequence[Query], ordered: Sequence[_Ordered]) -> list[str]:
+    notes = [found.note for found in ordered if found.note]
+    if without := sum(found.without for found in ordered):
+        notes.append(f"pictures without local descriptors, left behind the others: {without}")
+    if any(term.text is not None for query in queries for term in query.terms):
+        notes.append("the re-ranking compares pictures only; words counted in the first stage")
+    return notes
+
+
+def _picture(query: Query) -> Path:
+    places = [term.image for term in query.terms if term.image is not None and term.weight > 0]
+    if len(places) != 1 or any(term.image is not None and term.weight <= 0 for term in query.terms):
+        raise UsageError("local descriptors compare one picture with others; give one, as in: --image FILE")
+    return places[0]
+
+
+def _best_first(hits: list[RankedImage]) -> list[RankedImage]:
+    return sorted(hits, key=lambda hit: -hit.score)  # stable: equal ones as they were

@@ -1,0 +1,89 @@
+"""Query expansion (QE-n): the query, moved towards its n nearest pictures, searched again.
+
+Chum et al., Total recall: automatic query expansion (ICCV 2007) with equal weights; Radenović et al., Fine-tuning CNN
+image retrieval with no human annotation (TPAMI 2018) with a power of the similarity (α-QE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eyespot.gallery.integrity import naming_damage
+from eyespot.gallery.view import View
+from eyespot.search.embedding import embed
+from eyespot.search.nearest import as_run, tell_recall
+from eyespot.types import Encoder, Index, Mask, Query, Run, UsageError, Vectors
+
+POWERS = {"similarity": 1.0, "uniform": 0.0}
+
+
+@dataclass(frozen=True)
+class QueryExpansion:
+    """The k best rows for each query and its n nearest pictures, added up and brought back to unit length.
+
+    The query weighs 1, a picture its cosine to the query ("similarity"), 1 ("uniform"), or the cosine to the power of a
+    number, α-QE's α (3 is usual). A cosine below zero counts as zero. Nothing is left out: a query picture that is in
+    the gallery is its own nearest. With a run its first n hits are the pictures; weights are cosines all the same.
+    """
+
+    view: View
+    encoder: Encoder
+    index: Index
+    n: int
+    k: int
+    mask: Mask
+    weighting: str | float = "similarity"
+
+    def __post_init__(self) -> None:
+        if self.n < 0:
+            raise UsageError(f"a query cannot be expanded by {self.n} pictures; give 0 or more")
+        if self.weighting not in POWERS and not (_is_number(self.weighting) and float(self.weighting) >= 0):
+            raise UsageError(
+                f"no weighting {self.weighting!r}; there are: similarity, uniform, and any number from 0 up"
+            )
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """A new run; `UsageError` if the given one lacks a query."""
+        vectors = embed(queries, self.encoder)  # (queries, dim)
+        with naming_damage(self.view):
+            first = self.index.search(vectors, self.n, self.mask) if run is None and self.n else None
+            rows = self._first(queries, run) if first is None else first.rows.tolist()
+            moved = [self._moved(vector, near) for vector, near in zip(vectors, rows, strict=True)]
+            found = self.index.search(np.array(moved, np.float32).reshape(vectors.shape), self.k, self.mask)
+        made = as_run(queries, found, self.view)
+        made.header |= {"expanded": self.n, "weighting": self.weighting}
+        made.notes = [] if run is None else [*run.notes, *_lost(run)]
+        tell_recall(made, found, *(one for one in (first, run) if one is not None))
+        return made
+
+    def _first(self, queries: Sequence[Query], run: Run | None) -> list[list[int]]:
+        """The rows of the first hits of each query; none without a run."""
+        if run is None:
+            return [[] for _ in queries]
+        if lacking := [query.id for query in queries if query.id not in run]:
+            raise UsageError(
+                f"the run has no query {lacking[0]!r}; give the one that a first stage made of these queries"
+            )
+        return [self.view.rows_of([hit.image for hit in run[query.id][: self.n]]) for query in queries]
+
+    def _moved(self, query: Vectors, rows: Sequence[int]) -> Vectors:
+        if not rows:
+            return query
+        near = self.view.vectors(rows)  # (n, dim)
+        power = POWERS.get(self.weighting, self.weighting) if isinstance(self.weighting, str) else self.weighting
+        weights = np.maximum(near @ query, 0) ** np.float32(power)  # (n,)
+        moved = query + weights @ near
+        length = np.linalg.norm(moved)
+        return query if length < 1e-6 else moved / length
+
+
+def _lost(run: Run) -> list[str]:
+    told = "the query's own view of the space chose the pictures to expand by; the search with them is plain"
+    return [told] if run.header.get("adapted") else []
+
+
+def _is_number(value: str | float) -> bool:
+    return isinstance(value, int | float) and bool(np.isfinite(value))

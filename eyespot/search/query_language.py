@@ -1,0 +1,168 @@
+"""Query arithmetic as one writes it: `2:heron + ./pool.jpg - people`, the language of rclip.
+
+* ` + ` and ` - ` join terms only where they stand free between spaces: "black-and-white" and "T-shirt" are words, and
+  so is "-people". A free sign may also open the query: `- people` alone ranks by what is least like people.
+* `2:heron` weighs a term. The number has no sign, and no digit follows the colon: "16:9" and "10:30" are words.
+* A term is a picture if it begins with `./`, `../`, `/`, `~/` or a drive letter, or ends like a picture file (`.jpg`).
+* Double quotes around a term protect `+`, `-`, `:` and spaces within, for words and file names alike. Single quotes
+  make it words whatever it looks like. A quote is doubled to stand inside its own kind. A quoted part in the middle
+  of a term keeps its quotes, and its signs are no operators.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import TypeAlias
+
+from eyespot.gallery.photos.pictures import SUFFIXES
+from eyespot.types import Query, Term, UsageError
+
+_WEIGHT = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+):(?=[^\s0-9])"
+_QUOTED = r"""(?:"(?:[^"]|"")*"|'(?:[^']|'')*')(?!\S)"""
+_PIECE = re.compile(rf"(?P<sign>[+-])(?!\S)|(?P<run>(?:{_WEIGHT})?{_QUOTED}|\S+)")
+_WEIGHED = re.compile(rf"(?P<weight>{_WEIGHT})?(?P<body>.*)", re.DOTALL)
+_QUOTE_OPENS = re.compile(rf"(?:{_WEIGHT})?[\"']")
+_QUOTED_RUN = re.compile(rf"(?:{_WEIGHT})?{_QUOTED}")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_PLACE = re.compile(r"\.{0,2}/|~/|\.{1,2}\\|[A-Za-z]:[/\\]")
+
+
+Find: TypeAlias = Callable[[str, str], Path]  # the place of a picture as written, and the way out if it is not there
+
+
+def parse(text: str, id: str = "q", find: Find | None = None) -> Query:
+    """The query a text means. Raises `UsageError` for a term that is missing, weightless or a picture not there.
+
+    `find` says where a picture lies; None takes files of this machine.
+    """
+    if not text.strip():
+        raise UsageError("the query is empty; give words, a picture or both, as in: heron + ./pool.jpg")
+    return Query(id, tuple(_term(sign, written, find or _existing) for sign, written in _terms(text)))
+
+
+def format_query(query: Query) -> str:
+    """The text that `parse` reads as this query, for titles and records."""
+    first, *others = query.terms
+    opening = "- " if first.weight < 0 else ""
+    return opening + _written(first) + "".join(f" {'-' if t.weight < 0 else '+'} {_written(t)}" for t in others)
+
+
+def with_picture(query: Query | None, image: Path) -> Query:
+    """The query with a picture of weight 1 before its terms, or the picture alone."""
+    query = query or Query("q", ())
+    return Query(query.id, (Term(1.0, image=_existing(str(image), "check the path")), *query.terms))
+
+
+def refuse_halves(texts: Iterable[str]) -> None:
+    """`UsageError` for words that a terminal passed on in another encoding."""
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"{text!r} is not valid UTF-8; write it in a terminal that speaks UTF-8") from None
+
+
+# -- reading ------------------------------------------------------------------------------------------------
+
+
+def _terms(text: str) -> Iterator[tuple[str, str]]:
+    """(sign, what is written) for each term; a missing sign is +."""
+    bounds = [(m.start(), m.end(), m["sign"]) for m in _PIECE.finditer(text) if m["sign"]]
+    if not bounds or text[: bounds[0][0]].strip():
+        bounds.insert(0, (0, 0, "+"))
+    stops = [start for start, _, _ in bounds[1:]] + [len(text)]
+    for (_, end, sign), stop in zip(bounds, stops, strict=True):
+        yield sign, text[end:stop].strip()
+
+
+def _term(sign: str, written: str, find: Find) -> Term:
+    match = _WEIGHED.fullmatch(written)
+    assert match is not None  # every text is a body
+    weight = _weight(match["weight"] or "1:")
+    return _meaning(-weight if sign == "-" else weight, match["body"], find)
+
+
+def _weight(written: str) -> float:
+    weight = float(written[:-1])
+    if not 0 < weight < math.inf:
+        raise UsageError(f"the weight {written} counts for nothing or without end; leave the term out or weigh it anew")
+    return weight
+
+
+def _meaning(weight: float, body: str, find: Find) -> Term:
+    quote, bare = _unquoted(body)
+    if not bare.strip():
+        raise UsageError("a term of the query is empty; write words or a picture after each + or -")
+    if quote != "'" and _is_place(bare):
+        return Term(weight, image=find(bare, "check the path, or put it in single quotes to search for the words"))
+    return Term(weight, text=bare)
+
+
+def _unquoted(body: str) -> tuple[str, str]:
+    """The kind of quotes around the whole body, if any, and what they hold."""
+    if not re.fullmatch(_QUOTED, body):
+        return "", body
+    quote = body[0]
+    return quote, body[1:-1].replace(quote * 2, quote)
+
+
+def _is_place(bare: str) -> bool:
+    return bool(_PLACE.match(bare) or _ADDRESS.match(bare)) or Path(bare).suffix.lower() in SUFFIXES
+
+
+def _existing(place: str, way_out: str) -> Path:
+    if _ADDRESS.match(place):
+        raise UsageError(f"eyespot does not fetch addresses; save the picture first and give its path, not {place}")
+    path = Path(place).expanduser() if place.startswith("~/") else Path(place)
+    if not _is_file(path):
+        raise UsageError(f"there is no picture {place}; {way_out}")
+    return path
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name no file system takes
+        return False
+
+
+# -- writing ------------------------------------------------------------------------------------------------
+
+
+def _written(term: Term) -> str:
+    weight = abs(term.weight)
+    prefix = "" if weight == 1 else f"{Decimal(repr(float(weight))).normalize():f}:"
+    body = _place(term.image) if term.image is not None else _words(str(term.text))
+    # A digit after the colon would undo the weight: 2:3 is a ratio.
+    return prefix + (_quoted(body, '"') if prefix and body[0] in "0123456789" else body)
+
+
+def _words(text: str) -> str:
+    if _is_place(text):
+        return _quoted(text, "'")
+    return text if _reads_back(text) else _quoted(text, '"')
+
+
+def _place(image: Path) -> str:
+    place = image.as_posix()
+    place = place if image.is_absolute() else f"./{place}"
+    return place if _reads_back(place) else _quoted(place, '"')
+
+
+def _reads_back(bare: str) -> bool:
+    """Whether this text, unquoted, is one term of weight 1 that means itself, whatever follows it."""
+    one = list(_terms(bare)) == [("+", bare)]
+    return one and not re.match(_WEIGHT, bare) and not _unquoted(bare)[0] and _quotes_close(bare)
+
+
+def _quotes_close(text: str) -> bool:
+    runs = [piece["run"] for piece in _PIECE.finditer(text) if piece["run"]]
+    return all(_QUOTED_RUN.fullmatch(run) for run in runs if _QUOTE_OPENS.match(run))
+
+
+def _quoted(text: str, quote: str) -> str:
+    return quote + text.replace(quote, quote * 2) + quote

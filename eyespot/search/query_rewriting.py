@@ -1,0 +1,220 @@
+"""What an expert's term looks like: further wordings of a query, by a language model or from a table of one's own.
+
+A text encoder has seldom read "axanthism"; it knows a blue frog. Each term is asked for once: what a model answered
+stays in the ledger. The wordings are searched together with the query as it was, by their mean vector (`in_one`) or
+each alone and then fused (`QueryRewriting`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from eyespot import ledger, rooms
+from eyespot.judges._budget import Budget
+from eyespot.models.endpoint.client import Endpoint
+from eyespot.models.endpoint.errors import Declined, NoReply
+from eyespot.models.endpoint.protocols import text_message
+from eyespot.runs.files import json_of, refuse
+from eyespot.search.fused import Fusion, Stage
+from eyespot.types import EyespotError, Query, Run, Term, UsageError
+
+Tell: TypeAlias = Callable[[str], list[str]]  # words to further wordings of them; none where there are no better ones
+Chat: TypeAlias = Callable[[str], str]  # a prompt to a language model's reply
+
+SCHEMA = """CREATE TABLE IF NOT EXISTS wordings(model TEXT, prompt TEXT, words TEXT, told TEXT, at REAL,
+    PRIMARY KEY(model, prompt, words)) WITHOUT ROWID;"""
+ANSWER = 1000  # tokens at most; models that think need some of them for that
+COUNT, LONGEST = 4, 200  # wordings that are asked for; characters of one, beyond which it is talk and no wording
+PROMPT = """Photographs are searched with this query: {words}
+Write {count} other ways to say what such a photograph shows, for a search engine that knows everyday words only.
+Say what the eye sees in place of technical terms: colours, shapes, parts of the body, actions, surroundings.
+Keep every condition that the query sets and add none. One short phrase on each line, and nothing else."""
+_MARK = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):])\s+")
+
+
+# -- from a language model --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RewritingModel:
+    """A language model that is asked for `count` wordings: `chat` sends it a prompt and gives its reply."""
+
+    chat: Chat
+    count: int = COUNT
+
+    def __call__(self, words: str) -> list[str]:
+        """The wordings in the reply, each once and none that is the query itself."""
+        reply = self.chat(PROMPT.format(words=" ".join(words.split()), count=self.count))
+        return phrases(reply, words)[: self.count]
+
+    @property
+    def prompt(self) -> str:
+        """A digest of how it is asked: sixteen hex digits."""
+        return hashlib.sha256(f"{PROMPT}\x1f{self.count}".encode()).hexdigest()[:16]
+
+
+def phrases(reply: str, words: str = "") -> list[str]:
+    """The lines of a reply that are wordings: without bullets, numbers and quotes, and without what is too long."""
+    bare = (_MARK.sub("", line).strip().strip("\"'“”*").strip() for line in reply.splitlines())
+    found = {line.casefold(): line for line in bare if 0 < len(line) <= LONGEST and not line.endswith(":")}
+    found.pop(words.strip().casefold(), None)
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A model that is asked once for each text: what it told is kept in the ledger at `path`, under its name."""
+
+    name: str
+    model: RewritingModel
+    path: Path
+
+    def __call__(self, words: str) -> list[str]:
+        """The wordings, from the ledger where they are there; an answer is on the disk before it is used."""
+        key = (self.name, self.model.prompt, words)
+        with closing(ledger.connect(self.path, SCHEMA)) as sql:
+            row = sql.execute("SELECT told FROM wordings WHERE model = ? AND prompt = ? AND words = ?", key).fetchone()
+            if row is None:
+                told = self.model(words)
+                sql.execute(
+                    "INSERT OR REPLACE INTO wordings VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(told), time.time())
+                )
+                return told
+        return list(json.loads(row[0]))
+
+
+def endpoint_of(spec: str, budget: Budget | None = None) -> Endpoint:
+    """Where the model of a judge behind an endpoint (`openai:MODEL`) answers; `UsageError` for another name."""
+    name = spec.partition(":")[0]
+    judge: Any = rooms.load("judges", spec, budget=budget or Budget()) if name in rooms.names("judges") else None
+    if not hasattr(judge, "endpoint"):
+        raise UsageError(f"{spec!r} is neither a file of terms nor a model that answers; name one, as in openai:MODEL")
+    endpoint: Endpoint = judge.endpoint
+    return endpoint
+
+
+def chat_with(spec: str, budget: Budget | None = None) -> Chat:
+    """The model that a judge behind an endpoint asks (`openai:MODEL`), to talk with; what it says costs the budget.
+
+    Raises `UsageError` for a name that is no such judge. The chat raises `EyespotError` where no answer came; a model
+    that declines says nothing.
+    """
+    endpoint = endpoint_of(spec, budget)
+
+    def chat(prompt: str) -> str:
+        try:
+            return str(endpoint.chat([text_message("user", prompt)], max_tokens=ANSWER).text)
+        except Declined:
+            return ""
+        except NoReply as why:
+            raise EyespotError(
+                f"{spec} gave no wordings ({why}); run the same line again, or leave out --expand"
+            ) from None
+
+    return chat
+
+
+# -- from a table -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Glossary:
+    """Terms with what they look like; a term that stands in a query as a whole word is replaced by each of these."""
+
+    terms: Mapping[str, Sequence[str]]
+
+    def __call__(self, words: str) -> list[str]:
+        """The text with its longest known term in each wording; nothing if it holds none."""
+        for term in sorted(self.terms, key=len, reverse=True):
+            pattern = re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE)
+            if pattern.search(words):
+                return [pattern.sub(partial(_as_it_is, wording), words) for wording in self.terms[term]]
+        return []
+
+
+def _as_it_is(wording: str, _found: re.Match[str]) -> str:
+    return wording  # a backslash in it means nothing
+
+
+def read_glossary(path: Path) -> Glossary:
+    """A JSON file of the form {"axanthism": ["a blue frog", …]}; `UsageError` for any other."""
+    found = json_of(path)
+    if not isinstance(found, dict) or not all(map(_are_wordings, found.values())) or "" in found:
+        refuse(path, "", 'is no table of terms; write {"axanthism": ["a blue frog", "a frog without yellow"]}')
+    return Glossary(found)
+
+
+def _are_wordings(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one.strip() for one in value)
+
+
+# -- searching with them ----------------------------------------------------------------------------------------
+
+
+def in_one(query: Query, tell: Tell) -> Query:
+    """The query with all wordings as further terms: its vector is their mean.
+
+    Each text shares its weight with its wordings, so that pictures in the query count as much as before.
+    """
+    return replace(query, terms=tuple(part for term in query.terms for part in _shared(term, tell)))
+
+
+def _shared(term: Term, tell: Tell) -> list[Term]:
+    texts = [term.text, *tell(term.text)] if term.text is not None else []
+    return [Term(term.weight / len(texts), text=text) for text in texts] or [term]
+
+
+@dataclass
+class Reworded:
+    """Queries in all their wordings at once; `asked` and `worded` count them, and those that have further wordings."""
+
+    tell: Tell
+    asked: int = 0
+    worded: int = 0
+
+    def __call__(self, query: Query) -> Query:
+        """The query as `in_one` makes it."""
+        made = in_one(query, self.tell)
+        self.asked, self.worded = self.asked + 1, self.worded + (made != query)
+        return made
+
+
+def each(query: Query, tell: Tell) -> list[Query]:
+    """The query as it is, then once for each wording, under the same id; a text without so many keeps its own."""
+    told = [[term.text, *tell(term.text)] if term.text is not None else [] for term in query.terms]
+    most = max(map(len, told), default=1) or 1
+    return [
+        replace(query, terms=tuple(_worded(term, its, turn) for term, its in zip(query.terms, told, strict=True)))
+        for turn in range(most)
+    ]
+
+
+def _worded(term: Term, texts: Sequence[str | None], turn: int) -> Term:
+    return replace(term, text=texts[turn] if turn < len(texts) else term.text)
+
+
+@dataclass(frozen=True)
+class QueryRewriting:
+    """A stage that is asked each wording of a query alone; the runs become one."""
+
+    stage: Stage
+    tell: Tell
+    fusion: Fusion
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """One fused ranking for each query."""
+        told = {query: each(query, self.tell) for query in queries}
+        rounds = range(max(map(len, told.values()), default=0))
+        # Who has no further wording is asked no further: nothing is counted twice.
+        return self.fusion(
+            [self.stage([its[turn] for its in told.values() if turn < len(its)], run) for turn in rounds]
+        )

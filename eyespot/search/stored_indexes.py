@@ -1,0 +1,193 @@
+"""Approximate indexes kept beside a gallery's vectors: GALLERY/indexes/SPACE/NAME/, there whole or not at all.
+
+settings.json says what the index is, how it is used, which share of the nearest it found when it was measured, and of
+which shards it was built; beside it lie the index's own files, whose sizes it names. A gallery that grew since is
+searched in both: rows of new shards exactly, the others through the index.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eyespot import rooms
+from eyespot.gallery.files import locked, whole
+from eyespot.gallery.view import View
+from eyespot.kernels.codes import evenly
+from eyespot.storage.atomic import new_file, put_folder
+from eyespot.types import EyespotError, Index, UsageError, Vectors
+
+if TYPE_CHECKING:
+    from eyespot.search.adapted import SearchBackend
+
+EXACT = "exact"
+SETTINGS = "settings.json"
+FORMAT = 1
+IN_PARTS = "faiss"  # the index whose parts several processes can search
+_COMPARED = 64  # rows of a shard; all of them would have to be read from the disk
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was found of the `k` nearest: the mean share over so many queries, and where these came from."""
+
+    recall: float
+    k: int
+    queries: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Covered:
+    """A shard that an index was built of; `digest` names its vectors, and the rows that had none."""
+
+    shard: str
+    rows: int
+    digest: str
+
+    @classmethod
+    def of(cls, view: View, at: int) -> Covered:
+        """A shard of a gallery as it is now."""
+        block = view.blocks[at]
+        return cls(view.shards[at].name, len(block), _digest(block, view.missing[at]))
+
+
+@dataclass(frozen=True)
+class StoredIndex:
+    """What settings.json says: a member of `indexes/`, the settings it is used with, and of what it was built."""
+
+    index: str
+    settings: Mapping[str, Any]
+    measured: Measured
+    space: str
+    shards: tuple[Covered, ...]
+    files: Mapping[str, int] = field(default_factory=dict)  # bytes of each file beside settings.json
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is written."""
+        return {"format": FORMAT, **asdict(self), "rows": sum(shard.rows for shard in self.shards)}
+
+
+def folder_of(view: View, name: str) -> Path:
+    """Where an index of this space lies, or would; `UsageError` for what is no name."""
+    if not name or name != Path(name).name or name.startswith("."):
+        raise UsageError(f"{name!r} is no name of an index; take letters and digits")
+    return view.gallery.path / "indexes" / view.stem / name
+
+
+def names_in(view: View) -> list[str]:
+    """The indexes this space has, in alphabetical order."""
+    found = (view.gallery.path / "indexes" / view.stem).glob(f"*/{SETTINGS}")
+    return sorted(place.parent.name for place in found if not place.parent.name.startswith("."))
+
+
+def open_index(view: View, name: str = EXACT, means: SearchBackend | None = None) -> Index:
+    """An index over the view's rows: the exact one, or one that is kept under this name; searched by `means`, if given.
+
+    `UsageError` if there is none or the space was made again since, `EyespotError` if its files are damaged.
+    """
+    if name == EXACT:
+        if means is not None:
+            return means.index(view.blocks, view.codes)
+        index: Index = rooms.load("indexes", EXACT, view.blocks, codes=view.codes)
+        return index
+    kept, folder = read_stored(view, name), folder_of(view, name)
+    _refuse_incomplete(folder, kept)
+    use: dict[str, Any] = {"recall": kept.measured.recall, "covered": _places(view, kept, name)}
+    if means is not None:
+        if kept.index != IN_PARTS:
+            raise UsageError(f"the index {name} is searched by one process; leave out --ray, or --index {name}")
+        use["held"] = means.parts
+    index = rooms.load("indexes", kept.index, view.blocks, folder=folder, **kept.settings, **use)
+    return index
+
+
+def read_stored(view: View, name: str) -> StoredIndex:
+    """What is known of an index; `UsageError` if there is none of this name."""
+    place = folder_of(view, name) / SETTINGS
+    if not place.is_file():
+        have = ", ".join([EXACT, *names_in(view)])
+        raise UsageError(f"this gallery has no index {name!r} (it has: {have}); make one with: eyespot tune")
+    with whole(place, f"delete {place.parent} and run eyespot tune again"):
+        found = json.loads(place.read_text(encoding="utf-8"))
+        if found["format"] > FORMAT:
+            raise EyespotError(f"{place} was written by a newer eyespot; upgrade eyespot, or run eyespot tune again")
+        shards = tuple(Covered(**shard) for shard in found["shards"])
+        measured = Measured(**found["measured"] | {"recall": float(found["measured"]["recall"])})
+        files = {str(name): int(size) for name, size in found.get("files", {}).items()}
+        return StoredIndex(found["index"], found["settings"], measured, found["space"], shards, files)
+
+
+def _refuse_incomplete(folder: Path, kept: StoredIndex) -> None:
+    """`EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search."""
+    for name, size in kept.files.items():
+        place = folder / name
+        if not place.is_file() or place.stat().st_size != size:
+            lost = "gone" if not place.is_file() else "not whole"
+            raise EyespotError(f"the index {folder} is damaged ({name} is {lost}); build it again with: eyespot tune")
+
+
+def _places(view: View, kept: StoredIndex, name: str) -> tuple[int, ...]:
+    """Where the shards of an index stand among those of the gallery; `UsageError` if one is not what it was."""
+    at = {shard.name: place for place, shard in enumerate(view.shards)}
+    places = tuple(at.get(shard.shard, -1) for shard in kept.shards)
+    now = [Covered.of(view, place) if place >= 0 else None for place in places]
+    if kept.space != view.space.digest or list(kept.shards) != now:
+        encoder = view.space.encoder
+        raise UsageError(
+            f"the index {name!r} is of other vectors than this gallery now has of {encoder}; build it again with: "
+            f"eyespot tune -g {view.gallery.path} -e {encoder}"
+        )
+    return places
+
+
+def _digest(block: Vectors, missing: Sequence[int]) -> str:
+    """Names these vectors, by their shape, type, some rows, and those without a vector: they get theirs in place."""
+    told = hashlib.blake2b(f"{block.shape} {block.dtype.str}".encode(), digest_size=16)
+    told.update(np.ascontiguousarray(block[evenly(len(block), _COMPARED)]).tobytes())
+    told.update(np.asarray(missing, np.int64).tobytes())
+    return told.hexdigest()
+
+
+# -- keeping ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def building(view: View) -> Iterator[Path]:
+    """A folder for the files of indexes of this space, gone when the block ends; one eyespot builds at a time.
+
+    What a killed run left is cleared first. `EyespotError` if another one is building.
+    """
+    place = view.gallery.path / "indexes" / view.stem
+    with locked(view.gallery.path / "indexes"):
+        folder = place / ".building"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def store_index(view: View, name: str, kept: StoredIndex, built: Path) -> Path:
+    """Put an index that was built in a folder of `building` in place of the old one; where it lies now."""
+    files = {str(part.relative_to(built)): part.stat().st_size for part in sorted(built.rglob("*")) if part.is_file()}
+    with new_file(built / SETTINGS) as file:
+        file.write((json.dumps(replace(kept, files=files).as_json(), indent=2) + "\n").encode())
+    final = folder_of(view, name)
+    put_folder(built, final)
+    return final
+
+
+def stored_of(view: View, index: str, settings: Mapping[str, Any], measured: Measured) -> StoredIndex:
+    """What is to be kept of an index that was built of all rows the gallery has now."""
+    shards = tuple(Covered.of(view, at) for at in range(len(view.shards)))
+    return StoredIndex(index, settings, measured, view.space.digest, shards)

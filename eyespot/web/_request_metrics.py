@@ -1,0 +1,87 @@
+"""What the server counts of itself, in the text format that Prometheus reads: requests, their time, memory."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
+
+
+class RequestMetrics:
+    """Requests by route and status, and how long they took."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._requests: Counter[tuple[str, str, int]] = Counter()
+        self._within: Counter[tuple[str, float]] = Counter()
+        self._seconds: Counter[str] = Counter()
+
+    def note(self, method: str, route: str, status: int, seconds: float) -> None:
+        """One more request that was answered."""
+        with self._lock:
+            self._requests[method, route, status] += 1
+            self._seconds[route] += seconds  # type: ignore[assignment]  # a counter of fractions is one too
+            for bound in (*BOUNDS, float("inf")):
+                self._within[route, bound] += seconds <= bound
+
+    def text(self) -> str:
+        """All of it, a line each."""
+        with self._lock:
+            return "\n".join([*self._of_requests(), *self._of_time(), *_of_memory(), ""])
+
+    def _of_requests(self) -> Iterator[str]:
+        yield "# TYPE eyespot_requests_total counter"
+        for (method, route, status), count in sorted(self._requests.items()):
+            yield f'eyespot_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}'
+
+    def _of_time(self) -> Iterator[str]:
+        yield "# TYPE eyespot_request_seconds histogram"
+        for (route, bound), count in sorted(self._within.items()):
+            name = "+Inf" if bound == float("inf") else f"{bound:g}"
+            yield f'eyespot_request_seconds_bucket{{route="{route}",le="{name}"}} {count}'
+        for route, seconds in sorted(self._seconds.items()):
+            yield f'eyespot_request_seconds_sum{{route="{route}"}} {seconds:.6f}'
+            yield f'eyespot_request_seconds_count{{route="{route}"}} {self._within[route, float("inf")]}'
+
+
+def _of_memory() -> Iterator[str]:
+    with suppress(OSError, ValueError, StopIteration):  # only Linux tells it so
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        kilobytes = next(line.split()[1] for line in lines if line.startswith("VmRSS:"))
+        yield "# TYPE process_resident_memory_bytes gauge"
+        yield f"process_resident_memory_bytes {int(kilobytes) * 1024}"
+
+
+class MetricsMiddleware:
+    """The middleware that counts every answer, refusals among them."""
+
+    def __init__(self, app: ASGIApp, counts: RequestMetrics) -> None:
+        self.app, self.counts = app, counts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        begun, status = time.perf_counter(), 500
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched)
+        finally:
+            route = getattr(scope.get("route"), "path", "other")  # never the address itself: it holds what was asked
+            self.counts.note(_method(scope), route, status, time.perf_counter() - begun)
+
+
+def _method(scope: Scope) -> str:
+    method = str(scope["method"])
+    return method if method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS") else "other"

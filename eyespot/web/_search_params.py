@@ -1,0 +1,170 @@
+"""What somebody asks for, as an address says it: words, a picture, more like these, not these, and a filter."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from eyespot.gallery import filters
+from eyespot.gallery.filters import Condition
+from eyespot.search import query_language
+from eyespot.types import Query, Term, UsageError
+from eyespot.web._problems import Problem
+from eyespot.web.pictures.uploads import searched_with
+
+PAGE = 60  # pictures
+
+
+def _filled(value: Any) -> Any:
+    """A form sends its empty boxes too."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+def _all_filled(value: Any) -> Any:
+    return [one for one in value if _filled(one) is not None] if isinstance(value, list) else value
+
+
+def _is_text(value: str) -> str:
+    """Halves of characters are no text, and no file's name or database takes a NUL."""
+    if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ValueError("holds characters that are no text")
+    return value
+
+
+Words = Annotated[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
+Name = Annotated[Annotated[str, Field(max_length=300), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
+Where = Annotated[Annotated[str, Field(max_length=2000), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
+Share = Annotated[Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None, BeforeValidator(_filled)]
+Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled)]
+Names = Annotated[
+    tuple[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)], ...],
+    BeforeValidator(_all_filled),
+    Field(max_length=50),
+]
+
+
+class SearchParams(BaseModel):
+    """A search; every part may be left out, but not words, picture and `like` together."""
+
+    model_config = ConfigDict(frozen=True)
+
+    q: Words = Field(default=None, description='Words, with weights and minus: "2:heron + water - people".')
+    picture: Digest = Field(default=None, description="A picture to search with, by what /v1/pictures gave for it.")
+    like: Names = Field(default=(), description="More like these: ids of items; may be repeated.")
+    unlike: Names = Field(default=(), description="Not these, and less like them: ids of items; may be repeated.")
+    encoder: Name = Field(default=None, description="The encoder whose space is searched.")
+    adapter: Name = Field(default=None, description="The adapter that gives the query its own view, by its name here.")
+    after: Name = Field(default=None, description="Taken at or after: 2021, 2021-05, 2021-05-31.")
+    before: Name = Field(default=None, description="Taken before.")
+    box: Name = Field(default=None, description="Taken within SOUTH,WEST,NORTH,EAST in degrees.")
+    label: Names = Field(default=(), description="COLUMN=VALUE; those of one column are alternatives; repeatable.")
+    where: Where = Field(default=None, description="A SQL condition over the gallery's columns.")
+    rerank: Name = Field(default=None, description="The judge in whose order hits stand, by its name here.")
+    likely: Share = Field(default=None, description="Only hits down to this expected precision, where it is known.")
+
+    @property
+    def something(self) -> bool:
+        """Whether there is anything to search for."""
+        return bool(self.q or self.picture or self.like)
+
+    @property
+    def plain(self) -> SearchParams:
+        """The search itself, in its own order and whole."""
+        if self.rerank is None and self.likely is None:
+            return self
+        return self.model_copy(update={"rerank": None, "likely": None})
+
+    def address(self, **others: Any) -> str:
+        """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
+        given = {**self.model_dump(), **others}
+        return urlencode([(name, one) for name, value in given.items() for one in _each(value)])
+
+
+def _each(value: Any) -> Iterator[Any]:
+    if value is None:
+        return
+    yield from value if isinstance(value, tuple | list) else [value]
+
+
+# -- words and picture ----------------------------------------------------------------------------------------
+
+
+def query_of(asked: SearchParams, pictures: Path) -> Query | None:
+    """The words and the picture as a query; None for a search by items alone.
+
+    Raises `UsageError` for words that cannot be read, or that name a file: files of this machine are nobody's business.
+    """
+    terms = query_language.parse(asked.q, find=_no_file).terms if asked.q else ()
+    picture = (Term(1.0, image=searched_with(pictures, asked.picture)),) if asked.picture else ()
+    return Query("q", (*picture, *terms)) if picture or terms else None
+
+
+def _no_file(place: str, _: str) -> Path:
+    raise UsageError(
+        f"{place!r} looks like the name of a picture file; drop the picture into the page, or put the words in 'single"
+        " quotes'"
+    )
+
+
+def refuse(text: str | None, refused: Sequence[str]) -> None:
+    """`Problem` for a query that holds a word or phrase that the owner does not want asked."""
+    words = f" {_words(text or '')} "
+    for word in refused:
+        if (plain := _words(word)) and f" {plain} " in words:
+            raise Problem(422, f"the owner of this gallery answers no query with {word!r}; ask for something else")
+
+
+def _words(text: str) -> str:
+    """Words alone, however they are spelled: without case, accents, signs and what cannot be seen."""
+    letters = unicodedata.normalize("NFKD", text).casefold()
+    seen = "".join(letter for letter in letters if unicodedata.category(letter) not in ("Mn", "Cf"))
+    return " ".join(re.findall(r"\w+", seen.replace("_", " ")))
+
+
+# -- filters --------------------------------------------------------------------------------------------------
+
+
+def condition_of(asked: SearchParams, columns: Sequence[str]) -> Condition | None:
+    """The filter; None if there is none. Raises `UsageError` for one that cannot be read."""
+    given = [filters.after(asked.after)] if asked.after else []
+    given += [filters.before(asked.before)] if asked.before else []
+    given += [_within(asked.box, columns)] if asked.box else []
+    given += _labels(asked.label)
+    given += [filters.checked(asked.where, columns)] if asked.where else []
+    return filters.all_of(*given) if given else None
+
+
+def _within(box: str, columns: Sequence[str]) -> Condition:
+    try:
+        south, west, north, east = (float(part) for part in box.split(","))
+    except ValueError:
+        south = math.nan
+    if not (-90 <= south <= 90):
+        raise UsageError(f"a box is SOUTH,WEST,NORTH,EAST in degrees, such as 45.8,5.9,47.9,10.5, not {box!r}")
+    if not (south <= north <= 90 and abs(west) <= 180 and abs(east) <= 180):
+        raise UsageError(f"{box!r} is no box on Earth; write SOUTH,WEST,NORTH,EAST with SOUTH below NORTH")
+    joined = "AND" if west <= east else "OR"  # a box may lie across the date line
+    return filters.checked(
+        f"latitude BETWEEN {south!r} AND {north!r} AND (longitude >= {west!r} {joined} longitude <= {east!r})", columns
+    )
+
+
+def _labels(labels: Sequence[str]) -> list[Condition]:
+    by_column: dict[str, list[Condition]] = {}
+    for one in labels:
+        column, sign, value = one.partition("=")
+        if not sign or not column:
+            raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {one!r}")
+        by_column.setdefault(column, []).append(filters.label(column, value))
+    return [_any_of(conditions) for conditions in by_column.values()]
+
+
+def _any_of(conditions: Sequence[Condition]) -> Condition:
+    return Condition(" OR ".join(f"({one.sql})" for one in conditions), conditions[0].columns)

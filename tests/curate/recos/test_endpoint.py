@@ -1,0 +1,91 @@
+"""A model behind an address that abstains, refuses, repeats itself and breaks the format: the losses tell all of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eyespot.curate._steps import BudgetSpent, CostLimits, drops
+from eyespot.curate.recos.card import RecosSteps
+from tests.curate.recos.worlds import Rates, Scripted, behind, files, made, ran, recipe
+from tests.judges.servers import Double
+
+RATES = Rates(abstains=0.25, breaks=0.15, refuses=0.15, repeats=0.4)
+ONLY_PHOTOS = {"draw": "subtasks = {}"}
+COLLECT = """
+[steps.subtasks.colour]
+count = 8
+words = ["red", "blue", "green"]
+[steps.subtasks.object]
+count = 4
+queries = ["a windmill", "a fish", "ice"]
+"""
+
+
+def of(made: RecosSteps, name: str):
+    return next(one for one in made.done if one.step.name == name)
+
+
+@pytest.fixture(scope="module")
+def misbehaved(tmp_path_factory: pytest.TempPathFactory, gallery: Path) -> tuple[RecosSteps, Scripted]:
+    folder, script = tmp_path_factory.mktemp("misbehaved"), Scripted(RATES)
+    settings = {**ONLY_PHOTOS, "collect": f'galleries = {{ own = "{gallery}" }}\n{COLLECT}'}
+    with Double(then=script) as server:
+        return made(recipe(folder, gallery, behind(server.url), **settings), folder / "out"), script
+
+
+def test_pictures_are_lost_as_often_as_the_model_misbehaved(misbehaved: tuple[RecosSteps, Scripted]) -> None:
+    found, script = misbehaved
+    said, counts = script.counts("Captions"), of(found, "caption").counts
+
+    assert {"broken", "refused", "abstained", "repeated", "answered"} == set(said)
+    assert counts.dropped == {
+        "declined": said["refused"],
+        "no answer": said["broken"],
+        "repeated caption": said["repeated"],
+        "unsuitable": said["abstained"],
+    }
+    assert counts.kept == 5 * said["answered"] + 4 * said["repeated"]
+
+
+def test_confusing_captions_are_lost_as_often_too(misbehaved: tuple[RecosSteps, Scripted]) -> None:
+    found, script = misbehaved
+    said, counts = script.counts("Swaps"), of(found, "confuse").counts
+    dropped = dict(counts.dropped)
+
+    assert dropped.pop("caption of no original", 0) == said["answered"]  # each answer speaks of a caption 9
+    told = {"declined": said["refused"], "no answer": said["broken"], "unsuitable": said["abstained"]}
+    assert {reason: dropped.get(reason, 0) for reason in told} == told
+    assert set(dropped) <= {*told, "no attribute of the sub-task", "too much is changed"}
+
+
+def test_what_a_model_did_not_answer_failed_and_can_be_tried_again(misbehaved: tuple[RecosSteps, Scripted]) -> None:
+    found, script = misbehaved
+    failed = [one for one in drops(of(found, "caption").folder) if one.reason == "no answer"]
+
+    assert of(found, "caption").counts.failed == len(failed) == script.counts("Captions")["broken"] > 0
+
+
+def test_nothing_is_asked_twice_and_the_budget_holds(tmp_path: Path, gallery: Path) -> None:
+    settings = {**ONLY_PHOTOS, "collect": f'galleries = {{ own = "{gallery}" }}\n{COLLECT}'}
+    with Double(then=Scripted()) as server:
+        place = recipe(tmp_path, gallery, behind(server.url), **settings)
+        with pytest.raises(BudgetSpent):
+            ran(place, tmp_path / "out", CostLimits(calls=5))
+        assert len(server.seen) == 5
+        made(place, tmp_path / "out")
+        asked, before = len(server.seen), files(tmp_path / "out")
+        made(place, tmp_path / "out")
+
+        assert len(server.seen) == asked == len({str(one.body) for one in server.seen})
+        assert files(tmp_path / "out") == before
+
+
+def test_drawn_pictures_are_captioned_by_who_drew_them(tmp_path: Path, gallery: Path) -> None:
+    collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.numerical]\ncount = 5'
+    with Double(then=Scripted()) as server:
+        settings = {"draw": "subtasks = { numerical = 8 }", "collect": collect}
+        found = made(recipe(tmp_path, gallery, behind(server.url), **settings), tmp_path / "out")
+
+        assert server.seen == [] and of(found, "caption").counts.kept == 25

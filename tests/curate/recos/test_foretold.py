@@ -1,0 +1,59 @@
+"""What a set would cost at most, counted by hand, before anything is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eyespot.curate._steps import read_recipe, run
+from eyespot.curate.recos.dry_run import foretold
+from eyespot.curate.recos.making import RecosJob
+from tests.cli.conftest import run_eyespot
+from tests.curate.recos.worlds import recipe
+
+MODEL = 'writer = { use = "openai:gpt-5" }'
+
+
+def test_the_most_that_can_come_to_each_step(tmp_path: Path, gallery: Path) -> None:
+    """Nine are drawn; v0 has eleven pictures, seven of them photos; in two rounds each caption is written again."""
+    making = RecosJob(read_recipe(recipe(tmp_path, gallery, MODEL)), tmp_path / "out")
+
+    told = {one.name: (one.records, one.spent.calls) for one in foretold(making.pipeline, making.running())}
+
+    assert told == {
+        "draw": (0, 0),
+        "render": (9, 0),
+        "collect": (9, 0),
+        "caption": (11, 7),
+        "discriminate": (55, 7 * 5 * 2),
+        "review": (55, 0),
+        "complete": (55, 0),
+        "pair": (55, 0),
+        "confuse": (66, 7),
+        "confuse-apart": (110, 0),
+        "expand": (110, 0),
+        "hash": (176, 0),  # 22 pictures bring three each
+        "distinct": (176, 0),
+    }
+
+
+def test_what_is_finished_makes_the_rest_exact(tmp_path: Path, gallery: Path) -> None:
+    """Of six photos that are wanted of a kind the gallery has less."""
+    collect = f'galleries = {{ own = "{gallery}" }}\n[steps.subtasks.colour]\ncount = 40\nwords = ["red"]'
+    place = recipe(tmp_path, gallery, MODEL, draw="subtasks = {}", collect=collect)
+    making = RecosJob(read_recipe(place), tmp_path / "out")
+    photos = run(making.steps[:3], making.pipeline.work, making.running())[-1].counts.kept
+
+    told = {one.name: one for one in foretold(making.pipeline, making.running())}
+
+    assert 0 < photos < 40 and told["collect"].finished
+    assert (told["caption"].spent.calls, told["discriminate"].spent.calls) == (photos, photos * 5 * 2)
+
+
+def test_the_verb_tells_calls_and_money_without_a_key(tmp_path: Path, gallery: Path) -> None:
+    place = recipe(tmp_path, gallery, MODEL)
+
+    shown = run_eyespot("build", "recos", str(place), "--out", "made", "--dry-run", cwd=tmp_path)
+
+    (line,) = [line for line in shown.stdout.splitlines() if line.startswith("discriminate")]
+    assert shown.returncode == 0 and "at most 55 records" in line and "at most 70 calls, likely $" in line
+    assert not line.endswith("$0.00")

@@ -1,0 +1,341 @@
+"""Single steps: what is accepted, checked, paired and dropped, in numbers that can be checked by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eyespot.curate._discriminability import Discriminability
+from eyespot.curate._steps import BatchStep, Drop, Keep, MapStep, Outcome, Record, RunOptions, Step, read_recipe, run
+from eyespot.curate._steps.outcomes import Added
+from eyespot.curate.recos import checking, choosing, confusing, grammar
+from eyespot.curate.recos.captioning import Captions, CaptionWriter, template
+from eyespot.curate.recos.collecting import Collecting, SubtaskPictures, labels_of
+from eyespot.curate.recos.confusing import token_edits
+from eyespot.curate.recos.making import RecosJob
+from eyespot.curate.recos.rewriting import Rewriting
+from eyespot.curate.recos.sources import Sources
+from eyespot.types import UsageError
+from tests.curate.recos.worlds import DEMONSTRATION, SUBTASKS, photos, ran, recipe
+
+
+def caption(id: str, text: str, **more: Any) -> dict[str, Any]:
+    image = id.partition("/")[0]
+    return {"id": id, "image": image, "text": text, "version": "v0", "subtask": "colour", "source": "own", **more}
+
+
+def through(records: Iterable[Record], step: Step, out: Path) -> list[tuple[str, str]]:
+    """The ids that come out of a step with "", and those it drops with the reason."""
+    from eyespot.curate._steps import drops
+
+    render = Step("render", BatchStep(lambda _records, _context: []))
+    source = Step("source", BatchStep(lambda _records, _context: map(Added, records)))
+    done = run([render, source, step], out, RunOptions())[-1]
+    kept = [(record["id"], "") for record in done.records]
+    return kept + [(one.record["id"], one.reason) for one in drops(done.folder)]
+
+
+# -- choosing ---------------------------------------------------------------------------------------------------
+
+
+def test_what_would_be_accepted_is_counted_by_temperature_and_band() -> None:
+    """Two captions: four equal cosines (always log 4, in no band), and one far above three (0 when it is cold)."""
+    told = choosing.choices([[0.3, 0.3, 0.3, 0.3], [0.9, 0.1, 0.1, 0.1]], 4)
+    rows = {row[0]: row[1:] for row in told.rows}
+
+    assert rows["1"][1:] == ["0%", "0%", "0%", "0%", "50%"]  # 1.312 of the second; η = 0.9 accepts up to 1.317
+    assert rows["0.005"][1:] == ["0%"] * 5
+    weight = math.exp(-8)  # at temperature 0.1 the three weigh e^-8 each
+    total = 1 + 3 * weight
+    cold = math.log(total) + 3 * weight * 8 / total
+    assert rows["0.1"][0] == f"{(cold + math.log(4)) / 2:.3f}"
+
+
+def test_the_histogram_marks_the_band() -> None:
+    svg = choosing.drawing([0.1, 1.0, 1.0, 2.3], Discriminability(10, 0.01, 0.5))
+
+    assert svg.count('class="in"') == 1 and svg.count('class="out"') == 2
+    assert "0.58" in svg and "1.73" in svg and "log 10" in svg
+
+
+@pytest.mark.parametrize("settings", [{"k": 1}, {"temperature": 0.0}, {"eta": 1.5}])
+def test_settings_that_measure_nothing_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        _ = Rewriting(**settings).measure  # type: ignore[arg-type]
+
+
+# -- collecting -------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_gives_every_sub_task_its_share() -> None:
+    how = Collecting(
+        subtasks={"colour": SubtaskPictures(6), "count": SubtaskPictures(2), "scene": SubtaskPictures()}
+    ).shared(7)
+
+    assert {name: one.count for name, one in how.wanted().items()} == {"colour": 2, "count": 2, "scene": 3}
+
+
+def test_celebrities_are_collected_only_if_they_are_named() -> None:
+    assert "celebrity" not in Collecting().wanted()
+    assert list(Collecting(subtasks={"celebrity": SubtaskPictures()}).wanted()) == ["celebrity"]
+
+
+def test_words_are_looked_for_in_what_labels_say_of_the_picture_alone(tmp_path: Path) -> None:
+    """G-Man took the photo and is not in it; a licence under which it is had tells no place."""
+    import csv
+
+    from eyespot import rooms
+    from eyespot.gallery.indexing import index
+
+    place = photos(tmp_path, ("windmill1", "fish1"))
+    table = tmp_path / "pictures" / "metadata.csv"
+    with table.open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    more = [("author", "source", "licence"), *[("G-Man", "https://man.example/", "under the terms of the man")] * 2]
+    with table.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([*row, *its] for row, its in zip([head, *rows], more, strict=True))
+    index(place, [str(tmp_path / "pictures")], [rooms.load("encoders", "starter")])
+    sources = Sources(tmp_path / "work", {"own": place})
+    found = sources.photos("own", sorted(sources.rows("own").values()))
+
+    assert [labels_of(one) for one in found] and not any("man" in labels_of(one).casefold() for one in found)
+    assert {one["facts"]["title"] for one in found} == {"windmill a", "fish b"}
+
+
+# -- complete ---------------------------------------------------------------------------------------------------
+
+
+def test_captions_are_of_one_picture_each_and_every_picture_has_enough(tmp_path: Path) -> None:
+    records = [
+        caption("a/1", "Red."),
+        caption("a/2", "Very red."),
+        caption("a/3", "Rather red."),
+        caption("b/1", "red"),  # said of a as well
+        caption("b/2", "Blue."),
+        caption("c/1", "Green."),
+        caption("c/2", "green."),  # its own, twice
+        caption("c/3", "Light green."),
+    ]
+    how = checking.Completing(2)
+    step = Step(
+        "complete", BatchStep(lambda found, context: checking.completed(found, context, how)), needs=("render",)
+    )
+
+    assert sorted(through(records, step, tmp_path)) == [
+        ("a/1", "caption of two pictures"),
+        ("a/2", ""),
+        ("a/3", ""),
+        ("b/1", "caption of two pictures"),
+        ("b/2", "its picture has too few captions"),
+        ("c/1", ""),
+        ("c/2", "repeated caption"),
+        ("c/3", ""),
+    ]
+
+
+def test_what_two_pictures_share_is_said_of_neither(tmp_path: Path) -> None:
+    """A confusing caption is a caption of another picture, whose query would have two answers."""
+    records = [
+        caption("a/1", "Two red cups."),
+        caption("a/2", "Red cups."),
+        caption("b/1", "two  red cups", version="v1"),
+        caption("b/2", "Two blue cups.", version="v1"),
+        {"id": "pair/c", "image": "c", "originals": []},
+    ]
+
+    assert sorted(through(records, Step("apart", BatchStep(checking.apart), needs=("render",)), tmp_path)) == [
+        ("a/1", "caption of two pictures"),
+        ("a/2", ""),
+        ("b/1", "caption of two pictures"),
+        ("b/2", ""),
+        ("pair/c", ""),
+    ]
+
+
+def test_confusing_captions_are_held_against_all_whatever_the_recipe_says(tmp_path: Path, gallery: Path) -> None:
+    names = [one.name for one in RecosJob(read_recipe(recipe(tmp_path, gallery)), tmp_path).steps]
+
+    assert names[names.index("confuse") + 1] == "confuse-apart"
+
+
+# -- grammar ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [("A red bus stands near a tree.", ""), ("A red bus stands near the the tree.", "the the"), ("An bus.", "An")],
+)
+def test_faults_of_grammar_are_found_offline(text: str, fault: str) -> None:
+    pytest.importorskip("harper")
+    how = grammar.Grammar()
+    found = grammar.checked(caption("a/1", text), None, grammar.Checker(how), how)  # type: ignore[arg-type]
+
+    assert isinstance(found, Keep)
+    assert fault in " ".join(found.record.get("doubts", [])) and bool(fault) == ("doubts" in found.record)
+
+
+@pytest.mark.parametrize(
+    ("text", "doubted"),
+    [
+        ("A photo of the Louvre and of Machu Picchu.", ""),  # names
+        ("A photo of the louvre.", "louvre"),
+        ("Skiiers on a hill.", "Skiiers"),  # a capital because the sentence begins
+        ("A hill. Skiiers go up.", "Skiiers"),
+    ],
+)
+def test_a_name_is_no_fault_of_spelling(text: str, doubted: str) -> None:
+    pytest.importorskip("harper")
+    found = grammar.Checker(grammar.Grammar())(text)
+
+    assert len(found) == bool(doubted) and doubted in " ".join(found)
+
+
+# -- confusing --------------------------------------------------------------------------------------------------
+
+WORDS = st.lists(st.sampled_from("abc"), max_size=6)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "edits"),
+    [
+        ("a red bus near a tree", "a blue bus near a tree", 1),
+        ("a red bus", "a big blue bus", 2),
+        ("", "two words", 2),
+        ("a b c", "c b a", 2),
+    ],
+)
+def test_words_that_are_changed_are_counted(one: str, other: str, edits: int) -> None:
+    assert token_edits(one.split(), other.split()) == edits
+
+
+@given(WORDS, WORDS, WORDS)
+def test_the_distance_of_words_is_one(one: list[str], other: list[str], third: list[str]) -> None:
+    there = token_edits(one, other)
+
+    assert there == token_edits(other, one) and (there == 0) == (one == other)
+    assert there <= token_edits(one, third) + token_edits(third, other)
+    assert abs(len(one) - len(other)) <= there <= max(len(one), len(other))
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "attribute", "reason"),
+    [
+        (1, "A blue bus near a tree.", "colour", ""),
+        (2, "A blue bus near a tree.", "colour", "caption of no original"),
+        (1, " ", "colour", "empty caption"),
+        (1, "A blue bus near a tree.", "weather", "no attribute of the sub-task"),
+        (1, "a red BUS near a tree.", "colour", "nothing is changed"),
+        (1, "A red bus, near a tree", "colour", "nothing is changed"),
+        (1, "Two dogs play on green grass.", "colour", "too much is changed"),
+    ],
+)
+def test_a_confusing_caption_changes_little_and_says_what(number: int, text: str, attribute: str, reason: str) -> None:
+    swap = confusing.Swap(number=number, text=text, attribute=attribute)
+    made = confusing._measured(swap, {1: "A red bus near a tree."}) | {"subtask": "colour"}
+
+    assert confusing._fault(made, confusing.Confusing()) == reason
+
+
+def test_the_pair_is_the_most_similar_of_the_source_that_is_no_copy(tmp_path: Path) -> None:
+    """A copy of a photo, recompressed, lies in the gallery: it is no picture to be confused with."""
+    from PIL import Image
+
+    from eyespot import rooms
+    from eyespot.gallery.indexing import index
+
+    place = photos(tmp_path, ("windmill1", "windmill2", "windmill3", "fish1", "fish2", "fish3"))
+    first = next((tmp_path / "pictures").glob("*windmill1*"))
+    Image.open(first).save(tmp_path / "pictures" / "copy.jpg", quality=40)
+    index(place, [str(tmp_path / "pictures")], [rooms.load("encoders", "starter")])
+    collect = f'galleries = {{ own = "{place}" }}\n[steps.subtasks.object]\ncount = 1\nwords = ["windmill a"]'
+    settings = {"draw": "subtasks = {}", "collect": collect, "complete": "least = 1"}
+    settings |= {"discriminate": 'model = "writer"\nk = 2\nat_limit = "keep"', "pair": "cosine = 2.0"}
+    file = recipe(tmp_path, place, **settings)
+    # dis(t) wants other pictures to compare with, and v0 is one photo here
+    lines = file.read_text(encoding="utf-8").partition('[[steps]]\nstep = "discriminate"')
+    file.write_text(lines[0] + '[[steps]]\nstep = "pair"\n[[steps]]\nstep = "confuse"\nmodel = "writer"\n')
+
+    making, done = ran(file, tmp_path / "out")
+    pairs = [one for one in done[-3].records if "originals" in one]
+
+    sources = making.pipeline.sources
+    everyone = sources.rows("own")
+    mask = np.ones(len(everyone), bool)
+    mask[everyone[pairs[0]["of"]]] = False
+    nearest = [
+        sources.photos("own", [row])[0] for row, _ in sources.nearest(pairs[0] | {"image": pairs[0]["of"]}, 2, mask)
+    ]
+    assert Path(nearest[0]["path"]).name == "copy.jpg"
+    assert [one["image"] for one in pairs] == [nearest[1]["image"]]
+
+
+def test_the_model_is_told_no_labels_unless_it_works_from_them(tmp_path: Path) -> None:
+    record = {"image": "x", "path": "x.jpg", "source": "own", "subtask": "colour", "facts": {"title": "heron"}}
+    asked = [
+        CaptionWriter({"use": use}, template("caption"), Sources(tmp_path, {})).asked(
+            "caption", record, Captions, count=5
+        )
+        for use in ("openai:m", "demonstration")
+    ]
+
+    assert ["heron" in str(one) for one in asked] == [False, True]
+    assert "Write 5 captions" in asked[0]["words"] and "about colour" in asked[0]["words"]
+
+
+def test_a_prompt_of_ones_own_may_show_json(tmp_path: Path) -> None:
+    record = {"image": "x", "path": "x.jpg", "source": "own", "subtask": "colour", "facts": {}}
+    mine = 'Write {count}, as in {"captions": ["A {colour} bus."]}'
+    writer = CaptionWriter({"use": "openai:m"}, mine, Sources(tmp_path, {}))
+
+    words = writer.asked("caption", record, Captions, count=5)["words"]
+
+    assert words == 'Write 5, as in {"captions": ["A {colour} bus."]}'
+
+
+# -- recipes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "lines", "said"),
+    [
+        ("draw", "subtasks = { colour = 3 }", "pictures of colour are not drawn"),
+        ("collect", "[steps.subtasks.chart]\ncount = 3", "no sub-task 'chart'"),
+        ("collect", "[steps.subtasks.colour]\nquery = 3", "unexpected keyword"),
+        ("caption", "", "asks one model"),
+        ("discriminate", 'model = "writer"\nat_limit = "maybe"', "at_limit"),
+        ("discriminate", 'model = "writer"\nk = 1', "k is 1"),
+        ("render", "size = 3", "knows no 'size'"),
+        ("collect", 'galleries = { drawn = "x" }', "cannot be called 'drawn'"),
+        ("caption", 'model = "writer"\nprompts = { cap = "recipe.toml" }', "caption has one prompt, and no 'cap'"),
+    ],
+)
+def test_what_is_wrong_in_a_recipe_is_said(tmp_path: Path, gallery: Path, step: str, lines: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        ran(recipe(tmp_path, gallery, **{step: lines}), tmp_path / "out")
+
+
+def test_a_recipe_begins_with_its_sources(tmp_path: Path) -> None:
+    place = tmp_path / "recipe.toml"
+    place.write_text(f'[models]\n{DEMONSTRATION}\n[[steps]]\nstep = "collect"\n{SUBTASKS}')
+
+    with pytest.raises(UsageError, match="begins with the steps draw, render, collect"):
+        ran(place, tmp_path / "out")
+
+
+def _kinds(outcomes: Iterable[Outcome]) -> list[type]:
+    return [type(one) for one in outcomes]
+
+
+def test_a_version_is_checked_apart_from_the_others() -> None:
+    how, checker = grammar.Grammar(at_fault="drop", version="v1"), lambda _text: ["Spelling: 'x'"]
+    step = MapStep(lambda record, context: grammar.checked(record, context, checker, how))  # type: ignore[arg-type]
+    found = [step.work(caption("a/1", "x", version=version), None) for version in ("v0", "v1")]  # type: ignore[arg-type]
+
+    assert _kinds(found) == [Keep, Drop]  # type: ignore[arg-type]

@@ -1,0 +1,72 @@
+"""An RMIR set in the hands of `datasets` and of MTEB, with its pictures and without."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from eyespot.curate.rmir import files
+from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.making import write_set
+from tests.curate.outside import loaded
+from tests.curate.rmir.worlds import ran, recipe
+
+pytestmark = pytest.mark.skipif(find_spec("mteb") is None, reason="mteb is not installed")
+
+
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory, gallery: Path, demonstrated: FinishedSteps) -> FinishedSteps:
+    """The demonstration's set with queries in both splits."""
+    out = Path(shutil.copytree(demonstrated.pipe.work.parent, tmp_path_factory.mktemp("parted") / "made"))
+    threshold = median(one["tsr"] for one in demonstrated.queries)
+    return ran(recipe(out, gallery, split=f"threshold = {threshold}\napart = false"), out)
+
+
+@pytest.fixture(scope="module", params=["with pictures", "without"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, parted: FinishedSteps) -> Path:
+    """Where it lies."""
+    out = tmp_path_factory.mktemp("outside")
+    write_set(parted, out, files.held if request.param == "with pictures" else files.unshown)
+    return Path(shutil.move(out / "set", out / request.param))
+
+
+def targets(made: FinishedSteps) -> dict[str, dict[str, int]]:
+    """What is judged of each test query."""
+    pool, rows = set(made.pool), made.in_split("test")
+    grades = {one["id"]: dict.fromkeys(one["negatives"], 0) | dict.fromkeys(one["targets"], 1) for one in rows}
+    return {query: {id: grade for id, grade in judged.items() if id in pool} for query, judged in grades.items()}
+
+
+def test_mtebs_loader_reads_the_folder_for_mteb(place: Path, tmp_path: Path, parted: FinishedSteps) -> None:
+    found = loaded("mteb", place / "mteb", tmp_path)
+
+    assert found["corpus"]["ids"] == parted.pool
+    assert found["queries"]["ids"] == [one["id"] for one in parted.in_split("test")]
+    assert found["qrels"] == targets(parted)
+    shown = [bool(found[table]["first"]["image"]) for table in ("corpus", "queries")]
+    assert shown == [place.name == "with pictures"] * 2
+
+
+def test_datasets_reads_every_configuration(place: Path, tmp_path: Path, parted: FinishedSteps) -> None:
+    found = loaded("datasets", place, tmp_path)
+
+    splits = {name: {split: told["rows"] for split, told in rows.items()} for name, rows in found.items()}
+    test, train = (len(parted.in_split(name)) for name in ("test", "train"))
+    assert splits["default"] == splits["queries"] == {"test": test, "train": train} and test and train
+    assert splits["qrels"]["test"] == sum(map(len, targets(parted).values()))
+    assert splits["pool"] == {"whole": len(parted.pool)}
+    assert {"judgements", "losses", "mteb-corpus", "mteb-queries", "mteb-qrels"} <= set(splits)
+    assert all(told["first"] for rows in found.values() for told in rows.values())
+
+
+def test_datasets_reads_the_folder_for_mteb(place: Path, tmp_path: Path, parted: FinishedSteps) -> None:
+    found = loaded("datasets", place / "mteb", tmp_path)
+
+    assert set(found) == {"default", "corpus", "queries", "qrels"}
+    assert found["corpus"]["test"]["rows"] == len(parted.pool)
+    named = Path(parted.seeds[parted.pool[0]]["path"]).name
+    assert found["corpus"]["test"]["first"]["file"] == named

@@ -1,0 +1,207 @@
+"""A few real photos with their labels, indexed, recipes over them, and a model that is scripted to misbehave."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import shutil
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eyespot import rooms, sample
+from eyespot.curate._steps import CostLimits, read_recipe, run
+from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.making import RmirJob, write_set
+from eyespot.gallery.indexing import index
+from tests.judges.servers import Response, Seen, chat
+
+WANTED = (
+    "hammer1",
+    "hammer5",
+    "plier1",
+    "plier3",
+    "dam1",
+    "dam2",
+    "windmill1",
+    "windmill11",
+    "pencil",
+    "erasers",
+    "bulb",
+)
+WANTED += ("multimeter1", "igloo", "spoons", "fish1", "fish2", "baseball", "scissors1", "measuringTape1")
+KINDS = ("functional", "temporal", "causal")
+
+DEMONSTRATION = """
+teacher = { use = "demonstration:teacher" }
+first = { use = "demonstration:first" }
+second = { use = "demonstration:second" }
+"""
+
+
+def photos(folder: Path, names: tuple[str, ...] = WANTED) -> Path:
+    """A gallery of some of the sample photos, with their labels."""
+    with (sample.photos() / "metadata.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if Path(row["file_name"]).stem.partition("__")[2] in names]
+    (folder / "pictures").mkdir(parents=True)
+    for row in rows:
+        shutil.copy(sample.photos() / row["file_name"], folder / "pictures")
+    with (folder / "pictures" / "metadata.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    index(folder / "gallery", [str(folder / "pictures")], [rooms.load("encoders", "starter")])
+    return folder / "gallery"
+
+
+def recipe(folder: Path, gallery: Path, models: str = DEMONSTRATION, **settings: str) -> Path:
+    """A recipe whose panel is `first` and twice `second`; `settings` are further lines of steps."""
+    more = {"judged": 'models = ["first", "second"]\nvotes = { second = 2 }\n' + settings.pop("judged", "")}
+    own = {
+        "seeds": f'inputs = {{ gallery = "{gallery}" }}\nlabels = ["category", "title"]',
+        "questions": 'model = "teacher"',
+        "checked": 'model = "teacher"',
+        "candidates": 'images = 6\ntexts = 2\ntext_encoder = "starter"',
+    } | more
+    names = ("seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split")
+    steps = (f'[[steps]]\nstep = "{name}"\n{own.get(name, "")}\n{settings.get(name, "")}\n' for name in names)
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / "recipe.toml"
+    place.write_text(f'name = "tiny"\nseed = 3\n[models]\n{models}\n' + "".join(steps), encoding="utf-8")
+    return place
+
+
+def ran(place: Path, out: Path, limits: CostLimits | None = None) -> FinishedSteps:
+    """The steps of a recipe, run."""
+    making = RmirJob(read_recipe(place), out)
+    pipe = making.pipeline()
+    return FinishedSteps(pipe, run(pipe.steps, pipe.work, making.running(limits)))
+
+
+def made(place: Path, out: Path, limits: CostLimits | None = None) -> FinishedSteps:
+    """The set that a recipe makes, written."""
+    finished = ran(place, out, limits)
+    write_set(finished, out)
+    return finished
+
+
+def files(out: Path) -> dict[str, bytes]:
+    """Every file of the steps and of the set, bit for bit, without what tells of time and cost."""
+    places = [*(out / "work" / "steps").rglob("*.*"), *(out / "set").rglob("*.parquet"), *(out / "audit").glob("*")]
+    told = {str(path.relative_to(out)): path.read_bytes() for path in places}
+    return {name: data for name, data in told.items() if not name.endswith("losses.parquet")}
+
+
+# -- a model that misbehaves ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Shares of its answers, from 0 to 1."""
+
+    abstains: float = 0.0  # of kinds, and of votes
+    contradicts: float = 0.0  # of checks
+    breaks: float = 0.0  # of all answers: no JSON, also when asked again
+    refuses: float = 0.0  # of all answers
+    doubts: float = 0.0  # of votes that are not those of the others
+
+
+Did = tuple[str, Response]  # what it did, in a word, and what it sends
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """A vision–language model as a server's script: what it says hangs on what it is shown alone.
+
+    `said` counts what it did, once for each question that was put to it, however often.
+    """
+
+    rates: Rates
+    said: dict[tuple[str, str, str], str] = field(default_factory=dict)  # by form, model and what was put to it
+
+    def __call__(self, seen: Seen) -> Response:
+        form = seen.body["response_format"]["json_schema"]["name"]
+        model = seen.body["model"]
+        key = digest(model, *shown_and_asked(seen))
+        what, response = self._answer(form, key, seen)
+        self.said[form, model, key] = what
+        return response
+
+    def counts(self, form: str, *models: str) -> Counter[str]:
+        """What it did to questions of a form, as one of these models or any."""
+        return Counter(
+            what for (its, model, _), what in self.said.items() if its == form and model in (models or [model])
+        )
+
+    def _answer(self, form: str, key: str, seen: Seen) -> Did:
+        if _under(key, "breaks", self.rates.breaks):
+            return "broken", chat("I would rather tell you a story.")
+        if _under(key, "refuses", self.rates.refuses):
+            plain = chat("I'm sorry, but I can't help with that picture.")
+            return "refused", plain if _under(key, "plainly", 0.5) else chat("", refusal="not such a picture")
+        answers: dict[str, Callable[[str, Seen], Did]] = {
+            "Questions": self._questions,
+            "Checked": self._checked,
+            "Vote": self._vote,
+        }
+        return answers[form](key, seen)
+
+    def _questions(self, key: str, _seen: Seen) -> Did:
+        kinds = {kind: self._proposed(key, kind) for kind in KINDS}
+        left = sum(bool(one["abstain"]) for one in kinds.values())
+        return f"left out {left}", _json({"description": "a thing", "unsuitable": "", **kinds})
+
+    def _proposed(self, key: str, kind: str) -> dict[str, str]:
+        if _under(key, kind, self.rates.abstains):
+            return {"abstain": "no", "reasoning": "", "question": "", "target": ""}
+        target = ("a hammer", "a windmill", "a fish", "pliers")[int(digest(key, kind), 16) % 4]
+        return {"abstain": "", "reasoning": "so it is", "question": f"What is {kind} here?", "target": target}
+
+    def _checked(self, key: str, _seen: Seen) -> Did:
+        at_odds = _under(key, "contradicts", self.rates.contradicts)
+        rule = {"why": "it does", "holds": True}
+        rules = dict.fromkeys(("dependence", "inference", "specificity", "wording"), rule)
+        told = {"description": "a thing", **rules, "fits": not at_odds}
+        return "at odds" if at_odds else "fits", _json(told)
+
+    def _vote(self, key: str, seen: Seen) -> Did:
+        both = digest(*shown_and_asked(seen))  # what judges agree on hangs on no judge
+        verdict = "true" if _under(both, "answers", 0.4) else "false"
+        if _under(key, "abstains", self.rates.abstains):
+            verdict = "abstain"
+        elif _under(key, "doubts", self.rates.doubts):
+            verdict = "false" if verdict == "true" else "true"
+        told = {"target_description": "b", "input_description": "a", "reasoning": "r", "verdict": verdict}
+        return verdict, _json(told)
+
+
+def shown_and_asked(seen: Seen) -> list[str]:
+    """The pictures and words of a question, whether it is asked for the first time or to be mended."""
+    return [json.dumps(seen.body["messages"][0])]
+
+
+def digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:12]
+
+
+def _under(key: str, what: str, rate: float) -> bool:
+    return int(digest(key, what), 16) / 16**12 < rate
+
+
+def _json(value: Any) -> Response:
+    return chat(json.dumps(value))
+
+
+def behind(url: str) -> str:
+    """Models of a recipe that are all behind one address."""
+    way = f'url = "{url}", first_rest = 0.01, attempts = 3'
+    return "\n".join(f'{name} = {{ use = "openai:{name}", {way} }}' for name in ("teacher", "first", "second"))
+
+
+if __name__ == "__main__":  # python -m tests.curate.rmir.worlds RECIPE OUT
+    made(Path(sys.argv[1]), Path(sys.argv[2]))
+    print("done")

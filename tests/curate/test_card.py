@@ -1,0 +1,233 @@
+"""Data cards: the counts stand in them, what models wrote does no harm there, and the drawing keeps its scale."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot import sample
+from eyespot.curate._card import (
+    QUESTIONS,
+    Card,
+    CardFigure,
+    CardTable,
+    SampleRecord,
+    Told,
+    card_of,
+    wording,
+    write_card,
+)
+from eyespot.curate._card.datasheet import answered
+from eyespot.curate._card.sankey import NARROW, SankeyStage, sankey
+from eyespot.curate._card.wording import flesch_kincaid, syllables, words
+from eyespot.curate._steps import RunOptions, StepResult, run
+from eyespot.types import UsageError
+from tests.curate.made_up import PRICE, asked, client, no_two_alike, odd_ones_go, source
+
+NASTY = "<script>alert(1)</script> | `x`\n``` end \u202e ## not a heading"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> list[StepResult]:
+    steps = [source(12), odd_ones_go(), asked(question=f"{NASTY} {{number}}"), no_two_alike()]
+    return run(steps, tmp_path_factory.mktemp("work"), RunOptions(client=numbered))
+
+
+def numbered(prompt: dict[str, str], till: object) -> dict[str, str]:
+    """The made-up model, which takes the last number of a question."""
+    return client()({"words": prompt["words"].rsplit(maxsplit=1)[-1]}, till)
+
+
+@pytest.fixture(scope="module")
+def card(done: list[StepResult]) -> Card:
+    photo = next(Path(sample.photos()).rglob("*.jpg"))
+    told = Told(
+        "A title | with <b>",
+        NASTY,
+        answers={"motivation": {"purpose": NASTY}, "distribution": {"licence": "CC0"}},
+        texts={"answers": [record["said"] for record in done[-1].records], "none": []},
+        samples=[SampleRecord(NASTY, [("a picture", photo), ("no ](picture", photo.parent / "gone.jpg")], [NASTY])],
+        tables=[CardTable("Kinds", ["kind", "records"], [["good", 5], ["fine", 1]])],
+        drawings=[CardFigure("map", "Where.", '<svg xmlns="http://www.w3.org/2000/svg"/>')],
+        citation="Ada, 2026",
+    )
+    return card_of(done, told)
+
+
+@pytest.fixture(scope="module")
+def written(card: Card, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("card")
+    write_card(card, folder)
+    return folder
+
+
+# -- what it says -----------------------------------------------------------------------------------------------
+
+
+def test_the_counts_of_the_steps(card: Card) -> None:
+    assert card.balance.rows == [
+        ["numbers", "0", "12", "12", "0"],
+        ["even", "12", "0", "6", "6"],
+        ["asked", "6", "5", "7", "4"],
+        ["alike", "7", "0", "6", "1"],
+    ]
+    assert card.losses.rows[1:3] == [["asked", "bad", "3", "27.3%"], ["asked", "no answer", "1", "9.1%"]]
+    assert [row[2:] for row in card.cost.rows[2:]] == [
+        ["6", "60", "12", f"{6 * PRICE:.2f}"],
+        ["0", "0", "0", "0"],
+        ["6", "60", "12", f"{6 * PRICE:.2f}"],
+    ]
+
+
+def test_what_nobody_answered_is_open(card: Card) -> None:
+    questions = sum(map(len, QUESTIONS.values()))
+
+    assert f"{questions - 7} of the datasheet's {questions} questions are open" in card.standing
+
+
+@pytest.mark.parametrize(
+    ("answers", "sentence"),
+    [
+        ({"motive": {}}, r"no part \[card.motive\]; there are: motivation"),
+        ({"uses": {"abuse": "none"}}, r"\[card.uses\] asks no 'abuse'; it asks: used, list"),
+        ({"uses": "many"}, r"no part \[card.uses\]"),
+    ],
+)
+def test_answers_to_what_nobody_asks_are_refused(answers: dict[str, object], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        answered([], answers)
+
+
+def test_an_answer_of_the_maker_goes_before_the_counted_one(done: list[StepResult]) -> None:
+    found = answered(done, {"composition": {"count": "Six, all told."}})
+
+    assert [one.answer for one in found if one.question.startswith("How many records")] == ["Six, all told."]
+
+
+# -- what is written --------------------------------------------------------------------------------------------
+
+
+def test_the_files_that_the_markdown_shows_are_there(written: Path) -> None:
+    text = (written / "card.md").read_text(encoding="utf-8")
+    shown = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text)
+
+    assert shown == ["card/losses.svg", "card/001-1.jpg", "card/map.svg"]
+    assert all((written / name).is_file() for name in shown) and "unreadable" in text
+
+
+def test_what_a_model_wrote_makes_no_markup(written: Path) -> None:
+    page, text = ((written / name).read_text(encoding="utf-8") for name in ("card.html", "card.md"))
+
+    assert "<script" not in page and page.count("\u202e") == 0
+    outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert "<script" not in outside and not re.search(r"^## not", text, re.MULTILINE)
+
+
+def test_numbers_with_a_sign_stand_to_the_right_as_others_do(card: Card, tmp_path: Path) -> None:
+    rows = CardTable("Judges", ["judge", "less the others", "range"], [["one", "-0.2", "2–9"], ["two", "+0.1", "3–4"]])
+    write_card(replace(card, told=replace(card.told, tables=[rows])), tmp_path)
+
+    page = (tmp_path / "card.html").read_text(encoding="utf-8")
+
+    assert all(f'<td class="n">{value}</td>' in page for value in ("-0.2", "+0.1", "2–9"))
+
+
+def test_the_page_needs_nothing_beside_it(written: Path) -> None:
+    page = (written / "card.html").read_text(encoding="utf-8")
+
+    assert (
+        page.count("data:image/jpeg;base64,") == 1
+        and 'src="card' not in page
+        and "http://" not in re.sub(r'xmlns="[^"]*"', "", page)
+    )
+
+
+def test_writing_again_takes_the_place_of_the_first(card: Card, tmp_path: Path) -> None:
+    write_card(card, tmp_path)
+    (tmp_path / "card" / "old.jpg").write_bytes(b"")
+
+    write_card(card, tmp_path)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["card", "card.html", "card.md"]
+    assert sorted(path.name for path in (tmp_path / "card").iterdir()) == ["001-1.jpg", "losses.svg", "map.svg"]
+
+
+# -- the drawing ------------------------------------------------------------------------------------------------
+
+losses = st.dictionaries(st.text(max_size=80), st.integers(1, 10**7), max_size=9)
+stages = st.lists(st.tuples(st.text(max_size=70), st.integers(0, 999), losses), max_size=5)
+
+
+def balanced(drawn: list[tuple[str, int, dict[str, int]]]) -> list[SankeyStage]:
+    """Stages that hang together: what one keeps comes to the next."""
+    found, came = [], 0
+    for name, added, lost in drawn:
+        more = added + sum(lost.values())
+        found.append(SankeyStage(name, came, more, came + added, lost))
+        came += added
+    return found
+
+
+@settings(max_examples=40)
+@given(stages, st.sampled_from([NARROW, 760]))
+def test_a_drawing_is_whole_and_lies_within_its_frame(drawn: list[tuple[str, int, dict[str, int]]], width: int) -> None:
+    svg = ElementTree.fromstring(sankey(balanced(drawn), width))
+
+    height = float(svg.attrib["height"])
+    for rect in svg.iter("{http://www.w3.org/2000/svg}rect"):
+        x, y, wide, high = (float(rect.attrib[name]) for name in ("x", "y", "width", "height"))
+        assert x >= 0 and x + wide <= width and y >= 0 and y + high <= height
+    for row in svg.iter("{http://www.w3.org/2000/svg}tspan"):
+        assert float(row.attrib.get("y", 0)) <= height
+
+
+def test_widths_are_numbers_of_records() -> None:
+    svg = sankey([SankeyStage("all", 0, 100, 100, {}), SankeyStage("some", 100, 0, 25, {"far": 75})], 1000)
+
+    # the widest bar is 0.3 of the drawing: 3 pixels a record
+    assert re.findall(r'class="bar" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["300.00", "300.00", "75.00"]
+    assert re.findall(r'class="flow" x="4" y="[\d.]+" width="([\d.]+)"', svg) == ["300.00", "75.00"]
+    assert "far: 75" in svg
+
+
+def test_many_reasons_are_drawn_as_a_few() -> None:
+    svg = sankey([SankeyStage("all", 0, 55, 0, {f"reason {count}": count for count in range(1, 11)})])
+
+    assert svg.count('class="lost"') == 6 and "5 other reasons: 15" in svg
+
+
+# -- how texts read ---------------------------------------------------------------------------------------------
+
+
+def test_the_grade_of_a_published_sentence() -> None:
+    """24 syllables in 13 words of one sentence: grade 11.3 (the example of Wikipedia's article on the tests)."""
+    text = "The Australian platypus is seemingly a hybrid of a mammal and reptilian creature."
+
+    found = wording([text])
+
+    assert (len(words(text)), sum(map(syllables, words(text)))) == (13, 24)
+    assert found is not None and round(found.grade, 1) == 11.3 == round(flesch_kincaid(13, 1, 24), 1)
+
+
+@pytest.mark.parametrize(
+    ("word", "count"),
+    [
+        *(("the", 1), ("make", 1), ("makes", 1), ("table", 2), ("whale", 1), ("walked", 1), ("wanted", 2)),
+        *(("boxes", 2), ("people", 2), ("cap-and-bells", 3), ("don't", 1), ("hmm", 1), ("42", 1)),
+    ],
+)
+def test_syllables(word: str, count: int) -> None:
+    assert syllables(word) == count
+
+
+def test_words_of_several_texts() -> None:
+    found = wording(["One heron. It stands still!", "Why?", "", "..."])
+
+    assert found is not None and found[:5] == (2, 3.0, 3.0, 1, 5)
+    assert wording(["", "?!"]) is None

@@ -1,0 +1,94 @@
+"""dis(t) is the entropy that ReCoS defines, its band is the paper's, and raw cosines say nothing at temperature 1."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eyespot.curate._discriminability import (
+    FINE,
+    OVER_DETAILED,
+    UNDER_DETAILED,
+    Discriminability,
+    discriminability,
+    entropies,
+    histogram,
+)
+from eyespot.types import UsageError
+
+cosines = st.lists(st.floats(-1, 1), min_size=2, max_size=12)
+temperatures = st.floats(1e-3, 10)
+SQUARE = np.eye(4, dtype=np.float32)  # four images, all at right angles
+
+
+def test_by_hand() -> None:
+    # cosines ln 3 and 0 at temperature 1: shares 3/4 and 1/4; equal ones: log 2
+    by_hand = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
+    assert entropies(np.array([[math.log(3), 0.0], [0.2, 0.2]]), 1.0) == pytest.approx([by_hand, math.log(2)])
+
+
+@given(cosines, temperatures)
+def test_it_is_the_entropy_of_the_softmax(row: list[float], temperature: float) -> None:
+    top = max(row)
+    weights = [math.exp((one - top) / temperature) for one in row]
+    shares = [weight / sum(weights) for weight in weights]
+    expected = -sum(share * math.log(share) for share in shares if share > 0)
+    assert entropies(np.array([row]), temperature)[0] == pytest.approx(expected, abs=1e-9)
+
+
+@given(cosines, temperatures)
+def test_cosines_that_lie_close_together_leave_it_near_log_k(row: list[float], temperature: float) -> None:
+    (value,) = entropies(np.array([row]), temperature)
+    spread = (max(row) - min(row)) / temperature
+    assert math.log(len(row)) - spread**2 / 8 - 1e-9 <= value <= math.log(len(row)) + 1e-9
+
+
+def test_at_temperature_1_no_caption_passes_the_band_and_at_a_lower_one_they_part() -> None:
+    rng = np.random.default_rng(0)
+    images = rng.standard_normal((300, 64)).astype(np.float32)
+    images /= np.linalg.norm(images, axis=1, keepdims=True)
+    raw, sharp = (discriminability(images, images, np.arange(300), Discriminability(10, T)) for T in (1.0, 0.03))
+
+    told = Discriminability(10, eta=0.9)
+    assert {told.verdict(value) for value in raw} == {UNDER_DETAILED}
+    assert {told.verdict(value) for value in sharp} >= {FINE, UNDER_DETAILED}
+
+
+def test_an_image_is_not_compared_with_its_own_caption() -> None:
+    how = Discriminability(k=2, temperature=0.1)
+    texts = np.array([[1, 0, 0, 0], [0.8, 0.6, 0, 0]], np.float32)
+    of_others = discriminability(texts, SQUARE, np.array([0, 0]), how)
+    # the first is as far from all three others; of the second 0.6 and 0 are left
+    assert of_others == pytest.approx([math.log(2), float(entropies(np.array([[0.6, 0.0]]), 0.1)[0])])
+    of_all = discriminability(texts[:1], SQUARE, np.array([-1]), how)
+    assert of_all[0] == pytest.approx(float(entropies(np.array([[1.0, 0.0]]), 0.1)[0]))
+
+
+def test_the_band_is_the_papers_and_holds_its_ends() -> None:
+    how = Discriminability(k=4, eta=0.5)
+    low, high = how.band
+    assert (low, high) == pytest.approx((math.log(4) / 4, 3 * math.log(4) / 4))
+    verdicts = [how.verdict(value) for value in (0.0, low, 0.7, high, math.log(4))]
+    assert verdicts == [OVER_DETAILED, FINE, FINE, FINE, UNDER_DETAILED]
+
+
+@given(st.lists(st.floats(0, math.log(10)), max_size=50))
+def test_the_histogram_loses_no_caption(values: list[float]) -> None:
+    bins = histogram(np.array(values), k=10, bins=8)
+    assert sum(one.captions for one in bins) == len(values)
+    for one in bins[:-1]:
+        assert one.captions == sum(one.low <= value < one.high for value in values)
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(UsageError, match="4 in all; make k smaller"):
+        discriminability(SQUARE[:1], SQUARE, np.array([0]), Discriminability(k=4))
+    with pytest.raises(UsageError, match="not finite"):
+        discriminability(SQUARE[:1] * np.float32(np.nan), SQUARE, np.array([0]), Discriminability(k=2))
+    for wrong in ({"k": 1}, {"temperature": 0.0}, {"eta": 0.0}, {"eta": 1.5}):
+        with pytest.raises(UsageError):
+            Discriminability(**wrong)

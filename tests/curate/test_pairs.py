@@ -1,0 +1,364 @@
+"""Pairs of COCO, CC12M and BioTrove from small files of their layouts: what is drawn, joined, left out, resumed."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.curate.pairs._making import CAPTIONS, PICTURES, TO_CAPTION, PairSource, PairsResult, make
+from eyespot.curate.pairs.biotrove import BioTrove, Draw, mixed
+from eyespot.curate.pairs.cc12m import Cc12m
+from eyespot.curate.pairs.coco import Coco
+from eyespot.curate.pairs.rmir import Rmir
+from eyespot.gallery.photos.sources import root_of, scan
+from eyespot.types import NothingFound, UsageError
+from tests.gallery.conftest import draw
+
+
+def made(source: PairSource, out: Path) -> PairsResult:
+    return make(source, out, lambda _what, _done, _total: None)
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return pq.read_table(path).to_pylist()
+
+
+# -- COCO ---------------------------------------------------------------------------------------------------
+
+COCO = {
+    "info": {"year": 2017},
+    "annotations": [
+        {"image_id": 9, "id": 1, "caption": "A heron \n stands."},
+        {"image_id": 139, "id": 2, "caption": "A room with a television."},
+        {"image_id": 9, "id": 3, "caption": "A grey bird in a pool."},
+        {"image_id": 404, "id": 4, "caption": "Of no image."},
+    ],
+    "images": [
+        {"id": 139, "file_name": "000000000139.jpg", "coco_url": "http://images.cocodataset.org/…"},
+        {"id": 9, "file_name": "000000000009.jpg"},
+        {"id": 25, "file_name": "000000000025.jpg"},
+    ],
+}
+
+
+@pytest.fixture
+def coco(tmp_path: Path) -> Path:
+    file = tmp_path / "captions_train2017.json"
+    file.write_text(json.dumps(COCO))
+    return file
+
+
+def test_each_image_of_coco_gets_its_captions_and_the_rest_is_told(coco: Path, tmp_path: Path) -> None:
+    done = made(Coco([coco], tmp_path / "train2017", tmp_path / "out"), tmp_path / "out")
+
+    part = tmp_path / "out" / "captions_train2017"
+    assert [(row["file_name"], row["caption"]) for row in rows(part / CAPTIONS)] == [
+        ("000000000139.jpg", "A room with a television."),
+        ("000000000009.jpg", "A heron stands."),
+        ("000000000009.jpg", "A grey bird in a pool."),
+    ]
+    assert done.left_out == {"has no caption": 1, "is not listed among the images": 1}
+    assert done.examples["has no caption"] == "captions_train2017.json: image 25"
+
+
+def test_the_list_of_pictures_leads_to_them(coco: Path, tmp_path: Path) -> None:
+    for name in ("000000000009.jpg", "000000000139.jpg"):
+        draw(tmp_path / "train2017" / name, 0)
+
+    made(Coco([coco], tmp_path / "train2017", tmp_path / "out"), tmp_path / "out")
+
+    found = list(scan(root_of(str(tmp_path / "out" / "captions_train2017" / PICTURES))))
+    assert [one.facts for one in found if hasattr(one, "facts")] == [{"image_id": "139"}, {"image_id": "9"}]
+    assert [one for one in found if hasattr(one, "reason")] == []
+
+
+def test_images_of_a_test_set_are_left_out_by_their_ids(coco: Path, tmp_path: Path) -> None:
+    done = made(Coco([coco], tmp_path, tmp_path / "out", frozenset({"9"})), tmp_path / "out")
+
+    assert (done.rows[PICTURES], done.rows[CAPTIONS]) == (1, 1)
+    assert done.left_out["is left out by --without"] == 1
+
+
+# -- RMIR ---------------------------------------------------------------------------------------------------
+
+
+def rmir(folder: Path) -> Path:
+    """Two questions to train on, one of them with two answers and a refused one, and one that tests."""
+    folder.mkdir()
+    queries = [("q1", "a", "train"), ("q2", "b", "train"), ("q3", "c", "test"), ("q4", "d", "train")]
+    told = [{"id": id, "image": image, "question": f"why {id}?", "split": split} for id, image, split in queries]
+    grades = [("q1", "x", 1), ("q1", "y", 1), ("q1", "z", 0), ("q2", "x", 1), ("q3", "y", 1), ("q4", "z", 0)]
+    judged = [dict(zip(("query", "image", "grade"), one, strict=True)) for one in grades]
+    tables = {"queries": told, "qrels": judged, "pool": [{"image": image} for image in "xyz"]}
+    for name, lines in tables.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return folder
+
+
+def test_a_question_pairs_with_each_picture_that_answers_it(tmp_path: Path) -> None:
+    """Only of the split that is named: what tests must not be learned from."""
+    done = made(Rmir(rmir(tmp_path / "set")), tmp_path / "out")
+
+    assert [tuple(row.values()) for row in rows(tmp_path / "out" / "qrels" / CAPTIONS)] == [
+        ("x", "why q1?", "a"),
+        ("y", "why q1?", "a"),
+        ("x", "why q2?", "b"),
+    ]
+    assert done.examples == {"has no picture that answers it": "qrels.jsonl: query q4"}
+
+
+def test_a_split_that_a_set_does_not_have_is_told(tmp_path: Path) -> None:
+    done = made_or_told(Rmir(rmir(tmp_path / "set"), "val"), tmp_path / "out")
+
+    assert "has no split 'val'; there are: test, train" in done
+
+
+def test_a_folder_without_a_set_is_told(tmp_path: Path) -> None:
+    assert "holds no RMIR set" in made_or_told(Rmir(tmp_path), tmp_path / "out")
+
+
+def made_or_told(source: PairSource, out: Path) -> str:
+    with pytest.raises((UsageError, NothingFound)) as told:
+        made(source, out)
+    return str(told.value)
+
+
+# -- CC12M --------------------------------------------------------------------------------------------------
+
+
+def shard(path: Path, files: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w") as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def cc12m(path: Path) -> Path:
+    said = json.dumps({"caption": "a boat on the sea", "url": "https://…", "status": "success"}).encode()
+    return shard(
+        path,
+        {
+            **{"000.jpg": b"\xff\xd8", "000.txt": b"<PERSON> at  the\nwell", "000.json": said},
+            **{"001.jpg": b"\xff\xd8", "001.json": said},
+            **{"002.jpg": b"\xff\xd8", "003.txt": b"of no picture"},
+        },
+    )
+
+
+def test_a_shard_gives_its_pictures_captions_from_txt_else_from_json(tmp_path: Path) -> None:
+    done = made(Cc12m([cc12m(tmp_path / "cc12m-0000.tar")]), tmp_path / "out")
+
+    assert [tuple(row.values()) for row in rows(tmp_path / "out" / "cc12m-0000" / CAPTIONS)] == [
+        ("000.jpg", "<PERSON> at the well"),
+        ("001.jpg", "a boat on the sea"),
+    ]
+    assert (done.left_out, done.examples["has no caption"]) == ({"has no caption": 1}, "cc12m-0000.tar: 002.jpg")
+
+
+def test_a_shard_cut_short_is_made_when_it_is_whole_again(tmp_path: Path) -> None:
+    whole, cut = cc12m(tmp_path / "0000.tar"), cc12m(tmp_path / "0001.tar")
+    data = cut.read_bytes()
+    cut.write_bytes(data[:700])
+
+    first = made(Cc12m([whole, cut]), tmp_path / "out")
+    cut.write_bytes(data)
+    second = made(Cc12m([whole, cut]), tmp_path / "out")
+
+    assert (first.parts, len(first.failures), "to its end" in first.failures[0].reason) == (1, 1, True)
+    assert (second.before, second.parts, second.rows[CAPTIONS], second.failures) == (1, 1, 2, [])
+
+
+def test_an_interrupted_run_leaves_whole_parts_only_and_goes_on(tmp_path: Path) -> None:
+    files = [cc12m(tmp_path / f"{at}.tar") for at in range(3)]
+
+    def interrupted(what: str, done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(Cc12m(files), tmp_path / "out", interrupted)
+    there = sorted(place.name for place in (tmp_path / "out").iterdir())
+    done = made(Cc12m(files), tmp_path / "out")
+
+    assert (there, done.before, done.parts) == (["0", "1", "pairs.json"], 2, 1)
+
+
+# -- BioTrove -----------------------------------------------------------------------------------------------
+
+WADER = ["Ardea cinerea", "Animalia", "Chordata", "Aves", "Pelecaniformes", "Ardeidae", "Ardea", "cinerea"]
+LABELS = ["scientificName", "kingdom", "phylum", "class", "order", "family", "genus", "species"]
+
+
+def metadata(path: Path, ids: Sequence[int | None]) -> Path:
+    url = "http://inaturalist-open-data.s3.amazonaws.com/photos/{}/medium.jpg"
+    columns = {name: [value] * len(ids) for name, value in zip(LABELS, WADER, strict=True)}
+    common = ["Grey Heron" if (id or 0) % 2 else None for id in ids]
+    table = {"photo_id": ids, **columns, "common_name": common, "photo_url": [url.format(id) for id in ids]}
+    pq.write_table(pa.table(table), path)
+    return path
+
+
+def drawn(source: BioTrove, table: str = PICTURES) -> list[str]:
+    made(source, source.out)
+    return [row["photo_id"] for file in source.files for row in rows(source.out / file.stem / table)]
+
+
+def test_as_many_photos_are_drawn_as_asked_for_each_once(tmp_path: Path) -> None:
+    files = [metadata(tmp_path / f"{at}.parquet", [*range(at * 50, at * 50 + 60), None]) for at in range(2)]
+
+    source = BioTrove(files, tmp_path / "images", tmp_path / "out", Draw(30, 10))
+    ids = drawn(source)
+
+    assert len(ids) == len(set(ids)) == 30 and {int(id) for id in ids} < set(range(110))
+    listed = [row["photo_id"] for file in files for row in rows(tmp_path / "out" / file.stem / TO_CAPTION)]
+    captioned = [row["file_name"] for file in files for row in rows(tmp_path / "out" / file.stem / CAPTIONS)]
+    assert len(listed) == 10 and len(captioned) == 20
+    assert {f"{id}.jpg" for id in listed} | set(captioned) == {f"{id}.jpg" for id in ids}
+
+
+def test_the_rows_say_what_the_metadata_say(tmp_path: Path) -> None:
+    file = metadata(tmp_path / "chunk_0.parquet", [22295])
+
+    made(BioTrove([file], tmp_path / "images", tmp_path / "out", Draw(1, 0)), tmp_path / "out")
+
+    (picture,) = rows(tmp_path / "out" / "chunk_0" / PICTURES)
+    (caption,) = rows(tmp_path / "out" / "chunk_0" / CAPTIONS)
+    assert picture["file_name"] == "../../images/22295.jpg" and picture["common_name"] == "Grey Heron"
+    assert picture["photo_url"].endswith("/photos/22295/medium.jpg")
+    assert caption["file_name"] == "22295.jpg"
+    assert "Ardea cinerea" in caption["caption"] or "Grey Heron" in caption["caption"]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=40), st.integers(1, 20), st.randoms())
+def test_the_draw_hangs_on_neither_order_nor_files(
+    tmp_path_factory: pytest.TempPathFactory, ids: list[int], count: int, lot: Any
+) -> None:
+    folder = tmp_path_factory.mktemp("draw")
+    shuffled = lot.sample(ids, len(ids))
+    whole = [metadata(folder / "whole.parquet", ids)]
+    halves = [metadata(folder / f"{at}.parquet", shuffled[at::2]) for at in range(2)]
+
+    one, other = (
+        drawn(BioTrove(files, folder, folder / name, Draw(count, 0)))
+        for name, files in (("one", whole), ("other", halves))
+    )
+
+    assert sorted(one) == sorted(other) and len(one) == min(count, len(set(ids)))
+
+
+def test_a_smaller_draw_is_part_of_a_larger_one_and_another_seed_another(tmp_path: Path) -> None:
+    files = [metadata(tmp_path / "all.parquet", range(200))]
+
+    small, large, other = (
+        set(drawn(BioTrove(files, tmp_path, tmp_path / f"{count}-{seed}", Draw(count, 0, seed))))
+        for count, seed in ((20, 0), (60, 0), (20, 1))
+    )
+
+    assert small < large and small != other
+
+
+def test_a_draw_that_was_cut_goes_on_to_the_same_photos(tmp_path: Path) -> None:
+    files = [metadata(tmp_path / f"{at}.parquet", range(40)) for at in range(3)]  # the same photos, three times
+
+    whole = drawn(BioTrove(files, tmp_path, tmp_path / "whole", Draw(30, 5)))
+    made(BioTrove(files, tmp_path, tmp_path / "cut", Draw(30, 5)), tmp_path / "cut")
+    for place in (tmp_path / "cut" / "1").iterdir():
+        place.unlink()
+    (tmp_path / "cut" / "1").rmdir()
+
+    assert drawn(BioTrove(files, tmp_path, tmp_path / "cut", Draw(30, 5))) == whole
+
+
+def test_photos_of_a_test_set_are_not_drawn(tmp_path: Path) -> None:
+    files = [metadata(tmp_path / "all.parquet", range(20))]
+    without = frozenset(str(id) for id in range(10))
+
+    ids = drawn(BioTrove(files, tmp_path, tmp_path / "out", Draw(20, 0), without))
+
+    assert sorted(map(int, ids)) == list(range(10, 20))
+
+
+@given(st.lists(st.integers(0, 2**63 - 1), unique=True, max_size=50), st.integers(0, 1000))
+def test_no_two_photos_have_one_key(numbers: list[int], seed: int) -> None:
+    assert len(np.unique(mixed(np.array(numbers, np.int64), seed))) == len(numbers)
+
+
+def test_keys_are_spread_evenly() -> None:
+    keys = mixed(np.arange(100_000), 0)
+
+    counts = np.bincount((keys >> np.uint64(60)).astype(int), minlength=16)
+    assert np.abs(counts / 6250 - 1).max() < 0.06  # five standard deviations of a fair lot
+
+
+# -- what cannot be made ------------------------------------------------------------------------------------
+
+
+def no_id(folder: Path) -> PairSource:
+    pq.write_table(pa.table({"url": ["x"]}), folder / "m.parquet")
+    return BioTrove([folder / "m.parquet"], folder, folder / "out")
+
+
+def word_ids(folder: Path) -> PairSource:
+    pq.write_table(pa.table({"photo_id": ["heron"]}), folder / "m.parquet")
+    return BioTrove([folder / "m.parquet"], folder, folder / "out")
+
+
+def no_json(folder: Path) -> PairSource:
+    (folder / "c.json").write_text('{"images": [')
+    return Coco([folder / "c.json"], folder, folder / "out")
+
+
+def no_file(folder: Path) -> PairSource:
+    return Cc12m([folder / "gone.tar"])
+
+
+def twice(folder: Path) -> PairSource:
+    (folder / "b").mkdir()
+    return Cc12m([cc12m(folder / "0.tar"), cc12m(folder / "b" / "0.tar")])
+
+
+def no_captions(folder: Path) -> PairSource:
+    return Cc12m([shard(folder / "0.tar", {"0.jpg": b"\xff\xd8"})])
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "told"),
+    [
+        (no_id, UsageError, "has no column photo_id; it has: url"),
+        (word_ids, UsageError, "no whole number"),
+        (no_json, NothingFound, "is no COCO JSON"),
+        (no_file, UsageError, "there is no file"),
+        (twice, UsageError, "two files are called 0"),
+        (no_captions, NothingFound, "gives no pair: has no caption"),
+    ],
+)
+def test_what_cannot_be_made_is_told(source: Any, error: type[Exception], told: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=told):
+        made(source(tmp_path), tmp_path / "out")
+
+
+def test_a_folder_of_other_pairs_is_refused(tmp_path: Path) -> None:
+    files = [metadata(tmp_path / "all.parquet", range(20))]
+    made(BioTrove(files, tmp_path, tmp_path / "out", Draw(5, 0)), tmp_path / "out")
+
+    with pytest.raises(UsageError, match="made with count 5, not 6"):
+        made(BioTrove(files, tmp_path, tmp_path / "out", Draw(6, 0)), tmp_path / "out")
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"holds no pairs\.json"):
+        made(Cc12m([cc12m(tmp_path / "0.tar")]), tmp_path)

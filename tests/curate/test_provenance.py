@@ -1,0 +1,240 @@
+"""What models were asked in truth: what a server would not take is told, stands on the data card, and can end a run."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eyespot.cli._building import carry_out, tell_done
+from eyespot.curate._asking import AnswerForm, Models, answered, prompt_of
+from eyespot.curate._card import Told, card_of, write_card
+from eyespot.curate._steps import (
+    Context,
+    Keep,
+    MapStep,
+    Outcome,
+    Record,
+    RunOptions,
+    Step,
+    StepResult,
+    read_recipe,
+    run,
+)
+from eyespot.curate.recos import making as recos
+from eyespot.curate.rmir import making as rmir
+from eyespot.types import EyespotError, UsageError
+from tests.curate.made_up import asked as made_up
+from tests.curate.made_up import client, source
+from tests.curate.rmir.worlds import recipe
+from tests.judges.servers import Double, Response, Seen, chat
+
+
+class Word(AnswerForm):
+    """An answer of one word."""
+
+    word: str
+
+
+WORD = '{"word": "yes"}'
+MODEL = {"use": "openai:gpt-x", "temperature": 0.25, "max_tokens": 300, "attempts": 2, "first_rest": 0.01}
+TITLE = "Where models were asked otherwise than the recipe says"
+
+
+def complaint(name: str) -> Response:
+    """A refusal as OpenAI writes it."""
+    error = {"message": f"Unsupported parameter: '{name}'", "param": name, "code": "unsupported_parameter"}
+    return Response(400, {"error": error})
+
+
+def thinker(seen: Seen) -> Response:
+    """Takes no temperature and no limit by its older name; says what it is called in full."""
+    if name := next((name for name in ("temperature", "max_tokens") if name in seen.body), ""):
+        return complaint(name)
+    answer = chat(WORD)
+    return answer._replace(data={**answer.data, "model": "gpt-x-2026-01-01"})
+
+
+def steps(server: Double, count: int = 6, version: int = 1) -> list[Step]:
+    model = {**MODEL, "url": server.url}
+
+    def ask(record: Record, context: Context) -> Outcome:
+        answered(context, prompt_of(model, record["id"], Word), Word)
+        return Keep(record)
+
+    return [source(count), Step("asked", MapStep(ask, workers=4), version, models={"m": MODEL})]
+
+
+def put(folder: Path, server: Double, version: int = 1, **how: Any) -> list[StepResult]:
+    """The steps, run with models behind the server."""
+    strict = how.pop("strict", False)
+    return run(steps(server, version=version), folder, RunOptions(client=Models(strict=strict, **how), strict=strict))
+
+
+def otherwise(done: list[StepResult]) -> list[list[Any]]:
+    """What the card says of requests that differ from the recipe."""
+    return [list(row) for row in card_of(done, Told("A set")).requests.rows]
+
+
+DROPPED = ["asked", "openai:gpt-x", "temperature 0.25 not accepted: model's own was used", "6 of 6"]
+ALL = [
+    ["asked", "openai:gpt-x", "answered as gpt-x-2026-01-01", "6 of 6"],
+    DROPPED,
+    ["asked", "openai:gpt-x", "max_tokens 300 sent as max_completion_tokens", "6 of 6"],
+]
+
+
+# -- the record -----------------------------------------------------------------------------------------------------
+
+
+def test_the_card_counts_what_was_not_accepted_from_the_answers(tmp_path: Path) -> None:
+    with Double(then=thinker) as server:
+        done = put(tmp_path, server)
+
+    assert otherwise(done) == ALL
+    assert len(server.seen) == 2 + 6  # four workers learn it from one
+
+
+def test_both_layouts_of_the_card_show_it(tmp_path: Path) -> None:
+    with Double(then=thinker) as server:
+        write_card(card_of(put(tmp_path / "work", server), Told("A set")), tmp_path)
+
+    for name in ("card.md", "card.html"):
+        text = (tmp_path / name).read_text(encoding="utf-8").replace("&#x27;", "'").replace("&#39;", "'")
+        assert TITLE in text and "temperature 0.25 not accepted: model's own was used" in text
+
+
+def test_a_model_that_takes_all_has_no_such_table(tmp_path: Path) -> None:
+    with Double(then=chat(WORD)) as server:
+        done = put(tmp_path / "work", server)
+        write_card(card_of(done, Told("A set")), tmp_path)
+
+    assert otherwise(done) == [] and TITLE not in (tmp_path / "card.md").read_text(encoding="utf-8")
+
+
+def test_answers_with_and_without_a_setting_are_counted_apart(tmp_path: Path) -> None:
+    """As behind a router, whose providers differ."""
+    with Double([chat(WORD)] * 2, then=thinker) as server:
+        done = put(tmp_path, server)
+
+    assert [row[2:] for row in otherwise(done) if "temperature" in row[2]] == [[DROPPED[2], "4 of 6"]]
+
+
+def test_a_form_that_is_not_accepted_is_recorded_too(tmp_path: Path) -> None:
+    with Double(
+        then=lambda seen: complaint("response_format") if "response_format" in seen.body else chat(WORD)
+    ) as server:
+        done = put(tmp_path, server)
+
+    what = "response_format json_schema not accepted: the form was asked for in words alone"
+    assert otherwise(done) == [["asked", "openai:gpt-x", what, "6 of 6"]]
+
+
+def test_a_finished_set_still_knows(tmp_path: Path) -> None:
+    with Double(then=thinker) as server:
+        put(tmp_path, server)
+        paid = len(server.seen)
+        again = put(tmp_path, server)
+
+    assert otherwise(again) == ALL and len(server.seen) == paid and not any(one.ran for one in again)
+
+
+def test_answers_that_another_version_of_a_step_takes_over_keep_their_record(tmp_path: Path) -> None:
+    with Double(then=thinker) as server:
+        put(tmp_path, server)
+        paid = len(server.seen)
+        again = put(tmp_path, server, version=2)
+
+    assert otherwise(again) == ALL and len(server.seen) == paid and again[-1].ran
+
+
+def test_answers_of_earlier_versions_are_read_and_said_to_be_unrecorded(tmp_path: Path) -> None:
+    with Double(then=thinker) as server:
+        put(tmp_path, server)
+        with sqlite3.connect(tmp_path / "work.sqlite") as sql:  # as they wrote it
+            sql.executescript("DROP TABLE provenance; DROP TABLE uses")
+        sql.close()
+        paid = len(server.seen)
+        finished, again = otherwise(put(tmp_path, server)), otherwise(put(tmp_path, server, version=2))
+
+    assert finished == [] and len(server.seen) == paid
+    assert again == [["asked", "openai:gpt-x", "whether its settings were accepted is not recorded", "6 of 6"]]
+
+
+def test_a_client_of_a_pipelines_own_has_nothing_to_tell(tmp_path: Path) -> None:
+    done = run([source(3), made_up()], tmp_path, RunOptions(client=client()))
+
+    assert otherwise(done) == [] and [origin.answers for origin in done[-1].origins] == [3]
+
+
+def test_the_limit_of_a_recipe_is_never_raised(tmp_path: Path) -> None:
+    with Double(then=chat("", finish="length")) as server:
+        done = put(tmp_path, server)
+
+    assert {one.body["max_tokens"] for one in server.seen} == {300} and done[-1].counts.failed == 6
+
+
+# -- what is told ---------------------------------------------------------------------------------------------------
+
+
+def test_it_is_told_once_while_the_run_goes_on(tmp_path: Path) -> None:
+    notes: list[str] = []
+    with Double(then=thinker) as server:
+        put(tmp_path, server, note=notes.append)
+
+    assert notes == ["openai:gpt-x does not accept temperature 0.25; it is asked without"]
+
+
+def test_the_command_line_tells_it_on_stderr_and_as_json(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with Double(then=thinker) as server:
+        tell_done(carry_out(steps(server), tmp_path, RunOptions(client=Models())), json=True)
+
+    shown = capfd.readouterr()
+    assert shown.err.count("does not accept temperature 0.25; it is asked without") == 1
+    (origin,) = json.loads(shown.out)["steps"][1]["answers"]
+    assert (origin["model"], origin["served"], origin["count"]) == ("openai:gpt-x", "gpt-x-2026-01-01", 6)
+    assert origin["changes"][0] == {"field": "temperature", "asked": 0.25, "sent_as": "", "sent": None}
+
+
+# -- strict ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_strict_recipe_ends_with_the_first_refusal(tmp_path: Path) -> None:
+    wanted = r"^gpt-x at .* does not accept temperature 0\.25 \(.*\); leave it out, name .*, or say strict = false$"
+    with Double(then=thinker) as server, pytest.raises(EyespotError, match=wanted):
+        put(tmp_path, server, strict=True)
+
+    assert all("temperature" in one.body for one in server.seen)
+
+
+def test_a_strict_recipe_takes_a_newer_name_for_the_same(tmp_path: Path) -> None:
+    with Double(then=lambda seen: complaint("max_tokens") if "max_tokens" in seen.body else chat(WORD)) as server:
+        done = put(tmp_path, server, strict=True)
+
+    assert done[-1].counts.kept == 6
+
+
+def test_a_strict_recipe_does_not_take_over_other_answers(tmp_path: Path) -> None:
+    with Double(then=thinker) as server:
+        put(tmp_path, server)
+        with pytest.raises(EyespotError, match=r"step asked has answers of openai:gpt-x without temperature 0\.25"):
+            put(tmp_path, server, strict=True)
+
+
+@pytest.mark.parametrize("making", [rmir.RmirJob, recos.RecosJob])
+def test_a_recipe_says_strict(tmp_path: Path, making: Any) -> None:
+    place = recipe(tmp_path, tmp_path / "gallery")
+    text = place.read_text(encoding="utf-8")
+    told = []
+    for line in ("", "strict = true\n"):
+        place.write_text(line + text, encoding="utf-8")
+        how = making(read_recipe(place), tmp_path / "out").running()
+        told.append((how.strict, how.client.strict))
+
+    place.write_text('strict = "yes"\n' + text, encoding="utf-8")
+    with pytest.raises(UsageError, match="strict: is 'yes'; write true or false"):
+        read_recipe(place)
+    assert told == [(False, False), (True, True)]

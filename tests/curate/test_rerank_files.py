@@ -1,0 +1,207 @@
+"""A re-ranking set on disk: what is written is what is read, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, keep_split, select
+from eyespot.curate.rerank_card import RerankInputs, digest
+from eyespot.curate.rerank_files import write
+from eyespot.runs import inquire, read_judged, read_qrels, read_run, reranking
+from eyespot.runs.judged import JudgedQueries
+from eyespot.types import Qrels, Run, UsageError
+
+TEXTS = {"3": 'A mongoose, "standing"', "4": "A lark\nsinging", "11": "Ein Käfer | <b>"}
+
+
+def set_of(images: tuple[str, ...] = ("70", "71", "72")) -> RerankSet:
+    """Three queries with two candidates each of which the second is unjudged; a fourth is left out."""
+    kinds = {"3": "Social", "4": "Social", "11": ""}
+    queries = {query: {"text": TEXTS[query], "category": kinds[query]} for query in TEXTS} | {"5": {"text": "none"}}
+    run = Run.from_rankings({query: [(images[0], 0.5), (images[1], 0.25), (images[2], 0.125)] for query in queries})
+    run.header = {"source": "/home/ann/run.txt", "encoder": "starter"}
+    qrels = Qrels({"3": {images[0]: 1}, "4": {images[0]: 1}, "11": {images[0]: 2}, "5": {images[2]: 1}})
+    return divide(
+        select(run, JudgedQueries(queries, qrels), RerankLimits(depth=2, most=1)), Division(val=1), "category"
+    )
+
+
+def making(folder: Path) -> RerankInputs:
+    (folder / "run.txt").write_bytes(b"q Q0 a 1 0.5 t\n")
+    return RerankInputs({"run": folder / "run.txt"}, {"seed": 0}, "category")
+
+
+def test_the_folder_comes_back(tmp_path: Path) -> None:
+    made = set_of()
+    write(made, tmp_path / "set", making(tmp_path))
+    found = reranking.read(tmp_path / "set")
+    assert {query: facts["text"] for query, facts in found.queries.items()} == TEXTS
+    assert found.queries["3"] | {"text": ""} == {
+        **{"text": "", "category": "Social", "relevant": "1", "candidates": "2"},
+        "split": made.judged.queries["3"]["split"],
+    }
+    assert found.qrels.grades == made.judged.qrels.grades and found.candidates is not None
+    assert dict(found.candidates) == dict(made.run) and list(found.images) == ["70", "71"]
+
+
+def test_no_text_of_the_folder_is_a_formula_and_all_come_back(tmp_path: Path) -> None:
+    run = Run.from_rankings({"=1": [("a", 0.5), ("b", 0.25)], "-2": [("a", 0.5)]})
+    queries = {"=1": {"text": "@SUM(1)", "category": "-"}, "-2": {"text": "+x"}}
+    judged = JudgedQueries(queries, Qrels({"=1": {"a": 1}, "-2": {"a": 1}}))
+    made = divide(select(run, judged, RerankLimits(depth=2, most=1)), Division(val=1), None)
+    write(made, tmp_path / "set", making(tmp_path))
+
+    texts = [(tmp_path / "set" / name).read_text() for name in ("queries.csv", "dropped.csv")]
+    cells = [cell for text in texts for row in csv.reader(text.splitlines()) for cell in row]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))] == []
+    assert reranking.read(tmp_path / "set").queries["=1"]["text"] == "@SUM(1)"
+
+
+def test_it_is_known_by_its_look_and_by_split(tmp_path: Path) -> None:
+    made = set_of()
+    write(made, tmp_path / "set", making(tmp_path))
+    (val,) = made.split("val").queries
+    assert dict(read_run(tmp_path / "set")) == dict(made.run)
+    assert list(read_qrels(tmp_path / "set")) == ["3", "4", "11"]
+    assert list(read_qrels(tmp_path / "set", "rerank-set:val")) == [val]
+    assert list(read_run(tmp_path / "set", "rerank-set:val")) == [val]
+    assert list(read_judged(tmp_path / "set").queries) == ["3", "4", "11"]
+
+
+def test_a_split_that_is_not_there_is_told_those_that_are(tmp_path: Path) -> None:
+    write(set_of(), tmp_path / "set", making(tmp_path))
+    with pytest.raises(UsageError, match=r"no split 'dev'; there are: test, val"):
+        reranking.read(tmp_path / "set", "dev")
+
+
+def test_tables_of_different_sets_are_refused(tmp_path: Path) -> None:
+    write(set_of(), tmp_path / "set", making(tmp_path))
+    (tmp_path / "set" / "queries.csv").write_text("query_id,split\n3,val\n4,test\n")
+    with pytest.raises(UsageError, match=r"queries.csv and qrels.parquet differ on the query '11'"):
+        reranking.read(tmp_path / "set")
+
+
+def test_a_zero_without_a_judgement_is_marked(tmp_path: Path) -> None:
+    write(set_of(), tmp_path / "set", making(tmp_path))
+    rows = pq.read_table(tmp_path / "set" / "qrels.parquet").to_pylist()
+    assert [(row["image"], row["grade"], row["judged"]) for row in rows[:2]] == [("70", 1, True), ("71", 0, False)]
+    assert read_qrels(tmp_path / "set").header["unjudged"] == 3
+
+
+def test_what_was_left_out_is_listed_with_the_reason(tmp_path: Path) -> None:
+    write(set_of(), tmp_path / "set", making(tmp_path))
+    with (tmp_path / "set" / "dropped.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row == {
+        **{"query_id": "5", "reason": "none relevant among the candidates"},
+        **{"relevant": "0", "candidates": "2"},
+    }
+
+
+def test_the_set_tells_how_the_run_was_made_but_not_where_it_lay(tmp_path: Path) -> None:
+    write(set_of(), tmp_path / "set", making(tmp_path))
+    assert read_run(tmp_path / "set" / "candidates.parquet").header == {"source": "run.txt", "encoder": "starter"}
+
+
+def test_the_card_counts_and_names_its_sources(tmp_path: Path) -> None:
+    write(set_of(), tmp_path / "set", making(tmp_path))
+    card = (tmp_path / "set" / "card.md").read_text()
+    sha = hashlib.sha256(b"q Q0 a 1 0.5 t\n").hexdigest()
+    for line in (
+        *("# set", "| val | 1 | 2 | 1 | 1 |", "| test | 2 | 4 | 2 | 2 |"),
+        "| test | 0.7500 | 0.8155 | 0.7500 |",  # one of two is relevant: first or second, (1 + 1/2) / 2
+        *("| none relevant among the candidates | 1 |", "| seed | 0 |", f"| run | run.txt | {sha} |"),
+    ):
+        assert line in card.splitlines()
+
+
+def test_the_same_set_is_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write(set_of(), tmp_path / name / "set", making(tmp_path))
+    assert digest(tmp_path / "a") == digest(tmp_path / "b")
+
+
+def test_the_digest_of_a_folder_tells_names_and_contents(tmp_path: Path) -> None:
+    for folder, name, text in (("a", "x", "1"), ("b", "y", "1"), ("c", "x", "2"), ("d", "x", "1")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    a, b, c, d = (digest(tmp_path / folder) for folder in "abcd")
+    assert a == d and len({a, b, c}) == 3
+
+
+def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "mine.txt").write_text("mine")
+    with pytest.raises(UsageError, match="not empty; name a new folder"):
+        write(set_of(), tmp_path / "set", making(tmp_path))
+    assert [path.name for path in (tmp_path / "set").iterdir()] == ["mine.txt"]
+
+
+def test_an_id_that_no_csv_keeps_leaves_no_folder_behind(tmp_path: Path) -> None:
+    run, qrels = Run.from_orders({" q": ["a", "b"]}), Qrels({" q": {"a": 1}})
+    made = divide(select(run, JudgedQueries({}, qrels), RerankLimits(2)), Division())
+    with pytest.raises(UsageError, match="outer spaces"):
+        write(made, tmp_path / "set", RerankInputs({}))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_columns_of_the_users_come_along_and_do_not_pass_for_others(tmp_path: Path) -> None:
+    queries = {"q": {"text": "a lark", "question": "which?", "id": 7, "relevant": "yes", "tags": ["x", "é"], "n": None}}
+    made = select(Run.from_orders({"q": ["a", "b"]}), JudgedQueries(queries, Qrels({"q": {"a": 1}})), RerankLimits(2))
+    write(divide(made, Division(val=0)), tmp_path / "set", RerankInputs({}))
+    assert reranking.read(tmp_path / "set").queries["q"] == {
+        **{"text": "a lark", "question": "which?", "id": "7", "tags": '["x", "é"]', "n": ""},
+        **{"split": "test", "relevant": "1", "candidates": "2"},
+    }
+
+
+# -- the hub's layout ---------------------------------------------------------------------------------------
+
+
+def hub(made: RerankSet, folder: Path) -> list[Path]:
+    write(made, folder / "hub", making(folder), "inquire-rerank")
+    return sorted((folder / "hub" / "data").iterdir())
+
+
+def test_the_hubs_layout_is_read_as_the_hubs(tmp_path: Path) -> None:
+    made = set_of()
+    files = hub(made, tmp_path)
+    found = inquire.read_rerank(files)
+    assert [path.name for path in files] == ["test-00000-of-00001.parquet", "validation-00000-of-00001.parquet"]
+    assert found.qrels.grades == {query: {"70": 1, "71": 0} for query in TEXTS}
+    assert found.candidates is not None and dict(found.candidates) == dict(made.run)
+    assert {query: facts["text"] for query, facts in found.queries.items()} == TEXTS
+    assert found.queries["3"]["category"] == "Social" and found.queries["3"]["iconic_group"] is None
+
+
+def test_ids_have_the_hubs_types_where_they_are_numbers(tmp_path: Path) -> None:
+    first = pq.read_table(hub(set_of(), tmp_path)[0]).to_pylist()[0]
+    assert (type(first["query_id"]), first["inat24_image_id"], first["relevant"], first["clip_score"]) == (
+        int,
+        70,
+        1,
+        0.5,
+    )
+
+
+def test_ids_that_are_names_of_files_stay_names(tmp_path: Path) -> None:
+    made = set_of(("train/a b.jpg", "07", "c"))
+    found = inquire.read_rerank(hub(made, tmp_path))
+    assert found.qrels.grades["11"] == {"train/a b.jpg": 1, "07": 0}
+
+
+def test_a_split_that_cannot_name_a_file_is_refused(tmp_path: Path) -> None:
+    run, queries = Run.from_orders({"q": ["a", "b"]}), {"q": {"split": "../x"}}
+    made = keep_split(select(run, JudgedQueries(queries, Qrels({"q": {"a": 1}})), RerankLimits(2)))
+    with pytest.raises(UsageError, match="cannot name a file"):
+        write(made, tmp_path / "hub", RerankInputs({}), "inquire-rerank")
+
+
+def test_an_unknown_layout_is_told_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there are: rerank-set, inquire-rerank"):
+        write(set_of(), tmp_path / "set", RerankInputs({}), "other")

@@ -1,0 +1,189 @@
+"""The review queue: what a person decides is kept at once, and the last word counts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eyespot.curate._human_review import Case, Queue, decisions_digest, reviewed, write_queue
+from eyespot.curate._steps import BatchStep, Context, Outcome, Record, Records, Step, drops, run
+from eyespot.types import UsageError
+from tests.curate.made_up import source
+
+CASES = [
+    Case("face", "Is this a face?", ("photos/face.jpg",)),
+    Case("words", "Is this caption true?", ("a.jpg", "b.jpg"), {"caption": "two red cups", "colour": "red"}),
+    Case("last", "Is it empty?"),
+]
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Queue:
+    write_queue(tmp_path / "queue.jsonl", CASES)
+    return Queue(tmp_path / "queue.jsonl")
+
+
+def test_the_last_decision_counts_and_all_stay(queue: Queue) -> None:
+    queue.decide(CASES[0], "accept", "ada")
+    queue.decide(CASES[0], "drop", "bob", note="it is one")
+    queue.decide(CASES[1], "mend", "ada", texts={"caption": "two blue cups"})
+
+    again = Queue(queue.path)
+
+    assert [(one.who, one.choice) for one in again.decisions()] == [("ada", "accept"), ("bob", "drop"), ("ada", "mend")]
+    assert again.standing()["face"].note == "it is one" and again.open() == [CASES[2]]
+    assert again.counts() == {"cases": 3, "open": 1, "accept": 0, "mend": 1, "drop": 1}
+
+
+def test_a_case_that_changed_is_open_again(queue: Queue) -> None:
+    queue.decide(CASES[0], "accept", "ada")
+    write_queue(queue.path, [Case("face", "Is this a face?", ("photos/other.jpg",)), CASES[1]])
+
+    assert [case.id for case in Queue(queue.path).open()] == ["face", "words"]
+
+
+def test_a_decision_holds_wherever_the_pictures_lie(queue: Queue) -> None:
+    queue.decide(CASES[0], "accept", "ada")
+    write_queue(queue.path, [Case("face", "Is this a face?", ("/elsewhere/photos/face.jpg",))])
+
+    assert Queue(queue.path).open() == [] and Queue(queue.path).lapsed() == []
+
+
+def test_a_decision_holds_for_the_picture_that_was_seen_under_whatever_name(tmp_path: Path) -> None:
+    path, case = tmp_path / "queue.jsonl", Case("a", "Is it red?", ("old.jpg",), shown=("3f",))
+    write_queue(path, [case])
+    Queue(path).decide(case, "accept", "ada")
+
+    write_queue(path, [Case("a", "Is it red?", ("new.jpg",), shown=("3f",))])
+    held = Queue(path).lapsed()
+    write_queue(path, [Case("a", "Is it red?", ("new.jpg",), shown=("4f",))])
+
+    assert held == [] and Queue(path).lapsed() == ["a"] == [one.id for one in Queue(path).open()]
+
+
+def test_what_was_withdrawn_is_open_and_has_not_lapsed(queue: Queue) -> None:
+    queue.decide(CASES[0], "accept", "ada")
+    queue.withdraw_seeing(queue.standing()["face"].digest, CASES[0], "ada")
+
+    assert queue.open() == CASES and queue.lapsed() == []
+
+
+def test_a_decision_that_a_kill_cut_is_open_and_costs_no_other(queue: Queue) -> None:
+    queue.decide(CASES[0], "accept", "ada")
+    with queue.decided.open("ab") as file:
+        file.write(b'{"id": "words", "choi')
+    assert [one.id for one in queue.decisions()] == ["face"]
+
+    queue.decide(CASES[2], "drop", "ada")
+
+    assert [one.id for one in queue.decisions()] == ["face", "last"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "texts"),
+    [("mend", {}), ("accept", {"caption": "x"}), ("mend", {"title": "x"}), ("drop", {"caption": "x"})],
+)
+def test_only_texts_are_mended_and_only_by_mending(queue: Queue, choice: str, texts: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="mended by its texts: caption, colour"):
+        queue.decide(CASES[1], choice, "ada", texts=texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("queue.jsonl", '{"id": 7}', "line 1: is no case"),
+        ("queue.jsonl", '{"id": "a", "pictures": [1]}', "line 1: is no case"),
+        ("queue.jsonl", '{"id": "a", "shown": "3f"}', "line 1: is no case"),
+        ("queue.csv", "id", "is no review queue"),
+        ("a.decisions.jsonl", "", "is no review queue"),
+    ],
+)
+def test_what_is_no_queue_is_refused(tmp_path: Path, name: str, text: str, sentence: str) -> None:
+    (tmp_path / name).write_text(text)
+
+    with pytest.raises(UsageError, match=sentence):
+        Queue(tmp_path / name)
+
+
+@pytest.mark.parametrize("line", ["[]", "{}", '{"id":"face","choice":"keep","who":"ada","case":"0"}'])
+def test_a_line_that_is_no_decision_is_refused(queue: Queue, line: str) -> None:
+    queue.decided.write_text(line + "\n")
+
+    with pytest.raises(UsageError, match="line 1: "):
+        queue.open()
+
+
+# -- in a pipeline ----------------------------------------------------------------------------------------------
+
+
+def doubtful(place: Path) -> Step:
+    """A step that is in doubt of every odd number."""
+
+    def doubt(record: Record) -> Case | None:
+        return Case(record["id"], "Is it odd?", texts={"said": "odd"}) if record["number"] % 2 else None
+
+    def work(records: Records, _context: Context) -> list[Outcome]:
+        return list(reviewed(records, place, doubt))
+
+    return Step("doubtful", BatchStep(work), inputs={"decisions": decisions_digest(place)})
+
+
+def test_records_wait_for_a_person_and_then_go_on(tmp_path: Path) -> None:
+    place = tmp_path / "queue.jsonl"
+    first = run([source(8), doubtful(place)], tmp_path / "work")[-1]
+    assert first.counts == (8, 0, 4, {"awaits review": 4}, 4)
+    queue = Queue(place)
+    queue.decide(queue.cases["n1"], "accept", "ada")
+    queue.decide(queue.cases["n3"], "mend", "ada", texts={"said": "three"})
+    queue.decide(queue.cases["n5"], "drop", "ada", note="dull")
+
+    done = run([source(8), doubtful(place)], tmp_path / "work")[-1]
+
+    assert done.counts == (8, 0, 6, {"awaits review": 1, "dropped in review": 1}, 1)
+    assert [(one["id"], one.get("said")) for one in done.records if one["number"] % 2] == [
+        ("n1", None),
+        ("n3", "three"),
+    ]
+    assert next(drops(done.folder))[1:3] == ("dropped in review", "dull")
+
+
+# -- on the terminal --------------------------------------------------------------------------------------------
+
+
+def typed(keys: str, *words: object) -> subprocess.CompletedProcess[str]:
+    """`eyespot build review …` with these keys typed."""
+    line = [sys.executable, "-m", "eyespot.cli", "build", "review", *map(str, words)]
+    return subprocess.run(line, input=keys, capture_output=True, text=True, timeout=60)
+
+
+def test_reviewing_on_the_terminal(queue: Queue) -> None:
+    """Accept, step back and drop instead, mend one of two texts after a key that is none, leave the last one open."""
+    keys = "a\nb\nd\nit is one\nx\nm\ntwo blue cups\n\nq\n"
+
+    shown = typed(keys, queue.path, "--as", "ada", "--json")
+
+    assert shown.returncode == 0, shown.stderr
+    counts = json.loads(shown.stdout)
+    assert [counts[name] for name in ("cases", "open", "accept", "mend", "drop")] == [3, 1, 0, 1, 1]
+    assert queue.standing()["words"].texts == {"caption": "two blue cups"}
+    assert "2 of 3  words" in shown.stderr and "picture  b.jpg" in shown.stderr
+    assert [one.who for one in queue.decisions()] == ["ada", "ada", "ada"]
+
+
+def test_it_is_said_that_a_decision_no_longer_stands(queue: Queue) -> None:
+    queue.decide(CASES[2], "accept", "ada")
+    write_queue(queue.path, [*CASES[:2], Case("last", "Is it full?")])
+
+    shown = typed("", queue.path)
+
+    assert "1 decisions on" in shown.stderr and "no longer stand" in shown.stderr and " 3 open " in shown.stdout
+
+
+def test_nobody_at_the_terminal_decides_nothing(queue: Queue) -> None:
+    shown = typed("", queue.path)
+
+    assert shown.stdout == "3 cases  3 open  0 accept  0 mend  0 drop\n" and queue.decisions() == []

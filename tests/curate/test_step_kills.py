@@ -1,0 +1,97 @@
+"""A pipeline that is killed (SIGKILL, no warning) at random moments ends in the same files as one left alone."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from eyespot.curate._steps import CallMeter, NoAnswer, Prompt, RunOptions, run
+from eyespot.curate._steps.work_db import FILE
+from tests.curate.made_up import PRICE, asked, files, odd_ones_go, source
+
+ROOT = Path(__file__).resolve().parents[2]
+WORKERS = 4
+
+
+def start(work: Path, count: int, log: Path, calls: int, money: float = 1e6) -> subprocess.Popen[bytes]:
+    line = [sys.executable, "-m", "tests.curate.made_up", *map(str, (work, count, log, calls, money))]
+    return subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def left_alone(work: Path, count: int, log: Path, calls: int) -> None:
+    process = start(work, count, log, calls)
+    _, complaints = process.communicate(timeout=250)
+    assert process.returncode == 0, complaints.decode()
+
+
+def kill_often(work: Path, count: int, log: Path, calls: int, times: int) -> int:
+    """Kill at moments spread over the calls that are to come; how many kills hit a live run."""
+    moment, hits = random.Random(times), 0
+    for turn in range(times):
+        process = start(work, count, log, calls)
+        until = (turn + moment.random()) * count / 2 / times
+        while process.poll() is None and lines(log) < until:
+            time.sleep(0.002)
+        time.sleep(moment.random() * 0.05)
+        hits += process.poll() is None
+        process.kill()
+        process.communicate()
+    return hits
+
+
+def lines(log: Path) -> int:
+    return log.read_bytes().count(b"\n") if log.exists() else 0
+
+
+@pytest.mark.parametrize(
+    ("count", "times"), [(240, 5), pytest.param(2400, 30, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+)
+def test_a_killed_pipeline_started_again_ends_in_the_same_files(tmp_path: Path, count: int, times: int) -> None:
+    """At most the calls in flight at a kill are made again, and the budget holds over all runs."""
+    calls = count // 2 + times * WORKERS
+    left_alone(tmp_path / "calm", count, tmp_path / "calm.log", calls)
+    hits = kill_often(tmp_path / "killed", count, tmp_path / "killed.log", calls, times)
+    left_alone(tmp_path / "killed", count, tmp_path / "killed.log", calls)
+
+    assert hits >= 0.8 * times
+    assert files(tmp_path / "killed") == files(tmp_path / "calm")
+    asked = Counter((tmp_path / "killed.log").read_text().splitlines())
+    assert len(asked) == count // 2 and sum(asked.values()) <= count // 2 + hits * WORKERS
+    assert not list((tmp_path / "killed" / "steps").glob(".*"))
+
+
+def test_what_had_no_answer_is_on_the_disk_before_the_next_is_asked(tmp_path: Path) -> None:
+    """Or a kill would have it asked, and paid for, once more."""
+    kept: list[int] = []
+
+    def silent(_prompt: Prompt, till: CallMeter) -> dict[str, str]:
+        with closing(sqlite3.connect(tmp_path / FILE)) as sql:
+            kept.append(sql.execute("SELECT count(*) FROM outcomes WHERE failed").fetchone()[0])
+        till.take()
+        raise NoAnswer("not a word")
+
+    run([source(12), odd_ones_go(), asked(workers=1)], tmp_path, RunOptions(client=silent))
+
+    assert kept == [0, 1, 2, 3, 4, 5]
+
+
+def test_kills_raise_no_budget_of_money(tmp_path: Path) -> None:
+    """Every request that left is a line of the log, whether a kill came before it was paid or not."""
+    work, log, most = tmp_path / "work", tmp_path / "log", 60
+    for killed_at in (8, 20, 32, None):
+        process = start(work, 400, log, 10_000, most * PRICE)
+        while killed_at is not None and lines(log) < killed_at:
+            time.sleep(0.001)
+        if killed_at is not None:
+            process.kill()
+        process.communicate(timeout=60)
+
+    assert process.returncode == 1 and most - 4 * WORKERS <= lines(log) <= most

@@ -1,0 +1,413 @@
+"""The step runner: what is finished stays, what changed is done again, and every record is accounted for."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eyespot.curate._steps import (
+    Added,
+    BatchStep,
+    BudgetSpent,
+    Context,
+    CostLimits,
+    Drop,
+    Failed,
+    Keep,
+    MapStep,
+    Outcome,
+    Record,
+    Records,
+    RunOptions,
+    Spent,
+    SqlStep,
+    Step,
+    Unaccounted,
+    drops,
+    plan,
+    run,
+)
+from eyespot.curate._steps.outcomes import packed, unpacked
+from eyespot.curate._steps.running import in_order
+from eyespot.types import EyespotError, UsageError
+from tests.curate.made_up import PRICE, asked, client, files, no_two_alike, odd_ones_go, pipeline, source
+
+
+def ids(done: Any) -> list[str]:
+    return [record["id"] for record in done.records]
+
+
+def ran(done: list[Any]) -> list[str]:
+    return [one.step.name for one in done if one.ran]
+
+
+# -- what comes out ---------------------------------------------------------------------------------------------
+
+
+def test_a_pipeline_by_hand(tmp_path: Path) -> None:
+    """Of 0 to 11 the odd go; 8 has no answer; of the others half `b` is fine where 3 divides, `fine` only once."""
+    numbers, even, said, alike = run(pipeline(), tmp_path, RunOptions(client=client()))
+
+    assert numbers.counts == (0, 12, 12, {}, 0)
+    assert even.counts == (12, 0, 6, {"odd": 6}, 0)
+    assert said.counts == (6, 5, 7, {"bad": 3, "no answer": 1}, 1)
+    assert alike.counts == (7, 0, 6, {"alike": 1}, 0)
+    assert ids(alike) == ["n0/a", "n0/b", "n2/a", "n4/a", "n6/a", "n10/a"]
+    assert said.cost.spent == Spent(6, 60, 12, 6 * PRICE)
+
+
+def test_what_is_dropped_is_kept_with_its_reason(tmp_path: Path) -> None:
+    said = run(pipeline(), tmp_path, RunOptions(client=client()))[2]
+
+    dropped = list(drops(said.folder))
+
+    assert [(type(one).__name__, one.record["id"], one.reason, one.detail, one.of) for one in dropped] == [
+        ("Drop", "n2/b", "bad", "2 is no multiple of 3", "n2"),
+        ("Drop", "n4/b", "bad", "4 is no multiple of 3", "n4"),
+        ("Failed", "n8", "no answer", "the model says nothing", "n8"),
+        ("Drop", "n10/b", "bad", "10 is no multiple of 3", "n10"),
+    ]
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(0, 50)), st.integers(1, 9))
+def test_the_order_is_that_of_the_input_whoever_is_ready_first(items: list[int], workers: int) -> None:
+    assert list(in_order(items, lambda item: -item, workers)) == [-item for item in items]
+
+
+def test_records_are_worked_on_at_once_and_stay_in_order(tmp_path: Path) -> None:
+    """The first record is done only when another has been: alone it would wait for ever."""
+    other = threading.Event()
+
+    def work(record: Record, _context: Context) -> Outcome:
+        other.wait(20) if record["number"] == 0 else other.set()
+        return Keep(record)
+
+    done = run([source(5), Step("slow", MapStep(work, workers=2))], tmp_path)
+
+    assert other.is_set() and ids(done[-1]) == ["n0", "n1", "n2", "n3", "n4"]
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=5)
+values = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False), texts
+)
+
+
+@given(
+    st.lists(st.builds(Keep, st.dictionaries(texts, values, max_size=3)) | st.builds(Drop, st.just({}), texts, texts))
+)
+def test_outcomes_survive_the_disk(outcomes: list[Outcome]) -> None:
+    assert unpacked(packed(outcomes)) == outcomes
+
+
+def test_a_file_name_that_is_no_utf8_survives(tmp_path: Path) -> None:
+    name = b"caf\xe9.jpg".decode("utf-8", "surrogateescape")
+
+    done = run(
+        [Step("photos", BatchStep(lambda _r, _c: [Added({"id": name})])), Step("look", MapStep(lambda r, _c: Keep(r)))],
+        tmp_path,
+    )
+
+    assert ids(done[-1]) == [name]
+
+
+def test_a_step_of_tables(tmp_path: Path) -> None:
+    """DuckDB takes the file of the step before, and the next step reads rows of what it left."""
+
+    def halved(records: Records, folder: Path, _context: Context) -> int:
+        import duckdb
+
+        rows = f"SELECT id, number, DATE '2024-02-29' AS day FROM read_ndjson_auto('{records.path}')"
+        for name, where in (("kept", "number < 6"), ("dropped", "number >= 6")):
+            reason = ", 'high' AS reason" if name == "dropped" else ""
+            query = f"SELECT *{reason} FROM ({rows}) WHERE {where} ORDER BY number"
+            duckdb.sql(query).write_parquet(str(folder / f"{name}.parquet"))
+        return 0
+
+    steps = [source(10), Step("halved", SqlStep(halved)), Step("kept", MapStep(lambda record, _context: Keep(record)))]
+    _, tables, last = run(steps, tmp_path)
+
+    assert tables.counts == (10, 0, 6, {"high": 4}, 0)
+    assert next(iter(last.records)) == {"id": "n0", "number": 0, "day": "2024-02-29"}
+    assert [one.record["id"] for one in drops(tables.folder)] == ["n6", "n7", "n8", "n9"]
+
+
+def pool() -> Step:
+    """What is left, and behind it all else that the source gave."""
+
+    def beside(records: Records, context: Context) -> Iterator[Outcome]:
+        left = list(records)
+        yield from (Keep(record) for record in left)
+        taken = {record["id"] for record in left}
+        yield from (Added(record) for record in context.earlier["numbers"] if record["id"] not in taken)
+
+    return Step("pool", BatchStep(beside), needs=("numbers",))
+
+
+def test_a_step_reads_what_an_earlier_one_kept_and_hangs_on_it(tmp_path: Path) -> None:
+    """The even numbers stay the same, but the source gives another odd one."""
+    first = run([source(5), odd_ones_go(), pool()], tmp_path)[-1]
+    assert ids(first) == ["n0", "n2", "n4", "n1", "n3"] and first.counts == (3, 2, 5, {}, 0)
+
+    again = run([source(6), odd_ones_go(), pool()], tmp_path)
+
+    assert ran(again) == ["numbers", "even", "pool"] and ids(again[-1])[-1] == "n5"
+    assert [one.finished for one in plan([source(6), odd_ones_go(), pool()], tmp_path)] == [True, True, True]
+    assert [one.finished for one in plan([source(7), odd_ones_go(), pool()], tmp_path)] == [False, False, False]
+
+
+def test_single_records_hang_on_what_their_step_needs(tmp_path: Path) -> None:
+    def counted(record: Record, context: Context) -> Outcome:
+        return Keep({**record, "of": len(context.earlier["numbers"])})
+
+    steps = [odd_ones_go(), Step("count", MapStep(counted), needs=("numbers",))]
+    run([source(3), *steps], tmp_path)
+
+    again = run([source(4), *steps], tmp_path)
+
+    assert [record["of"] for record in again[-1].records] == [4, 4]
+
+
+def test_a_table_without_a_drop_may_leave_an_empty_file(tmp_path: Path) -> None:
+    def copied(records: Records, folder: Path, _context: Context) -> int:
+        (folder / "kept.jsonl").write_bytes(records.path.read_bytes())
+        (folder / "dropped.jsonl").touch()
+        return 0
+
+    done = run([source(3), Step("copied", SqlStep(copied))], tmp_path)
+
+    assert done[-1].counts == (3, 0, 3, {}, 0) and list(drops(done[-1].folder)) == []
+
+
+# -- what is done again -----------------------------------------------------------------------------------------
+
+
+def test_a_finished_pipeline_does_nothing(tmp_path: Path) -> None:
+    run(pipeline(), tmp_path, RunOptions(client=client()))
+    before = files(tmp_path)
+
+    again = run(pipeline(), tmp_path)  # without a client: nobody is asked
+
+    assert ran(again) == [] and files(tmp_path) == before
+
+
+def test_a_changed_step_and_those_behind_it_run_again_and_no_answer_is_paid_twice(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    run(pipeline(), tmp_path / "work", RunOptions(client=client(log)))
+
+    # 12 and 14 come to it; what was asked about the others is known, but for 8, which had no answer
+    again = run([source(16), *pipeline()[1:]], tmp_path / "work", RunOptions(client=client(log)))
+
+    assert ran(again) == ["numbers", "even", "asked", "alike"]
+    assert sorted(log.read_text().split("How is ")[7:]) == ["12?\n", "14?\n"]
+
+
+def test_what_a_change_does_not_touch_stays(tmp_path: Path) -> None:
+    """A new version of a step that keeps the same records leaves the steps behind it alone."""
+    run(pipeline(), tmp_path, RunOptions(client=client()))
+    first, _, *rest = pipeline()
+
+    again = run([first, odd_ones_go(version=2), *rest], tmp_path)
+
+    assert ran(again) == ["even"]
+
+
+def test_another_wording_asks_anew(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    run(pipeline(), tmp_path / "work", RunOptions(client=client(log)))
+
+    again = run(
+        [*pipeline()[:2], asked(question="What of {number}?"), no_two_alike()],
+        tmp_path / "work",
+        RunOptions(client=client(log)),
+    )
+
+    assert ran(again) == ["asked"] and log.read_text().count("What of") == 6
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"settings": {"a": 1}}, {"prompts": {"p": "x"}}, {"models": {"m": 1}}, {"inputs": {"i": "0"}}, {"version": 2}],
+)
+def test_all_that_results_hang_on_is_in_the_digest(change: dict[str, Any]) -> None:
+    step = odd_ones_go()
+
+    assert replace(step, **change).digest() != step.digest()
+    assert replace(step, about="told").digest() == step.digest() != step.digest(seed=1)
+
+
+def test_a_step_that_moves_takes_its_folder_along(tmp_path: Path) -> None:
+    run([source(4), odd_ones_go()], tmp_path)
+    before = Step("all", MapStep(lambda record, _context: Keep(record)))
+
+    again = run([source(4), before, odd_ones_go()], tmp_path)
+
+    assert ran(again) == ["all"]  # it keeps every record as it is
+    assert sorted(path.name for path in (tmp_path / "steps").iterdir()) == ["01-numbers", "02-all", "03-even"]
+
+
+def test_failures_are_tried_again_when_asked_for(tmp_path: Path) -> None:
+    run(pipeline(), tmp_path, RunOptions(client=client()))
+
+    def mended(_prompt: Any, _till: Any) -> dict[str, Any]:
+        return {"a": "new", "b": "newer", "why": ""}
+
+    again = run(pipeline(), tmp_path, RunOptions(client=mended, retry_failed=True))
+
+    assert again[2].counts == (6, 6, 9, {"bad": 3}, 0)
+
+
+# -- budget, trial, dry run -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("limits", [CostLimits(calls=3), CostLimits(tokens=36), CostLimits(money=3 * PRICE)])
+def test_a_spent_budget_stops_and_more_money_goes_on(tmp_path: Path, limits: CostLimits) -> None:
+    log, steps = tmp_path / "log", [source(12), odd_ones_go(), asked(workers=1), no_two_alike()]
+    with pytest.raises(BudgetSpent, match=r"raise it and run the same line again") as stopped:
+        run(steps, tmp_path / "work", RunOptions(limits=limits, client=client(log)))
+    assert stopped.value.exit_code == 3 and log.read_text().count("\n") == 3
+
+    done = run(steps, tmp_path / "work", RunOptions(limits=CostLimits(calls=6), client=client(log)))
+
+    assert log.read_text().count("\n") == 6
+    assert done[2].cost.spent == Spent(6, 60, 12, 6 * PRICE)
+    calm = run(steps, tmp_path / "calm", RunOptions(client=client()))
+    assert files(tmp_path / "work") == files(tmp_path / "calm") and len(calm) == 4
+
+
+def test_a_trial_takes_the_first_records(tmp_path: Path) -> None:
+    trial = run(pipeline(), tmp_path, RunOptions(client=client(), limit=3))
+    assert [one.counts.kept for one in trial] == [3, 2, 3, 3]
+
+    whole = run(pipeline(), tmp_path, RunOptions(client=client()))
+
+    assert [one.counts.kept for one in whole] == [12, 6, 7, 6]
+
+
+def test_a_dry_run_says_what_it_would_cost_at_most(tmp_path: Path) -> None:
+    with pytest.raises(BudgetSpent):
+        run(
+            [source(12), odd_ones_go(), asked(workers=1)],
+            tmp_path,
+            RunOptions(limits=CostLimits(calls=2), client=client()),
+        )
+
+    planned = plan([source(12), odd_ones_go(), asked(workers=1), no_two_alike()], tmp_path)
+
+    assert [(one.name, one.finished, one.records, one.known) for one in planned] == [
+        ("numbers", True, 12, 0),
+        ("even", True, 6, 12),
+        ("asked", False, 6, 2),
+        ("alike", False, 6, 0),
+    ]
+    assert planned[2].spent == Spent(4, 0, 0, 4 * PRICE)
+
+
+def test_a_dry_run_of_nothing_writes_nothing(tmp_path: Path) -> None:
+    planned = plan(pipeline(), tmp_path / "work", RunOptions(limit=100))
+
+    assert planned[2].spent.calls == 100 and not (tmp_path / "work").exists()
+
+
+# -- what is refused --------------------------------------------------------------------------------------------
+
+
+def whole(*outcomes: Outcome) -> Step:
+    return Step("bad", BatchStep(lambda _records, _context: iter(outcomes)))
+
+
+BAD = {
+    "says nothing of 2 records, 'n0' the first": whole(),
+    "made from 'z', which never came": whole(Keep({"id": "z"})),
+    "the id 'n0' is given twice": whole(Keep({"id": "n0"}), Keep({"id": "n0"}), Keep({"id": "n1"})),
+    "a record has the id 7": Step("bad", MapStep(lambda record, _context: Keep({"id": 7}))),
+    "says nothing of the record 'n0'": Step("bad", MapStep(lambda _record, _context: [])),
+    "no JSON": Step("bad", MapStep(lambda record, _context: Keep({**record, "x": float("nan")}))),
+}
+
+
+@pytest.mark.parametrize("sentence", BAD)
+def test_a_step_that_loses_count_fails_loudly_and_leaves_nothing(tmp_path: Path, sentence: str) -> None:
+    with pytest.raises(EyespotError, match=sentence):
+        run([source(2), BAD[sentence]], tmp_path)
+    assert [path.name for path in (tmp_path / "steps").iterdir()] == ["01-numbers"]
+
+
+def test_a_table_that_loses_count_fails_loudly(tmp_path: Path) -> None:
+    def lossy(records: Records, folder: Path, _context: Context) -> int:
+        (folder / "kept.jsonl").write_text('{"id": "n0"}\n')
+        (folder / "dropped.jsonl").write_text('{"id": "n1", "reason": "high"}\n')
+        return 0
+
+    with pytest.raises(Unaccounted, match="got 3 records, made 0, kept 1 and dropped 1: 1 are missing"):
+        run([source(3), Step("lossy", SqlStep(lossy))], tmp_path)
+
+
+def test_a_file_that_was_cut_fails_loudly(tmp_path: Path) -> None:
+    run([source(3)], tmp_path)
+    kept = tmp_path / "steps" / "01-numbers" / "kept.jsonl"
+    kept.write_bytes(kept.read_bytes()[:-40])
+
+    with pytest.raises(EyespotError, match=r"kept.jsonl .* remove its folder and run the same line again"):
+        run([source(3), odd_ones_go()], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        ([], "has no steps"),
+        ([odd_ones_go()], "begin with a source"),
+        ([source(1), source(1)], "two steps are called 'numbers'"),
+        ([source(1), Step("x", MapStep(Keep), needs=("y",))], "step x needs 'y', which is no step before it"),
+    ],
+)
+def test_a_pipeline_that_cannot_run_is_refused(tmp_path: Path, steps: list[Step], sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        run(steps, tmp_path)
+
+
+def test_a_step_that_asks_nobody_says_so(tmp_path: Path) -> None:
+    with pytest.raises(EyespotError, match="step asked asks a model and none is there"):
+        run(pipeline(), tmp_path)
+
+
+def test_a_bug_in_a_step_loses_nothing_that_was_done(tmp_path: Path) -> None:
+    """An error ends the run; the records before it are not worked on again."""
+    worked: list[str] = []
+
+    def work(record: Record, _context: Context) -> Iterator[Outcome]:
+        if record["number"] == 3 and len(worked) < 4:
+            worked.append("!")
+            raise ZeroDivisionError
+        worked.append(record["id"])
+        yield Failed(record, "odd") if record["number"] % 2 else Keep(record)
+
+    steps = [source(5), Step("fragile", MapStep(work))]
+    with pytest.raises(ZeroDivisionError):
+        run(steps, tmp_path)
+
+    done = run(steps, tmp_path)
+
+    assert worked == ["n0", "n1", "n2", "!", "n3", "n4"] and done[-1].counts == (5, 0, 3, {"odd": 2}, 2)
+
+
+def test_the_note_of_a_step_tells_all_its_results_hang_on(tmp_path: Path) -> None:
+    import tomllib
+
+    odd = {"text": 'a "b"\n\x7f😀', "list": [1, 2.5, None, {"x y": True}], "none": None, "deep": {"a": {"b": []}}}
+    run([replace(source(2), settings=odd, prompts={"ask": "one\ntwo"})], tmp_path)
+
+    note = tomllib.loads((tmp_path / "steps" / "01-numbers" / "step.toml").read_text(encoding="utf-8"))
+
+    assert note["settings"] == {"text": odd["text"], "list": [1, 2.5, {"x y": True}], "deep": {"a": {"b": []}}}
+    assert note["prompts"] == {"ask": "one\ntwo"} and note["counts"]["kept"] == 2
+    assert json.loads((tmp_path / "steps" / "01-numbers" / "kept.jsonl").read_text().splitlines()[1])["id"] == "n1"

@@ -1,0 +1,58 @@
+"""Names are found by whoever looks for them: one name for one thing, in the field's words, in rooms that tools see."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent / "eyespot"
+PARTICIPLES = {"asked", "found", "heard", "kept", "named", "said", "shown", "spoken", "stood", "told"}
+LONGEST_BODY = 40  # lines
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
+def functions() -> Iterator[tuple[Path, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield path, node
+
+
+def test_no_two_classes_share_a_name() -> None:
+    places = defaultdict(list)
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_private_function_is_named_by_a_participle_alone() -> None:
+    names = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}"
+        for path, node in functions()
+        if node.name.startswith("_") and node.name.strip("_") in PARTICIPLES
+    ]
+    assert names == []
+
+
+def test_no_body_is_longer_than_a_screen() -> None:
+    long = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno} {node.name}"
+        for path, node in functions()
+        if (node.end_lineno or 0) - node.body[0].lineno + 1 > LONGEST_BODY
+    ]
+    assert long == []
+
+
+def test_no_room_has_a_name_that_tools_skip() -> None:
+    """Test discovery, ignore files and editors take these names for generated code."""
+    folders = {path.name for path in PACKAGE.rglob("*") if path.is_dir()}
+    assert folders & {"build", "dist", "env", "venv", "node_modules", "target"} == set()
