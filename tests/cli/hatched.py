@@ -38,7 +38,6 @@ USUAL = (
     "eyespot.indexes.exact",
     "eyespot.kernels.scans",
     "eyespot.metrics",
-    "duckdb",
     "tokenizers",
     "pyarrow.compute",
 )
