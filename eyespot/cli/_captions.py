@@ -10,7 +10,7 @@ import typer
 from eyespot.cli._judge_options import calls_option, ledger_of, ledger_option, money_option
 from eyespot.cli.console import escaped, print_json, print_line, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.judges._budget import Budget
+from eyespot.llms.budget import Budget
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def captions(
 def _captioner(gallery: Path, named: dict[str, str], templates: Path | None, seed: int) -> Captioner:
     from eyespot.curate.captions import columns
     from eyespot.curate.templates import Templates, parsed
-    from eyespot.runs.files import text_of
+    from eyespot.storage.files import text_of
 
     there = columns(gallery)
     if templates is None:

@@ -14,8 +14,8 @@ from eyespot.cli.console import note, print_json, print_line
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.judges._budget import Budget
-    from eyespot.judges._prices import Prices
+    from eyespot.llms.budget import Budget
+    from eyespot.llms.prices import Prices
     from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
     from eyespot.search.query_rewriting import Tell
 
@@ -126,14 +126,14 @@ class JudgeOptions:
 
     def _cost(self, calls: int) -> dict[str, Any]:
         """What so many questions would cost, where a table has the model's price."""
-        from eyespot.judges._prices import estimate
+        from eyespot.llms.prices import estimate
 
         price = self._table().of(self._model)
         spent = estimate(calls, price)
         return {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
 
     def _table(self) -> Prices:
-        from eyespot.judges._prices import read_prices
+        from eyespot.llms.prices import read_prices
 
         return read_prices(self.prices)
 
@@ -150,7 +150,7 @@ def second_stage(judge: str | None, about: Mapping[str, Any]) -> JudgeOptions | 
     if judge is None:
         _refuse_idle(about)
         return None
-    from eyespot.judges._budget import Budget
+    from eyespot.llms.budget import Budget
 
     _refuse_unknown(judge)
     blend, prices = about.get("blend"), about.get("prices")

@@ -11,7 +11,7 @@ from eyespot.cli.console import escaped, note, print_json, print_line, print_sum
 from eyespot.cli.settings import json_option
 
 if TYPE_CHECKING:
-    from eyespot.curate.pairs._making import PairSource, PairsResult
+    from eyespot.curate.pair_set import PairSource, PairsResult
 
 app = typer.Typer(
     no_args_is_help=True, help="Make lists of pictures and texts of COCO, CC12M, BioTrove or an RMIR set."
@@ -87,14 +87,14 @@ def rmir(
 
 
 def _ids(path: Path | None) -> frozenset[str]:
-    from eyespot.runs.files import text_of
+    from eyespot.storage.files import text_of
 
     lines = [] if path is None else text_of(path).splitlines()
     return frozenset(one.strip() for one in lines if one.strip())
 
 
 def _make(source: PairSource, out: Path, json: bool) -> None:
-    from eyespot.curate.pairs._making import make
+    from eyespot.curate.pair_set import make
 
     with progress_bar() as progress:
         made = make(source, out, progress)

@@ -12,8 +12,8 @@ from eyespot.cli.console import note, print_line, print_summary
 from eyespot.cli.settings import json_option
 
 if TYPE_CHECKING:
-    from eyespot.curate._steps import CostLimits
     from eyespot.curate.recos.making import RecosJob
+    from eyespot.pipelines import CostLimits
 
 
 def recos(
@@ -57,14 +57,14 @@ def recos(
 
 def _show(recipe: Path) -> None:
     from eyespot.curate.recos.making import place_of
-    from eyespot.runs.files import text_of
+    from eyespot.storage.files import text_of
 
     print_line(text_of(place_of(recipe)).rstrip())
 
 
 def _limits(making: RecosJob, calls: int | None, money: float | None) -> CostLimits:
     """The recipe's budget, with what the command line says in its place."""
-    from eyespot.curate._steps import CostLimits
+    from eyespot.pipelines import CostLimits
 
     own = making.recipe.limits
     return CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)

@@ -13,8 +13,8 @@ from eyespot.cli.console import note, print_json, print_line, print_summary
 from eyespot.cli.settings import json_option
 
 if TYPE_CHECKING:
-    from eyespot.curate._steps import CostLimits
     from eyespot.curate.rmir.making import RmirJob
+    from eyespot.pipelines import CostLimits
 
 
 def rmir(
@@ -35,13 +35,13 @@ def rmir(
 ) -> None:
     """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
-    from eyespot.curate._steps import read_recipe
     from eyespot.curate.rmir import files
     from eyespot.curate.rmir.audit import Sizes
     from eyespot.curate.rmir.card import notes, summary
     from eyespot.curate.rmir.dry_run import foretold
     from eyespot.curate.rmir.finished import FinishedSteps
     from eyespot.curate.rmir.making import AUDIT, SET, RmirJob, write_set
+    from eyespot.pipelines import read_recipe
 
     clustering = context.with_resource(clustering_on(ray, workers))
     making = RmirJob(read_recipe(recipe), out, gallery, limit, clustering)
@@ -66,9 +66,9 @@ def rmir_audit(
     json: bool = json_option(),
 ) -> None:
     """Say how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
-    from eyespot.curate._steps import read_recipe
     from eyespot.curate.rmir.audit import agreements, last_hits
     from eyespot.curate.rmir.making import AUDIT, RmirJob
+    from eyespot.pipelines import read_recipe
 
     made = RmirJob(read_recipe(recipe), out, gallery).finished()
     found, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)

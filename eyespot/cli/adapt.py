@@ -24,7 +24,7 @@ def run(
     from eyespot import rooms
     from eyespot.adapters.quari.scoring import AdaptedIndex
     from eyespot.gallery.files import map_array
-    from eyespot.runs.files import write_whole
+    from eyespot.storage.files import write_whole
 
     adapter = rooms.load("adapters", f"quari:{checkpoint}")
     asked, images = map_array(queries), map_array(gallery)

@@ -160,7 +160,7 @@ def mark(
 
 def _marks(file: Path) -> dict[str, str | None]:
     """By photo; a table without the column takes no mark back, it is refused."""
-    from eyespot.runs.files import refuse, required, rows_of
+    from eyespot.storage.files import refuse, required, rows_of
 
     found: dict[str, str | None] = {}
     for at, row in rows_of(file):

@@ -84,7 +84,7 @@ def review(
 
     from eyespot.cli import _reviewing
     from eyespot.cli._building import tell_lapsed
-    from eyespot.curate._human_review import Queue
+    from eyespot.pipelines.human_review import Queue
 
     opened = Queue(queue)
     tell_lapsed([queue])

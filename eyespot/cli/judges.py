@@ -69,7 +69,7 @@ def prices(
     json: bool = json_option(),
 ) -> None:
     """Show what models cost in US dollars for a million tokens, and in which file to change that."""
-    from eyespot.judges._prices import own_table, read_prices
+    from eyespot.llms.prices import own_table, read_prices
 
     found = read_prices(table)
     shown = {model: found.of(model)} if model else dict(sorted(found.models.items()))
@@ -128,7 +128,7 @@ def _check(to: Path, place: Path, qrels: bool) -> None:
 
 def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
     """What each query is called: its id in the file given, else its own words."""
-    from eyespot.judges._exporting import distinct_names
+    from eyespot.ledger.export import distinct_names
 
     if queries is not None:
         return _ids(queries)
@@ -172,7 +172,7 @@ def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:
 def _qrels(
     judgements: Judgements, by: list[str], names: dict[str, str], to: Path, reading: tuple[float, int | None]
 ) -> dict[str, int]:
-    from eyespot.judges._exporting import Reading, qrels, voters
+    from eyespot.ledger.export import Reading, qrels, voters
     from eyespot.runs import write_qrels
 
     whose = voters(judgements.judges(), by)
@@ -186,7 +186,7 @@ def _qrels(
 
 
 def _table(judgements: Judgements, by: list[str], names: dict[str, str], to: Path) -> dict[str, int]:
-    from eyespot.judges._exporting import voters, write_table
+    from eyespot.ledger.export import voters, write_table
 
     whose = voters(judgements.judges(), by or ["all"])
     rows = (row for row in judgements.rows() if row.judgement.judge in whose)

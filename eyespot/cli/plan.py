@@ -55,9 +55,9 @@ def run(
 
 
 def _slopes(given: Path | None, encoder: str, dim: int | None, measure: bool) -> Slopes:
-    from eyespot.runs.files import write_whole
     from eyespot.search.plan.measuring import as_toml
     from eyespot.search.plan.slopes import read_slopes
+    from eyespot.storage.files import write_whole
 
     if not measure:
         return read_slopes(given)

@@ -35,7 +35,7 @@ def run(
 
 def _judgements(ledger: Path, first: int, file: Path) -> int:
     """The ledger's judgements from a number on, as a table; `UsageError` if those before are of another ledger."""
-    from eyespot.judges._exporting import write_table
+    from eyespot.ledger.export import write_table
     from eyespot.ledger.judgements import Judgements
 
     if not ledger.is_file():

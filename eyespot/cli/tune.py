@@ -77,9 +77,9 @@ def _tuning_queries(collection: Collection, place: Path | None) -> TuningQueries
     place = place.expanduser()
     if place.suffix == ".npy":
         return TuningQueries(_vectors(place), place.name)
-    from eyespot.runs.files import text_of
     from eyespot.search.embedding import embed
     from eyespot.search.query_language import parse
+    from eyespot.storage.files import text_of
 
     texts = list(dict.fromkeys(text for text in text_of(place).splitlines() if text.strip()))
     if not texts:
@@ -185,7 +185,7 @@ def _brief(one: Try) -> str:
 
 def _write_page(place: Path, drawn: str, tuned: Tuned) -> None:
     from eyespot.reports.page import Pictured, page_of_table
-    from eyespot.runs.files import write_whole
+    from eyespot.storage.files import write_whole
 
     shown = Pictured([("A point is probes/depth; the line joins what nothing else beats in both.", drawn)])
     whole = page_of_table(_table(tuned), shown, f"kept: {tuned.chosen.name}")
