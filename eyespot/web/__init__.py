@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 # each with a `router`, some with LINKS for the bar
-PARTS = ("_entry", "searching", "reranking", "spreading", "api", "annotate", "review", "_watching")
+PARTS = ("_entry", "searching", "reranking", "spreading", "api", "annotate", "review", "_health")
 
 
 def application(settings: ServerSettings) -> FastAPI:
