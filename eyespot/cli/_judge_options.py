@@ -28,23 +28,31 @@ DEPTH = 100
 def blend_option() -> Any:
     """`--blend`: how much the judge counts beside the first stage."""
     return typer.Option(
-        None, min=0, max=1, help="How much the judge counts beside the first stage, 0 to 1.", show_default="1"
+        None, min=0, max=1, help="The weight of the judge next to the first stage, 0 to 1.", show_default="1"
     )
 
 
 def calls_option() -> Any:
     """`--budget-calls`, in requests."""
-    return typer.Option(None, "--budget-calls", min=0, help="Stop after so many requests to the judge, retries too.")
+    return typer.Option(
+        None, "--budget-calls", min=0, help="Stop after this many requests to the judge, including retries."
+    )
 
 
 def money_option() -> Any:
     """`--budget-money`, in US dollars."""
-    return typer.Option(None, "--budget-money", min=0, help="Stop once the judge has cost so many US dollars.")
+    return typer.Option(None, "--budget-money", min=0, help="Stop when the judge has cost this much, in US dollars.")
 
 
 def wording_option() -> Any:
     """`--wording`, a name or a TOML file."""
-    return typer.Option(None, "--wording", metavar="NAME|FILE", help="How the judge is asked.", show_default="its own")
+    return typer.Option(
+        None,
+        "--wording",
+        metavar="NAME|FILE",
+        help="The prompt of the judge: a name or a TOML file.",
+        show_default="its own",
+    )
 
 
 def judge_option() -> Any:
@@ -53,31 +61,36 @@ def judge_option() -> Any:
         None,
         "--judge",
         metavar="KEY=VALUE",
-        help="How the judge is run: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
+        help="An option of the judge: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
     )
 
 
 def prices_option() -> Any:
     """`--prices`, a table of one's own."""
     return typer.Option(
-        None, "--prices", envvar="EYESPOT_PRICES", metavar="FILE", help="What models cost: a table of your own."
+        None, "--prices", envvar="EYESPOT_PRICES", metavar="FILE", help="Your own table of model prices."
     )
 
 
 def ledger_option() -> Any:
     """`--ledger`, where verdicts are kept."""
-    return typer.Option(None, "--ledger", metavar="FILE", help="Where verdicts are kept.", show_default="the gallery's")
+    return typer.Option(
+        None, "--ledger", metavar="FILE", help="The file that stores verdicts.", show_default="the gallery's"
+    )
 
 
 def dry_run_option() -> Any:
     """`--dry-run` of a verb that may ask a judge."""
-    return typer.Option(False, "--dry-run", help="Only say what the judge would be asked, and what that would cost.")
+    return typer.Option(False, "--dry-run", help="Only print how many requests the judge would get, and their cost.")
 
 
 def expand_option() -> Any:
     """`--expand`, a language model or a table of terms."""
     return typer.Option(
-        None, "--expand", metavar="MODEL|FILE", help="Search further wordings too: openai:MODEL, or a JSON of terms."
+        None,
+        "--expand",
+        metavar="MODEL|FILE",
+        help="Also search with rewritten queries: openai:MODEL, or a JSON file of terms.",
     )
 
 
