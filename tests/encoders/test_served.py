@@ -25,9 +25,9 @@ from eyespot.search.embedding import embed
 from eyespot.types import EyespotError, Query, Space, UsageError
 from tests.encoders import embedding_server as served
 from tests.judges.servers import HANG, Double, Response, Seen, error
+from tests.lazy_import import requires
 
-pytest.importorskip("openai")
-pytest.importorskip("tenacity")
+pytestmark = requires("openai", "tenacity")
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 QUICK = {"first_rest": 0.001, "timeout": 5.0}
