@@ -24,7 +24,7 @@ import numpy as np
 
 from bench.harness import ROOT, Command, Measurement, say, timed
 from eyespot import rooms, sample
-from eyespot.judges._rounds import ask
+from eyespot.judges import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Judge, Pair, Query
 

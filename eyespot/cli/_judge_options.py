@@ -113,7 +113,7 @@ class JudgeOptions:
     @contextmanager
     def stage(self, gallery: Path) -> Iterator[JudgeRerank]:
         """The second stage; verdicts are kept in the gallery's ledger unless a file is named."""
-        from eyespot.judges._wording import wording
+        from eyespot.judges import wording
         from eyespot.ledger.judgements import Judgements
         from eyespot.search.judge_rerank import JudgeRerank, judge_named
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eyespot.adapters.quari.config import Config
     from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
     from eyespot.adapters.quari.training.loop import TrainingResult
-    from eyespot.encoders._torch import TorchEncoder
+    from eyespot.encoders import TorchEncoder
     from eyespot.search.captioned import CaptionRows
 
 app = typer.Typer(no_args_is_help=True, help="Train adapters on pairs of text and image vectors.")
@@ -165,16 +165,16 @@ def backbone(
     json: bool = json_option(),
 ) -> None:
     """Fine-tune the model itself, QuARI's other baseline; run it again to continue."""
-    from eyespot.adapters._finetune import FineTuneRecipe, finetune, steps
-    from eyespot.encoders import _saving
+    from eyespot import encoders
+    from eyespot.adapters import FineTuneRecipe, finetune, steps
 
     recipe = FineTuneRecipe(blocks, epochs, batch, rate, seed=seed, checkpoint_every=checkpoint_every)
     collection, material = _pictured(PairInput(gallery, captions, encoder))
-    model = _saving.trainable(collection.encoder)
+    model = encoders.trainable(collection.encoder)
     note(f"{len(material.texts)} pairs, {steps(len(material.texts), recipe)} steps of {batch}")
     if dry_run:
         return
-    _saving.refuse_if_lost(model)
+    encoders.refuse_if_lost(model)
     towers: Any = model.towers
     with _course() as tell:
         done = finetune(towers, material, recipe, out, tell)
@@ -192,7 +192,7 @@ def _pictured(source: PairInput) -> tuple[Any, Any]:
     """A gallery with its encoder, and its captions with what reads their pictures."""
     import numpy as np
 
-    from eyespot.adapters._finetune import FineTuneData
+    from eyespot.adapters import FineTuneData
     from eyespot.search.captioned import reading
 
     if not (source.place / "gallery.toml").is_file():
@@ -208,7 +208,7 @@ def _pictured(source: PairInput) -> tuple[Any, Any]:
 
 def _keep_model(model: TorchEncoder, folder: Path) -> str:
     """Written once, whole; a training that had ended before has written it. `UsageError` if a file of it is empty."""
-    from eyespot.encoders import _saving
+    from eyespot import encoders
     from eyespot.storage.files import whole_folder
 
     files = [path for path in folder.rglob("*") if path.is_file()]
@@ -216,8 +216,8 @@ def _keep_model(model: TorchEncoder, folder: Path) -> str:
         raise UsageError(f"{lost} is empty (a power cut?); remove {folder} and run the same line again")
     if not files:
         with whole_folder(folder) as building:
-            _saving.save(model, building)
-    return _saving.name_in(model, folder)
+            encoders.save(model, building)
+    return encoders.name_in(model, folder)
 
 
 TRAINED = (
