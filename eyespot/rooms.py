@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -28,6 +28,21 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
     first = (rest,) if colon or room == "encoders" else ()
     with needs(name):
         return _member(room, name).load(*first, *args, **options)
+
+
+def lazy(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: a public name is imported from its module when it is first used.
+
+    `places` maps each name to its module below the package. So `import eyespot` stays quick, and a room can name what
+    needs an extra.
+    """
+
+    def load_name(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{places[name]}"), name)
+
+    return load_name
 
 
 @contextmanager

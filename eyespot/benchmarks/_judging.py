@@ -8,7 +8,7 @@ from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._evaluating import Result, scored
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks._searching import GallerySearcher
-from eyespot.judges._budget import BudgetSpent
+from eyespot.llms.budget import BudgetSpent
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
 from eyespot.types import EyespotError, NothingFound, Query, Run

@@ -17,7 +17,7 @@ from eyespot.benchmarks._grouping import group_of
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, aligned, evaluate, preset
 from eyespot.runs import ilias
-from eyespot.runs.files import json_of, refuse
+from eyespot.storage.files import json_of, refuse
 from eyespot.types import Qrels, Run
 
 HOME = "https://vrg.fel.cvut.cz/ilias/"

@@ -8,8 +8,8 @@ from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, T
 from eyespot.benchmarks._grouping import ByColumn
 from eyespot.metrics import parse
 from eyespot.runs import read_qrels
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import UsageError
 
 MEASURES = ("AP(norm='min-k', ties='average')@50", "nDCG(ties='average')@50", "RR(ties='average')@50", "R@20", "P@10")

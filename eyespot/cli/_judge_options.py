@@ -14,8 +14,8 @@ from eyespot.cli.console import note, print_json, print_line
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.judges._budget import Budget
-    from eyespot.judges._prices import Prices
+    from eyespot.llms.budget import Budget
+    from eyespot.llms.prices import Prices
     from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
     from eyespot.search.query_rewriting import Tell
 
@@ -28,23 +28,31 @@ DEPTH = 100
 def blend_option() -> Any:
     """`--blend`: how much the judge counts beside the first stage."""
     return typer.Option(
-        None, min=0, max=1, help="How much the judge counts beside the first stage, 0 to 1.", show_default="1"
+        None, min=0, max=1, help="The weight of the judge next to the first stage, 0 to 1.", show_default="1"
     )
 
 
 def calls_option() -> Any:
     """`--budget-calls`, in requests."""
-    return typer.Option(None, "--budget-calls", min=0, help="Stop after so many requests to the judge, retries too.")
+    return typer.Option(
+        None, "--budget-calls", min=0, help="Stop after this many requests to the judge, including retries."
+    )
 
 
 def money_option() -> Any:
     """`--budget-money`, in US dollars."""
-    return typer.Option(None, "--budget-money", min=0, help="Stop once the judge has cost so many US dollars.")
+    return typer.Option(None, "--budget-money", min=0, help="Stop when the judge has cost this much, in US dollars.")
 
 
 def wording_option() -> Any:
     """`--wording`, a name or a TOML file."""
-    return typer.Option(None, "--wording", metavar="NAME|FILE", help="How the judge is asked.", show_default="its own")
+    return typer.Option(
+        None,
+        "--wording",
+        metavar="NAME|FILE",
+        help="The prompt of the judge: a name or a TOML file.",
+        show_default="its own",
+    )
 
 
 def judge_option() -> Any:
@@ -53,31 +61,36 @@ def judge_option() -> Any:
         None,
         "--judge",
         metavar="KEY=VALUE",
-        help="How the judge is run: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
+        help="An option of the judge: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
     )
 
 
 def prices_option() -> Any:
     """`--prices`, a table of one's own."""
     return typer.Option(
-        None, "--prices", envvar="EYESPOT_PRICES", metavar="FILE", help="What models cost: a table of your own."
+        None, "--prices", envvar="EYESPOT_PRICES", metavar="FILE", help="Your own table of model prices."
     )
 
 
 def ledger_option() -> Any:
     """`--ledger`, where verdicts are kept."""
-    return typer.Option(None, "--ledger", metavar="FILE", help="Where verdicts are kept.", show_default="the gallery's")
+    return typer.Option(
+        None, "--ledger", metavar="FILE", help="The file that stores verdicts.", show_default="the gallery's"
+    )
 
 
 def dry_run_option() -> Any:
     """`--dry-run` of a verb that may ask a judge."""
-    return typer.Option(False, "--dry-run", help="Only say what the judge would be asked, and what that would cost.")
+    return typer.Option(False, "--dry-run", help="Only print how many requests the judge would get, and their cost.")
 
 
 def expand_option() -> Any:
     """`--expand`, a language model or a table of terms."""
     return typer.Option(
-        None, "--expand", metavar="MODEL|FILE", help="Search further wordings too: openai:MODEL, or a JSON of terms."
+        None,
+        "--expand",
+        metavar="MODEL|FILE",
+        help="Also search with rewritten queries: openai:MODEL, or a JSON file of terms.",
     )
 
 
@@ -100,7 +113,7 @@ class JudgeOptions:
     @contextmanager
     def stage(self, gallery: Path) -> Iterator[JudgeRerank]:
         """The second stage; verdicts are kept in the gallery's ledger unless a file is named."""
-        from eyespot.judges._wording import wording
+        from eyespot.judges import wording
         from eyespot.ledger.judgements import Judgements
         from eyespot.search.judge_rerank import JudgeRerank, judge_named
 
@@ -126,14 +139,14 @@ class JudgeOptions:
 
     def _cost(self, calls: int) -> dict[str, Any]:
         """What so many questions would cost, where a table has the model's price."""
-        from eyespot.judges._prices import estimate
+        from eyespot.llms.prices import estimate
 
         price = self._table().of(self._model)
         spent = estimate(calls, price)
         return {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
 
     def _table(self) -> Prices:
-        from eyespot.judges._prices import read_prices
+        from eyespot.llms.prices import read_prices
 
         return read_prices(self.prices)
 
@@ -150,7 +163,7 @@ def second_stage(judge: str | None, about: Mapping[str, Any]) -> JudgeOptions | 
     if judge is None:
         _refuse_idle(about)
         return None
-    from eyespot.judges._budget import Budget
+    from eyespot.llms.budget import Budget
 
     _refuse_unknown(judge)
     blend, prices = about.get("blend"), about.get("prices")

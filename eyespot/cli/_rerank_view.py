@@ -104,14 +104,14 @@ def calibrate_option() -> Any:
         None,
         metavar="N",
         min=1,
-        help="Let the judge look at N of the first --depth hits: how probable is each?",
+        help="Judge N of the first --depth hits, and estimate how probable it is that each is relevant.",
     )
 
 
 def likely_option() -> Any:
     """`--likely`, an expected precision."""
     return typer.Option(
-        None, metavar="P", min=0, max=1, help="With --calibrate: only hits down to an expected precision of P."
+        None, metavar="P", min=0, max=1, help="With --calibrate: show only hits down to an expected precision of P."
     )
 
 
@@ -120,7 +120,7 @@ def accuracy_option() -> Any:
     return typer.Option(
         None,
         metavar="SENS,SPEC[,N,M]",
-        help="With --calibrate: how often the judge is right on relevant and on other pictures (of N and M measured).",
+        help="With --calibrate: how often the judge is right on relevant and on other pictures, measured on N and M.",
         show_default="a person: always; a model: not known",
     )
 

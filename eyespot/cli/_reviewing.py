@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eyespot.cli.console import escaped
 
 if TYPE_CHECKING:
-    from eyespot.curate._human_review import Case, Queue
+    from eyespot.pipelines.human_review import Case, Queue
 
 KEYS = "a accept, m mend, d drop, s skip, b back, q quit"
 

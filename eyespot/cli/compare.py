@@ -25,20 +25,26 @@ def run(
     ),
     qrels: Path = typer.Option(..., "--qrels", help="Judgements in any known format."),
     measure: list[str] | None = typer.Option(
-        None, "-m", "--measure", help=f"Such as {', '.join(USUAL)} (the default)."
+        None, "-m", "--measure", help=f"A measure, repeatable: {', '.join(USUAL)} (the default)."
     ),
     preset: str | None = typer.Option(None, help="The measures and rules of a benchmark."),
     norm: str | None = typer.Option(None, help="What AP divides by: min-k, all or retrieved.", show_default=NORM),
-    ties: str | None = typer.Option(None, help="Equal scores: average or rank (as given).", show_default=TIES),
-    samples: int = typer.Option(10_000, min=1, max=10_000_000, help="How often each test draws."),
+    ties: str | None = typer.Option(
+        None, help="How to treat equal scores: average, or rank (as given).", show_default=TIES
+    ),
+    samples: int = typer.Option(10_000, min=1, max=10_000_000, help="The number of random samples of each test."),
     seed: int = typer.Option(0, min=0, help="The same seed gives the same numbers."),
-    correction: str = typer.Option("holm", help="For testing many times: holm, bonferroni or none."),
-    moved: int = typer.Option(6, min=0, help="How many of the queries that moved most, each way."),
-    html: Path | None = typer.Option(None, "--html", help="Write a page of these queries' images, run above run."),
-    gallery: Path | None = gallery_option("Where the page's images are, by id, path or file stem."),
-    images: Path | None = typer.Option(None, help="A folder that holds the page's images, by path or file stem."),
-    queries: Path | None = typer.Option(None, help="What the queries ask, for the page: a table of id and text."),
-    per_query: bool = typer.Option(False, "--per-query", help="Both values and the difference of every query, too."),
+    correction: str = typer.Option("holm", help="Correction for multiple tests: holm, bonferroni or none."),
+    moved: int = typer.Option(6, min=0, help="How many of the queries that moved most to show, each way."),
+    html: Path | None = typer.Option(
+        None, "--html", help="Write a page with the images of these queries, run above run."
+    ),
+    gallery: Path | None = gallery_option("The gallery with the images of the page, by id, path or file stem."),
+    images: Path | None = typer.Option(None, help="A folder with the images of the page, by path or file stem."),
+    queries: Path | None = typer.Option(None, help="The texts of the queries, for the page: a table of id and text."),
+    per_query: bool = typer.Option(
+        False, "--per-query", help="Also print both values and the difference of every query."
+    ),
     qrels_format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
     run_format: str | None = typer.Option(None, help="The format of the rankings."),
     json: bool = json_option(),

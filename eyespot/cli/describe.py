@@ -20,16 +20,20 @@ SOME_FAILED = 3
 def run(
     gallery: Path = gallery_option("The gallery to describe."),
     extractor: str = typer.Option(
-        "sift", "--with", help="sift, or dinov2:ORG/NAME (in full: docs/rerank_baselines.md)."
+        "sift", "--with", help="sift, or dinov2:ORG/NAME (details: docs/rerank_baselines.md)."
     ),
-    count: int = typer.Option(100, "--count", min=1, help="Descriptors of a picture, the strongest."),
+    count: int = typer.Option(
+        100, "--count", min=1, help="The number of descriptors per picture; the strongest are kept."
+    ),
     workers: int = typer.Option(
-        0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one a core."
+        0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one per core."
     ),
-    retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be described before."),
+    retry_failed: bool = typer.Option(
+        False, "--retry-failed", help="Retry pictures that could not be described before."
+    ),
     json: bool = json_option(),
 ) -> None:
-    """Compute local descriptors, once for every picture; run it again after indexing more."""
+    """Compute the local descriptors of every picture once; run it again after you index more."""
     from eyespot import rooms
     from eyespot.gallery.describing import Describing, describe
 

@@ -26,7 +26,7 @@ TOLERANCE = 1e-2  # of a fingerprint's components: other CPUs differ by rounding
 
 
 def run(
-    gallery: Path = gallery_option("A gallery whose vectors are checked against their encoders."),
+    gallery: Path = gallery_option("The gallery whose vectors are compared with their encoders."),
     json: bool = json_option(),
 ) -> None:
     """Check the installation, every byte of a gallery's vectors, and its spaces against their fingerprints."""

@@ -55,9 +55,11 @@ OPTIONS = (
 
 def run(
     context: typer.Context,
-    benchmark: str = typer.Argument(None, help="Which one, or `list`."),
+    benchmark: str = typer.Argument(None, help="The benchmark, or `list`."),
     data: Path = typer.Option(None, help="The folder with the benchmark's files."),
-    check: bool = typer.Option(False, "--check", help="Say what is there, what is missing, and how to get it."),
+    check: bool = typer.Option(
+        False, "--check", help="List the files that are present or missing, and where to get them."
+    ),
     run: list[str] = typer.Option(
         None, "--run", metavar="[TASK=]FILE", help="Rankings, or a similarity matrix (.npz)."
     ),
@@ -74,7 +76,7 @@ def run(
     rerank: str = typer.Option(
         None, metavar="JUDGE|FILE", help="A second stage: a judge (encoder:starter, openai:…), or scores as rankings."
     ),
-    depth: int = typer.Option(DEPTH, min=1, help="How many of the first stage the second one re-ranks."),
+    depth: int = typer.Option(DEPTH, min=1, help="How many hits of the first stage the second one re-ranks."),
     blend: float = blend_option(),
     blend_from: str = typer.Option(None, metavar="SPLIT", help="Learn --blend on the judgements of this split."),
     judge: list[str] = judge_option(),
@@ -84,24 +86,22 @@ def run(
     prices: Path = prices_option(),
     ledger: Path = ledger_option(),
     dry_run: bool = dry_run_option(),
-    split: str = typer.Option(None, help="Which split.", show_default="the benchmark's first"),
-    ids: str = typer.Option(None, help="INQUIRE: the column that names images (image_id, image_path)."),
-    match: str = typer.Option(None, metavar="COLUMN", help="The gallery's column that judged images are named by."),
-    allow_missing: bool = typer.Option(False, help="Go on though judged images are not in the gallery."),
-    sample: int = typer.Option(None, min=1, help="Only so many queries, drawn by the seed."),
-    seed: int = typer.Option(0, help="Of the sample."),
-    pool: int = typer.Option(None, min=1, help="How many images each query ranked (for the numbers by chance)."),
-    system: str = typer.Option(
-        None, "--name", help="What to call the system in tables.", show_default="run or encoder"
-    ),
+    split: str = typer.Option(None, help="The split to evaluate.", show_default="the benchmark's first"),
+    ids: str = typer.Option(None, help="INQUIRE: the column with the names of images (image_id, image_path)."),
+    match: str = typer.Option(None, metavar="COLUMN", help="The column of the gallery that identifies judged images."),
+    allow_missing: bool = typer.Option(False, help="Continue even if judged images are not in the gallery."),
+    sample: int = typer.Option(None, min=1, help="Evaluate a random sample of this many queries."),
+    seed: int = typer.Option(0, help="The seed of the sample."),
+    pool: int = typer.Option(None, min=1, help="How many images each query ranks (for the scores by chance)."),
+    system: str = typer.Option(None, "--name", help="The name of the system in tables.", show_default="run or encoder"),
     beside: list[Path] = typer.Option(
         None, metavar="DIR", help="A report to show in the same tables and figures; repeatable."
     ),
-    out: Path = typer.Option(None, metavar="DIR", help="Write the report: run, values, tables, figures, page."),
+    out: Path = typer.Option(None, metavar="DIR", help="Write the report here: run, values, tables, figures, page."),
     map: str = typer.Option(
         None, metavar="QUERY", help="Draw a map of the vectors around this query (with -g, --out)."
     ),
-    again: Path = typer.Option(None, "--from", metavar="FILE", help="Run the evaluation of a summary.json again."),
+    again: Path = typer.Option(None, "--from", metavar="FILE", help="Repeat the evaluation of a summary.json."),
     json: bool = json_option(),
 ) -> None:
     """Score a benchmark from rankings, from a similarity matrix, or end to end over a gallery."""

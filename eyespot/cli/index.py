@@ -26,9 +26,9 @@ SOME_FAILED = 3
 
 def run(
     photos: list[str] = typer.Argument(
-        None, help="Folders, .tar, .csv, .json or .parquet lists, pictures; none: those known."
+        None, help="Folders, .tar files, .csv, .json or .parquet lists, pictures; default: the known ones."
     ),
-    gallery: Path = gallery_option("Where the gallery lies or shall lie."),
+    gallery: Path = gallery_option("The gallery; created if it does not exist."),
     encoder: str = typer.Option(
         None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Add or update this space only."
     ),
@@ -41,20 +41,20 @@ def run(
         help="Reading threads, or workers on Ray; 0: all cores.",
     ),
     ray: str = ray_option(),
-    half: bool = typer.Option(False, "--half", help="Keep new vectors in float16, half the size, from now on."),
-    codes: bool = typer.Option(False, "--codes", help="Keep int8 codes too: fast exact search in little memory."),
-    retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
+    half: bool = typer.Option(False, "--half", help="Store new vectors in float16, half the size, from now on."),
+    codes: bool = typer.Option(False, "--codes", help="Also store int8 codes: fast exact search in little memory."),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what could not be read before."),
     repair: bool = typer.Option(
-        False, "--repair", help="Read all vectors and facts, and make again what is damaged on the disk."
+        False, "--repair", help="Read all vectors and facts, and rebuild what is damaged on disk."
     ),
-    forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),
+    forget: bool = typer.Option(False, "--forget", help="Forget pictures that no longer exist, even if they are many."),
     remove: list[str] = typer.Option(
-        None, "--remove", help="Take this folder, tar or list out of the gallery; its files stay where they are."
+        None, "--remove", help="Remove this folder, tar or list from the gallery; its files are not touched."
     ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only count what lies there and what of it is new."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only count all pictures and the new ones."),
     json: bool = json_option(),
 ) -> None:
-    """Index photos, again and again: only what is new or changed is embedded."""
+    """Index photos, or update an index: only new and changed photos are embedded."""
     from eyespot.gallery.indexing import Options, index
 
     place = gallery_here(gallery, writes=True)

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 TABLES, SCORES = (".parquet", ".jsonl"), (".txt", ".trec", ".qrels", ".json")
 
-app = typer.Typer(no_args_is_help=True, help="Who looks at pictures and says whether they are what was asked for.")
+app = typer.Typer(no_args_is_help=True, help="Judges look at pictures and decide whether they match a query.")
 
 
 @app.callback()
 def options() -> None:
-    """Who looks at pictures and says whether they are what was asked for."""
+    """Judges look at pictures and decide whether they match a query."""
 
 
 @app.command("list")
 def listing(json: bool = json_option()) -> None:
-    """List kinds of judges, how to name one, whether they work offline, and what they need."""
+    """List the kinds of judges, how to name one, whether they work offline, and what they need."""
     rows = known()
     if json:
         print_json(rows)
@@ -64,12 +64,12 @@ def _offline(said: bool | str | None) -> str:
 
 @app.command("prices")
 def prices(
-    model: str | None = typer.Argument(None, help="One model."),
-    table: Path | None = typer.Option(None, "--prices", envvar="EYESPOT_PRICES", help="A table of your own."),
+    model: str | None = typer.Argument(None, help="Show only this model."),
+    table: Path | None = typer.Option(None, "--prices", envvar="EYESPOT_PRICES", help="Your own table of prices."),
     json: bool = json_option(),
 ) -> None:
-    """Show what models cost in US dollars for a million tokens, and in which file to change that."""
-    from eyespot.judges._prices import own_table, read_prices
+    """Show model prices in US dollars per million tokens, and the file in which to change them."""
+    from eyespot.llms.prices import own_table, read_prices
 
     found = read_prices(table)
     shown = {model: found.of(model)} if model else dict(sorted(found.models.items()))
@@ -92,16 +92,18 @@ def prices(
 
 def export(
     to: Path = typer.Option(..., help=f"A table ({', '.join(TABLES)}) or qrels ({', '.join(SCORES)})."),
-    gallery: Path = gallery_option("Whose judgements."),
+    gallery: Path = gallery_option("The gallery with the judgements."),
     ledger: Path | None = ledger_option(),
-    by: list[str] | None = typer.Option(None, help="Only this judge; several vote; `all` for every one."),
-    queries: Path | None = typer.Option(None, help="A table or folder of queries: only these, named by their id."),
-    threshold: float = typer.Option(0.5, min=0, max=1, help="Relevant from this probability on."),
-    least_grade: int | None = typer.Option(None, help="Relevant from this grade on; else grades stay."),
+    by: list[str] | None = typer.Option(None, help="Only this judge; several judges vote; `all` for every judge."),
+    queries: Path | None = typer.Option(None, help="A table or folder of queries: export only these, under their ids."),
+    threshold: float = typer.Option(0.5, min=0, max=1, help="The probability from which a picture counts as relevant."),
+    least_grade: int | None = typer.Option(
+        None, help="The grade from which a picture counts as relevant; default: keep grades."
+    ),
     as_qrels: bool = typer.Option(False, "--qrels", help="Qrels, also in .parquet."),
     json: bool = json_option(),
 ) -> None:
-    """Write judgements: every column as a table, or what they come to as qrels."""
+    """Write judgements: as a table with every column, or combined as qrels."""
     from eyespot.ledger.judgements import Judgements
 
     wanted = as_qrels or to.suffix.lower() not in TABLES
@@ -128,7 +130,7 @@ def _check(to: Path, place: Path, qrels: bool) -> None:
 
 def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
     """What each query is called: its id in the file given, else its own words."""
-    from eyespot.judges._exporting import distinct_names
+    from eyespot.ledger.export import distinct_names
 
     if queries is not None:
         return _ids(queries)
@@ -172,7 +174,7 @@ def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:
 def _qrels(
     judgements: Judgements, by: list[str], names: dict[str, str], to: Path, reading: tuple[float, int | None]
 ) -> dict[str, int]:
-    from eyespot.judges._exporting import Reading, qrels, voters
+    from eyespot.ledger.export import Reading, qrels, voters
     from eyespot.runs import write_qrels
 
     whose = voters(judgements.judges(), by)
@@ -186,7 +188,7 @@ def _qrels(
 
 
 def _table(judgements: Judgements, by: list[str], names: dict[str, str], to: Path) -> dict[str, int]:
-    from eyespot.judges._exporting import voters, write_table
+    from eyespot.ledger.export import voters, write_table
 
     whose = voters(judgements.judges(), by or ["all"])
     rows = (row for row in judgements.rows() if row.judgement.judge in whose)

@@ -23,18 +23,20 @@ def run(
     qrels: Path = typer.Argument(help="Judgements in any known format, or `list` for the measures and presets."),
     run: Path | None = typer.Argument(None, help="Rankings in any known format."),
     measure: list[str] | None = typer.Option(
-        None, "-m", "--measure", help=f"Such as {', '.join(USUAL)} (the default)."
+        None, "-m", "--measure", help=f"A measure, repeatable: {', '.join(USUAL)} (the default)."
     ),
     preset: str | None = typer.Option(None, help="The measures and rules of a benchmark."),
     norm: str | None = typer.Option(None, help="What AP divides by: min-k, all or retrieved.", show_default=NORM),
-    ties: str | None = typer.Option(None, help="Equal scores: average or rank (as given).", show_default=TIES),
-    per_query: bool = typer.Option(False, "--per-query", help="The values of every query, too."),
-    keys: str = typer.Option("ir-measures", help="How JSON names measures: ir-measures or mteb."),
+    ties: str | None = typer.Option(
+        None, help="How to treat equal scores: average, or rank (as given).", show_default=TIES
+    ),
+    per_query: bool = typer.Option(False, "--per-query", help="Also print the values of every query."),
+    keys: str = typer.Option("ir-measures", help="The names of measures in JSON: ir-measures or mteb."),
     qrels_format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
     run_format: str | None = typer.Option(None, help="The format of the rankings."),
     json: bool = json_option(),
 ) -> None:
-    """Score rankings against judgements; every number says by what definition."""
+    """Score rankings against judgements; every number comes with its definition."""
     if run is None:
         _list(qrels, json)
         return

@@ -24,21 +24,23 @@ _MEASURED = (100_000, 200_000)  # rows; with vectors of 1152 numbers a minute on
 
 
 def run(
-    images: str = typer.Option(..., "--images", help="How many, as in 5000000, 5M or 1.5B."),
+    images: str = typer.Option(..., "--images", help="The number of images: 5000000, 5M or 1.5B."),
     encoder: str = typer.Option(
-        "starter", "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Who makes the vectors, by eyespot's name."
+        "starter", "-e", "--encoder", envvar="EYESPOT_ENCODER", help="The encoder that makes the vectors."
     ),
-    dim: int = typer.Option(None, "--dim", min=1, help="Numbers of a vector; default: the encoder's, if known."),
-    latency: str = typer.Option("1s", "--latency", help="A query's answer must come within, as in 200ms or 2s."),
-    machines_ram: float = typer.Option(64.0, "--machines-ram", min=1.0, help="GiB of memory of one machine."),
-    rate: float = typer.Option(None, "--rate", min=0.001, help="Images a machine embeds in a second, if you know."),
+    dim: int = typer.Option(
+        None, "--dim", min=1, help="The dimension of the vectors; default: the encoder's, if known."
+    ),
+    latency: str = typer.Option("1s", "--latency", help="The maximum time per query: 200ms or 2s."),
+    machines_ram: float = typer.Option(64.0, "--machines-ram", min=1.0, help="GiB of memory per machine."),
+    rate: float = typer.Option(None, "--rate", min=0.001, help="Images that a machine embeds per second, if known."),
     measure: bool = typer.Option(
-        False, "--measure", help="Measure this machine first, about a minute; kept in --slopes if given."
+        False, "--measure", help="Measure this machine first, about a minute; stored in --slopes if given."
     ),
-    slopes: Path = typer.Option(None, "--slopes", help="A table of what was measured, in TOML."),
+    slopes: Path = typer.Option(None, "--slopes", help="The table of measurements, in TOML."),
     json: bool = json_option(),
 ) -> None:
-    """Say what a collection would take: machines, memory, disk, hours and money, out of measured slopes."""
+    """Estimate machines, memory, disk, hours and money for a collection, from measured slopes."""
     from eyespot.search.plan.arithmetic import building, cheapest, needs
 
     known = _slopes(slopes, encoder, dim, measure)
@@ -55,9 +57,9 @@ def run(
 
 
 def _slopes(given: Path | None, encoder: str, dim: int | None, measure: bool) -> Slopes:
-    from eyespot.runs.files import write_whole
     from eyespot.search.plan.measuring import as_toml
     from eyespot.search.plan.slopes import read_slopes
+    from eyespot.storage.files import write_whole
 
     if not measure:
         return read_slopes(given)

@@ -52,8 +52,8 @@ def run(
     index: str = index_option(),
     ray: str = ray_option(),
     workers: int = workers_option(),
-    k: int = typer.Option(None, "-k", min=1, help="How many pictures.", show_default=str(FEW)),
-    adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint: the query's own view of the space."),
+    k: int = typer.Option(None, "-k", min=1, help="The number of pictures to show.", show_default=str(FEW)),
+    adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint that adapts the space to the query."),
     neighbours: int = typer.Option(
         None, metavar="N", min=0, help="Search again with the N nearest pictures added (query expansion, QE-N)."
     ),
@@ -65,12 +65,16 @@ def run(
     after: str = typer.Option(None, "--after", help="Taken at or after this date (2024, 2024-05, 2024-05-01)."),
     before: str = typer.Option(None, "--before", help="Taken before this date."),
     near: str = typer.Option(None, "--near", metavar="LAT,LON,KM", help="Taken within KM of a place."),
-    label: list[str] = typer.Option(None, "--label", metavar="COLUMN=VALUE", help="Only this label; may be repeated."),
+    label: list[str] = typer.Option(
+        None, "--label", metavar="COLUMN=VALUE", help="Only pictures with this label; repeatable."
+    ),
     expand: str = expand_option(),
     rerank: str = typer.Option(
         None, metavar="JUDGE", help="Let a judge re-rank: encoder:starter, person:ada, openai:…"
     ),
-    depth: int = typer.Option(None, min=1, help="How many of the first stage it looks at.", show_default=str(DEPTH)),
+    depth: int = typer.Option(
+        None, min=1, help="How many hits of the first stage the judge looks at.", show_default=str(DEPTH)
+    ),
     blend: float = blend_option(),
     calibrate: int = calibrate_option(),
     likely: float = likely_option(),
@@ -83,9 +87,9 @@ def run(
     ledger: Path = ledger_option(),
     dry_run: bool = dry_run_option(),
     json: bool = json_option(),
-    paths: bool = typer.Option(False, "--paths", help="Print paths only, one a line."),
-    print0: bool = typer.Option(False, "--print0", help="Print paths only, each ended by a NUL (for xargs -0)."),
-    html: Path = typer.Option(None, "--html", help="Write a contact sheet to look at."),
+    paths: bool = typer.Option(False, "--paths", help="Print only paths, one per line."),
+    print0: bool = typer.Option(False, "--print0", help="Print only paths, each followed by a NUL (for xargs -0)."),
+    html: Path = typer.Option(None, "--html", help="Write a contact sheet."),
 ) -> None:
     """Find pictures by words, by picture, or both."""
     import eyespot

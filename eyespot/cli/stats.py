@@ -23,14 +23,14 @@ WIDTH = 40  # characters of the longest bar
 
 def run(
     qrels: Path = typer.Argument(help="Judgements in any known format."),
-    queries: Path | None = typer.Option(None, help="The queries that count, with their columns: csv, jsonl, parquet."),
-    run: Path | None = typer.Option(None, "--run", help="A run, to see how much of its top is judged."),
-    by: str | None = typer.Option(None, help="The same for every value of this column of the queries."),
+    queries: Path | None = typer.Option(None, help="The queries to include, with their columns: csv, jsonl, parquet."),
+    run: Path | None = typer.Option(None, "--run", help="A run, to show how many of its first hits are judged."),
+    by: str | None = typer.Option(None, help="Also count separately for every value of this column of the queries."),
     format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
     run_format: str | None = typer.Option(None, help="The format of the run."),
     json: bool = json_option(),
 ) -> None:
-    """Count what judgements hold: queries, pairs, images, matches per query."""
+    """Count queries, pairs, images and matches per query in judgements."""
     judged = _read(qrels, queries, format)
     scores = None if run is None else _coverage(run, run_format, judged)
     whole = _statistics(judged, list(judged.queries))

@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 def run(
     gallery: Path = gallery_option("The gallery to tune for."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Tune this encoder's space."),
-    recall: float = typer.Option(0.99, help="The share of the true 50 nearest that must be found."),
+    recall: float = typer.Option(0.99, help="The share of the true 50 nearest pictures that must be found."),
     kind: str = typer.Option("auto", help="auto, pq, ivf, hnsw (extra [faiss]) or lance (extra [lance])."),
     queries: Path = typer.Option(
-        None, metavar="FILE", help="Queries to measure by: words (.txt, one a line) or vectors (.npy); 200 are good."
+        None,
+        metavar="FILE",
+        help="Queries for the measurement: words (.txt, one per line) or vectors (.npy); 200 are enough.",
     ),
     plot: Path = typer.Option(
-        None, metavar="FILE.png", help="Draw recall against time, as .png and .svg; needs [plots]."
+        None, metavar="FILE.png", help="Plot recall against time, as .png and .svg; needs [plots]."
     ),
-    html: Path = typer.Option(None, metavar="FILE", help="Write a page with the drawing and the table."),
+    html: Path = typer.Option(None, metavar="FILE", help="Write a page with the plot and the table."),
     json: bool = json_option(),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be built, and how large it is."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only print what would be built, and its size."),
 ) -> None:
-    """Build approximate indexes, keep the fastest that finds enough; search it with --index."""
+    """Build approximate indexes and store the fastest with enough recall; search it with --index."""
     import eyespot
     from eyespot.search.tuning import Tuning, candidates, refuse_few
 
@@ -77,9 +79,9 @@ def _tuning_queries(collection: Collection, place: Path | None) -> TuningQueries
     place = place.expanduser()
     if place.suffix == ".npy":
         return TuningQueries(_vectors(place), place.name)
-    from eyespot.runs.files import text_of
     from eyespot.search.embedding import embed
     from eyespot.search.query_language import parse
+    from eyespot.storage.files import text_of
 
     texts = list(dict.fromkeys(text for text in text_of(place).splitlines() if text.strip()))
     if not texts:
@@ -185,7 +187,7 @@ def _brief(one: Try) -> str:
 
 def _write_page(place: Path, drawn: str, tuned: Tuned) -> None:
     from eyespot.reports.page import Pictured, page_of_table
-    from eyespot.runs.files import write_whole
+    from eyespot.storage.files import write_whole
 
     shown = Pictured([("A point is probes/depth; the line joins what nothing else beats in both.", drawn)])
     whole = page_of_table(_table(tuned), shown, f"kept: {tuned.chosen.name}")

@@ -24,8 +24,7 @@ from eyespot.cluster.calls import PendingCall, answered, dismissed, hired, host
 from eyespot.cluster.parts import RayParts
 from eyespot.cluster.starting import Cluster
 from eyespot.gallery.files import let_open, need_open
-from eyespot.indexes import exact
-from eyespot.indexes._asked import allowed, positive
+from eyespot.indexes import allowed, exact, positive
 from eyespot.kernels.codes import MAPPED, Block, Codes
 from eyespot.kernels.rows import Ids, Reals, rank
 from eyespot.types import AdaptedQuery, Index, Mask, NearestRows, UsageError, Vectors

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.curate._near_duplicates import picture_hashes
-from eyespot.curate._steps.step import digest_of_json
 from eyespot.gallery.disk import read_items
 from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import Clusters, KMeans, Progress, cluster
-from eyespot.runs.files import write_whole
+from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import picture_of
+from eyespot.storage.files import write_whole
 from eyespot.types import Encoder, Index, Vectors
 
 Clustering = Callable[[Any, KMeans, Progress], Clusters]

@@ -24,7 +24,7 @@ from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.view import Gallery, place_of
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import Any
 
 import eyespot
 from eyespot.curate.rerank import RerankSet
+from eyespot.pipelines.data_card.markdown_table import table
 from eyespot.runs.judged import JudgedQueries
 from eyespot.runs.queries import groups
 
@@ -111,14 +112,3 @@ def _floors(made: RerankSet) -> str:
 
 def _rows(named: Mapping[str, Mapping[str, Any]]) -> Iterable[list[Any]]:
     return ([name, *counts.values()] for name, counts in named.items())
-
-
-def table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
-    """A Markdown table; nothing for no rows."""
-    lines = [[cell(value) for value in row] for row in rows]
-    names = [cell(value) for value in head]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (names, ["---"] * len(names), *lines)) if lines else ""
-
-
-def cell(value: Any) -> str:
-    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

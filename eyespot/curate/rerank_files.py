@@ -14,10 +14,10 @@ import numpy as np
 from eyespot.curate.rerank import VAL, RerankSet
 from eyespot.curate.rerank_card import RerankInputs, card
 from eyespot.runs import reranking, table
-from eyespot.runs.files import whole_folder, write_csv, write_whole
 from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.runs.queries import ID, TEXT
+from eyespot.storage.files import whole_folder, write_csv, write_whole
 from eyespot.types import Qrels, UsageError
 
 CARD, DROPPED = "card.md", "dropped.csv"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from eyespot import ledger
 from eyespot.gallery.photos.pictures import BadPicture
-from eyespot.judges._endpoint import Declined, Endpoint, JpegEncoder, NoReply, image_message, text_message
+from eyespot.llms import Declined, Endpoint, JpegEncoder, NoReply, image_message, text_message
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.encoders._torch import Device
+from eyespot.encoders import Device
 from eyespot.models import hub
 from eyespot.types import LocalFeatures, UsageError
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from eyespot.encoders._mllm.packing import ModelInput, packed
 from eyespot.encoders._served.settings import ServedSettings
 from eyespot.encoders._served.wording import PATH, NotFiniteVector, ServedPrompt, vector_of
-from eyespot.models.endpoint import Declined, Endpoint, Refused, Trouble, Underway, Unknown
+from eyespot.llms import Declined, Endpoint, Refused, Trouble, Underway, Unknown
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:

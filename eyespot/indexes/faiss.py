@@ -29,8 +29,8 @@ from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, na
 from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import Ids, RowBlocks
 from eyespot.rooms import needs
-from eyespot.runs.files import json_of, write_whole
 from eyespot.storage.atomic import flush
+from eyespot.storage.files import json_of, write_whole
 from eyespot.types import EyespotError, Mask, UsageError
 
 KINDS = ("pq", "ivf", "hnsw")

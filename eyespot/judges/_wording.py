@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import toml_of
+from eyespot.storage.files import toml_of
 from eyespot.types import Query, Term, UsageError
 
 QUERY = "{query}"  # where the query's words go

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eyespot import llms
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
 from eyespot.judges._wording import INQUIRE, JudgePrompt
@@ -29,9 +30,9 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     settings = _endpoint.EndpointSettings.of("anthropic", options)
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
-    wire = _endpoint.anthropic(*settings.addressed("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"))
+    wire = llms.anthropic(*settings.addressed("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"))
     wording = settings.wording or (INQUIRE if settings.answer in ("votes", "words") else GRADES)
-    return settings.judge(f"anthropic:{rest}", wire, _endpoint.AnthropicMessages(), _way(settings, wording), wording)
+    return settings.judge(f"anthropic:{rest}", wire, llms.AnthropicMessages(), _way(settings, wording), wording)
 
 
 def _way(settings: _endpoint.EndpointSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:

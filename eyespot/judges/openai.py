@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eyespot import llms
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.first_token import FirstToken
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
@@ -32,9 +33,9 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     settings = _endpoint.EndpointSettings.of("openai", options)
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
-    wire = _endpoint.openai(*settings.addressed("OPENAI_BASE_URL", "OPENAI_API_KEY"))
+    wire = llms.openai(*settings.addressed("OPENAI_BASE_URL", "OPENAI_API_KEY"))
     wording = settings.wording or (GRADES if settings.answer == "grades" else INQUIRE)
-    return settings.judge(f"openai:{rest}", wire, _endpoint.ChatCompletions(), _way(settings, wording), wording)
+    return settings.judge(f"openai:{rest}", wire, llms.ChatCompletions(), _way(settings, wording), wording)
 
 
 def _way(settings: _endpoint.EndpointSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:

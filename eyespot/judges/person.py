@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from eyespot.judges._budget import BudgetSpent
 from eyespot.judges._wording import described
+from eyespot.llms.budget import BudgetSpent
 from eyespot.types import Answer, Pair, UsageError, Verdict
 
 SPELLING = "person:NAME"

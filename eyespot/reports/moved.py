@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from eyespot.metrics import Compared, Move
-from eyespot.runs.files import write_whole
 from eyespot.search.contact_sheet import NOTHING, img, page, safe
 from eyespot.search.sheets import thumbnail_of
+from eyespot.storage.files import write_whole
 from eyespot.types import Qrels, Run, UsageError
 
 SIDE = 240  # pixels of a thumbnail's longer side

@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyespot.storage import files
 from eyespot.types import Qrels, Run, UsageError
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def _folder_format(path: Path) -> str:
 
 def _json_format(path: Path) -> str:
     """By the first characters: CIRCO's is a list; Karpathy's has images and a data set; FG's lists texts."""
-    head = _room("files").data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
+    head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
     if head.startswith("["):
         return "circo"
     key, _, value = head.removeprefix("{").strip().partition(":")
@@ -177,12 +178,12 @@ def _json_format(path: Path) -> str:
 
 
 def _has_beir_header(path: Path) -> bool:
-    head = _room("files").data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0]
+    head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0]
     return "query-id" in head or "query_id" in head
 
 
 def _is_rerank(path: Path) -> bool:
-    with _room("files").opened_parquet(path) as file:
+    with files.opened_parquet(path) as file:
         return {"query", "relevant"} < set(file.schema_arrow.names)
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import opened_parquet, refuse, required, rows_of, write_whole
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import opened_parquet, refuse, required, rows_of, write_whole
 from eyespot.types import Qrels, UsageError
 
 ID = ("_id", "id", "query-id", "corpus-id")

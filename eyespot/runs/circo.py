@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import id_of, json_of, refuse, write_whole
 from eyespot.runs.json_scores import ids_of
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import id_of, json_of, refuse, write_whole
 from eyespot.types import Qrels, Run, UsageError
 
 DEPTH = 50

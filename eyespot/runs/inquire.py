@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import Qrels, RankedImage, Run
 
 QUERY_COLUMNS = ("supercategory", "category", "iconic_group", "split")

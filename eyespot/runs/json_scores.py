@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import id_of, json_of, refuse, write_whole
+from eyespot.storage.files import id_of, json_of, refuse, write_whole
 from eyespot.types import Qrels, RankedImage, Run
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eyespot.runs.files import id_of, json_of, refuse
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import id_of, json_of, refuse
 from eyespot.types import Qrels
 
 CAPTIONS = 5

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.runs.files import ALLOWANCE, EXPANSION, refuse, write_whole
+from eyespot.storage.files import ALLOWANCE, EXPANSION, refuse, write_whole
 from eyespot.types import IdColumn, Run, UsageError
 
 DEPTH = 1000

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.runs.judged import Columns
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import UsageError
 
 ID = ("query_id", "query-id", "id", "_id", "qid")

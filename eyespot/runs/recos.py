@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from eyespot.runs import karpathy
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.runs.judged import Columns
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import UsageError
 
 VERSIONS = ("v0", "v1", "v2")

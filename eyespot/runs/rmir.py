@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import id_of, json_of, refuse, required, rows_of
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import id_of, json_of, refuse, required, rows_of
 from eyespot.types import Qrels, UsageError
 
 TABLES = {"queries": ("id", "image", "question"), "qrels": ("query", "image"), "pool": ("image",)}

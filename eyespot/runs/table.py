@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.runs.files import opened_parquet, refuse, write_whole
+from eyespot.storage.files import opened_parquet, refuse, write_whole
 from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 QUERY = ("query", "query_id", "query-id", "qid", "q_id")

@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.runs.files import data_of, decoded, refuse, write_whole
+from eyespot.storage.files import data_of, decoded, refuse, write_whole
 from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 RUN_LINE = "expected: query Q0 image rank score tag"

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.judges._budget import BudgetSpent
-from eyespot.judges._rounds import JudgeStats, known
+from eyespot.judges import JudgeStats, known
 from eyespot.ledger.judgements import PERSON, query_digest
+from eyespot.llms.budget import BudgetSpent
 from eyespot.search.calibration import Accuracy, Count, Curve, Cut, RankSample, fit, next_ranks, plan
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, points
 from eyespot.types import EyespotError, Query, Run, UsageError

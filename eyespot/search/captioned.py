@@ -17,9 +17,9 @@ from eyespot.gallery.photos.labels import FILE_COLUMNS
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.view import View
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from eyespot import rooms
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.gallery.photos.sources import read_again
-from eyespot.judges._budget import BudgetSpent
-from eyespot.judges._rounds import JudgeStats, ask, known, prompts_of, unknown
-from eyespot.judges._scale import on_one_scale, scale_of
+from eyespot.judges import JudgeStats, ask, known, on_one_scale, prompts_of, scale_of, unknown
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Measure, evaluate, parse
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled

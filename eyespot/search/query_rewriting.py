@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eyespot import ledger, rooms
-from eyespot.judges._budget import Budget
-from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.errors import Declined, NoReply
-from eyespot.models.endpoint.protocols import text_message
-from eyespot.runs.files import json_of, refuse
+from eyespot.llms.budget import Budget
+from eyespot.llms.client import Endpoint
+from eyespot.llms.errors import Declined, NoReply
+from eyespot.llms.protocols import text_message
 from eyespot.search.fused import Fusion, Stage
+from eyespot.storage.files import json_of, refuse
 from eyespot.types import EyespotError, Query, Run, Term, UsageError
 
 Tell: TypeAlias = Callable[[str], list[str]]  # words to further wordings of them; none where there are no better ones

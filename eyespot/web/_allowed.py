@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery.view import Gallery
-from eyespot.judges._budget import Budget
-from eyespot.judges._prices import Price, Prices, estimate, read_prices
+from eyespot.llms.budget import Budget
+from eyespot.llms.prices import Price, Prices, estimate, read_prices
 from eyespot.search.adapted import refuse_other_space
 from eyespot.search.judge_rerank import is_judge, judge_named
 from eyespot.types import Adapter, Judge, Space, Spent, UsageError
@@ -134,6 +134,6 @@ def _allowed(name: str, spec: str, budget: Budget, table: Prices) -> Allowed:
 
 def _may_cost(judge: Any) -> bool:
     """Whether questions leave this machine, or a table has a price for them."""
-    from eyespot.models.endpoint.client import free
+    from eyespot.llms.client import free
 
     return hasattr(judge, "endpoint") and judge.endpoint.money is not free

@@ -14,14 +14,15 @@ import pytest
 import tiny_models
 from PIL import Image
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
-open_clip = pytest.importorskip("open_clip")
+from eyespot import rooms
+from eyespot.adapters._finetune import FineTuneData, FineTuneRecipe, _Tuning, finetune, info_nce, unfreeze
+from eyespot.encoders import _saving
+from eyespot.types import EyespotError, UsageError
+from tests.lazy_import import lazy_import, requires
 
-from eyespot import rooms  # noqa: E402
-from eyespot.adapters._finetune import FineTuneData, FineTuneRecipe, _Tuning, finetune, info_nce, unfreeze  # noqa: E402
-from eyespot.encoders import _saving  # noqa: E402
-from eyespot.types import EyespotError, UsageError  # noqa: E402
+torch = lazy_import("torch")
+open_clip = lazy_import("open_clip")
+pytestmark = requires("torch", "transformers", "open_clip")
 
 NAMES = ["heron", "owl", "osprey", "a very red fox", "wren", "two otters", "newt", "moth"]
 SHORT = FineTuneRecipe(epochs=3, batch=4, rate=1e-3, checkpoint_every=2)  # 6 steps

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
+from eyespot.adapters.quari import Config, Hypernetwork, files
+from tests.lazy_import import lazy_import, requires
 
-from eyespot.adapters.quari import Config, Hypernetwork, files  # noqa: E402
-from eyespot.adapters.quari.network import AdaptedBatch, TorchHypernetwork  # noqa: E402
+torch = lazy_import("torch")
+torch_network = lazy_import("eyespot.adapters.quari.network")  # imports torch
+pytestmark = requires("torch")
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 SMALL = Config(12, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=4, num_layers=2, dropout=0.0)
@@ -31,12 +33,12 @@ def queries_of(dim: int, count: int = 3) -> Any:
     return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
 
-def made(config: Config, token_drop: float = 0.0) -> TorchHypernetwork:
+def made(config: Config, token_drop: float = 0.0) -> Any:
     torch.manual_seed(3)
-    return TorchHypernetwork(config, token_drop)
+    return torch_network.TorchHypernetwork(config, token_drop)
 
 
-def dense(views: AdaptedBatch) -> Any:
+def dense(views: Any) -> Any:
     """The maps of rows, (n, dim, dim)."""
     return views.identity * torch.eye(views.left.shape[1]) + views.left @ views.right.mT
 
@@ -47,7 +49,7 @@ def test_the_authors_own_outputs(folder: str) -> None:
         pytest.skip(f"needs {CONFORMANCE / folder}")
     config, weights = files.read(CONFORMANCE / folder)
     arrays = np.load(CONFORMANCE / folder / "io.npz", allow_pickle=False)
-    network = TorchHypernetwork(config).eval()
+    network = torch_network.TorchHypernetwork(config).eval()
     network.take(weights)
 
     with torch.no_grad():

@@ -10,30 +10,31 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-torch = pytest.importorskip("torch")
-
-from hypothesis import given, settings  # noqa: E402
-from hypothesis import strategies as st  # noqa: E402
-
-from eyespot.adapters.quari import Config, load  # noqa: E402
-from eyespot.adapters.quari.mining import SemiPositives  # noqa: E402
-from eyespot.adapters.quari.network import AdaptedBatch  # noqa: E402
-from eyespot.adapters.quari.training import (  # noqa: E402  # noqa: E402
+from eyespot.adapters.quari import Config, load
+from eyespot.adapters.quari.mining import SemiPositives
+from eyespot.adapters.quari.training import (
     ABLATIONS,
     PRESETS,
     Pairs,
     TrainingData,
     TrainingSettings,
     ablated,
-    loss,
     memory,
 )
-from eyespot.adapters.quari.training.data import TrainingBatches  # noqa: E402
-from eyespot.adapters.quari.training.loop import train  # noqa: E402
-from eyespot.adapters.quari.training.noise import noisy  # noqa: E402
-from eyespot.adapters.quari.training.schedules import ScheduleStep, cosine, one_cycle  # noqa: E402
-from eyespot.types import EyespotError, NothingFound, UsageError  # noqa: E402
+from eyespot.adapters.quari.training.data import TrainingBatches
+from eyespot.adapters.quari.training.schedules import ScheduleStep, cosine, one_cycle
+from eyespot.types import EyespotError, NothingFound, UsageError
+from tests.lazy_import import lazy_import, requires
+
+torch = lazy_import("torch")
+torch_network = lazy_import("eyespot.adapters.quari.network")  # this and the next three import torch
+loop = lazy_import("eyespot.adapters.quari.training.loop")
+loss = lazy_import("eyespot.adapters.quari.training.loss")
+noise = lazy_import("eyespot.adapters.quari.training.noise")
+pytestmark = requires("torch")
 
 SMALL = Config(16, low_rank_dim=3, hidden_dim=16, num_steps=2, nhead=2, num_layers=1, dropout=0.0)
 SHORT = TrainingSettings(batch=8, epochs=3, accumulate=2, validate_every=4, checkpoint_every=3, device="cpu", rate=3e-3)
@@ -63,11 +64,11 @@ def material(semi: SemiPositives | None = None) -> TrainingData:
     return TrainingData(world(), world(24, seed=1), semi)
 
 
-def views_of(count: int, dim: int, identity: float, seed: int = 0) -> AdaptedBatch:
+def views_of(count: int, dim: int, identity: float, seed: int = 0) -> Any:
     rng = torch.Generator().manual_seed(seed)
     queries = torch.nn.functional.normalize(torch.randn(count, dim, generator=rng, dtype=torch.float64), dim=1)
     left, right = (torch.randn(count, dim, 3, generator=rng, dtype=torch.float64) for _ in range(2))
-    return AdaptedBatch(queries, left, right, identity)
+    return torch_network.AdaptedBatch(queries, left, right, identity)
 
 
 # -- the loss -----------------------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ def test_pieces_change_neither_cosines_nor_gradients(monkeypatch: pytest.MonkeyP
 def test_the_loss_of_one_batch_by_hand() -> None:
     """Orthogonal images under identity maps: every logit is 0, 1/τ or the semi-positive's."""
     flat = torch.zeros(2, 4, 1)
-    views = AdaptedBatch(torch.eye(4)[:2], flat, flat, 1.0)
+    views = torch_network.AdaptedBatch(torch.eye(4)[:2], flat, flat, 1.0)
     semi = torch.tensor([[[0.6, 0.0, 0.8, 0.0]], [[1.0, 0.0, 0.0, 0.0]]])
     targets = loss.Targets(torch.eye(4)[:2], semi, torch.tensor([[0.5], [0.0]]), torch.zeros(2, 2, dtype=torch.bool))
 
@@ -117,7 +118,7 @@ def test_the_loss_of_one_batch_by_hand() -> None:
 
 def test_another_caption_s_copy_of_the_image_is_no_negative() -> None:
     flat = torch.zeros(2, 4, 1)
-    views, images = AdaptedBatch(torch.eye(4)[[0, 0]], flat, flat, 1.0), torch.eye(4)[[0, 0]]
+    views, images = torch_network.AdaptedBatch(torch.eye(4)[[0, 0]], flat, flat, 1.0), torch.eye(4)[[0, 0]]
     nothing = torch.zeros(2, 0, 4), torch.zeros(2, 0)
     hidden = torch.tensor([[False, True], [True, False]])
 
@@ -133,11 +134,12 @@ def test_image_to_query_never_leaves_the_map_of_its_query() -> None:
     bent[1, :2, 0] = torch.tensor([1.0, -0.5])
 
     plain, turned = (
-        loss.cosines(AdaptedBatch(torch.eye(4)[:2], flat + part, part, 1.0), images) for part in (flat, bent)
+        loss.cosines(torch_network.AdaptedBatch(torch.eye(4)[:2], flat + part, part, 1.0), images)
+        for part in (flat, bent)
     )
 
     assert torch.equal(plain[0], turned[0]) and not torch.equal(plain[1], turned[1])
-    assert torch.isfinite(loss.symmetric(AdaptedBatch(torch.eye(4)[:2], bent, bent, 1.0), targets, 0.07))
+    assert torch.isfinite(loss.symmetric(torch_network.AdaptedBatch(torch.eye(4)[:2], bent, bent, 1.0), targets, 0.07))
 
 
 # -- noise, schedules, recipes ------------------------------------------------------------------------------
@@ -146,12 +148,12 @@ def test_image_to_query_never_leaves_the_map_of_its_query() -> None:
 def test_noise_has_one_strength_a_query_and_is_not_made_unit_again() -> None:
     queries = torch.nn.functional.normalize(torch.ones(4000, 64), dim=1)
 
-    added = noisy(queries, 2.0, torch.Generator().manual_seed(0)) - queries
+    added = noise.noisy(queries, 2.0, torch.Generator().manual_seed(0)) - queries
 
     shares = added.std(dim=1) / 2  # u of each query, up to the spread of 64 draws
     assert float(shares.mean()) == pytest.approx(0.5, abs=0.02) and float(shares.max()) <= 1.4
     assert float(shares.std()) == pytest.approx(1 / math.sqrt(12), abs=0.02)
-    assert noisy(queries, 0.0, torch.Generator()) is queries
+    assert noise.noisy(queries, 0.0, torch.Generator()) is queries
 
 
 def test_one_cycle_runs_through_its_published_rates() -> None:
@@ -278,7 +280,7 @@ def cut_after(step: int) -> Any:
 
 
 def test_a_training_learns(tmp_path: Path) -> None:
-    done = train(material(), SMALL, replace(SHORT, epochs=12, noise=0.2, patience=0), tmp_path)
+    done = loop.train(material(), SMALL, replace(SHORT, epochs=12, noise=0.2, patience=0), tmp_path)
 
     rows = list(csv.DictReader((tmp_path / "log.csv").read_text().splitlines()))
     early, late = (np.mean([float(row["loss"]) for row in part]) for part in (rows[:5], rows[-5:]))
@@ -290,11 +292,11 @@ def test_a_training_learns(tmp_path: Path) -> None:
 def test_a_cut_training_ends_in_the_same_bits(step: int, tmp_path: Path) -> None:
     config, recipe = replace(SMALL, dropout=0.1), replace(SHORT, token_drop=0.1)
     semi = SemiPositives(np.roll(np.arange(48), 1)[:, None], np.full((48, 1), 0.4, np.float32))
-    whole = train(material(semi), config, recipe, tmp_path / "whole")
+    whole = loop.train(material(semi), config, recipe, tmp_path / "whole")
 
     with pytest.raises(Cut):
-        train(material(semi), config, recipe, tmp_path / "cut", cut_after(step))
-    resumed = train(material(semi), config, recipe, tmp_path / "cut")
+        loop.train(material(semi), config, recipe, tmp_path / "cut", cut_after(step))
+    resumed = loop.train(material(semi), config, recipe, tmp_path / "cut")
 
     assert replace(resumed, model=whole.model) == whole
     for name in ("log.csv", "model/weights.safetensors", "model/config.yml"):
@@ -303,7 +305,7 @@ def test_a_cut_training_ends_in_the_same_bits(step: int, tmp_path: Path) -> None
 
 def test_what_was_trained_loads_as_an_adapter(tmp_path: Path) -> None:
     pairs = world()
-    done = train(TrainingData(pairs), SMALL, replace(SHORT, epochs=1), tmp_path)
+    done = loop.train(TrainingData(pairs), SMALL, replace(SHORT, epochs=1), tmp_path)
 
     (view,) = load(done.model).adapt(pairs.texts[:1])
 
@@ -311,8 +313,8 @@ def test_what_was_trained_loads_as_an_adapter(tmp_path: Path) -> None:
 
 
 def test_a_finished_training_is_told_again_and_not_trained(tmp_path: Path) -> None:
-    first = train(material(), SMALL, SHORT, tmp_path)
-    again = train(material(), SMALL, SHORT, tmp_path, cut_after(1))
+    first = loop.train(material(), SMALL, SHORT, tmp_path)
+    again = loop.train(material(), SMALL, SHORT, tmp_path, cut_after(1))
 
     assert first == again
 
@@ -320,14 +322,14 @@ def test_a_finished_training_is_told_again_and_not_trained(tmp_path: Path) -> No
 def test_without_a_better_validation_the_training_stops(tmp_path: Path) -> None:
     recipe = replace(SHORT, epochs=50, rate=1e-12, validate_every=1, patience=3)
 
-    done = train(material(), SMALL, recipe, tmp_path)
+    done = loop.train(material(), SMALL, recipe, tmp_path)
 
     assert not done.patient and done.step == done.best_step + 3 < done.total
 
 
 @pytest.mark.parametrize("other", ["recipe", "pairs", "shape", "semi-positives"])
 def test_a_folder_of_another_training_is_refused(other: str, tmp_path: Path) -> None:
-    train(material(), SMALL, SHORT, tmp_path)
+    loop.train(material(), SMALL, SHORT, tmp_path)
     semi = SemiPositives(np.zeros((48, 1), np.int64), np.zeros((48, 1), np.float32))
     changed = {
         "recipe": (material(), SMALL, replace(SHORT, noise=0.5)),
@@ -337,20 +339,20 @@ def test_a_folder_of_another_training_is_refused(other: str, tmp_path: Path) -> 
     }[other]
 
     with pytest.raises(UsageError, match="name a new folder"):
-        train(*changed, tmp_path)
+        loop.train(*changed, tmp_path)
 
 
 def test_a_damaged_checkpoint_is_told(tmp_path: Path) -> None:
-    train(material(), SMALL, SHORT, tmp_path)
+    loop.train(material(), SMALL, SHORT, tmp_path)
     (tmp_path / "checkpoint.pt").write_bytes(b"no checkpoint")
 
     with pytest.raises(UsageError, match="remove it to train from the start"):
-        train(material(), SMALL, SHORT, tmp_path)
+        loop.train(material(), SMALL, SHORT, tmp_path)
 
 
 def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
     with pytest.raises(EyespotError, match="lower --rate"):
-        train(material(), replace(SMALL, use_fro_norm=False), replace(SHORT, rate=1e30, clip=0.0), tmp_path)
+        loop.train(material(), replace(SMALL, use_fro_norm=False), replace(SHORT, rate=1e30, clip=0.0), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +366,7 @@ def test_a_loss_that_is_no_number_ends_the_training(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_trained_is_told_in_a_sentence(wrong: Any, told: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=told):
-        train(*wrong, tmp_path / "out")
+        loop.train(*wrong, tmp_path / "out")
 
 
 def test_the_caller_s_random_numbers_are_theirs(tmp_path: Path) -> None:
@@ -372,7 +374,7 @@ def test_the_caller_s_random_numbers_are_theirs(tmp_path: Path) -> None:
     wanted = torch.rand(3)
     torch.manual_seed(9)
 
-    train(material(), SMALL, replace(SHORT, epochs=1), tmp_path)
+    loop.train(material(), SMALL, replace(SHORT, epochs=1), tmp_path)
 
     assert torch.equal(torch.rand(3), wanted)
 
@@ -380,17 +382,19 @@ def test_the_caller_s_random_numbers_are_theirs(tmp_path: Path) -> None:
 def test_half_precision_learns_nearly_the_same(tmp_path: Path) -> None:
     recipe = replace(SHORT, epochs=2, noise=0.2)
     half, full = (
-        train(material(), SMALL, replace(recipe, precision=name), tmp_path / name) for name in ("bfloat16", "float32")
+        loop.train(material(), SMALL, replace(recipe, precision=name), tmp_path / name)
+        for name in ("bfloat16", "float32")
     )
 
     assert half.loss != full.loss and half.loss == pytest.approx(full.loss, rel=0.05)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an accelerator of CUDA")
 @pytest.mark.parametrize("precision", ["bfloat16", "float16", "float32"])
 def test_an_accelerator_learns_the_same(precision: str, tmp_path: Path) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("needs an accelerator of CUDA")
     recipe = replace(SHORT, epochs=12, noise=0.2)
-    there = train(material(), SMALL, replace(recipe, device="cuda", precision=precision), tmp_path / "there")
-    here = train(material(), SMALL, recipe, tmp_path / "here")
+    there = loop.train(material(), SMALL, replace(recipe, device="cuda", precision=precision), tmp_path / "there")
+    here = loop.train(material(), SMALL, recipe, tmp_path / "here")
 
     assert there.loss == pytest.approx(here.loss, rel=0.1)

@@ -11,8 +11,8 @@ import pytest
 from eyespot import rooms
 from eyespot.benchmarks import GallerySearcher, Jury, Rescored, Task, scored
 from eyespot.gallery.indexing import index
-from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import names, parse
 from eyespot.runs import read_run, write_run
 from eyespot.runs.judged import JudgedQueries as Collected

@@ -27,10 +27,11 @@ from eyespot.sample import photos
 from eyespot.search.collection import Collection
 from eyespot.search.matching import matched, renamed
 from eyespot.types import Encoder, Qrels, Query, Run, UsageError
+from tests.lazy_import import lazy_import, requires
 
 os.environ["HF_DATASETS_OFFLINE"] = "1"  # before mteb imports datasets
-mteb = pytest.importorskip("mteb")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+mteb = lazy_import("mteb")
+pytestmark = [requires("mteb"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mteb.md"
 
 CUTS = (1, 3, 5, 10, 20, 100, 1000)

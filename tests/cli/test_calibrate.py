@@ -16,8 +16,9 @@ from eyespot.gallery.indexing import index
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import EyespotError, NothingFound, UsageError
 from tests.judges.servers import Double, Response, Seen, chat, error
+from tests.lazy_import import requires
 
-pytest.importorskip("openai")
+pytestmark = requires("openai")
 PHOTOS = 30
 
 

@@ -10,9 +10,10 @@ import pytest
 
 from eyespot import sample
 from tests.cli.conftest import run_eyespot
+from tests.lazy_import import requires
 from tests.test_docs import ROOT, blocks, tools
 
-pytest.importorskip("cv2")
+pytestmark = requires("cv2")
 
 
 @pytest.fixture(scope="module")

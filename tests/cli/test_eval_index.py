@@ -12,9 +12,10 @@ from eyespot import rooms
 from eyespot.search.stored_indexes import Measured, building, store_index, stored_of
 from eyespot.types import UsageError
 from tests.cli.test_eval import evaluated, told
+from tests.lazy_import import requires
 from tests.search.imported import drawn, take
 
-pytest.importorskip("faiss")
+pytestmark = requires("faiss")
 NOTE = "approximate: found 71.2 % of the true 50 when measured"
 WORDS = ["a heron", "a red disc", "stripes", "snow", "two birds", "a windmill"]
 

@@ -21,8 +21,9 @@ import pytest
 
 from eyespot.cli.serve import listening
 from tests.cli.conftest import run_eyespot
+from tests.lazy_import import requires
 
-pytest.importorskip("fastapi", reason="the server needs the extra [web]")
+pytestmark = requires("fastapi")  # the extra [web]
 
 
 @contextmanager

@@ -14,8 +14,9 @@ from eyespot.runs import read_run
 from tests.cli.conftest import run_eyespot
 from tests.encoders import embedding_server
 from tests.judges.servers import Double, Response, Seen, error
+from tests.lazy_import import requires
 
-pytest.importorskip("openai")
+pytestmark = requires("openai")
 
 NAME = "served:TIGER-Lab/VLM2Vec-Full"
 COLOURS = {"red": (230, 20, 20), "green": (20, 230, 20), "blue": (20, 20, 230)}

@@ -20,19 +20,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import tiny_models
+from click.testing import Result
+from typer.testing import CliRunner
 
-torch = pytest.importorskip("torch")
+from eyespot import sample
+from eyespot.cli import app
+from eyespot.extras import install_line
+from eyespot.gallery.view import Gallery
+from eyespot.types import UsageError
+from tests.gallery.conftest import draw
+from tests.lazy_import import lazy_import, requires
 
-from click.testing import Result  # noqa: E402
-from typer.testing import CliRunner  # noqa: E402
-
-from eyespot import sample  # noqa: E402
-from eyespot.cli import app  # noqa: E402
-from eyespot.extras import install_line  # noqa: E402
-from eyespot.gallery.view import Gallery  # noqa: E402
-from eyespot.types import UsageError  # noqa: E402
-from tests.gallery.conftest import draw  # noqa: E402
-
+torch = lazy_import("torch")
+pytestmark = requires("torch")
 SMALL = [
     *("--rank", "2", "--hidden", "8", "--steps", "2", "--layers", "1", "--heads", "2"),
     *("--batch", "16", "--validate-every", "10", "--device", "cpu"),

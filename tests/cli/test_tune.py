@@ -19,10 +19,11 @@ from eyespot.search.tuning import QUERIES, Try, Tuning, TuningQueries, candidate
 from eyespot.types import EyespotError, NothingFound, UsageError
 from tests.cli.conftest import run_eyespot
 from tests.cli.pages import run_page
+from tests.lazy_import import requires
 from tests.search.imported import DIM, drawn, take, view_of
 from tests.test_docs import ROOT, tools
 
-pytest.importorskip("faiss")
+pytestmark = requires("faiss")
 
 
 @pytest.fixture(scope="module")

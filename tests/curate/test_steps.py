@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate._steps import (
+from eyespot.pipelines import (
     Added,
     BatchStep,
     BudgetSpent,
@@ -35,8 +35,8 @@ from eyespot.curate._steps import (
     plan,
     run,
 )
-from eyespot.curate._steps.outcomes import packed, unpacked
-from eyespot.curate._steps.running import in_order
+from eyespot.pipelines.outcomes import packed, unpacked
+from eyespot.pipelines.running import in_order
 from eyespot.types import EyespotError, UsageError
 from tests.curate.made_up import PRICE, asked, client, files, no_two_alike, odd_ones_go, pipeline, source
 

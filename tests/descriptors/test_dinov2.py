@@ -12,8 +12,9 @@ from PIL import Image
 
 from eyespot import rooms
 from eyespot.types import EyespotError, UsageError
+from tests.lazy_import import requires
 
-pytest.importorskip("torch")
+pytestmark = requires("torch")
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 56, "patch_size": 14}
 
 

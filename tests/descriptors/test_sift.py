@@ -13,9 +13,10 @@ from eyespot import rooms, sample
 from eyespot.descriptors.sift import SIDE
 from eyespot.extras import install_line
 from eyespot.search.local._pairs import unit
+from tests.lazy_import import requires
 from tests.test_rooms import BLOCKED
 
-pytest.importorskip("cv2")
+pytestmark = requires("cv2")
 
 
 @pytest.fixture(scope="module")

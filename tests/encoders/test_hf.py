@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from eyespot import rooms
 from eyespot.types import EyespotError, UsageError
+from tests.lazy_import import lazy_import, requires
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+pytestmark = requires("torch", "transformers")
 
 FAMILIES: dict[str, Callable[..., Path]] = {
     "clip": tiny_models.hf_clip,

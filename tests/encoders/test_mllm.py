@@ -17,11 +17,13 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.search.embedding import embed
 from eyespot.types import EyespotError, Query, Term, UsageError
+from tests.encoders import tiny_multimodal
+from tests.lazy_import import lazy_import, requires
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+pytestmark = requires("torch", "transformers")
 
-from tests.encoders import tiny_multimodal  # noqa: E402
 
 TEXTS = ["What makes this?", "x", "Which tool is missing here, and where might it have been left?"]
 CHATTING = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")

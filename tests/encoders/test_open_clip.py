@@ -14,9 +14,11 @@ import tiny_models
 
 from eyespot import rooms
 from eyespot.types import EyespotError, UsageError
+from tests.lazy_import import lazy_import, requires
 
-torch = pytest.importorskip("torch")
-open_clip = pytest.importorskip("open_clip")
+torch = lazy_import("torch")
+open_clip = lazy_import("open_clip")
+pytestmark = requires("torch", "open_clip")
 
 TEXTS = ["A Heron, standing in a pool!", "no", "x" * 300]
 

@@ -25,9 +25,9 @@ from eyespot.search.embedding import embed
 from eyespot.types import EyespotError, Query, Space, UsageError
 from tests.encoders import embedding_server as served
 from tests.judges.servers import HANG, Double, Response, Seen, error
+from tests.lazy_import import requires
 
-pytest.importorskip("openai")
-pytest.importorskip("tenacity")
+pytestmark = requires("openai", "tenacity")
 
 RED, GREEN = (255, 0, 0), (0, 255, 0)
 QUICK = {"first_rest": 0.001, "timeout": 5.0}
@@ -383,7 +383,7 @@ JSON = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dicti
 @given(st.builds(lambda inner: {"data": [{"embedding": inner}]}, JSON) | st.builds(lambda inner: {"data": inner}, JSON))
 def test_any_answer_is_a_unit_vector_or_a_bad_answer(found: Any) -> None:
     from eyespot.encoders._served.wording import vector_of
-    from eyespot.models.endpoint import BadAnswer
+    from eyespot.llms import BadAnswer
 
     try:
         vector = vector_of(found)

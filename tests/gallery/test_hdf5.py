@@ -12,8 +12,10 @@ from eyespot.gallery.formats import hdf5
 from eyespot.gallery.formats.registered import Imported, take_in
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import EyespotError, UsageError
+from tests.lazy_import import lazy_import, requires
 
-h5py = pytest.importorskip("h5py")
+h5py = lazy_import("h5py")
+pytestmark = requires("h5py")
 NAME = "open_clip:ViT-B-32/openai"
 
 

@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._budget import Budget, BudgetSpent
-from eyespot.judges._endpoint import EndpointJudge, text_message
+from eyespot.judges._endpoint import EndpointJudge
+from eyespot.llms import text_message
+from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.judges.servers import HANG, Double, Response, Seen, error, message
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.judges._budget import Budget, BudgetSpent
-from eyespot.judges._endpoint import Underway
 from eyespot.judges._rounds import JudgeStats, ask, unknown
 from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.llms import Underway
+from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.types import Answer, Judgement, Pair, Query, Spent, Verdict
 
 HERON, OWL = Query.words("a heron", "1"), Query.words("an owl", "2")

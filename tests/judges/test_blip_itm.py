@@ -16,9 +16,11 @@ import tiny_models
 from eyespot import rooms
 from eyespot.types import Pair, Query, UsageError
 from tests.judges import tiny_models as tiny
+from tests.lazy_import import lazy_import, requires
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+pytestmark = requires("torch", "transformers")
 
 TEXTS = ["a heron", "a very large blue frog that eats a fly", "x" * 200]  # the last is longer than the tiny heads read
 HEADS: dict[str, tuple[Callable[[Path], Path], str, dict[str, bool], str]] = {

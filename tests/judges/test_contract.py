@@ -11,8 +11,8 @@ import pytest
 import tiny_models
 
 from eyespot import rooms
-from eyespot.judges._budget import Budget
 from eyespot.judges._wording import INQUIRE
+from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import SecondModel, picture_of
 from eyespot.types import EyespotError, Judge, Pair, Query
 from tests.judges.servers import YES, Double, message

@@ -15,11 +15,14 @@ import tiny_models
 from eyespot import rooms
 from eyespot.types import EyespotError, Pair, Query, UsageError
 from tests.judges import tiny_models as tiny
+from tests.lazy_import import lazy_import, requires
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
-pytest.importorskip("sentence_transformers")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of libraries that sentence-transformers imports
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+pytestmark = [
+    requires("torch", "transformers", "sentence_transformers"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of libraries that sentence-transformers imports
+]
 
 TEXTS = ["a heron", "a very large blue frog that eats a fly", "x"]
 SENT = (

@@ -22,21 +22,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._budget import Budget, BudgetSpent
-from eyespot.judges._endpoint import (
-    BadAnswer,
-    CancellableSleep,
-    Declined,
-    EndpointJudge,
-    RateLimiter,
-    Underway,
-    text_message,
-)
+from eyespot.judges._endpoint import EndpointJudge
 from eyespot.judges._endpoint.first_token import SystemOne
 from eyespot.judges._rounds import ask
 from eyespot.judges._wording import INQUIRE, JudgePrompt
 from eyespot.ledger.judgements import Judgements
-from eyespot.models.endpoint.errors import seconds_to_wait
+from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
+from eyespot.llms.budget import Budget, BudgetSpent
+from eyespot.llms.errors import seconds_to_wait
 from eyespot.types import Answer, EyespotError, Pair, Query, Term, UsageError
 from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
 
@@ -554,7 +547,7 @@ def test_who_has_enough_answers_loses_none_that_is_under_way(tmp_path: Path, pic
 
 
 def test_money_and_tokens_are_counted_by_the_price(tmp_path: Path, pictures: list[Path]) -> None:
-    from eyespot.judges._prices import read_prices
+    from eyespot.llms.prices import read_prices
 
     (tmp_path / "prices.toml").write_text("[tiny]\ninput = 1000\noutput = 5000\n")
     budget = Budget()

@@ -13,10 +13,11 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._endpoint import EndpointJudge, Reply, text_message
-from eyespot.judges._exporting import write_table
+from eyespot.judges._endpoint import EndpointJudge
 from eyespot.judges._rounds import ask
+from eyespot.ledger.export import write_table
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms import Reply, text_message
 from eyespot.types import EyespotError, Pair, Query
 from tests.judges.servers import YES, Double, Response, Seen, chat, error
 

@@ -24,9 +24,11 @@ from eyespot.judges._local.yes_or_no import FirstWord, spellings
 from eyespot.judges._wording import JudgePrompt
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.judges import tiny_models as tiny
+from tests.lazy_import import lazy_import, requires
 
-torch = pytest.importorskip("torch")
-transformers = pytest.importorskip("transformers")
+torch = lazy_import("torch")
+transformers = lazy_import("transformers")
+pytestmark = requires("torch", "transformers")
 
 ASKED = JudgePrompt("short", "Look well.", "Is this {query}?")
 WORDS = ["a heron", "a very large blue frog that eats a fly", "{x}"]

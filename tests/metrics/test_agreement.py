@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from eyespot.metrics import Aligned, evaluate, parse, preset
 from eyespot.types import Qrels, RankedImage, Run
+from tests.lazy_import import lazy_import, requires
 from tests.metrics.conftest import graded
 
-ir_measures = pytest.importorskip("ir_measures")
-sklearn_metrics = pytest.importorskip("sklearn.metrics")
+ir_measures = lazy_import("ir_measures")
+sklearn_metrics = lazy_import("sklearn.metrics")
+pytestmark = requires("ir_measures", "sklearn")
 
 SHARED = [
     "AP",

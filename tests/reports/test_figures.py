@@ -11,6 +11,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -39,14 +40,14 @@ from eyespot.reports.figures import (
 from eyespot.reports.figures._labels import places
 from eyespot.reports.figures._looks import DISTINCT, PALETTE, look
 from eyespot.types import UsageError
+from tests.lazy_import import lazy_import, requires
 
-pytest.importorskip("matplotlib")
-pytest.importorskip("sklearn")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-from matplotlib.axes import Axes
-from matplotlib.container import BarContainer
-from matplotlib.figure import Figure
-from matplotlib.text import Text
+matplotlib = lazy_import("matplotlib")
+pytestmark = requires("matplotlib", "sklearn")
 
 AP = "AP@50 (norm=min-k, ties=average)"
 SCORES = {
@@ -65,7 +66,7 @@ def rows(axes: Axes) -> list[str]:
 
 def widths(axes: Axes, series: str | None = None) -> dict[str, float]:
     """What was drawn for a series, or for all, by row, read back from the bars."""
-    containers = [c for c in axes.containers if isinstance(c, BarContainer)]
+    containers = [c for c in axes.containers if isinstance(c, matplotlib.container.BarContainer)]
     bars = [c.patches[0] for c in containers if series in (None, c.get_label())]
     names = rows(axes.figure.axes[0])  # panels side by side share their rows
     return {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in bars}
@@ -74,7 +75,7 @@ def widths(axes: Axes, series: str | None = None) -> dict[str, float]:
 def said(figure: Figure) -> list[str]:
     """Every text of a figure that can be read."""
     figure.draw_without_rendering()
-    return [text.get_text() for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    return [text.get_text() for text in figure.findobj(matplotlib.text.Text) if text.get_text() and text.get_visible()]
 
 
 def twelve(parents: int = 1) -> dict[str, list[Bar]]:
@@ -375,7 +376,8 @@ def boxes(figure: Figure) -> Iterator[tuple[str, object]]:
     figure.draw_without_rendering()
     for text in panels(figure)[0].texts:
         if text.get_text():
-            yield text.get_text(), Text.get_window_extent(text)  # of an annotation's words, without its line
+            words_alone = matplotlib.text.Text.get_window_extent(text)  # of an annotation, without its line
+            yield text.get_text(), words_alone
 
 
 @pytest.mark.parametrize("dpi", [72, 200])
@@ -574,10 +576,10 @@ def test_a_name_in_a_script_without_glyphs_is_no_error(tmp_path: Path) -> None:
 BLOCKED = """
 import sys
 sys.modules[{missing!r}] = None
-from eyespot.reports.figures import View, embedding_map
+from eyespot.reports.figures import MapSide, embedding_map
 from eyespot.types import EyespotError
 try:
-    embedding_map([True] * 6, View([[1.0, row] for row in range(6)], [1.0, 0.0]))
+    embedding_map([True] * 6, MapSide([[1.0, row] for row in range(6)], [1.0, 0.0]))
 except EyespotError as error:
     print(error)
 """

@@ -20,13 +20,14 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._budget import Budget
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Query, Run
 from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
+from tests.lazy_import import requires
 
-pytest.importorskip("openai")
+pytestmark = requires("openai")
 
 PICTURES, WORKERS = 12, 6
 QUERIES = [Query.words(f"thing {number}", str(number)) for number in range(4)]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from eyespot.benchmarks import Task
 from eyespot.benchmarks._rescoring import two_stages
-from eyespot.judges._budget import Budget
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms.budget import Budget
 from eyespot.metrics import evaluate, preset
 from eyespot.runs import inquire, read_qrels, read_run
 from eyespot.runs.judged import JudgedQueries as Collection

@@ -31,9 +31,10 @@ from eyespot.search.stored_indexes import (
     stored_of,
 )
 from eyespot.types import EyespotError, Query, UsageError
+from tests.lazy_import import requires
 from tests.search.imported import drawn, take, view_of
 
-pytest.importorskip("faiss")
+pytestmark = requires("faiss")
 ROWS = 3000
 SETTINGS = {"kind": "pq", "parts": 128, "depth": 200}
 

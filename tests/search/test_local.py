@@ -30,8 +30,9 @@ from eyespot.search.local_rerank import LocalRerank
 from eyespot.search.staged import Stages
 from eyespot.types import EyespotError, LocalFeatures, Query, Run, UsageError
 from tests.gallery.conftest import draw
+from tests.lazy_import import requires
 
-pytest.importorskip("cv2")
+pytestmark = requires("cv2")
 ASKED = "explore_monuments__france_pontduGard.jpg"
 
 

@@ -22,8 +22,9 @@ from eyespot.search.calibration.accuracy import Accuracy
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Query, Run
 from tests.judges.servers import Double, Response, Seen, chat, error
+from tests.lazy_import import requires
 
-pytest.importorskip("openai")
+pytestmark = requires("openai")
 
 HERON, COUNT = Query.words("a heron", "q"), 12
 CHAT = "/v1/chat/completions"

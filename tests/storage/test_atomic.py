@@ -16,7 +16,7 @@ from tests.storage.recorded import WRITERS
 ROOT = Path(__file__).resolve().parents[2]
 ONCE = ("whole_folder",)  # it refuses a name that is taken
 LOGS = {
-    "curate/_human_review.py": 1,
+    "pipelines/human_review.py": 1,
     "search/plan/measuring.py": 1,
 }  # a log that grows by lines; a disk that is measured
 

@@ -11,9 +11,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as trying
 
 from eyespot.web import Role, ServerSettings, application
+from tests.lazy_import import lazy_import, requires
 from tests.web.conftest import TOKENS, make_gallery
 
-schemathesis = pytest.importorskip("schemathesis")
+schemathesis = lazy_import("schemathesis")
+pytestmark = requires("schemathesis")
 OWNER = {"Authorization": f"Bearer {TOKENS[Role.OWNER]}"}
 
 

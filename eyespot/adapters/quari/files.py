@@ -150,7 +150,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _put(path: Path, data: bytes) -> None:
-    from eyespot.runs.files import write_whole
+    from eyespot.storage.files import write_whole
 
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda file: file.write(data))

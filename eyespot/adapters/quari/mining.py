@@ -17,7 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import Index, Mask, NearestRows, NothingFound, UsageError, Vectors
 
 Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how many

@@ -21,8 +21,8 @@ from eyespot.curate.annotate.progress import LabellingProgress, faults, standing
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
 from eyespot.runs import write_qrels, write_run
-from eyespot.runs.files import whole_folder, write_csv, write_whole
 from eyespot.runs.judged import JudgedQueries
+from eyespot.storage.files import whole_folder, write_csv, write_whole
 from eyespot.types import NothingFound, Qrels, Run
 
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from eyespot.runs.files import refuse, write_csv
 from eyespot.runs.inquire import read_queries
 from eyespot.runs.judged import Columns
+from eyespot.storage.files import refuse, write_csv
 from eyespot.types import Query
 
 COLUMNS = ("supercategory", "category", "iconic_group", "lingo")

@@ -22,7 +22,7 @@ from eyespot.curate.inat.taxonomy import (
     read_ranges,
     read_targets,
 )
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
 
 TARGETS = "targets.json"

@@ -8,7 +8,7 @@ from typing import Any
 
 from eyespot.curate.inat.source import RANKS, ObservationSource, TableFile, file_and_url, names_as_taxa, sheet
 from eyespot.curate.inat.tables import quoted, real, select
-from eyespot.runs.files import json_of, refuse
+from eyespot.storage.files import json_of, refuse
 from eyespot.types import UsageError
 
 PACKAGE = "datapackage.json"

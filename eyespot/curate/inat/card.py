@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.curate._card import CardFigure, CardTable, Told, card_of, write_card
-from eyespot.curate._steps import Records, Step, StepCost, StepResult
-from eyespot.curate._steps.step import BatchStep
-from eyespot.curate._steps.step_folder import StepCounts
 from eyespot.curate.inat.collection import CollectionInputs, CollectionTally
 from eyespot.curate.inat.coverage import Cell, drawn_map
 from eyespot.curate.inat.settings import CollectionSettings
+from eyespot.pipelines import Records, Step, StepCost, StepResult
+from eyespot.pipelines.data_card import CardFigure, CardTable, Told, card_of, write_card
+from eyespot.pipelines.step import BatchStep
+from eyespot.pipelines.step_folder import StepCounts
 
 _ABOUT = {
     "filtered": "Observations dated in the wanted years, with a position on the Earth, of the wanted quality grade.",

@@ -19,8 +19,8 @@ from eyespot.curate.inat.licences import Licence, licence_of
 from eyespot.curate.inat.naming import SPLIT, Named, told_position
 from eyespot.curate.inat.settings import Positions
 from eyespot.curate.inat.source import RANKS
-from eyespot.runs.files import escape_cell, write_whole
 from eyespot.storage.atomic import put_file
+from eyespot.storage.files import escape_cell, write_whole
 
 COCO, LABELS, ATTRIBUTIONS, DOWNLOAD = "train.json", "metadata.parquet", "attributions.csv", "download.csv"
 TAXONOMY, FUNNEL = "taxonomy.csv", "funnel.csv"

@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from eyespot.curate._human_review import AWAITS, Queue
 from eyespot.curate.inat import card, collection, stages
 from eyespot.curate.inat.collection import CollectionInputs, CollectionTally, Image
 from eyespot.curate.inat.coverage import Cell, covered, write_coverage
@@ -24,6 +23,7 @@ from eyespot.curate.inat.stages import FinishedStage
 from eyespot.curate.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, stages_of
 from eyespot.curate.inat.tables import Tables, opened, parquet
 from eyespot.gallery.files import locked
+from eyespot.pipelines.human_review import AWAITS, Queue
 from eyespot.storage.atomic import put_file
 from eyespot.types import UsageError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eyespot.runs.files import Row, refuse, rows_of, text_of
+from eyespot.storage.files import Row, refuse, rows_of, text_of
 
 TAXA = ("name", "species", "scientific_name", "taxon_name", "latin_name", "taxon", "taxon_id")
 PHOTOS = ("photo", "photo_uuid", "photo_id", "file_name")

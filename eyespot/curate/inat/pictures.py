@@ -15,7 +15,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate._human_review import AWAITS, DROPPED, Case, Queue, write_queue
 from eyespot.curate.inat.faces import Faces
 from eyespot.curate.inat.listed import PHOTOS, listed
 from eyespot.curate.inat.looks import empty, spectrogram
@@ -23,8 +22,9 @@ from eyespot.curate.inat.naming import find, places_of
 from eyespot.curate.inat.settings import PictureSettings
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
-from eyespot.runs.files import write_whole
+from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
 from eyespot.storage.atomic import put_file
+from eyespot.storage.files import write_whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -174,7 +174,7 @@ def _names(one: Mapping[str, Any]) -> set[str]:
 
 def digest_folder(work: Path, how: PictureSettings) -> Path:
     """Where the pieces of these settings lie."""
-    from eyespot.curate._steps.step import digest_of_json
+    from eyespot.pipelines.step import digest_of_json
 
     told = {"checks": sorted(how.checks), "side": how.side, "face": how.face, "folder": str(how.folder)}
     folder = work / f"pictures-{digest_of_json([told, _PIECE, _VERSION])[:12]}"

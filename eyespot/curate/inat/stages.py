@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from eyespot.curate.inat.tables import Tables, parquet
-from eyespot.runs.files import write_whole
 from eyespot.storage.atomic import new_folder
+from eyespot.storage.files import write_whole
 from eyespot.types import EyespotError, NothingFound
 
 NOTE, KEPT = "stage.json", "kept.parquet"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.curate.inat.source import RANKS
-from eyespot.runs.files import refuse, rows_of
+from eyespot.storage.files import refuse, rows_of
 from eyespot.types import UsageError
 
 KINDS = ("rename", "split", "merge")

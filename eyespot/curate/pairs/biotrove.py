@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from eyespot.curate.pairs._making import CAPTIONS, PICTURES, TO_CAPTION, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, LeftOut, PairRow, Tell, digest
 from eyespot.curate.templates import Templates
-from eyespot.runs.files import opened_parquet, refuse
+from eyespot.storage.files import opened_parquet, refuse
 from eyespot.types import NothingFound
 
 _pc: Any = pyarrow.compute

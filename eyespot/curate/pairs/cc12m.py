@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pairs._making import CAPTIONS, LEFT_OUT, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, Tell, digest
 from eyespot.gallery.photos.found import Labels, Seen, Unreadable
 from eyespot.gallery.photos.sources import Root, scan
-from eyespot.runs.files import refuse
+from eyespot.storage.files import refuse
 
 TEXTS = ("text", "caption")  # of KEY.txt, of KEY.json
 

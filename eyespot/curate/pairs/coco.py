@@ -11,9 +11,9 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pairs._making import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, Tell, digest
 from eyespot.gallery.photos.json_lists import lists_of
-from eyespot.runs.files import id_of, refuse
+from eyespot.storage.files import id_of, refuse
 
 
 @dataclass(frozen=True)

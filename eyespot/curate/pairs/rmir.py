@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pairs._making import CAPTIONS, LEFT_OUT, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, Tell, digest
 from eyespot.runs import rmir
 from eyespot.types import UsageError
 

@@ -10,8 +10,6 @@ from itertools import chain
 from statistics import fmean
 from typing import Any
 
-from eyespot.curate._card import CardFigure, CardTable, SampleRecord, Told, joined
-from eyespot.curate._steps import Record, StepResult, drops
 from eyespot.curate.recos.captioning import DEMONSTRATION
 from eyespot.curate.recos.checking import CONFIRMED, MENDED, NEVER, UNDECIDED, is_seen
 from eyespot.curate.recos.choosing import choices, drawing
@@ -19,6 +17,8 @@ from eyespot.curate.recos.datasheet import answers
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.rewriting import Rewriting
 from eyespot.curate.recos.subtasks import names, subtask
+from eyespot.pipelines import Record, StepResult, drops
+from eyespot.pipelines.data_card import CardFigure, CardTable, SampleRecord, Told, joined
 from eyespot.runs.recos import VERSIONS
 
 LIKE = 3  # pictures without captions that a sample shows

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from eyespot.curate._human_review import AWAITS, Case, reviewed
-from eyespot.curate._steps import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.curate.recos.captioning import CAPTIONS, REPEATED
 from eyespot.curate.recos.confusing import changed
 from eyespot.curate.recos.drawn import AMBIGUOUS, same_words, wordings
 from eyespot.curate.recos.sources import Sources
+from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
+from eyespot.pipelines.human_review import AWAITS, Case, reviewed
 
 CONFIRMED, MENDED, UNDECIDED, NEVER = "confirmed", "mended", "undecided", "never"
 """What a caption's field `review` says: a person accepted it, wrote it anew, has not decided, was not asked."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eyespot.curate._card import CardTable
 from eyespot.curate._discriminability import Discriminability, DiscriminabilityBin, Reals, entropies
 from eyespot.curate._discriminability import histogram as counted
+from eyespot.pipelines.data_card import CardTable
 from eyespot.search.contact_sheet import safe
 
 TEMPERATURES = (1.0, 0.1, 0.05, 0.02, 0.01, 0.005)

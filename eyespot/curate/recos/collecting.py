@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from eyespot.curate._steps import Added, Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate.recos.sources import Sources
 from eyespot.curate.recos.subtasks import Subtask, names, subtask
 from eyespot.gallery import filters
+from eyespot.pipelines import Added, Context, Drop, Keep, Outcome, Record, Records
 from eyespot.types import NothingFound, UsageError
 
 POOL = "left in the pool"

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.curate._asking import AnswerForm, answered
-from eyespot.curate._card.wording import words
 from eyespot.curate._near_duplicates import Hashes, Near, picture_hashes
-from eyespot.curate._steps import Added, Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate.recos.captioning import DECLINED, EMPTY, UNSUITABLE, CaptionWriter
 from eyespot.curate.recos.drawn import generator_of
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
+from eyespot.pipelines import Added, Context, Drop, Keep, Outcome, Record, Records
+from eyespot.pipelines.data_card.wording import words
+from eyespot.pipelines.prompts import AnswerForm, answered
 from eyespot.types import Mask
 
 ALONE, UNCHANGED, REWRITTEN = "no similar picture", "nothing is changed", "too much is changed"

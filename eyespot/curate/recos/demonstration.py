@@ -14,10 +14,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from eyespot.curate._card.wording import words
-from eyespot.curate._steps import CallMeter, NoAnswer, Prompt
 from eyespot.curate.recos.captioning import DEMONSTRATION
 from eyespot.curate.recos.confusing import changed
+from eyespot.pipelines import CallMeter, NoAnswer, Prompt
+from eyespot.pipelines.data_card.wording import words
 from eyespot.types import UsageError
 
 NAME = DEMONSTRATION

@@ -8,11 +8,11 @@ from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from eyespot.curate._steps import Added, Context, Drop, Failed, Keep, Outcome, Record
 from eyespot.curate.recos.drawing.generator import Generator
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
 from eyespot.gallery.photos.pictures import id_of
+from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:

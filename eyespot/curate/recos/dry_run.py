@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from eyespot.curate._steps import PlannedStep, RunOptions, Step, plan
 from eyespot.curate.recos.captioning import CAPTIONS
 from eyespot.curate.recos.drawn import DrawnCounts
 from eyespot.curate.recos.expanding import Expanding
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.subtasks import subtask
+from eyespot.pipelines import PlannedStep, RunOptions, Step, plan
 
 
 class PictureEstimate(NamedTuple):

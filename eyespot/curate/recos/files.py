@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from eyespot.curate._attribution import Attribution
-from eyespot.curate._steps import Record
 from eyespot.curate.recos.checking import MENDED, NEVER, is_seen
 from eyespot.curate.recos.sources import Sources
 from eyespot.gallery.photos.sources import read_again
-from eyespot.runs.files import write_whole
+from eyespot.pipelines import Record
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.atomic import new_folder
+from eyespot.storage.files import write_whole
 from eyespot.types import EyespotError
 
 TEXT, WHOLE, SHARE, YES = "string", "int64", "float64", "bool_"  # arrow's names

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Literal
 
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record
 from eyespot.rooms import needs
 
 UNGRAMMATICAL = "ungrammatical"

@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._asking import PROMPT, expected, template
-from eyespot.curate._human_review import decisions_digest
-from eyespot.curate._steps import BatchStep, Declared, MapStep, Recipe, Spent, Step
 from eyespot.curate.recos import captioning, checking, collecting, confusing, drawn, expanding, grammar, rewriting
 from eyespot.curate.recos.sources import Sources
+from eyespot.pipelines import BatchStep, Declared, MapStep, Recipe, Spent, Step
+from eyespot.pipelines.human_review import decisions_digest
+from eyespot.pipelines.prompts import PROMPT, expected, template
 from eyespot.types import UsageError
 
 WORK, REVIEW = "work", "review"

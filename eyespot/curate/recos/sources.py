@@ -17,11 +17,11 @@ import numpy as np
 
 from eyespot import rooms
 from eyespot.curate._attribution import attributions
-from eyespot.curate._steps import Record
 from eyespot.curate._world import PhotoWorld
 from eyespot.gallery.formats.exported import names_owner
 from eyespot.gallery.photos.labels import MEASURED
-from eyespot.runs.files import write_whole
+from eyespot.pipelines import Record
+from eyespot.storage.files import write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
 
 DRAWN = "drawn"

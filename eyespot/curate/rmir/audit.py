@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eyespot.curate._human_review import Case, Queue, write_queue
-from eyespot.curate._steps import Record
-from eyespot.curate._steps.outcomes import line_of
 from eyespot.curate.rmir.confident import settled
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import KINDS
 from eyespot.curate.rmir.split import TEST, Lists, tail_reliability
-from eyespot.runs.files import refuse, rows_of, write_whole
+from eyespot.pipelines import Record
+from eyespot.pipelines.human_review import Case, Queue, write_queue
+from eyespot.pipelines.outcomes import line_of
+from eyespot.storage.files import refuse, rows_of, write_whole
 from eyespot.types import UsageError
 
 VERDICTS, LAST, PANEL = "verdicts.jsonl", "last-hits.jsonl", "panel.jsonl"

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate._world import PhotoWorld
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.types import Index, Mask, NearestRows
 
 NOTHING, COPY = "no candidates", "a candidate all but the same as the input"

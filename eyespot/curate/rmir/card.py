@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._card import CardFigure, CardTable, SampleRecord, Told
-from eyespot.curate._steps import Record, drops
 from eyespot.curate.rmir import demonstration, questions
 from eyespot.curate.rmir.confident import settled
 from eyespot.curate.rmir.datasheet import answers
@@ -20,6 +18,8 @@ from eyespot.curate.rmir.leaks import leaks
 from eyespot.curate.rmir.shortcuts import CUTOFFS, shortcuts
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.curate.rmir.votes import ABSTAIN, FALSE, TRUE
+from eyespot.pipelines import Record, drops
+from eyespot.pipelines.data_card import CardFigure, CardTable, SampleRecord, Told
 from eyespot.runs.agreement import Agreement, Ratings, fleiss_kappa, krippendorff_alpha
 
 CITATION = "RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"

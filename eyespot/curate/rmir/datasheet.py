@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from eyespot.curate._card import joined
 from eyespot.curate.rmir.files import COLUMNS
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.split import TEST, TRAIN
+from eyespot.pipelines.data_card import joined
 
 
 def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from eyespot.curate._steps import CallMeter, NoAnswer, Prompt, Record
 from eyespot.curate.rmir.forms import CONSTRAINTS, KINDS
+from eyespot.pipelines import CallMeter, NoAnswer, Prompt, Record
 from eyespot.types import UsageError
 
 NAME = "demonstration"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from eyespot.curate._asking import PromptPicture, answered, filled, prompt_of
-from eyespot.curate._steps import Context, Failed, Keep, NoAnswer, Outcome, Record, Records, drops
 from eyespot.curate.rmir.forms import Vote
+from eyespot.pipelines import Context, Failed, Keep, NoAnswer, Outcome, Record, Records, drops
+from eyespot.pipelines.prompts import PromptPicture, answered, filled, prompt_of
 from eyespot.types import UsageError
 
 UNANSWERED = "a judge gives no answer"

@@ -8,12 +8,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._asking import PROMPT, expected
-from eyespot.curate._steps import BatchStep, Declared, MapStep, Recipe, SqlStep, Step
 from eyespot.curate._world import Clustering, PhotoWorld
 from eyespot.curate.rmir import candidates, confident, panel, questions, seeds, split
 from eyespot.curate.rmir.forms import wording
 from eyespot.kernels.kmeans import cluster
+from eyespot.pipelines import BatchStep, Declared, MapStep, Recipe, SqlStep, Step
+from eyespot.pipelines.prompts import PROMPT, expected
 from eyespot.types import UsageError
 
 ORDER = ("seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split")

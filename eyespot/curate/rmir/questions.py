@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eyespot.curate._asking import PromptPicture, answered, filled, prompt_of
-from eyespot.curate._card import wording
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate.rmir.forms import (
     KINDS,
     MOST_TARGET_WORDS,
@@ -17,6 +14,9 @@ from eyespot.curate.rmir.forms import (
     Proposed,
     Questions,
 )
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
+from eyespot.pipelines.data_card import wording
+from eyespot.pipelines.prompts import PromptPicture, answered, filled, prompt_of
 
 NOT_ASKED = "not drawn as an input"
 DECLINED, UNSUITABLE, ABSTAINED = "the model declines", "the whole picture is unsuitable", "no fitting question: {kind}"

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.curate._steps import Record
 from eyespot.curate._world import PhotoWorld
 from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.pipelines import Record
 from eyespot.search.embedding import embed
 from eyespot.types import Mask, Query, Vectors
 

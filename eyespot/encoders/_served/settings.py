@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from eyespot.encoders._mllm.families import ANSWER, REPRESENT, WORDS, Instructions, said_in
 from eyespot.encoders._served.wording import FORMATS, ServedPrompt
-from eyespot.models.endpoint import CancellableSleep, ChatCompletions, Endpoint, RateLimiter, RetryPolicy, openai
+from eyespot.llms import CancellableSleep, ChatCompletions, Endpoint, RateLimiter, RetryPolicy, openai
 from eyespot.types import UsageError
 
 FILE = "EYESPOT_EMBEDDINGS_SETTINGS"

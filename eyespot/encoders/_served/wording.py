@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from eyespot.encoders._mllm.families import Instructions
 from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, ModelInput, unpacked
-from eyespot.models.endpoint import BadAnswer, text_message
+from eyespot.llms import BadAnswer, text_message
 from eyespot.types import Pixels
 
 PATH = "/embeddings"

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
-from eyespot.runs.files import whole_folder
+from eyespot.storage.files import whole_folder
 from eyespot.types import EyespotError, NothingFound
 
 BATCH = 1 << 14

@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 from eyespot.judges._endpoint.judging import VerdictWithFallback, VisionPrompt
 from eyespot.judges._endpoint.ways import MOST, Words, bare, in_words
 from eyespot.judges._wording import JudgePrompt
-from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.errors import SORRY, BadAnswer, Declined, Halted, Refused
-from eyespot.models.endpoint.protocols import Reply, Token
+from eyespot.llms.client import Endpoint
+from eyespot.llms.errors import SORRY, BadAnswer, Declined, Halted, Refused
+from eyespot.llms.protocols import Reply, Token
 from eyespot.types import EyespotError, Verdict
 
 ALTERNATIVES = 20  # of the first token: the most that servers give

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from eyespot.judges._endpoint.pictures import SIDE, JpegEncoder
-from eyespot.judges._prices import Prices
 from eyespot.judges._wording import JudgePrompt, examples
-from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.concurrency import LastResult, Underway
-from eyespot.models.endpoint.errors import BadAnswer, Declined, Halted, NoReply
-from eyespot.models.endpoint.protocols import Message, Reply, image_message, text_message
-from eyespot.models.endpoint.unsupported_fields import PROBABILITIES, Adjustment, left_out
+from eyespot.llms.client import Endpoint
+from eyespot.llms.concurrency import LastResult, Underway
+from eyespot.llms.errors import BadAnswer, Declined, Halted, NoReply
+from eyespot.llms.images import SIDE, JpegEncoder
+from eyespot.llms.prices import Prices
+from eyespot.llms.protocols import Message, Reply, image_message, text_message
+from eyespot.llms.unsupported_fields import PROBABILITIES, Adjustment, left_out
 from eyespot.types import Answer, EyespotError, Pair, Verdict
 
 TRIES = 3  # of a question whose answer is none of those that were asked for

@@ -10,19 +10,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from eyespot.judges._budget import Budget
 from eyespot.judges._endpoint.judging import AnswerMode, EndpointJudge
-from eyespot.judges._endpoint.pictures import SIDE, JpegEncoder
-from eyespot.judges._prices import Prices, read_prices
 from eyespot.judges._wording import JudgePrompt
-from eyespot.models.endpoint.client import Endpoint, RetryPolicy, free
-from eyespot.models.endpoint.protocols import Dialect
-from eyespot.models.endpoint.rate_limit import CancellableSleep, RateLimiter
-from eyespot.models.endpoint.transport import Wire
+from eyespot.llms.budget import Budget
+from eyespot.llms.client import Endpoint, RetryPolicy, free
+from eyespot.llms.images import SIDE, JpegEncoder
+from eyespot.llms.prices import Prices, read_prices
+from eyespot.llms.protocols import Dialect
+from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
+from eyespot.llms.transport import Wire
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.judges._endpoint.pictures import Reader
+    from eyespot.llms.images import Reader
 
 VENDORS = ("api.openai.com", "api.anthropic.com")
 HERE = ("localhost", "127.0.0.1", "::1", "0.0.0.0")  # whose tokens cost nothing

@@ -110,7 +110,7 @@ def _timed(search: Search, query: Floats) -> float:
 
 def rechecked(vectors: NDArray[Any], codes: Codes, world: SyntheticVectors, trials: int = _TRIALS) -> float:
     """Rows of a million that the int8 scan leaves in doubt, and that are read again; the mean of some queries."""
-    from eyespot.indexes._coded import CodedProducts
+    from eyespot.indexes import CodedProducts
 
     coded = CodedProducts([codes], None)
     left = [len(coded.scan(world.query(), K, None)[0].rows) for _ in range(trials)]

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import PERSON, Judgements, Voice, query_digest
+from eyespot.llms.budget import BudgetSpent
 from eyespot.search.calibrated import FIRST, Calibrated, Calibration
 from eyespot.search.calibration import Cut, RankSample
 from eyespot.search.judge_rerank import JudgeRerank

@@ -23,10 +23,10 @@ from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
-from eyespot.runs.files import write_whole
 from eyespot.search.adapted import IndexUnder
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
+from eyespot.storage.files import write_whole
 from eyespot.types import Adapter, Index, Mask, NearestRows, Query, Term, Vectors
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from threading import BoundedSemaphore, Lock
 
 from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
 from eyespot.gallery.photos.sources import read_again
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
 from eyespot.web.found.snapshot import PicturePlace, Snapshot

@@ -16,10 +16,10 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
-from eyespot.curate._human_review import Case, Overtaken
 from eyespot.curate.rmir.audit import LAST, agreed, compared
 from eyespot.gallery.photos.pictures import BadPicture, thumbnail
 from eyespot.gallery.photos.sources import read_again
+from eyespot.pipelines.human_review import Case, Overtaken
 from eyespot.types import UsageError
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
 
 STATE, LOG, SAID, MODEL = "checkpoint.pt", "log.csv", "training.json", "model"

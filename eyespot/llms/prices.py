@@ -1,0 +1,106 @@
+"""What models cost: a table in TOML that the user can edit, and what a round of asking would come to."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from eyespot.storage.files import toml_of
+from eyespot.types import Spent, UsageError
+
+SHIPPED = Path(__file__).parent / "prices.toml"
+MILLION = 1_000_000
+_DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+
+
+class Price(NamedTuple):
+    """US dollars for a million tokens, when they were looked up, and the table that says so."""
+
+    input: float
+    output: float
+    date: str
+    source: Path
+
+    def of(self, tokens_in: int, tokens_out: int) -> float:
+        """US dollars for so many tokens."""
+        return (tokens_in * self.input + tokens_out * self.output) / MILLION
+
+
+@dataclass
+class Prices:
+    """Prices by model. A model that no table knows costs 0, and `notes` says so once."""
+
+    models: Mapping[str, Price]
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, model: str) -> Price | None:
+        """A model's price, also under a name that goes on with a date; None if no table knows it."""
+        return self.models.get(model) or self.models.get(_DATED.sub("", model))
+
+    def cost(self, model: str, tokens_in: int, tokens_out: int) -> float:
+        """US dollars for so many tokens of a model."""
+        price = self.of(model)
+        if price is None:
+            self._tell(model)
+            return 0.0
+        return price.of(tokens_in, tokens_out)
+
+    def _tell(self, model: str) -> None:
+        sentence = f"no price is known for {model}, so its money counts as 0; add it to {own_table()}"
+        if sentence not in self.notes:
+            self.notes.append(sentence)
+
+
+def own_table() -> Path:
+    """Where the user's own prices are looked for."""
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(config) / "eyespot" / "prices.toml"
+
+
+def tables(given: Path | None = None) -> list[Path]:
+    """The tables that count, the last word last: ours, the user's own if it is there, and the one given."""
+    own = [own_table()] if own_table().is_file() else []
+    return [SHIPPED, *own, *([given] if given is not None else [])]
+
+
+def read_prices(given: Path | None = None) -> Prices:
+    """The prices of all tables; `UsageError` for a file that is not there or has no prices in it."""
+    found: dict[str, Price] = {}
+    for path in tables(given):
+        found |= {model: _price(path, model, facts) for model, facts in toml_of(path).items()}
+    return Prices(found)
+
+
+def _price(path: Path, model: str, facts: Any) -> Price:
+    if not isinstance(facts, dict) or not {"input", "output"} <= set(facts) <= {"input", "output", "date"}:
+        raise UsageError(f'{path}: {model} has no price; write ["{model}"] and below it input, output and date')
+    dollars = [facts["input"], facts["output"]]
+    if not all(_is_price(one) for one in dollars):
+        raise UsageError(f"{path}: {model} costs {dollars}; write US dollars for a million tokens, as in 0.25")
+    return Price(float(dollars[0]), float(dollars[1]), str(facts.get("date", "")), path)
+
+
+def _is_price(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+
+
+# -- what it would cost ---------------------------------------------------------------------------------------
+
+
+class Tokens(NamedTuple):
+    """What one request is taken to need: a picture of 768 pixels costs 560 to 770 tokens at the usual models."""
+
+    picture: int = 765
+    words: int = 80
+    answer: int = 1
+
+
+def estimate(calls: int, price: Price | None, tokens: Tokens = Tokens()) -> Spent:
+    """What so many requests would come to, if none has to be repeated; without a price the money is 0."""
+    tokens_in, tokens_out = calls * (tokens.picture + tokens.words), calls * tokens.answer
+    return Spent(calls, tokens_in, tokens_out, price.of(tokens_in, tokens_out) if price else 0.0)
