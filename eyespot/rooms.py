@@ -27,7 +27,14 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()
     with needs(name):
-        return _member(room, name).load(*first, *args, **options)
+        if name in _files(room):
+            member = import_module(f"eyespot.{room}.{name}")
+        else:
+            guests = _guests(room)
+            if name not in guests:
+                raise UsageError(f"no {name!r} in {room}; there are: {', '.join(names(room))}")
+            member = guests[name].load()
+        return member.load(*first, *args, **options)
 
 
 def lazy(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
@@ -63,12 +70,3 @@ def _files(room: str) -> list[str]:
 
 def _guests(room: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=f"eyespot.{room}")}
-
-
-def _member(room: str, name: str) -> Any:
-    if name in _files(room):
-        return import_module(f"eyespot.{room}.{name}")
-    guests = _guests(room)
-    if name not in guests:
-        raise UsageError(f"no {name!r} in {room}; there are: {', '.join(names(room))}")
-    return guests[name].load()

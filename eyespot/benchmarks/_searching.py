@@ -77,7 +77,15 @@ class GallerySearcher:
     def __call__(self, task: Task) -> Run:
         """The task's queries ranked; raises `UsageError` if images are missing and that is not allowed."""
         matching = self._matched(*_wanted(task))
-        needed = _needed(task)
+        # What must be in the gallery for the numbers to be those of the benchmark: all that is to be ranked
+        # or found
+        judged = task.judged
+        if task.way == "i2t":
+            needed = set()  # what a query asks with may lie in the data folder
+        else:
+            handed = judged.candidates.images.tolist() if judged.candidates is not None else []
+            relevant = (image for query in judged.qrels for image in judged.qrels.relevant(query))
+            needed = {*relevant, *handed, *task.pool}
         notes = self._checked(matching, needed)
         sources, said = self._sources(task, matching)
         seconds: dict[str, float] = {}
@@ -217,7 +225,9 @@ class GallerySearcher:
                 f"{len(silent)} captions of {task.name} have no text here (such as {silent[0]!r}); score rankings "
                 "with --run"
             )
-        index = self._over(self._asking.texts([str(task.pool[id]["text"]) for id in ids]))
+        vectors = self._asking.texts([str(task.pool[id]["text"]) for id in ids])
+        over_index: Index = rooms.load("indexes", "exact", [vectors])
+        index = over_index if self.adapter is None else IndexUnder(self.adapter, [vectors])
 
         def rank(names: list[str], queries: Vectors) -> Run:
             run = _run(names, index.search(queries, min(len(ids), self._depth(task))), ids)
@@ -246,7 +256,19 @@ class GallerySearcher:
         """Rows under the names of the benchmark; one may have several, and then is ranked under each."""
         rows = np.unique(found.rows).tolist()
         facts = dict(zip(rows, self.view.facts(rows), strict=True))
-        known = _with_calls(task, matching, facts)
+        # The matching, and what the benchmark calls the other pictures that were found
+        if task.called is None:
+            known = matching
+        else:
+            taken, more = set(matching.names), {}
+            for row, its in facts.items():
+                name = None if row in matching.by_row or not its["path"] else task.called(its["path"])
+                if name is not None and name not in taken:
+                    taken.add(name)
+                    more[row] = name
+            rows = np.concatenate([matching.rows, np.array(list(more), np.int64)])
+            ids = [*matching.ids, *(facts[row]["id"] for row in more)]
+            known = RowMatching(matching.way, [*matching.names, *more.values()], rows, ids, matching.ambiguous)
         names = {row: known.by_row.get(row, [UNMATCHED + its["id"]]) for row, its in facts.items()}
         if all(len(several) == 1 for several in names.values()):
             run = _run(queries, found, {row: its[0] for row, its in names.items()})
@@ -273,20 +295,15 @@ class GallerySearcher:
         for query, vector in zip(queries, vectors, strict=True):
             names = [hit.image for hit in candidates[query] if hit.image in row]
             if names:
-                scores = self._scores(vector, self._asking.rows([row[name] for name in names]))
+                scores_vectors = self._asking.rows([row[name] for name in names])
+                # What a query (dim,) thinks of images (n, dim): (n,)
+                if self.adapter is None:
+                    scores = (scores_vectors @ vector).astype(np.float64)
+                else:
+                    (view,) = self.adapter.adapt(vector[None])
+                    scores = (seen_by(view, scores_vectors) @ view.query).astype(np.float64)
                 made[query] = ranked_matrix([query], names, scores[None], len(names))[query]
         return Run(made)
-
-    def _scores(self, query: Vectors, vectors: Vectors) -> NDArray[np.float64]:
-        """What a query (dim,) thinks of images (n, dim): (n,)."""
-        if self.adapter is None:
-            return (vectors @ query).astype(np.float64)
-        (view,) = self.adapter.adapt(query[None])
-        return (seen_by(view, vectors) @ view.query).astype(np.float64)
-
-    def _over(self, vectors: Vectors) -> Index:
-        index: Index = rooms.load("indexes", "exact", [vectors])
-        return index if self.adapter is None else IndexUnder(self.adapter, [vectors])
 
     def _depth(self, task: Task) -> int:
         """As far as any measure looks: its cutoff, R, or else a thousand; and as far as a second stage re-ranks."""
@@ -321,21 +338,6 @@ def _run(queries: list[str], found: NearestRows, names: Any) -> Run:
     return Run.from_columns(told, IdColumn(ids, codes.ravel()), found.scores.ravel())
 
 
-def _with_calls(task: Task, matching: RowMatching, facts: Mapping[int, Mapping[str, Any]]) -> RowMatching:
-    """The matching, and what the benchmark calls the other pictures that were found."""
-    if task.called is None:
-        return matching
-    taken, more = set(matching.names), {}
-    for row, its in facts.items():
-        name = None if row in matching.by_row or not its["path"] else task.called(its["path"])
-        if name is not None and name not in taken:
-            taken.add(name)
-            more[row] = name
-    rows = np.concatenate([matching.rows, np.array(list(more), np.int64)])
-    ids = [*matching.ids, *(facts[row]["id"] for row in more)]
-    return RowMatching(matching.way, [*matching.names, *more.values()], rows, ids, matching.ambiguous)
-
-
 def _wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
     """Everything that is looked for in the gallery (judged, listed, handed out, asked with), and its facts."""
     judged = task.judged
@@ -346,13 +348,3 @@ def _wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
     named = [*judged.qrels.images.tolist(), *task.pool, *handed, *pictures, *task.apart]
     # Captions have numbers that are images' numbers as well: what is known of queries is no fact of images.
     return list(dict.fromkeys(named)), {**judged.images, **task.pool}
-
-
-def _needed(task: Task) -> set[str]:
-    """What must be in the gallery for the numbers to be those of the benchmark: all that is to be ranked or found."""
-    judged = task.judged
-    if task.way == "i2t":
-        return set()  # what a query asks with may lie in the data folder
-    handed = judged.candidates.images.tolist() if judged.candidates is not None else []
-    relevant = (image for query in judged.qrels for image in judged.qrels.relevant(query))
-    return {*relevant, *handed, *task.pool}

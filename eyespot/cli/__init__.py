@@ -87,7 +87,14 @@ def main() -> None:
         _leave_stdout()
         sys.exit(1)
     except OSError as error:
-        _fail(_out_of_order(error))
+        reason = (error.strerror or str(error)).lower()
+        if error.filename is None:
+            out_of_order = f"cannot write what was found ({reason}); make room, or send it elsewhere"
+        else:
+            out_of_order = (
+                f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room"
+            )
+        _fail(out_of_order)
     except Exception as error:
         _fail(_stumbled(error))
 
@@ -107,13 +114,6 @@ def _leave_stdout() -> None:
         return
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _out_of_order(error: OSError) -> str:
-    reason = (error.strerror or str(error)).lower()
-    if error.filename is None:
-        return f"cannot write what was found ({reason}); make room, or send it elsewhere"
-    return f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room"
 
 
 def _stumbled(error: Exception) -> str:

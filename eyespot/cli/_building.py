@@ -38,17 +38,15 @@ def tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
         print_json({"steps": [{**one._asdict(), "spent": one.spent._asdict()} for one in planned]})
         return
     for one in planned:
-        print_line(f"{one.name:<16} {_outlook(one)}")
-
-
-def _outlook(one: PlannedStep) -> str:
-    if one.finished:
-        return f"finished, {one.records:,} records"
-    if one.records is None:
-        return "to run on records nobody knows yet"
-    spent = one.spent
-    price = f"; at most {spent.calls:,} calls, likely ${spent.money:,.2f}" if spent.calls else ""
-    return f"to run on at most {one.records:,} records, {one.known:,} of them done{price}"
+        if one.finished:
+            outlook = f"finished, {one.records:,} records"
+        elif one.records is None:
+            outlook = "to run on records nobody knows yet"
+        else:
+            spent = one.spent
+            price = f"; at most {spent.calls:,} calls, likely ${spent.money:,.2f}" if spent.calls else ""
+            outlook = f"to run on at most {one.records:,} records, {one.known:,} of them done{price}"
+        print_line(f"{one.name:<16} {outlook}")
 
 
 def tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:

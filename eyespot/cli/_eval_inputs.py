@@ -41,13 +41,7 @@ def tasks_of(given: dict[str, Any]) -> tuple[Benchmark, Sequence[Task], Sequence
     from eyespot.benchmarks import BenchmarkRequest, sampled
 
     found, data, split = known(given)
-    _refuse_idle(given)
-    whole = found.tasks(data, BenchmarkRequest(split, given["ids"]))
-    return found, whole, sampled(whole, given["sample"], given["seed"]) if given["sample"] else whole
-
-
-def _refuse_idle(given: dict[str, Any]) -> None:
-    """Options that would do nothing."""
+    # Options that would do nothing
     if given["map"] and not given["out"]:
         raise UsageError("--map is drawn in the report; say where to write it with --out DIR")
     for name, what in (("map", "a map"), ("adapt", "an adapter")):
@@ -55,6 +49,8 @@ def _refuse_idle(given: dict[str, Any]) -> None:
             raise UsageError(f"{what} needs the vectors of a gallery; give one with -g in place of --run")
     if given["expand"] and given["run"]:
         raise UsageError("--expand changes how a gallery is searched; give one with -g in place of --run")
+    whole = found.tasks(data, BenchmarkRequest(split, given["ids"]))
+    return found, whole, sampled(whole, given["sample"], given["seed"]) if given["sample"] else whole
 
 
 # -- rankings -----------------------------------------------------------------------------------------------
@@ -74,21 +70,17 @@ def rankings(given: dict[str, Any], whole: Sequence[Task], tasks: Sequence[Task]
     searcher = _searcher(given)
     made: dict[str, Run] = {}
     for task in tasks:
-        same = _asked_alike(task, tasks, made)
+        # An earlier task with the same queries and pool: its ranking serves this one too
+        like = (
+            t
+            for t in tasks
+            if t.name in made and (t.way, t.judged.queries, t.pool) == (task.way, task.judged.queries, task.pool)
+        )
+        same = next((t.name for t in like), None)
         made[task.name] = searcher(task) if same is None else made[same]
     if searcher.reword is not None:
         note(f"{searcher.reword.worded} of {searcher.reword.asked} queries have further wordings by {given['expand']}")
     return made, searcher
-
-
-def _asked_alike(task: Task, tasks: Sequence[Task], made: dict[str, Run]) -> str | None:
-    """An earlier task with the same queries and pool: its ranking serves this one too."""
-    like = (
-        t
-        for t in tasks
-        if t.name in made and (t.way, t.judged.queries, t.pool) == (task.way, task.judged.queries, task.pool)
-    )
-    return next((t.name for t in like), None)
 
 
 def _searcher(given: dict[str, Any]) -> Any:
@@ -107,13 +99,10 @@ def _searcher(given: dict[str, Any]) -> Any:
     collection = Collection(place, given["encoder"], given["index"] or "exact")
     collection.means = given.get("means")
     found = GallerySearcher(collection, data, *names, max(LEAST, depth))
-    return replace(found, looked_at=depth, reword=_reword(given, place), adapter=adapter)
-
-
-def _reword(given: dict[str, Any], gallery: Path) -> Any:
     from eyespot.search.query_rewriting import Reworded
 
-    return Reworded(wordings_of(given["expand"], ledger_of(given["ledger"], gallery))) if given["expand"] else None
+    reword = Reworded(wordings_of(given["expand"], ledger_of(given["ledger"], place))) if given["expand"] else None
+    return replace(found, looked_at=depth, reword=reword, adapter=adapter)
 
 
 # -- numbers ------------------------------------------------------------------------------------------------

@@ -129,21 +129,26 @@ class JudgeOptions:
         """What the judge would be asked: on stdout, for it is what was wanted."""
         told = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
         paid = hasattr(stage.judge, "endpoint")
-        cost = self._cost(plan.to_ask) if paid else {"tokens": 0, "money": 0.0}
+        if paid:
+            # What so many questions would cost, where a table has the model's price
+            from eyespot.llms.prices import estimate
+
+            price = self._table().of(self._model)
+            spent = estimate(plan.to_ask, price)
+            cost = {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
+        else:
+            cost = {"tokens": 0, "money": 0.0}
         if json:
             print_json({**told, **cost})
             return
         known = f"{plan.pairs - plan.to_ask:,} in the ledger, {plan.to_ask:,} to ask"
         lacking = f"; {plan.pictureless:,} hits have no picture here" if plan.pictureless else ""
-        print_line(f"{stage.judge.name}: {plan.pairs:,} pairs, {known}{_cost_text(cost) if paid else ''}{lacking}")
-
-    def _cost(self, calls: int) -> dict[str, Any]:
-        """What so many questions would cost, where a table has the model's price."""
-        from eyespot.llms.prices import estimate
-
-        price = self._table().of(self._model)
-        spent = estimate(calls, price)
-        return {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
+        if paid:
+            money = "no price is known" if cost["money"] is None else f"${cost['money']:.2f}"
+            cost_text = f", about {cost['tokens']:,} tokens, {money}"
+        else:
+            cost_text = ""
+        print_line(f"{stage.judge.name}: {plan.pairs:,} pairs, {known}{cost_text}{lacking}")
 
     def _table(self) -> Prices:
         from eyespot.llms.prices import read_prices
@@ -161,7 +166,15 @@ def second_stage(judge: str | None, about: Mapping[str, Any]) -> JudgeOptions | 
     Raises `UsageError` for a judge that nobody knows, and for options that would say something of no judge.
     """
     if judge is None:
-        _refuse_idle(about)
+        # `--prices` and `--ledger` may come from settings and be meant for other verbs
+        for option, value in about.items():
+            if (
+                value not in ((), [])
+                and value is not None
+                and value is not False
+                and option not in ("prices", "ledger")
+            ):
+                raise UsageError(f"--{option} is about a judge; name one with --rerank, as in --rerank encoder:starter")
         return None
     from eyespot.llms.budget import Budget
 
@@ -182,13 +195,6 @@ def second_stage(judge: str | None, about: Mapping[str, Any]) -> JudgeOptions | 
 def ledger_of(given: Path | str | None, gallery: Path) -> Path:
     """The ledger that is named, else the gallery's."""
     return Path(given).expanduser() if given is not None else gallery / "ledger.sqlite"
-
-
-def _refuse_idle(about: Mapping[str, Any]) -> None:
-    """`--prices` and `--ledger` may come from settings and be meant for other verbs."""
-    for option, value in about.items():
-        if value not in ((), []) and value is not None and value is not False and option not in ("prices", "ledger"):
-            raise UsageError(f"--{option} is about a judge; name one with --rerank, as in --rerank encoder:starter")
 
 
 def _refuse_unknown(judge: str) -> None:
@@ -225,11 +231,6 @@ def _known_options(kind: str) -> Mapping[str, Callable[[str], Any]]:
         return {}
     known: Mapping[str, Callable[[str], Any]] = getattr(module, "OPTIONS", {})
     return known
-
-
-def _cost_text(cost: Mapping[str, Any]) -> str:
-    money = "no price is known" if cost["money"] is None else f"${cost['money']:.2f}"
-    return f", about {cost['tokens']:,} tokens, {money}"
 
 
 # -- what is told -------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from eyespot.cli.console import escaped, note, print_json, print_line, print_sum
 from eyespot.cli.settings import json_option
 
 if TYPE_CHECKING:
-    from eyespot.curate.pair_set import PairSource, PairsResult
+    from eyespot.curate.pair_set import PairSource
 
 app = typer.Typer(
     no_args_is_help=True, help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or an RMIR set."
@@ -98,13 +98,6 @@ def _make(source: PairSource, out: Path, json: bool) -> None:
 
     with progress_bar() as progress:
         made = make(source, out, progress)
-    _tell(made, out, json)
-    print_summary(f"train on them with: eyespot train quari GALLERY --captions {out}/")
-    if made.failures:
-        raise typer.Exit(SOME_FAILED)
-
-
-def _tell(made: PairsResult, out: Path, json: bool) -> None:
     counts = {"files": made.parts, "files_before": made.before}
     failures = [{"file": failure.place, "reason": failure.reason} for failure in made.failures]
     if json:
@@ -120,3 +113,6 @@ def _tell(made: PairsResult, out: Path, json: bool) -> None:
             print_line(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
     for failure in made.failures:
         note(f"{failure.reason}; it makes no pairs until it is mended")
+    print_summary(f"train on them with: eyespot train quari GALLERY --captions {out}/")
+    if made.failures:
+        raise typer.Exit(SOME_FAILED)

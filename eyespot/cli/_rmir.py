@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -86,13 +86,15 @@ def rmir_audit(
         print_line(
             f"{one.kind:<10} {one.agreed} of {one.cases} agreed, {one.share:.0%} ({one.low:.0%} to {one.high:.0%})"
         )
-    print_line(_verdict_counts(groups) if groups else "last hits  too few decisions to compare reliability by them")
-
-
-def _verdict_counts(groups: Any) -> str:
-    counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
-    how = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
-    return f"last hits  {counts}: reliability is {groups.difference:.2f} lower before the accepted ({how})"
+    if groups:
+        counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
+        how = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
+        verdict_counts = (
+            f"last hits  {counts}: reliability is {groups.difference:.2f} lower before the accepted ({how})"
+        )
+    else:
+        verdict_counts = "last hits  too few decisions to compare reliability by them"
+    print_line(verdict_counts)
 
 
 def _limits(making: RmirJob, calls: int | None, money: float | None) -> CostLimits | None:

@@ -16,7 +16,6 @@ from eyespot.types import NothingFound, UsageError
 if TYPE_CHECKING:
     from eyespot.curate.annotate.agreement import Overlap
     from eyespot.curate.annotate.annotation_store import AnnotationStore
-    from eyespot.curate.annotate.progress import LabellingProgress
     from eyespot.search.collection import Collection
 
 app = typer.Typer(no_args_is_help=True, help="Label queries completely, alone or with others.")
@@ -116,19 +115,17 @@ def listed(
 def _list_labels(desk: AnnotationStore, id: str, labels: list[str], collection: Collection) -> int:
     from eyespot.curate.annotate import candidates
 
-    pairs = [_pair(one) for one in labels]
+    pairs = []
+    for one in labels:
+        pair_column, sign, pair_value = one.partition("=")
+        if not sign or not pair_column.strip():
+            raise UsageError(f"--label takes COLUMN=VALUE, as in --label species='Ardea cinerea', not {one!r}")
+        pairs.append((pair_column.strip(), pair_value.strip()))
     columns = {column for column, _ in pairs}
     if len(columns) > 1:
         raise UsageError("the labels of a list are values of one column; repeat --label with the same COLUMN")
     wanted = candidates.any_label(pairs[0][0], [value for _, value in pairs])
     return candidates.list_labelled(desk, id, collection, wanted)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    column, sign, value = text.partition("=")
-    if not sign or not column.strip():
-        raise UsageError(f"--label takes COLUMN=VALUE, as in --label species='Ardea cinerea', not {text!r}")
-    return column.strip(), value.strip()
 
 
 @app.command("remove")
@@ -153,7 +150,14 @@ def mark(
     json: bool = json_option(),
 ) -> None:
     """Import marks that were made elsewhere."""
-    marks = _marks(file)
+    # By photo; a table without the column takes no mark back, it is refused
+    from eyespot.storage.files import refuse, required, rows_of
+
+    marks: dict[str, str | None] = {}
+    for at, row in rows_of(file):
+        if "mark" not in row:
+            refuse(file, f"line {at}", f"has no column mark; there are: {', '.join(row)}")
+        marks[required(file, at, row, "image", "image_id")] = str(row["mark"] or "") or None
     with _desk(gallery) as desk:
         strange = set(marks) - set(desk.photos(id))
         if strange:
@@ -165,18 +169,6 @@ def mark(
         print_line(f"{changed} marks changed, {len(marks) - changed} were so already")
         if empty := sum(mark is None for mark in marks.values()):
             note(f"{empty} of the {len(marks)} had an empty mark, which takes back what was marked before")
-
-
-def _marks(file: Path) -> dict[str, str | None]:
-    """By photo; a table without the column takes no mark back, it is refused."""
-    from eyespot.storage.files import refuse, required, rows_of
-
-    found: dict[str, str | None] = {}
-    for at, row in rows_of(file):
-        if "mark" not in row:
-            refuse(file, f"line {at}", f"has no column mark; there are: {', '.join(row)}")
-        found[required(file, at, row, "image", "image_id")] = str(row["mark"] or "") or None
-    return found
 
 
 @app.command("audit")
@@ -240,7 +232,15 @@ def status(
     for one in found:
         print_line(escaped(f"{one.wanted.id}: {one.wanted.text} ({len(one.photos)} listed)"))
         for stands in one.stands:
-            print_line(escaped(f"  {_status_line(stands, wage)}"))
+            from eyespot.curate.annotate.datasheet import unseen
+
+            down = stands.descent
+            where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
+            stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
+            took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
+            counts = f"{stands.relevant} relevant of {stands.labelled}"
+            status_line = f"{stands.who}: {counts}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
+            print_line(escaped(f"  {status_line}"))
         if one.faults:
             print_line(escaped(f"  to mend: {'; '.join(one.faults)}"))
 
@@ -248,17 +248,6 @@ def status(
 def _status_fields(one: Any, wage: float) -> dict[str, Any]:
     stands = {each.who: {**each.told(), "cost": round(each.cost(wage), 2)} for each in one.stands}
     return {"text": one.wanted.text, "listed": len(one.photos), "annotators": stands, "faults": one.faults}
-
-
-def _status_line(stands: LabellingProgress, wage: float) -> str:
-    from eyespot.curate.annotate.datasheet import unseen
-
-    down = stands.descent
-    where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
-    stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
-    took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
-    counts = f"{stands.relevant} relevant of {stands.labelled}"
-    return f"{stands.who}: {counts}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
 
 
 @app.command("agreement")

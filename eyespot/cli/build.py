@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -58,9 +57,16 @@ def rerank(
     from eyespot.runs import read_run
 
     limits, division = RerankLimits(depth, least, most, judged_only), _division(val, val_share, keep_split, seed)
-    writing = _writing(layout)
+    from eyespot.curate.rerank_files import LAYOUTS, write
+
+    if layout not in LAYOUTS:
+        raise UsageError(f"no layout {layout!r}; there are: {', '.join(LAYOUTS)}")
+    writing = partial(write, layout=layout)
     judged = _judged(qrels, format, queries)
-    column = _column(judged, by)
+    # The column to split by: the one asked for, or the usual one where the queries have it
+    if by is not None and not any(judged.queries.values()):
+        raise UsageError("a split by a column needs the columns of the queries; name their file with --queries")
+    column = by or (BY if any(BY in facts for facts in judged.queries.values()) else None)
     made = _split(select(read_run(run, run_format), judged, limits), division, column)
     for sentence in made.notes:
         note(sentence)
@@ -110,27 +116,12 @@ def _division(val: int | None, share: float | None, keep_split: bool, seed: int)
     return None if keep_split else Division(val, SHARE if share is None else share, seed)
 
 
-def _writing(layout: str) -> Callable[[RerankSet, Path, RerankInputs], None]:
-    from eyespot.curate.rerank_files import LAYOUTS, write
-
-    if layout not in LAYOUTS:
-        raise UsageError(f"no layout {layout!r}; there are: {', '.join(LAYOUTS)}")
-    return partial(write, layout=layout)
-
-
 def _judged(qrels: Path, format: str | None, queries: Path | None) -> JudgedQueries:
     from eyespot.runs import read_judged
     from eyespot.runs.queries import read_queries
 
     judged = read_judged(qrels, format)
     return judged if queries is None else replace(judged, queries=read_queries(queries))
-
-
-def _column(judged: JudgedQueries, by: str | None) -> str | None:
-    """The column to split by: the one asked for, or the usual one where the queries have it."""
-    if by is not None and not any(judged.queries.values()):
-        raise UsageError("a split by a column needs the columns of the queries; name their file with --queries")
-    return by or (BY if any(BY in facts for facts in judged.queries.values()) else None)
 
 
 def _split(made: RerankSet, division: Division | None, column: str | None) -> RerankSet:

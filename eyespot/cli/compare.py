@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +64,12 @@ def run(
         note(sentence)
     if html:
         chosen = _sections(comparison, _as_scored(rankings, scoring[1]), judged, moved, _texts(queries))
-        _write_page(html, comparison, chosen, _pictures(chosen, gallery, images))
+        pictures = _pictures(chosen, gallery, images)
+        from eyespot.reports.moved import summary, write_html
+
+        told = _first_measure(comparison)
+        title = f"{', '.join(pair.run for pair in told)} against {comparison.baseline}"
+        write_html(html, title, chosen, pictures, [summary(pair) for pair in told])
     if json:
         print_json(comparison.as_json(moved, per_query))
     else:
@@ -96,7 +101,9 @@ def _print(comparison: Comparison, moved: int, per_query: bool) -> None:
     print_line("")
     for pair in comparison.pairs:
         if per_query or pair.measure == comparison.pairs[0].measure:
-            for words in _moves(pair, moved, per_query):
+            for move in pair.moves() if per_query else [*pair.down(moved), *pair.up(moved)]:
+                values = f"{move.baseline:.6f}", f"{move.value:.6f}", f"{move.difference:+.6f}"
+                words = (pair.measure, escaped(pair.run), escaped(move.query), *values)
                 print_line("\t".join(words))
 
 
@@ -110,13 +117,6 @@ def _row(pair: Compared) -> tuple[str, ...]:
 
 def _p(p: float) -> str:
     return f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
-
-
-def _moves(pair: Compared, moved: int, per_query: bool) -> Iterator[tuple[str, ...]]:
-    """Measure, run, query, baseline, value, difference: of every query, or of those that moved most."""
-    for move in pair.moves() if per_query else [*pair.down(moved), *pair.up(moved)]:
-        values = f"{move.baseline:.6f}", f"{move.value:.6f}", f"{move.difference:+.6f}"
-        yield (pair.measure, escaped(pair.run), escaped(move.query), *values)
 
 
 # -- the page -----------------------------------------------------------------------------------------------
@@ -169,13 +169,3 @@ def _pictures(chosen: Sequence[Section], gallery: Path | None, images: Path | No
         way_out = "name the gallery that has them with -g, or the folder with --images"
         note(f"{lacking} of the page's {len(wanted)} images were not found and are shown by their ids; {way_out}")
     return found
-
-
-def _write_page(
-    place: Path, comparison: Comparison, chosen: Sequence[Section], pictures: Mapping[str, Picture]
-) -> None:
-    from eyespot.reports.moved import summary, write_html
-
-    told = _first_measure(comparison)
-    title = f"{', '.join(pair.run for pair in told)} against {comparison.baseline}"
-    write_html(place, title, chosen, pictures, [summary(pair) for pair in told])

@@ -184,7 +184,10 @@ def _evaluate(given: dict[str, Any], json: bool, earlier: dict[str, str]) -> Non
         results = list(results_of(tasks, runs, by_scores(given)))
     else:
         results = judged(given, second, (tasks, runs, searched))
-    evaluation = _whole(given, found, (results, searched, _run_files(whole, given)))
+    from eyespot.benchmarks import files_of
+
+    files = files_of(whole, given["run"] or ())
+    evaluation = _whole(given, found, (results, searched, files))
     for sentence in [*evaluation.notes, *_changed(earlier, evaluation)]:
         note(sentence)
     beside = _beside(given, evaluation)
@@ -208,7 +211,12 @@ def _whole(given: dict[str, Any], found: Benchmark, done: tuple[list[Result], An
         given = {**given, "gallery": gallery_here(given["gallery"])}
     split = given["split"] or found.splits[0]
     named = [Path(given[name]) for name in NAMES_OR_FILES if is_file(given[name])]
-    inputs = [*files, *named, *_files_of(found, given, split), *_index_of(given, searched)]
+    # The benchmark's own files, which the numbers hang on as well
+    from eyespot.benchmarks import check
+
+    places = (state.place for state in check(found, Path(given["data"]).expanduser(), split))
+    paths = [place for place in places if place is not None and place.is_file()]
+    inputs = [*files, *named, *paths, *_index_of(given, searched)]
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
     judge = {name: header[name] for name in ("judge", "prompt", "blend") if name in header}
     made = made_by(_arguments(given, more), map(_absolute, inputs), seed=given["seed"], **more, **judge)
@@ -220,20 +228,6 @@ def _whole(given: dict[str, Any], found: Benchmark, done: tuple[list[Result], An
 def _system(given: dict[str, Any], searched: Any) -> str:
     encoder = searched.view.space.encoder
     return f"{encoder} + {Path(given['adapt']).name}" if given["adapt"] else str(encoder)
-
-
-def _run_files(whole: Sequence[Task], given: dict[str, Any]) -> list[Path]:
-    from eyespot.benchmarks import files_of
-
-    return files_of(whole, given["run"] or ())
-
-
-def _files_of(found: Benchmark, given: dict[str, Any], split: str) -> list[Path]:
-    """The benchmark's own files, which the numbers hang on as well."""
-    from eyespot.benchmarks import check
-
-    places = (state.place for state in check(found, Path(given["data"]).expanduser(), split))
-    return [place for place in places if place is not None and place.is_file()]
 
 
 def _index_of(given: dict[str, Any], searched: Any) -> list[Path]:
@@ -251,18 +245,21 @@ def _arguments(given: dict[str, Any], searched: dict[str, str]) -> dict[str, Any
     if "gallery" in searched:
         named["gallery"] = _absolute(Path(searched["gallery"]))
     named |= {name: _absolute(Path(given[name])) for name in NAMES_OR_FILES if is_file(given[name])}
-    runs = [_absolute_run(one) for one in given["run"] or ()]
+    runs = []
+    for one in given["run"] or ():
+        absolute_run_name, sign, path = one.partition("=")
+        absolute_run = (
+            f"{absolute_run_name}={_absolute(Path(path))}"
+            if sign and not Path(one).exists()
+            else str(_absolute(Path(one)))
+        )
+        runs.append(absolute_run)
     told = {**given, **named, "run": runs}
     return {name: _plain(value) for name, value in told.items() if name != "means"}
 
 
 def _absolute(path: Path) -> Path:
     return Path(path).expanduser().absolute()
-
-
-def _absolute_run(given: str) -> str:
-    name, sign, path = given.partition("=")
-    return f"{name}={_absolute(Path(path))}" if sign and not Path(given).exists() else str(_absolute(Path(given)))
 
 
 def _plain(value: Any) -> Any:

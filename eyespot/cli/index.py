@@ -114,21 +114,17 @@ def _encoders(gallery: Path, wanted: str | None, has_paths: bool) -> list[Encode
         return [rooms.load("encoders", wanted)]
     if not (gallery / "gallery.toml").is_file():
         return [rooms.load("encoders", "starter")]
-    known = _known(gallery)
+    # The encoders whose spaces can grow; what was imported cannot
+    from eyespot.gallery.disk import read_or_rebuild_header
+
+    spaces = read_or_rebuild_header(gallery).spaces.values()
+    known = list(dict.fromkeys(space.encoder for space in spaces if space.revision != "imported"))
     if not known:
         return [rooms.load("encoders", "starter")] if has_paths else []
     loaded = [encoder for name in known if (encoder := _loaded(name))]
     if not loaded:
         raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
     return loaded
-
-
-def _known(gallery: Path) -> list[str]:
-    """The encoders whose spaces can grow; what was imported cannot."""
-    from eyespot.gallery.disk import read_or_rebuild_header
-
-    spaces = read_or_rebuild_header(gallery).spaces.values()
-    return list(dict.fromkeys(space.encoder for space in spaces if space.revision != "imported"))
 
 
 def _loaded(name: str) -> Encoder | None:
@@ -166,7 +162,18 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         note(sentence)
     if json:
         print_json(_as_dict(gallery, summary))
-    conclude(_account(gallery, summary))
+    # What became of every file that was met, in one line
+    found = summary.looked
+    parts = [
+        f"{summary.embedded:,} embedded now" if summary.embedded else "",
+        _counted(found.copies, "exact cop", "y", "ies") if found.copies else "",
+        *_skipped_texts(found.skipped),
+        f"{found.failures:,} failed" if found.failures else "",
+    ]
+    head = f"{_counted(found.pictures, 'picture')} from {_counted(found.files, 'file')}"
+    account = f"{head}: {', '.join(filter(None, parts))}" if any(parts) else head
+    text = f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}"
+    conclude(text)
     for fault in summary.damaged:
         what = f"vectors of {fault.stem}" if fault.stem else "facts"
         note(f"the {what} in shard {fault.shard} stay damaged ({fault.reason}); {fault.way_out}")
@@ -186,20 +193,6 @@ def _as_dict(gallery: Path, summary: Summary) -> dict[str, Any]:
 
 
 # -- what was taken and what not ----------------------------------------------------------------------------
-
-
-def _account(gallery: Path, summary: Summary) -> str:
-    """What became of every file that was met, in one line."""
-    found = summary.looked
-    parts = [
-        f"{summary.embedded:,} embedded now" if summary.embedded else "",
-        _counted(found.copies, "exact cop", "y", "ies") if found.copies else "",
-        *_skipped_texts(found.skipped),
-        f"{found.failures:,} failed" if found.failures else "",
-    ]
-    head = f"{_counted(found.pictures, 'picture')} from {_counted(found.files, 'file')}"
-    account = f"{head}: {', '.join(filter(None, parts))}" if any(parts) else head
-    return f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}"
 
 
 def _skipped_texts(skipped: SkippedFiles) -> list[str]:

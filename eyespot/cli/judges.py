@@ -108,24 +108,25 @@ def export(
 
     wanted = as_qrels or to.suffix.lower() not in TABLES
     place = (ledger or gallery_here(gallery) / "ledger.sqlite").expanduser()
-    _check(to, place, wanted)
+    endings = (*SCORES, ".parquet") if wanted else TABLES
+    if not to.name.lower().removesuffix(".gz").endswith(endings):
+        raise UsageError(f"{to} has no ending that says what to write; use {', '.join((*TABLES, *SCORES))}")
+    if not place.is_file():
+        raise NothingFound(f"there is no ledger {place}; name the gallery with -g, or the file with --ledger")
     with Judgements(place) as judgements:
         names = _names(judgements, queries)
         if wanted:
             told = _qrels(judgements, by or [], names, to, (threshold, least_grade))
         else:
-            told = _table(judgements, by or [], names, to)
+            table_by = by or []
+            from eyespot.ledger.export import voters, write_table
+
+            whose = voters(judgements.judges(), table_by or ["all"])
+            rows = (row for row in judgements.rows() if row.judgement.judge in whose)
+            told = {"judgements": write_table(rows, names, to)}
     if json:
         print_json({"out": str(to), **told})
     print_summary(f"{', '.join(f'{count} {what}' for what, count in told.items())} written to {to}")
-
-
-def _check(to: Path, place: Path, qrels: bool) -> None:
-    endings = (*SCORES, ".parquet") if qrels else TABLES
-    if not to.name.lower().removesuffix(".gz").endswith(endings):
-        raise UsageError(f"{to} has no ending that says what to write; use {', '.join((*TABLES, *SCORES))}")
-    if not place.is_file():
-        raise NothingFound(f"there is no ledger {place}; name the gallery with -g, or the file with --ledger")
 
 
 def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
@@ -133,7 +134,16 @@ def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
     from eyespot.ledger.export import distinct_names
 
     if queries is not None:
-        return _ids(queries)
+        from eyespot.ledger.judgements import query_digest
+        from eyespot.runs.queries import read_queries
+
+        named: dict[str, str] = {}
+        for id, facts in read_queries(queries).items():
+            query = _query(queries, id, facts)
+            other = named.setdefault(query_digest(query), id)
+            if other != id:
+                raise UsageError(f"{queries}: {id!r} asks what {other!r} asks; keep one of the two")
+        return named
     asked = judgements.queries()
     return distinct_names({digest: digest if query is None else _called(query) for digest, query in asked.items()})
 
@@ -143,19 +153,6 @@ def _called(query: Query) -> str:
 
     (first, *others) = query.terms
     return first.text if first.text is not None and first.weight == 1 and not others else format_query(query)
-
-
-def _ids(path: Path) -> dict[str, str]:
-    from eyespot.ledger.judgements import query_digest
-    from eyespot.runs.queries import read_queries
-
-    named: dict[str, str] = {}
-    for id, facts in read_queries(path).items():
-        query = _query(path, id, facts)
-        other = named.setdefault(query_digest(query), id)
-        if other != id:
-            raise UsageError(f"{path}: {id!r} asks what {other!r} asks; keep one of the two")
-    return named
 
 
 def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:
@@ -185,11 +182,3 @@ def _qrels(
         note(f"{len(others)} judged queries are not among those named and are left out")
     write_qrels(found, to)
     return {"queries": len(found), "judgements": len(found.grade)}
-
-
-def _table(judgements: Judgements, by: list[str], names: dict[str, str], to: Path) -> dict[str, int]:
-    from eyespot.ledger.export import voters, write_table
-
-    whose = voters(judgements.judges(), by or ["all"])
-    rows = (row for row in judgements.rows() if row.judgement.judge in whose)
-    return {"judgements": write_table(rows, names, to)}

@@ -46,7 +46,15 @@ def run(
     if json:
         print_json(scores.as_json(per_query, keys))
     else:
-        _print(scores, per_query, keys)
+        told = scores.as_json(per_query, keys)
+        width = max(map(len, told["measures"]))
+        for name, facts in told["measures"].items():
+            low, high = facts["interval"]
+            definition = " ".join(f"{part}={value}" for part, value in _telling(facts["definition"]))
+            typer.echo(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {definition}")
+        for query, values in told.get("queries", {}).items():
+            for name, value in values.items():
+                typer.echo(f"{name}\t{query}\t{value:.6f}")
 
 
 def scoring_of(
@@ -78,18 +86,6 @@ def scored(run: Run, qrels: Qrels, scoring: tuple[list[Measure], Rules], name: s
     if not scores.queries:
         raise NothingFound("no query is left to score; the preset leaves out those without a relevant image")
     return scores
-
-
-def _print(scores: Scores, per_query: bool, keys: str) -> None:
-    told = scores.as_json(per_query, keys)
-    width = max(map(len, told["measures"]))
-    for name, facts in told["measures"].items():
-        low, high = facts["interval"]
-        definition = " ".join(f"{part}={value}" for part, value in _telling(facts["definition"]))
-        typer.echo(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {definition}")
-    for query, values in told.get("queries", {}).items():
-        for name, value in values.items():
-            typer.echo(f"{name}\t{query}\t{value:.6f}")
 
 
 def _telling(definition: dict[str, Any]) -> list[tuple[str, str]]:

@@ -42,31 +42,30 @@ def run(
 ) -> None:
     """Estimate machines, memory, disk, hours and money for a collection, from measured slopes."""
     from eyespot.search.plan.arithmetic import building, cheapest, needs
-
-    known = _slopes(slopes, encoder, dim, measure)
-    wanted = _wanted(known, encoder, (images, dim, latency), machines_ram, rate)
-    found = needs(wanted, known)
-    steps = list(building(wanted, known))
-    exact = cheapest(one for one in found if one.exact and one.way != "quari")
-    if json:
-        print_json(_plan_fields(wanted, known, found, steps) | {"choice": exact.way if exact else None})
-        return
-    for text in (*_head(wanted, encoder, known), *map(_row, found), "", *map(_step, steps)):
-        print_line(text)
-    _close(wanted, known, exact, encoder)
-
-
-def _slopes(given: Path | None, encoder: str, dim: int | None, measure: bool) -> Slopes:
     from eyespot.search.plan.measuring import as_toml
     from eyespot.search.plan.slopes import read_slopes
     from eyespot.storage.files import write_whole
 
     if not measure:
-        return read_slopes(given)
-    known = _measured(read_slopes(given if given and given.exists() else None), encoder, dim)
-    if given:
-        write_whole(given, lambda file: file.write(as_toml(known).encode()))
-    return known
+        known = read_slopes(slopes)
+    else:
+        known = _measured(read_slopes(slopes if slopes and slopes.exists() else None), encoder, dim)
+        if slopes:
+            write_whole(slopes, lambda file: file.write(as_toml(known).encode()))
+    wanted = _wanted(known, encoder, (images, dim, latency), machines_ram, rate)
+    found = needs(wanted, known)
+    steps = list(building(wanted, known))
+    exact = cheapest(one for one in found if one.exact and one.way != "quari")
+    if json:
+        asked = {name: getattr(wanted, name) for name in ("images", "dim", "latency", "ram", "images_per_second")}
+        machine = {"machine": known.machine, "cores": known.cores}
+        rows = {"ways": [one._asdict() for one in found], "building": [one._asdict() for one in steps]}
+        plan_fields: dict[str, Any] = {"asked": asked, "measured_on": machine} | rows
+        print_json(plan_fields | {"choice": exact.way if exact else None})
+        return
+    for text in (*_head(wanted, encoder, known), *map(_row, found), "", *map(_step, steps)):
+        print_line(text)
+    _close(wanted, known, exact, encoder)
 
 
 def _measured(known: Slopes, encoder: str, dim: int | None) -> Slopes:
@@ -92,23 +91,15 @@ def _wanted(
             " --measure"
         )
     speed = rate or (told.images_per_second if told else None)
-    return PlanRequest(_count(images), dim or (told.dim if told else 0), _seconds(latency), ram, speed)
-
-
-def _count(text: str) -> int:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmb]?)", text.strip().lower().replace(",", "").replace("_", ""))
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmb]?)", images.strip().lower().replace(",", "").replace("_", ""))
     count = float(found[1]) * _TIMES[found[2]] if found else 0.0
     if not 0.5 < count < _MOST:
-        raise UsageError(f"--images {text[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
-    return round(count)
-
-
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", text.strip().lower())
+        raise UsageError(f"--images {images[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", latency.strip().lower())
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if not seconds:
-        raise UsageError(f"--latency {text} is no time; write it as in 200ms or 2s")
-    return seconds
+        raise UsageError(f"--latency {latency} is no time; write it as in 200ms or 2s")
+    return PlanRequest(round(count), dim or (told.dim if told else 0), seconds, ram, speed)
 
 
 # -- for people ---------------------------------------------------------------------------------------------
@@ -147,10 +138,3 @@ def _close(wanted: PlanRequest, known: Slopes, exact: Needs | None, encoder: str
         note(f"{encoder} embeds {told.images_per_second:.1f} images a second on: {told.measured}")
     note(f"money: {known.core_hour:g} $ an hour for a core and {known.gib_hour:g} for a GiB are assumed; edit a copy of"
          " the table and give it with --slopes")  # fmt: skip
-
-
-def _plan_fields(wanted: PlanRequest, known: Slopes, found: list[Needs], steps: list[Building]) -> dict[str, Any]:
-    asked = {name: getattr(wanted, name) for name in ("images", "dim", "latency", "ram", "images_per_second")}
-    machine = {"machine": known.machine, "cores": known.cores}
-    rows = {"ways": [one._asdict() for one in found], "building": [one._asdict() for one in steps]}
-    return {"asked": asked, "measured_on": machine} | rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
-    from eyespot.types import Query, RankedImage
+    from eyespot.types import Query
 
 
 def run(
@@ -163,16 +163,16 @@ def _plain(after: str | None, before: str | None, near: str | None, labels: Sequ
 
     given = [filters.after(after)] if after else []
     given += [filters.before(before)] if before else []
-    given += [filters.near(*_place(near))] if near else []
+    if near:
+        try:
+            lat, lon, km = (float(part) for part in near.split(","))
+        except ValueError:
+            raise UsageError(f"--near takes LAT,LON,KM, as in --near 47.56,7.59,20, not {near!r}") from None
+        place = [filters.near(*(lat, lon, km))]
+    else:
+        place = []
+    given += place
     return given + [filters.label(*_label(one)) for one in labels]
-
-
-def _place(text: str) -> tuple[float, float, float]:
-    try:
-        lat, lon, km = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"--near takes LAT,LON,KM, as in --near 47.56,7.59,20, not {text!r}") from None
-    return lat, lon, km
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -213,16 +213,24 @@ def _query_fields(shown: SearchOutput) -> dict[str, Any]:
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     ((_, hits),) = shown.run.items()
     said, facts = shown.said or {}, shown.run.facts
-    items = [_item(rank, hit, facts[hit.image], said.get(hit.image, {})) for rank, hit in enumerate(hits, 1)]
+    items = []
+    for rank, hit in enumerate(hits, 1):
+        item_facts = facts[hit.image]
+        item_said = said.get(hit.image, {})
+        # What is promised first; a label that has such a name (of an older or an imported gallery) does not
+        # replace it
+        promised = {
+            "rank": rank,
+            "id": item_facts["id"],
+            "path": item_facts["path"],
+            "score": round(hit.score, 6),
+            **item_said,
+        }
+        item = promised | {name: value for name, value in item_facts.items() if name not in promised}
+        items.append(item)
     if not items:
         raise NothingFound("no picture was found; widen the filter or index more photos")
     return items
-
-
-def _item(rank: int, hit: RankedImage, facts: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """What is promised first; a label that has such a name (of an older or an imported gallery) does not replace it."""
-    promised = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6), **said}
-    return promised | {name: value for name, value in facts.items() if name not in promised}
 
 
 def _print_paths(items: Sequence[dict[str, Any]], end: bytes) -> None:

@@ -245,7 +245,11 @@ def _read(source: PairInput) -> Data:
     from eyespot.adapters.quari.training.reading import read_pairs
 
     if (source.place / "gallery.toml").is_file():
-        found = _of_gallery(source)
+        from eyespot.adapters.quari.training import Pairs
+        from eyespot.search.captioned import captioned
+
+        collection, said = _captions_of(source)
+        found = Data(Pairs(*captioned(collection.view, collection.encoder, said)), collection.view.space.encoder)
     elif source.captions:
         raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.place} is none")
     else:
@@ -257,14 +261,6 @@ def _read(source: PairInput) -> Data:
     if len(good) < len(found.pairs):
         note(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")
     return found._replace(pairs=good)
-
-
-def _of_gallery(source: PairInput) -> Data:
-    from eyespot.adapters.quari.training import Pairs
-    from eyespot.search.captioned import captioned
-
-    collection, said = _captions_of(source)
-    return Data(Pairs(*captioned(collection.view, collection.encoder, said)), collection.view.space.encoder)
 
 
 def _captions_of(source: PairInput) -> tuple[Any, list[CaptionRows]]:

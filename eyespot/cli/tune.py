@@ -52,7 +52,11 @@ def run(
         tuned = Tuning(view, recall, _tuning_queries(collection, queries), progress).run(kinds)
     _draw(tuned, plot, html)
     if json:
-        print_json(_as_json(tuned, recall))
+        place, tried = tuned.beside
+        measured = {**asdict(tuned.measured), "ms": _ms(tuned.seconds), "exact_ms": _ms(tuned.exact_seconds)}
+        chosen = {"index": tuned.chosen.candidate.index, "settings": dict(tuned.chosen.settings)}
+        told = {**chosen, "wanted": recall, "measured": measured, "path": str(place), "bytes": _bytes(place)}
+        print_json({**told, "tried": [_try(one) for one in tried]})
     else:
         for text in _lines(tuned):
             print_line(text)
@@ -114,14 +118,6 @@ def _tell_plan(kinds: list[IndexCandidate], rows: int, json: bool) -> None:
     print_summary(f"{rows} pictures would be searched; nothing was built")
 
 
-def _as_json(tuned: Tuned, wanted: float) -> dict[str, Any]:
-    place, tried = tuned.beside
-    measured = {**asdict(tuned.measured), "ms": _ms(tuned.seconds), "exact_ms": _ms(tuned.exact_seconds)}
-    chosen = {"index": tuned.chosen.candidate.index, "settings": dict(tuned.chosen.settings)}
-    told = {**chosen, "wanted": wanted, "measured": measured, "path": str(place), "bytes": _bytes(place)}
-    return {**told, "tried": [_try(one) for one in tried]}
-
-
 def _try(one: Try) -> dict[str, Any]:
     return {"name": one.candidate.name, **one.settings, "recall": one.recall, "ms": _ms(one.seconds)}
 
@@ -178,20 +174,17 @@ def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
     if plot is not None:
         save(figure, plot.with_suffix(""))
     if html is not None:
-        _write_page(html, as_svg(figure), tuned)
+        drawn = as_svg(figure)
+        from eyespot.reports.page import Pictured, page_of_table
+        from eyespot.storage.files import write_whole
+
+        shown = Pictured([("A point is probes/depth; the line joins what nothing else beats in both.", drawn)])
+        whole = page_of_table(_table(tuned), shown, f"kept: {tuned.chosen.name}")
+        write_whole(html, lambda file: file.write(whole.encode()))
 
 
 def _brief(one: Try) -> str:
     return f"{one.settings['probes']}/{one.settings['depth']}"
-
-
-def _write_page(place: Path, drawn: str, tuned: Tuned) -> None:
-    from eyespot.reports.page import Pictured, page_of_table
-    from eyespot.storage.files import write_whole
-
-    shown = Pictured([("A point is probes/depth; the line joins what nothing else beats in both.", drawn)])
-    whole = page_of_table(_table(tuned), shown, f"kept: {tuned.chosen.name}")
-    write_whole(place, lambda file: file.write(whole.encode()))
 
 
 def _table(tuned: Tuned) -> ReportTable:

@@ -117,12 +117,19 @@ class _Sweep:
 
     def __call__(self, rows: CentredRows, state: State, now: Pass) -> int:
         if rows.block is not self._block:
-            self._begin(rows, now.how)
+            self.end()
+            self._block, self._spans = rows.block, list(_spans(rows.block, now.how, self._cluster.workers))
+            self._where = Where(whole(rows.block), rows.centre)
+            self._workers = hired(Assigner, self._cluster, [()] * len(self._spans))
         before = state.labels.copy()
         self._assign(state, now)
         changed = int(np.count_nonzero(state.labels != before))
         if changed and now.number < now.how.iterations:
-            self._add(state, now.how)
+            labels, step = ray.put(state.labels), len(self._workers)
+            answers = [one.add.remote(self._where, labels, (at, step), now.how) for at, one in enumerate(self._workers)]
+            asked = [PendingCall(*both, self._cluster.patience) for both in zip(self._workers, answers, strict=True)]
+            for at, (sums, counts) in enumerate(answered(asked)):
+                state.sums[at::step], state.counts[at::step] = sums, counts
         now.done(len(rows.block), len(rows.block))
         return changed
 
@@ -130,12 +137,6 @@ class _Sweep:
         """Send the workers home."""
         dismissed(self._workers)
         self._workers, self._candidates, self._block = [], [], None
-
-    def _begin(self, rows: CentredRows, how: KMeans) -> None:
-        self.end()
-        self._block, self._spans = rows.block, list(_spans(rows.block, how, self._cluster.workers))
-        self._where = Where(whole(rows.block), rows.centre)
-        self._workers = hired(Assigner, self._cluster, [()] * len(self._spans))
 
     def _assign(self, state: State, now: Pass) -> None:
         task = ray.put(KmeansPass(state.centroids, state.fresh, now.how, now.number))
@@ -149,13 +150,6 @@ class _Sweep:
             asked.append(PendingCall(worker, answer, self._cluster.patience))
         for span, (labels, distances) in zip(self._spans, answered(asked), strict=True):
             state.labels[slice(*span)], state.distances[slice(*span)] = labels, distances
-
-    def _add(self, state: State, how: KMeans) -> None:
-        labels, step = ray.put(state.labels), len(self._workers)
-        answers = [one.add.remote(self._where, labels, (at, step), how) for at, one in enumerate(self._workers)]
-        asked = [PendingCall(*both, self._cluster.patience) for both in zip(self._workers, answers, strict=True)]
-        for at, (sums, counts) in enumerate(answered(asked)):
-            state.sums[at::step], state.counts[at::step] = sums, counts
 
 
 def _spans(block: Block, how: KMeans, workers: int) -> Iterator[Span]:

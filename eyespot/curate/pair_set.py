@@ -110,7 +110,12 @@ def make(source: PairSource, out: Path, tell: Tell) -> PairsResult:
         except UsageError as error:
             made.failures.append(LeftOut(str(file), str(error)))
     if not made.before and not made.rows:
-        raise NothingFound(_nothing(source, made))
+        if made.failures:
+            text = made.failures[0].reason
+        else:
+            why = next(iter(made.left_out), "it is empty")
+            text = f"{source.files[0]} gives no pair: {why}"
+        raise NothingFound(text)
     return made
 
 
@@ -155,13 +160,6 @@ def _make_part(source: PairSource, file: Path, part: Path) -> PairsResult:
                 made.left_out[one.reason] += 1
                 made.examples.setdefault(one.reason, f"{file.name}: {one.place}")
     return made
-
-
-def _nothing(source: PairSource, made: PairsResult) -> str:
-    if made.failures:
-        return made.failures[0].reason
-    why = next(iter(made.left_out), "it is empty")
-    return f"{source.files[0]} gives no pair: {why}"
 
 
 class _Table:

@@ -48,8 +48,12 @@ def counted(made: RerankSet, by: str | None = None) -> dict[str, Any]:
 def card(name: str, made: RerankSet, making: RerankInputs) -> str:
     """The set described in Markdown: counts, random floor, what was left out, how and from what it was made."""
     told = counted(made, making.by)
+    limits = made.limits
+    few = f"{len(made.judged.queries)} queries, each with up to {limits.depth} candidates to put in a better order; "
+    text = f"{few}{limits.least} to {limits.most} of them are relevant. {_UNJUDGED[limits.judged_only]}"
+    rows = ([name, *counts.values()] for name, counts in told["splits"].items())
     sections = [
-        [f"# {name}", _opening(made), table(["split", *COUNTS], _rows(told["splits"])), _of_values(told, making.by)],
+        [f"# {name}", text, table(["split", *COUNTS], rows), _of_values(told, making.by)],
         ["## The floor", f"What a random order of the same candidates scores (preset `{PRESET}`).", _floors(made)],
         ["## Left out", table(["why", "queries"], told["dropped"].items()) or "No query."],
         ["## How it was made", f"By eyespot {eyespot.__version__}.", table(["setting", "value"], _settings(making))],
@@ -81,12 +85,6 @@ def _of_column(parts: Mapping[str, JudgedQueries], strata: Mapping[str, list[str
     }
 
 
-def _opening(made: RerankSet) -> str:
-    limits = made.limits
-    few = f"{len(made.judged.queries)} queries, each with up to {limits.depth} candidates to put in a better order; "
-    return f"{few}{limits.least} to {limits.most} of them are relevant. {_UNJUDGED[limits.judged_only]}"
-
-
 def _of_values(told: Mapping[str, Any], by: str | None) -> str:
     rows = ([value or "(none)", *counts.values()] for value, counts in told["by"].get(by, {}).items())
     return table([by, *told["splits"]], rows)
@@ -108,7 +106,3 @@ def _floors(made: RerankSet) -> str:
     rankings = {name: aligned(part.candidates, part.qrels) for name, part in splits.items() if part.candidates}
     rows = ([name, *(f"{floor(measure, of).mean:.4f}" for measure in measures)] for name, of in rankings.items())
     return table(["split", *(measure.name for measure in measures)], rows)
-
-
-def _rows(named: Mapping[str, Mapping[str, Any]]) -> Iterable[list[Any]]:
-    return ([name, *counts.values()] for name, counts in named.items())

@@ -57,34 +57,30 @@ class Seeing:
 
         Raises `BadPicture` for a picture that cannot be read or got no answer, and `BudgetSpent`.
         """
-        named = self._label_text(facts)
+        values = (facts.get(column) for column in self.columns)
+        named = ", ".join(dict.fromkeys(str(value) for value in values if value)) or UNNAMED
         key = (self.name, self.prompt, str(facts["id"]), named)
         with closing(ledger.connect(self.ledger, SCHEMA)) as sql:
             where = "model = ? AND prompt = ? AND image = ? AND named = ?"
             row = sql.execute(f"SELECT said FROM captions WHERE {where}", key).fetchone()
             if row is None:
-                told = self._ask_model(named, picture())
+                model_picture = picture()
+                # What the model says; nothing where it declines
+                data = JpegEncoder(read=lambda _: model_picture)(Path())
+                question = ASKED.format(named=json.dumps(named, ensure_ascii=False), words=self.words)
+                try:
+                    reply = self.endpoint.chat(
+                        [text_message("system", SYSTEM), image_message([data], question)], max_tokens=TOKENS
+                    )
+                except Declined:
+                    told = ""
+                except NoReply as why:
+                    raise BadPicture(f"{self.name} gave no caption: {why}") from None
+                else:
+                    told = sentence_of(reply.text)
                 sql.execute("INSERT OR REPLACE INTO captions VALUES (?, ?, ?, ?, ?, ?)", (*key, told, time.time()))
                 return told
         return str(row[0]) or None
-
-    def _label_text(self, facts: Mapping[str, Any]) -> str:
-        values = (facts.get(column) for column in self.columns)
-        return ", ".join(dict.fromkeys(str(value) for value in values if value)) or UNNAMED
-
-    def _ask_model(self, named: str, picture: Image) -> str:
-        """What the model says; nothing where it declines."""
-        data = JpegEncoder(read=lambda _: picture)(Path())
-        question = ASKED.format(named=json.dumps(named, ensure_ascii=False), words=self.words)
-        try:
-            reply = self.endpoint.chat(
-                [text_message("system", SYSTEM), image_message([data], question)], max_tokens=TOKENS
-            )
-        except Declined:
-            return ""
-        except NoReply as why:
-            raise BadPicture(f"{self.name} gave no caption: {why}") from None
-        return sentence_of(reply.text)
 
 
 def sentence_of(reply: str) -> str:

@@ -139,7 +139,10 @@ class _DescribeJob:
         for place in item.places:
             try:
                 data = read_again(place)
-                if _is_other(item.id, data):
+                # Whether these are not the bytes that were indexed; an imported row whose id is no
+                # digest is taken at its word
+                is_other = re.fullmatch("[0-9a-f]{32}", item.id) is not None and id_of(data) != item.id
+                if is_other:
                     whys.append("changed since it was indexed; run eyespot index first")
                 else:
                     return open_picture(data, self.extractor.min_side).image
@@ -157,8 +160,3 @@ class _DescribeJob:
         for row, why in missing.items():
             if items[row].places and why != GONE:
                 yield Undescribed(items[row].places[0], why)
-
-
-def _is_other(id: str, data: bytes) -> bool:
-    """Whether these are not the bytes that were indexed; an imported row whose id is no digest is taken at its word."""
-    return re.fullmatch("[0-9a-f]{32}", id) is not None and id_of(data) != id

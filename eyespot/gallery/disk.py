@@ -59,7 +59,10 @@ def read_header(gallery: Path) -> Header:
     """`gallery.toml`; `UsageError` if there is none, `EyespotError` if it is damaged or a newer eyespot wrote it."""
     try:
         found = tomllib.loads((gallery / "gallery.toml").read_text(encoding="utf-8"))
-        _refuse_newer(gallery, found)
+        if _typed(found, "format", int) > FORMAT:
+            raise EyespotError(
+                f"{gallery} has format {found['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
+            )
         return _header(found)
     except FileNotFoundError:
         raise UsageError(
@@ -75,13 +78,6 @@ def read_header(gallery: Path) -> Header:
         raise DamagedHeader(
             f"{gallery / 'gallery.toml'} is damaged ({why(error)}); run eyespot index to write it again"
         ) from error
-
-
-def _refuse_newer(gallery: Path, found: Mapping[str, Any]) -> None:
-    if _typed(found, "format", int) > FORMAT:
-        raise EyespotError(
-            f"{gallery} has format {found['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
-        )
 
 
 def _header(found: Mapping[str, Any]) -> Header:
@@ -300,8 +296,28 @@ def map_vectors(shard: Path, stem: str) -> Vectors:
     """One space's vectors, memory-mapped, (rows, dim), float32 or float16; `EyespotError` if their source is gone."""
     note = glance(shard, stem)
     if note is not None and note.source is not None:
-        return _map_source(shard, note.space.dim, Path(note.source))
-    return _map_own(shard, stem, note.space.dim if note else None)
+        source_dim: int = note.space.dim
+        source: Path = Path(note.source)
+        rows = count_items(shard)
+        source_vectors: Vectors = map_array(source)
+        same = isinstance(source_vectors, np.ndarray) and source_vectors.shape == (rows, source_dim)
+        if not same or source_vectors.dtype not in (np.float32, np.float16):
+            raise EyespotError(
+                f"{source} has changed since it was imported (now {source_vectors.dtype} of shape "
+                f"{source_vectors.shape}, then "
+                f"{rows} rows of {source_dim}); put the old file back or import it into a new gallery"
+            )
+        return source_vectors
+    dim: int | None = note.space.dim if note else None
+    with whole(shard / f"{stem}.npy", lambda: way_out(shard)) as place:
+        vectors = np.lib.format.open_memmap(place, mode="r")
+        if vectors.ndim != 2 or dim not in (None, vectors.shape[1]):
+            raise ValueError(f"it holds an array of shape {vectors.shape}")
+        if vectors.dtype not in (np.float32, np.float16):
+            raise ValueError(f"it holds {vectors.dtype}")
+        if place.stat().st_size != vectors.offset + vectors.nbytes:
+            raise ValueError("it is longer than its vectors")
+        return vectors
 
 
 def is_half(gallery: Path, stem: str) -> bool:
@@ -319,27 +335,3 @@ def dtype_of(shard: Path, stem: str) -> str:
         np.lib.format.read_magic(file)
         kinds.append(np.lib.format.read_array_header_1_0(file)[2].name)
     return next((kind for kind in kinds if kind in ("float32", "float16")), "")
-
-
-def _map_own(shard: Path, stem: str, dim: int | None) -> Vectors:
-    with whole(shard / f"{stem}.npy", lambda: way_out(shard)) as place:
-        vectors = np.lib.format.open_memmap(place, mode="r")
-        if vectors.ndim != 2 or dim not in (None, vectors.shape[1]):
-            raise ValueError(f"it holds an array of shape {vectors.shape}")
-        if vectors.dtype not in (np.float32, np.float16):
-            raise ValueError(f"it holds {vectors.dtype}")
-        if place.stat().st_size != vectors.offset + vectors.nbytes:
-            raise ValueError("it is longer than its vectors")
-        return vectors
-
-
-def _map_source(shard: Path, dim: int, source: Path) -> Vectors:
-    rows = count_items(shard)
-    vectors: Vectors = map_array(source)
-    same = isinstance(vectors, np.ndarray) and vectors.shape == (rows, dim)
-    if not same or vectors.dtype not in (np.float32, np.float16):
-        raise EyespotError(
-            f"{source} has changed since it was imported (now {vectors.dtype} of shape {vectors.shape}, then "
-            f"{rows} rows of {dim}); put the old file back or import it into a new gallery"
-        )
-    return vectors

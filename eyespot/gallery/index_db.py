@@ -154,15 +154,40 @@ class Ledger:
             for record in scan_counting(root, skipped or SkippedFiles()):
                 self._note(number, record)
             self._protect_unreadable(number, root)
-            self._missing_labels(number)
-            self._take_labels(number)
+            # Label rows that name no picture are problems of their own, not silence
+            self.sql.execute(
+                "INSERT INTO problems SELECT root, path, 'named in the labels, but no such picture is there'"
+                " FROM seen_labels l WHERE root = ?"
+                " AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = l.root AND s.path = l.path)"
+                " AND NOT EXISTS (SELECT 1 FROM problems p WHERE p.root = l.root AND p.path = l.path)",
+                (number,),
+            )
+            # Adopt the labels just seen; shards whose pictures' labels changed are written again
+            rows = "SELECT path, facts FROM {} WHERE root = :n"
+            old, new = rows.format("labels"), rows.format("seen_labels")
+            changed = f"SELECT path FROM ({old} EXCEPT {new}) UNION SELECT path FROM ({new} EXCEPT {old})"
+            self.sql.execute(
+                "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items JOIN files USING(id)"
+                f" WHERE root = :n AND path IN ({changed})",
+                {"n": number},
+            )
+            self.sql.execute("DELETE FROM labels WHERE root = ?", (number,))
+            self.sql.execute("INSERT INTO labels SELECT * FROM seen_labels WHERE root = ?", (number,))
 
     def _note(self, number: int, record: Met) -> None:
         if isinstance(record, Seen):
             self.sql.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)", (number, *record))
         elif isinstance(record, Labels):
             for name, value in record.facts.items():
-                self._widen(name, kind_of(value))
+                kind = kind_of(value)
+                # A column keeps one kind over the whole gallery; a new or wider one makes every table
+                # be written again
+                spelled = next((known for known in self._kinds if known.casefold() == name.casefold()), name)
+                wide = wider(self._kinds.get(spelled, kind), kind)
+                if self._kinds.get(spelled) != wide:
+                    self._kinds[spelled] = wide
+                    self.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, ?)", (spelled, wide))
+                    self.sql.execute("INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items")
             facts = json.dumps(record.facts, ensure_ascii=False)
             # A folder's own label file adds to what one above it says.
             self.sql.execute(
@@ -173,20 +198,21 @@ class Ledger:
         else:
             self.sql.execute("INSERT INTO problems VALUES (?, ?, ?)", (number, record.path, record.reason))
 
-    def _widen(self, name: str, kind: str) -> None:
-        """A column keeps one kind over the whole gallery; a new or wider one makes every table be written again."""
-        spelled = next((known for known in self._kinds if known.casefold() == name.casefold()), name)
-        wide = wider(self._kinds.get(spelled, kind), kind)
-        if self._kinds.get(spelled) != wide:
-            self._kinds[spelled] = wide
-            self.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, ?)", (spelled, wide))
-            self.sql.execute("INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items")
-
     def _protect_unreadable(self, number: int, root: Root) -> None:
         """What lies at or below a path that cannot be read now is not gone: it counts as seen, with its old labels."""
         rows = self.sql.execute("SELECT path FROM problems WHERE root = ?", (number,)).fetchall()
         for (path,) in rows:
-            span = (number, *_below(path, root))
+            # The first and last path that a problem at `path` leaves in doubt
+            folder, _, name = path.rpartition("/")
+            if path == "" or (root.kind == "list" and name == f"{os.path.basename(root.path)}:0"):
+                below = "", _LAST  # nothing of the root could be read
+            elif name == "":
+                below = path, path + _LAST
+            elif name in LABEL_FILES:
+                below = (f"{folder}/", f"{folder}/{_LAST}") if folder else ("", _LAST)
+            else:
+                below = path, path
+            span = (number, *below)
             self.sql.execute(
                 "INSERT OR IGNORE INTO seen_labels SELECT * FROM labels WHERE root = ? AND path >= ? AND path <= ?",
                 span,
@@ -197,29 +223,6 @@ class Ledger:
                     " WHERE root = ? AND path >= ? AND path <= ?",
                     span,
                 )
-
-    def _missing_labels(self, number: int) -> None:
-        """Label rows that name no picture are problems of their own, not silence."""
-        self.sql.execute(
-            "INSERT INTO problems SELECT root, path, 'named in the labels, but no such picture is there'"
-            " FROM seen_labels l WHERE root = ?"
-            " AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = l.root AND s.path = l.path)"
-            " AND NOT EXISTS (SELECT 1 FROM problems p WHERE p.root = l.root AND p.path = l.path)",
-            (number,),
-        )
-
-    def _take_labels(self, number: int) -> None:
-        """Adopt the labels just seen; shards whose pictures' labels changed are written again."""
-        rows = "SELECT path, facts FROM {} WHERE root = :n"
-        old, new = rows.format("labels"), rows.format("seen_labels")
-        changed = f"SELECT path FROM ({old} EXCEPT {new}) UNION SELECT path FROM ({new} EXCEPT {old})"
-        self.sql.execute(
-            "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items JOIN files USING(id)"
-            f" WHERE root = :n AND path IN ({changed})",
-            {"n": number},
-        )
-        self.sql.execute("DELETE FROM labels WHERE root = ?", (number,))
-        self.sql.execute("INSERT INTO labels SELECT * FROM seen_labels WHERE root = ?", (number,))
 
     def gone(self, number: int) -> Gone:
         """What the looks of this run did not find of a root."""
@@ -292,23 +295,20 @@ class Ledger:
         rows = [(id, shard, row, json.dumps(measured)) for row, (id, measured) in enumerate(new.items())]
         self.sql.executemany("INSERT INTO items VALUES (?, ?, ?, ?)", rows)
         for outcome in outcomes:
-            self._file(outcome)
+            # Where one picture lies and what it is; one out of reach keeps the id it had
+            (_, root, seen), id = outcome.planned, outcome.id
+            self.sql.execute(
+                "INSERT OR IGNORE INTO stale SELECT shard FROM items WHERE id IN"
+                " (?, (SELECT id FROM files WHERE root = ? AND path = ?))",
+                (id, root, seen.path),
+            )
+            if outcome.out_of_reach:
+                id = self._one("SELECT max(id) FROM files WHERE root = ? AND path = ?", root, seen.path)
+            mtime = RETRY if outcome.out_of_reach else seen.mtime
+            file_row = (root, seen.path, seen.size, mtime, seen.offset, id, outcome.failed)
+            self.sql.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", file_row)
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
-
-    def _file(self, outcome: ReadResult) -> None:
-        """Where one picture lies and what it is; one out of reach keeps the id it had."""
-        (_, root, seen), id = outcome.planned, outcome.id
-        self.sql.execute(
-            "INSERT OR IGNORE INTO stale SELECT shard FROM items WHERE id IN"
-            " (?, (SELECT id FROM files WHERE root = ? AND path = ?))",
-            (id, root, seen.path),
-        )
-        if outcome.out_of_reach:
-            id = self._one("SELECT max(id) FROM files WHERE root = ? AND path = ?", root, seen.path)
-        mtime = RETRY if outcome.out_of_reach else seen.mtime
-        row = (root, seen.path, seen.size, mtime, seen.offset, id, outcome.failed)
-        self.sql.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def is_known(self, id: str) -> bool:
         """Whether a picture of these bytes has a row already."""
@@ -385,15 +385,3 @@ class Ledger:
 def _shard_rows(count: int) -> int:
     """Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened."""
     return max(64, min(8192, 1 << max(count // 64, 1).bit_length()))
-
-
-def _below(path: str, root: Root) -> tuple[str, str]:
-    """The first and last path that a problem at `path` leaves in doubt."""
-    folder, _, name = path.rpartition("/")
-    if path == "" or (root.kind == "list" and name == f"{os.path.basename(root.path)}:0"):
-        return "", _LAST  # nothing of the root could be read
-    if name == "":
-        return path, path + _LAST
-    if name in LABEL_FILES:
-        return (f"{folder}/", f"{folder}/{_LAST}") if folder else ("", _LAST)
-    return path, path

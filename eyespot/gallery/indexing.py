@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -145,20 +145,17 @@ class _IndexJob:
         looked = {}
         for root in roots:
             if not is_there(root):
-                self._note_absent(root)
+                known = root in self.ledger.roots().values()
+                line = f"eyespot index --remove {quote(root.path)} -g {quote(str(self.gallery))}"
+                kept = f"its pictures are kept; if it is gone for good, take it out with: {line}"
+                tail = kept if known else "nothing to index there"
+                self.summary.notes.append(f"{root.path} is missing or empty (an unplugged disk?); {tail}")
                 continue
             number = self.ledger.add_root(root)
             looked[number] = root
             self.options.progress(f"looking through {root.path}", 0, 0)
             self.ledger.look(number, root, self.summary.looked.skipped)
         return looked
-
-    def _note_absent(self, root: Root) -> None:
-        known = root in self.ledger.roots().values()
-        line = f"eyespot index --remove {quote(root.path)} -g {quote(str(self.gallery))}"
-        kept = f"its pictures are kept; if it is gone for good, take it out with: {line}"
-        tail = kept if known else "nothing to index there"
-        self.summary.notes.append(f"{root.path} is missing or empty (an unplugged disk?); {tail}")
 
     def _forget_gone(self, looked: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
@@ -193,13 +190,17 @@ class _IndexJob:
     # -- new and changed pictures ---------------------------------------------------------------------------
 
     def _embed_planned(self) -> None:
-        self._leave_out_absent()
+        # A planned picture whose root is away would only fail; the next look plans it again
+        roots = self.ledger.roots()
+        for number in self.ledger.planned_roots():
+            if not is_there(roots[number]):
+                self.ledger.unplan(number)
         total, done = self.ledger.planned(), 0
         shards = self.ledger.planned_shards()
         planned = (planned for shard in shards for planned in self.ledger.plan_of(shard))
         with self._hands(self.gallery, self.encoders) as hands:
             reads = hands.read_all(planned, self.ledger.roots())
-            for shard, group in _by_shard(reads):
+            for shard, group in groupby(reads, key=lambda read: read.planned.shard):
                 building = _Building(self.encoders, hands)
                 for read in group:
                     building.add(read, self.ledger.is_known)
@@ -213,13 +214,6 @@ class _IndexJob:
             if self.options.hands
             else ThreadedReader(known, encoders, self.options.workers)
         )
-
-    def _leave_out_absent(self) -> None:
-        """A planned picture whose root is away would only fail; the next look plans it again."""
-        roots = self.ledger.roots()
-        for number in self.ledger.planned_roots():
-            if not is_there(roots[number]):
-                self.ledger.unplan(number)
 
     def _commit(self, shard: int, building: _Building) -> None:
         vectors = building.vectors()
@@ -348,10 +342,6 @@ def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
     if any(root.kind == "import" for root in found.values()):
         raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")
     return list(found)
-
-
-def _by_shard(reads: Iterator[ReadPicture]) -> Iterator[tuple[int, Iterator[ReadPicture]]]:
-    return groupby(reads, key=lambda read: read.planned.shard)
 
 
 class _Batches:

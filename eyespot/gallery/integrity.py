@@ -103,22 +103,18 @@ def faults(gallery: Path, progress: Progress) -> list[Fault]:
 
     Raises `EyespotError` if `gallery.toml` or the ledger is damaged.
     """
-    stems, rows = list(Gallery(gallery).header.spaces), _rows(gallery)
+    stems = list(Gallery(gallery).header.spaces)
+    # The shards that are there, and those that the ledger knows, with their rows if it does
+    rows: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
+    with suppress(NoLedger), reading(gallery) as known:
+        ledger.check(gallery / "ledger.sqlite")
+        rows |= {disk.shard_path(gallery, shard): count for shard, count in rows_by_shard(known).items()}
     found = []
     for done, (shard, count) in enumerate(sorted(rows.items())):
         progress("checking", done, len(rows))
         found += list(_faults_of(shard, stems, count))
     progress("checking", len(rows), len(rows))
     return found
-
-
-def _rows(gallery: Path) -> dict[Path, int | None]:
-    """The shards that are there, and those that the ledger knows, with their rows if it does."""
-    rows: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
-    with suppress(NoLedger), reading(gallery) as known:
-        ledger.check(gallery / "ledger.sqlite")
-        rows |= {disk.shard_path(gallery, shard): count for shard, count in rows_by_shard(known).items()}
-    return rows
 
 
 def _faults_of(shard: Path, stems: Sequence[str], rows: int | None) -> Iterator[Fault]:

@@ -93,25 +93,22 @@ def read_one(
             id = id_of(data)
             if known and known(id):
                 return ReadPicture(planned, id)
-            return _decoded(ReadPicture(planned, id), data, encoders)
+            read = ReadPicture(planned, id)
+            sides = [encoder.min_side for encoder in encoders.values()]
+            side = None if None in sides else max((side for side in sides if side), default=None)
+            with picture_in_memory(data, side) as picture:
+                pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}
+                picture.image.close()  # here, while its memory is counted
+            facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
+            if "taken" in facts:
+                facts["taken"] = facts["taken"].isoformat()
+            return replace(read, measured=facts, pixels=pixels)
     except BadPicture as bad:
         return ReadPicture(planned, failed=bad.reason, out_of_reach=isinstance(bad, TooLarge))
     except OSError as error:
         return ReadPicture(planned, failed=(error.strerror or str(error)).lower(), out_of_reach=True)
     except MemoryError:
         return ReadPicture(planned, failed="too large for this machine's memory", out_of_reach=True)
-
-
-def _decoded(read: ReadPicture, data: bytes, encoders: Mapping[str, Encoder]) -> ReadPicture:
-    sides = [encoder.min_side for encoder in encoders.values()]
-    side = None if None in sides else max((side for side in sides if side), default=None)
-    with picture_in_memory(data, side) as picture:
-        pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}
-        picture.image.close()  # here, while its memory is counted
-    facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
-    if "taken" in facts:
-        facts["taken"] = facts["taken"].isoformat()
-    return replace(read, measured=facts, pixels=pixels)
 
 
 class _Known:

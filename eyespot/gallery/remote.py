@@ -273,15 +273,12 @@ def fetch(url: str, into: Path | None = None, progress: Progress = _silent) -> P
         raise UsageError(f"no gallery is published at {store.url}; do so with: eyespot publish {store.url}")
     name = re.sub(r"[^A-Za-z0-9.]+", "-", store.url).strip("-")[-40:]
     copy = into or copies() / f"{name}-{hashlib.sha256(store.url.encode()).hexdigest()[:8]}"
-    if not _is_current(wanted, copy):  # else several may read at once
+    same = _fetched(copy) == {name: file.digest for name, file in wanted.files.items()}
+    is_current = same and all((copy / name).is_file() for name in wanted.files)
+    if not is_current:  # else several may read at once
         with locked(copy):
             _fetch(store, wanted, copy, progress)
     return copy
-
-
-def _is_current(wanted: Manifest, copy: Path) -> bool:
-    same = _fetched(copy) == {name: file.digest for name, file in wanted.files.items()}
-    return same and all((copy / name).is_file() for name in wanted.files)
 
 
 def _fetch(store: _Store, wanted: Manifest, copy: Path, progress: Progress) -> None:

@@ -120,11 +120,19 @@ class _Round:
         known, wanted = self.known(pairs), self.distinct(pairs)
         for key in wanted:
             if key in known:
-                self._count_known(known[key])
+                judgement = known[key]
+                before = self.asked
+                self.asked = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
                 yield known[key]
         rest = [pair for key, pair in wanted.items() if key not in known]
         if rest:
-            yield from self._answers(self.judge.judge(rest))
+            answers = self.judge.judge(rest)
+            try:
+                for answer in answers:
+                    yield from self._recorded([answer, *_ready(answers)])
+            except BaseException as reason:  # Ctrl-C and a caller's close() are reasons too
+                self._take_last(answers, reason)
+                raise
 
     def distinct(self, pairs: Sequence[Pair]) -> dict[Key, Pair]:
         found: dict[Key, Pair] = {}
@@ -138,14 +146,6 @@ class _Round:
             images.setdefault(digest, []).append(image)
         found = {digest: known(self.judge, self.ledger, digest, theirs) for digest, theirs in images.items()}
         return {(digest, image): one for digest, theirs in found.items() for image, one in theirs.items()}
-
-    def _answers(self, answers: Iterator[Answer]) -> Iterator[Judgement]:
-        try:
-            for answer in answers:
-                yield from self._recorded([answer, *_ready(answers)])
-        except BaseException as reason:  # Ctrl-C and a caller's close() are reasons too
-            self._take_last(answers, reason)
-            raise
 
     def _take_last(self, answers: Iterator[Answer], reason: BaseException) -> None:
         """Record what the judge has under way; one that has ended already has nothing."""
@@ -165,7 +165,8 @@ class _Round:
         judgements = [self._judgement(answer) for answer in answers]
         self.ledger.record(judgements)
         for answer in answers:
-            self._count(answer)
+            now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)
+            self.asked = self.asked.and_then(now)
         return judgements
 
     def _judgement(self, answer: Answer) -> Judgement:
@@ -173,14 +174,6 @@ class _Round:
         who = digest, pair.image, self.judge.name, answer.prompt or self.judge.prompt
         rank = self.ranks.get((pair.query.id, pair.image))
         return Judgement(*who, answer.verdict, answer.failure, answer.refused, rank, time.time(), answer.spent)
-
-    def _count(self, answer: Answer) -> None:
-        now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)
-        self.asked = self.asked.and_then(now)
-
-    def _count_known(self, judgement: Judgement) -> None:
-        before = self.asked
-        self.asked = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
 
 
 def _ready(answers: Iterator[Answer]) -> list[Answer]:

@@ -97,7 +97,11 @@ class MatchingHead:
         import torch
 
         with torch.inference_mode():
-            logits = self.head.logits(self.model, self._inputs(texts, pictures))  # (n, 2)
+            from eyespot.judges._local.loaded import on_device
+
+            words = {"padding": True, "padding_side": "right", "truncation": True, "return_tensors": "pt"}
+            inputs = on_device(self.processor(images=list(pictures), text=list(texts), **words), self.model)
+            logits = self.head.logits(self.model, inputs)  # (n, 2)
         fits: NDArray[np.float64] = torch.softmax(logits.double(), dim=1)[:, 1].cpu().numpy()
         return fits
 
@@ -105,9 +109,3 @@ class MatchingHead:
     def notes(self) -> list[str]:
         """None: a head always answers."""
         return []
-
-    def _inputs(self, texts: Sequence[str], pictures: Sequence[Image]) -> dict[str, Any]:
-        from eyespot.judges._local.loaded import on_device
-
-        words = {"padding": True, "padding_side": "right", "truncation": True, "return_tensors": "pt"}
-        return on_device(self.processor(images=list(pictures), text=list(texts), **words), self.model)

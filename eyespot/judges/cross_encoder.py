@@ -58,13 +58,12 @@ def _opened(model: ModelSource, instruction: str, settings: LocalSettings) -> Re
             trust_remote_code=False,
             model_kwargs={"dtype": settings.torch_dtype},
         )
-        return _checked(model, Reranker(network, instruction))
-
-
-def _checked(model: ModelSource, reranker: Reranker) -> Reranker:
-    if not reranker.model.supports("image") or reranker.model.num_labels != 1:
-        raise UsageError(f"{model.name} does not give one score for words and a picture; name a multimodal re-ranker")
-    return reranker
+        reranker = Reranker(network, instruction)
+        if not reranker.model.supports("image") or reranker.model.num_labels != 1:
+            raise UsageError(
+                f"{model.name} does not give one score for words and a picture; name a multimodal re-ranker"
+            )
+        return reranker
 
 
 @dataclass

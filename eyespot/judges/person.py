@@ -47,18 +47,14 @@ class PersonJudge:
         """An answer for each pair in its order; `Stopped` once the person types q or the input ends."""
         for number, pair in enumerate(pairs, 1):
             place = f"{number} of {len(pairs)}"
-            yield Answer(
-                pair, self._verdict(f'{place}: "{_plain(described(pair.query))}"\n  {_plain(str(pair.path))}\n')
-            )
-
-    def _verdict(self, about: str) -> Verdict:
-        typed = self.ask(f"{about}{QUESTION} {KEYS}")
-        while typed and typed.strip().lower()[:1] not in {*VERDICTS, "q"}:
-            typed = self.ask(f"please type one of {KEYS}")
-        key = typed.strip().lower()[:1] or "q"
-        if key == "q":
-            raise Stopped(f"{self.name} stopped; run the same line again to go on with the rest")
-        return VERDICTS[key]
+            about = f'{place}: "{_plain(described(pair.query))}"\n  {_plain(str(pair.path))}\n'
+            typed = self.ask(f"{about}{QUESTION} {KEYS}")
+            while typed and typed.strip().lower()[:1] not in {*VERDICTS, "q"}:
+                typed = self.ask(f"please type one of {KEYS}")
+            key = typed.strip().lower()[:1] or "q"
+            if key == "q":
+                raise Stopped(f"{self.name} stopped; run the same line again to go on with the rest")
+            yield Answer(pair, VERDICTS[key])
 
 
 def at_terminal(shown: str) -> str:

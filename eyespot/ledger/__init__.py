@@ -72,15 +72,13 @@ def check(path: Path) -> None:
 
 def _damaged(path: Path, why: str) -> DamagedLedger:
     why = "".join(sign if sign.isprintable() else " " for sign in why)  # it quotes what is damaged
-    return DamagedLedger(f"{path} cannot be used as a ledger ({why}); {_way_out(path)}")
-
-
-def _way_out(path: Path) -> str:
     away = f"move it away (mv {quote(str(path))} {quote(f'{path}.damaged')})"
     if not (path.parent / "gallery.toml").exists():
-        return f"{away} and run the same line again: it is made again, without the judgements and answers it held"
-    line = f"eyespot index -g {quote(str(path.parent))}"
-    return f"{away} and run {line}: it is made again from the shards, without the judgements and answers it held"
+        way_out = f"{away} and run the same line again: it is made again, without the judgements and answers it held"
+    else:
+        line = f"eyespot index -g {quote(str(path.parent))}"
+        way_out = f"{away} and run {line}: it is made again from the shards, without the judgements and answers it held"
+    return DamagedLedger(f"{path} cannot be used as a ledger ({why}); {way_out}")
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:

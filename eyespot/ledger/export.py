@@ -11,7 +11,7 @@ from typing import IO, Any, NamedTuple
 
 from eyespot.ledger.judgements import WITHDRAWN, JudgementRow
 from eyespot.storage.files import write_whole
-from eyespot.types import Judgement, Qrels, UsageError, Verdict
+from eyespot.types import Qrels, UsageError, Verdict
 
 CHUNK = 1 << 16  # rows that are turned into parquet at once
 ALL = "all"
@@ -86,13 +86,9 @@ def qrels(rows: Iterable[JudgementRow], names: Mapping[str, str], reading: Readi
     grades: dict[str, dict[str, int]] = {}
     for (query, image), given in votes.items():
         if given:
-            grades.setdefault(query, {})[image] = _median(given.values())
+            in_order = sorted(given.values())
+            grades.setdefault(query, {})[image] = in_order[(len(in_order) - 1) // 2]
     return Qrels(grades)
-
-
-def _median(votes: Iterable[int]) -> int:
-    in_order = sorted(votes)
-    return in_order[(len(in_order) - 1) // 2]
 
 
 def distinct_names(named: Mapping[str, str]) -> dict[str, str]:
@@ -124,6 +120,9 @@ class _Counted(Iterator[dict[str, Any]]):
 
 def _facts(row: JudgementRow, names: Mapping[str, str]) -> dict[str, Any]:
     one = row.judgement
+    verdict = one.verdict
+    verdict_fields_names = ("probability", "grade", "reason", "confidence")
+    verdict_fields = {name: None if verdict is None else getattr(verdict, name) for name in verdict_fields_names}
     return {
         "query": one.query,
         "name": names.get(one.query),
@@ -131,19 +130,13 @@ def _facts(row: JudgementRow, names: Mapping[str, str]) -> dict[str, Any]:
         "judge": one.judge,
         "prompt": one.prompt,
         "turn": row.turn,
-        **_verdict_fields(one),
+        **verdict_fields,
         "failure": one.failure,
         "refused": one.refused,
         "rank": one.rank,
         "at": one.at,
         **one.spent._asdict(),
     }
-
-
-def _verdict_fields(one: Judgement) -> dict[str, Any]:
-    verdict = one.verdict
-    names = ("probability", "grade", "reason", "confidence")
-    return {name: None if verdict is None else getattr(verdict, name) for name in names}
 
 
 def _json_lines(rows: Iterable[dict[str, Any]], file: IO[bytes]) -> None:

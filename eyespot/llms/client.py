@@ -21,7 +21,7 @@ from eyespot.llms.errors import (
     final,
 )
 from eyespot.llms.protocols import Dialect, Message, Reply, text_message, usage_of
-from eyespot.llms.rate_limit import CancellableSleep, Left, RateLimiter
+from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
 from eyespot.llms.transport import Wire
 from eyespot.llms.unsupported_fields import Amended, amendment, changes, left_out, refused, thinking
 from eyespot.types import EyespotError, Spent
@@ -284,7 +284,9 @@ class Endpoint:
             if isinstance(trouble, RetryableError | StatusError):
                 self._hold(trouble)
             raise
-        self._pay(left, data)
+        usage = usage_of(data)
+        self.pace.settle(left, usage.tokens_in + usage.tokens_out)
+        self.till.pay(usage.tokens_in, usage.tokens_out, self.money(usage.tokens_in, usage.tokens_out))
         return read(data)
 
     def _hold(self, trouble: RetryableError | StatusError) -> None:
@@ -295,11 +297,6 @@ class Endpoint:
                 f"{self.wire.address} asks to wait {trouble.wait:.0f} seconds; run the same line again then"
             )
         self.pace.hold(trouble.wait)
-
-    def _pay(self, left: Left, data: Mapping[str, Any]) -> None:
-        usage = usage_of(data)
-        self.pace.settle(left, usage.tokens_in + usage.tokens_out)
-        self.till.pay(usage.tokens_in, usage.tokens_out, self.money(usage.tokens_in, usage.tokens_out))
 
 
 def _as_it_is(data: Mapping[str, Any]) -> Mapping[str, Any]:

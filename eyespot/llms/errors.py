@@ -95,7 +95,9 @@ class Halted(Trouble):
 
 def of_status(status: int, body: str, headers: Mapping[str, str]) -> Trouble:
     """`RetryableError` if the server asks for patience, otherwise the `StatusError` itself."""
-    said, param = _complaint(body)
+    # The message of an error body in any of the usual forms, with its code, on one line; and what it names
+    said, param = _error_fields(_object(body))
+    said = " ".join(said.split())[:LONGEST]
     later = status in BUSY or (status >= 500 and status not in NEVER)
     if not later or (status == 429 and NO_CREDIT.search(said)):
         return StatusError(status, said, param)
@@ -112,29 +114,22 @@ def final(trouble: StatusError, address: str, model: str) -> Exception:
     if status == 402 or NO_CREDIT.search(said):
         return EyespotError(f"{address} gives no more credit ({said}); top it up and run the same line again to go on")
     if status in (401, 403):
-        return _forbidden(trouble, address, model)
+        if trouble.status == 403 and NO_ACCESS.search(trouble.said):
+            return EyespotError(
+                f"the key may not use the model {model!r} at {address} ({trouble.said}); name another model, or set "
+                "another key"
+            )
+        return EyespotError(f"{address} does not accept the key ({trouble.said}); set the right one and run again")
     if status < 400:
         return EyespotError(f"{address} answers {status}: it has moved; name the address that it has now")
     if status in (404, 405):
-        return _not_there(said, address, model)
+        if NO_PROVIDER.search(said):
+            return EyespotError(
+                f"no provider of the model {model!r} takes all that is asked of it ({said}); ask for less, or "
+                "name another"
+            )
+        return Unknown(f"{address} does not know the model {model!r} ({said}); check its name and the address")
     return Refused(f"{trouble}{MORE_TOKENS if trouble.cut_off else ''}")
-
-
-def _forbidden(trouble: StatusError, address: str, model: str) -> EyespotError:
-    if trouble.status == 403 and NO_ACCESS.search(trouble.said):
-        return EyespotError(
-            f"the key may not use the model {model!r} at {address} ({trouble.said}); name another model, or set "
-            "another key"
-        )
-    return EyespotError(f"{address} does not accept the key ({trouble.said}); set the right one and run again")
-
-
-def _not_there(said: str, address: str, model: str) -> EyespotError:
-    if NO_PROVIDER.search(said):
-        return EyespotError(
-            f"no provider of the model {model!r} takes all that is asked of it ({said}); ask for less, or name another"
-        )
-    return Unknown(f"{address} does not know the model {model!r} ({said}); check its name and the address")
 
 
 def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
@@ -158,16 +153,15 @@ def _number(text: str) -> float | None:
     return max(0.0, value) if math.isfinite(value) else None
 
 
-def _complaint(body: str) -> tuple[str, str]:
-    """The message of an error body in any of the usual forms, with its code, on one line; and what it names."""
-    said, param = _error_fields(_object(body))
-    return " ".join(said.split())[:LONGEST], param
-
-
 def _error_fields(found: Any) -> tuple[str, str]:
     """What an error says, and the parameter that it names; a host may pass on what its provider said (`raw`)."""
     if isinstance(found, list) and found:
-        return _listed(found)
+        # The first of several errors; those of pydantic say where they are, and repeat the request
+        first = found[0]
+        if not isinstance(first, dict) or "loc" not in first:
+            return _error_fields(first)
+        place = ".".join(map(str, first["loc"])) if isinstance(first["loc"], list) else str(first["loc"])
+        return f"{place}: {first.get('msg')}", place
     if isinstance(found, dict) and (inner := found.get("error") or found.get("detail")):
         return _error_fields(inner)
     if not isinstance(found, dict):
@@ -178,15 +172,6 @@ def _error_fields(found: Any) -> tuple[str, str]:
     said, param = _error_fields(_object(raw)) if isinstance(raw, str) else ("", "")
     told = ", ".join(dict.fromkeys([*parts, *([said] if said else [])])) or json.dumps(found)
     return told, param or str(found.get("param") or "")
-
-
-def _listed(found: list[Any]) -> tuple[str, str]:
-    """The first of several errors; those of pydantic say where they are, and repeat the request."""
-    first = found[0]
-    if not isinstance(first, dict) or "loc" not in first:
-        return _error_fields(first)
-    place = ".".join(map(str, first["loc"])) if isinstance(first["loc"], list) else str(first["loc"])
-    return f"{place}: {first.get('msg')}", place
 
 
 def _object(text: str) -> Any:

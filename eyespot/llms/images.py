@@ -42,7 +42,12 @@ class JpegEncoder:
             image = self.read(path) if self.read is not None else _opened(path, self.side)
         except Exception as error:  # decoders raise whatever they like at damaged files
             raise NoReply(f"{path.name} cannot be read ({error})") from None
-        return _encoded(image, self.side)
+        smaller = image.convert("RGB")
+        smaller.thumbnail((self.side, self.side))
+        smaller.info = {}
+        kept = BytesIO()
+        smaller.save(kept, "JPEG", quality=QUALITY)
+        return base64.b64encode(kept.getvalue()).decode()
 
 
 def _opened(path: Path, side: int) -> Image:
@@ -53,12 +58,3 @@ def _opened(path: Path, side: int) -> Image:
             raise ValueError(f"over the limit of {MOST_PIXELS // 1_000_000} megapixels")
         image.draft("RGB", (side, side))
         return ImageOps.exif_transpose(image).convert("RGB")
-
-
-def _encoded(image: Image, side: int) -> str:
-    smaller = image.convert("RGB")
-    smaller.thumbnail((side, side))
-    smaller.info = {}
-    kept = BytesIO()
-    smaller.save(kept, "JPEG", quality=QUALITY)
-    return base64.b64encode(kept.getvalue()).decode()

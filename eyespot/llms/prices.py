@@ -46,14 +46,11 @@ class Prices:
         """US dollars for so many tokens of a model."""
         price = self.of(model)
         if price is None:
-            self._tell(model)
+            sentence = f"no price is known for {model}, so its money counts as 0; add it to {own_table()}"
+            if sentence not in self.notes:
+                self.notes.append(sentence)
             return 0.0
         return price.of(tokens_in, tokens_out)
-
-    def _tell(self, model: str) -> None:
-        sentence = f"no price is known for {model}, so its money counts as 0; add it to {own_table()}"
-        if sentence not in self.notes:
-            self.notes.append(sentence)
 
 
 def own_table() -> Path:
@@ -72,17 +69,16 @@ def read_prices(given: Path | None = None) -> Prices:
     """The prices of all tables; `UsageError` for a file that is not there or has no prices in it."""
     found: dict[str, Price] = {}
     for path in tables(given):
-        found |= {model: _price(path, model, facts) for model, facts in toml_of(path).items()}
+        prices = {}
+        for model, facts in toml_of(path).items():
+            if not isinstance(facts, dict) or not {"input", "output"} <= set(facts) <= {"input", "output", "date"}:
+                raise UsageError(f'{path}: {model} has no price; write ["{model}"] and below it input, output and date')
+            dollars = [facts["input"], facts["output"]]
+            if not all(_is_price(one) for one in dollars):
+                raise UsageError(f"{path}: {model} costs {dollars}; write US dollars for a million tokens, as in 0.25")
+            prices[model] = Price(float(dollars[0]), float(dollars[1]), str(facts.get("date", "")), path)
+        found |= prices
     return Prices(found)
-
-
-def _price(path: Path, model: str, facts: Any) -> Price:
-    if not isinstance(facts, dict) or not {"input", "output"} <= set(facts) <= {"input", "output", "date"}:
-        raise UsageError(f'{path}: {model} has no price; write ["{model}"] and below it input, output and date')
-    dollars = [facts["input"], facts["output"]]
-    if not all(_is_price(one) for one in dollars):
-        raise UsageError(f"{path}: {model} costs {dollars}; write US dollars for a million tokens, as in 0.25")
-    return Price(float(dollars[0]), float(dollars[1]), str(facts.get("date", "")), path)
 
 
 def _is_price(value: Any) -> bool:

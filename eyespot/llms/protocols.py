@@ -90,24 +90,30 @@ class ChatCompletions:
         return {"model": model, "messages": list(messages), **options}
 
     def reply(self, data: Body) -> Reply:
-        choice = _first(data.get("choices"))
+        choices = data.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
         message = choice.get("message")
         if not isinstance(message, dict):
             raise RetryableError(f"the answer has no message{_complaint(data)}")
         finish = str(choice.get("finish_reason") or "")
         filtered = "a content filter" if finish == "content_filter" else ""
+        text = _text(message.get("content"))
+        logprobs = choice.get("logprobs")
+        content = logprobs.get("content") if isinstance(logprobs, dict) else None
+        if not isinstance(content, list) or not content or not isinstance(content[0], dict):
+            first_token = None
+        else:
+            tokens = content[0].get("top_logprobs") or content[:1]  # without a list at least the one it chose
+            known = [token for token in tokens if isinstance(token, dict) and _is_log_probability(token.get("logprob"))]
+            first_token = tuple((str(token.get("token")), float(token["logprob"])) for token in known)
         return Reply(
-            text=_text(message.get("content")),
-            logprobs=_first_token(choice.get("logprobs")),
+            text=text,
+            logprobs=first_token,
             usage=usage_of(data),
             finish=finish,
             declined=str(message.get("refusal") or filtered),
             model=str(data.get("model") or ""),
         )
-
-
-def _first(choices: Any) -> Body:
-    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
 
 
 def _complaint(data: Body) -> str:
@@ -119,15 +125,6 @@ def _text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(str(part.get("text") or "") for part in content if isinstance(part, dict))
     return str(content or "")
-
-
-def _first_token(logprobs: Any) -> tuple[Token, ...] | None:
-    content = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not isinstance(content, list) or not content or not isinstance(content[0], dict):
-        return None
-    tokens = content[0].get("top_logprobs") or content[:1]  # without a list at least the one it chose
-    known = [token for token in tokens if isinstance(token, dict) and _is_log_probability(token.get("logprob"))]
-    return tuple((str(token.get("token")), float(token["logprob"])) for token in known)
 
 
 def _is_log_probability(value: Any) -> bool:

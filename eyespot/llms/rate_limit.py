@@ -63,7 +63,10 @@ class RateLimiter:
         while True:
             with self._lock:
                 now = self.clock()
-                if (seconds := self._wait(now)) <= 0:
+                while self._left and self._left[0].at <= now - MINUTE:
+                    self._left.popleft()
+                seconds = max(self._held_until - now, self._until_requests(now), self._until_tokens(now))
+                if seconds <= 0:
                     self._left.append(Left(now, self._usual))
                     return self._left[-1]
             self.sleep(seconds)
@@ -77,11 +80,6 @@ class RateLimiter:
         """Let nothing leave for so long."""
         with self._lock:
             self._held_until = max(self._held_until, self.clock() + seconds)
-
-    def _wait(self, now: float) -> float:
-        while self._left and self._left[0].at <= now - MINUTE:
-            self._left.popleft()
-        return max(self._held_until - now, self._until_requests(now), self._until_tokens(now))
 
     def _until_requests(self, now: float) -> float:
         if self.requests is None or len(self._left) < self.requests:

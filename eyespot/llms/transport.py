@@ -47,16 +47,22 @@ class Wire:
         except self.sdk.APITimeoutError:
             raise RetryableError(f"no answer within {self.timeout:g} seconds") from None
         except self.sdk.APIConnectionError as error:
-            raise self._broken(error) from None
+            broken: RetryableError
+            cause = error.__cause__
+            if cause is None or "Connect" in type(cause).__name__:
+                broken = Unreachable(f"{self.address} cannot be reached ({cause or error})")
+            else:
+                broken = RetryableError(f"the answer broke off ({cause})")
+            raise broken from None
         except self.sdk.APIStatusError as error:
             raise of_status(error.status_code, error.response.text, error.response.headers) from None
-        return _object(text)
-
-    def _broken(self, error: Exception) -> RetryableError:
-        cause = error.__cause__
-        if cause is None or "Connect" in type(cause).__name__:
-            return Unreachable(f"{self.address} cannot be reached ({cause or error})")
-        return RetryableError(f"the answer broke off ({cause})")
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise RetryableError("the answer is no JSON object; perhaps it was cut")
+        return found
 
 
 def openai(url: str | None, key: str | None, timeout: float) -> Wire:
@@ -82,13 +88,3 @@ def _versioned(url: str) -> str:
     """People paste a local server's address without the /v1 that all of them have."""
     bare = url.rstrip("/")
     return bare if bare.count("/") > 2 else f"{bare}/v1"
-
-
-def _object(text: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise RetryableError("the answer is no JSON object; perhaps it was cut")
-    return found

@@ -30,33 +30,30 @@ class Account:
         times = dict.fromkeys((id_of(record) for record in records), 0)
         self._came += len(times)
         for outcome in outcomes:
-            of = self._origin(outcome, times)
+            if isinstance(outcome, Added):
+                self._added += 1
+                of = None
+            else:
+                origin_of = outcome.of or id_of(outcome.record)
+                if origin_of not in times:
+                    raise Unaccounted(
+                        f"step {self._name} gave a record made from {origin_of!r}, which never came; say what "
+                        "it is `of`, or use Added"
+                    )
+                self._added += times[origin_of] > 0
+                times[origin_of] += 1
+                of = origin_of
             self._sheets.write(outcome, of)
             yield outcome
-        self._refuse_lost([id for id, count in times.items() if not count])
+        lost = [id for id, count in times.items() if not count]
+        if lost:
+            raise Unaccounted(
+                f"step {self._name} says nothing of {len(lost):,} records, {lost[0]!r} the first; let it keep or drop "
+                "every one"
+            )
 
     def counts(self) -> StepCounts:
         """The balance; `Unaccounted` if it is none."""
         sheets = self._sheets
         counts = StepCounts(self._came, self._added, sheets.kept, dict(sorted(sheets.dropped.items())), sheets.failed)
         return counts.accounted(self._name)
-
-    def _origin(self, outcome: Outcome, times: dict[str, int]) -> str | None:
-        if isinstance(outcome, Added):
-            self._added += 1
-            return None
-        of = outcome.of or id_of(outcome.record)
-        if of not in times:
-            raise Unaccounted(
-                f"step {self._name} gave a record made from {of!r}, which never came; say what it is `of`, or use Added"
-            )
-        self._added += times[of] > 0
-        times[of] += 1
-        return of
-
-    def _refuse_lost(self, lost: list[str]) -> None:
-        if lost:
-            raise Unaccounted(
-                f"step {self._name} says nothing of {len(lost):,} records, {lost[0]!r} the first; let it keep or drop "
-                "every one"
-            )

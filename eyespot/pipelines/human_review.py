@@ -136,7 +136,10 @@ class Queue:
         """The decisions, for one person at a time, without what a kill left of a line."""
         with self.decided.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            _cut_torn(file)
+            # Take away what a kill left of a line, or the next one would be lost with it
+            file.seek(0)
+            whole = file.read().rfind(b"\n") + 1
+            file.truncate(whole)
             yield file
 
     def decisions(self) -> list[ReviewDecision]:
@@ -258,10 +261,3 @@ def _content(decision: ReviewDecision) -> tuple[object, ...]:
 def _check_seen(seen: str | None, stands: ReviewDecision | None) -> None:
     if seen != (stands.digest if stands else None):
         raise Overtaken(stands)
-
-
-def _cut_torn(file: IO[bytes]) -> None:
-    """Take away what a kill left of a line, or the next one would be lost with it."""
-    file.seek(0)
-    whole = file.read().rfind(b"\n") + 1
-    file.truncate(whole)

@@ -220,16 +220,12 @@ def _open(use: str, options: Mapping[str, Any], prices: Prices | None) -> _OpenM
     name = use.partition(":")[0]
     known = name in rooms.names("judges")
     given = {option: value for option, value in options.items() if value is not None}
-    _refuse_other_kinds(use, given)
-    judge: Any = rooms.load("judges", use, read=picture_of, prices=prices, **given) if known else None
-    if not hasattr(judge, "endpoint"):
-        raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
-    return _OpenModel(judge.endpoint, judge.pictures, (prices or read_prices()).of(use.partition(":")[2]))
-
-
-def _refuse_other_kinds(use: str, given: Mapping[str, Any]) -> None:
-    """`UsageError` for an option that is text where a number belongs, or the other way round."""
+    # `UsageError` for an option that is text where a number belongs, or the other way round
     for name, value in given.items():
         kinds = str if name == "url" else (int, float) if name in FRACTIONS else int
         if not isinstance(value, kinds) or isinstance(value, bool):
             raise UsageError(f"{use}: {name} is {value!r}; give {'an address' if kinds is str else 'a number'}")
+    judge: Any = rooms.load("judges", use, read=picture_of, prices=prices, **given) if known else None
+    if not hasattr(judge, "endpoint"):
+        raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
+    return _OpenModel(judge.endpoint, judge.pictures, (prices or read_prices()).of(use.partition(":")[2]))

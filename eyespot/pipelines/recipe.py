@@ -100,11 +100,22 @@ def read_recipe(path: Path) -> Recipe:
     models = _table(path, told, "models")
     declared = tuple(_declared(path, number, one, models) for number, one in enumerate(steps, 1))
     texts = [_text(path, told, name) for name in ("name", "about")]
-    card, limits = _table(path, told, "card"), _limits(path, _table(path, told, "budget"))
+    card = _table(path, told, "card")
+    limits_told = _table(path, told, "budget")
+    known = [one.name for one in dataclasses.fields(CostLimits)]
+    for name, value in limits_told.items():
+        if name not in known:
+            refuse(path, f"[budget] {name}", f"is no limit; there are: {', '.join(known)}")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            refuse(path, f"[budget] {name}", f"is {value!r}; write a number")
+    limits = CostLimits(**limits_told)
     strict = told.get("strict", False)
     if not isinstance(strict, bool):
         refuse(path, "strict", f"is {strict!r}; write true or false")
-    return Recipe(texts[0] or path.stem, texts[1], declared, _seed(path, told), limits, card, path.parent, strict)
+    seed = told.get("seed", 0)
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        refuse(path, "seed", f"is {seed!r}; write a whole number")
+    return Recipe(texts[0] or path.stem, texts[1], declared, seed, limits, card, path.parent, strict)
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -121,28 +132,11 @@ def _text(path: Path, told: Mapping[str, Any], name: str) -> str:
     return value
 
 
-def _seed(path: Path, told: Mapping[str, Any]) -> int:
-    seed = told.get("seed", 0)
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        refuse(path, "seed", f"is {seed!r}; write a whole number")
-    return seed
-
-
 def _table(path: Path, told: Mapping[str, Any], name: str) -> dict[str, Any]:
     found = told.get(name, {})
     if not isinstance(found, dict):
         refuse(path, name, f"is {found!r}; write [{name}] and its keys below")
     return found
-
-
-def _limits(path: Path, told: Mapping[str, Any]) -> CostLimits:
-    known = [one.name for one in dataclasses.fields(CostLimits)]
-    for name, value in told.items():
-        if name not in known:
-            refuse(path, f"[budget] {name}", f"is no limit; there are: {', '.join(known)}")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            refuse(path, f"[budget] {name}", f"is {value!r}; write a number")
-    return CostLimits(**told)
 
 
 # -- one step ---------------------------------------------------------------------------------------------------
@@ -155,7 +149,11 @@ def _declared(path: Path, number: int, told: Mapping[str, Any], models: Mapping[
         refuse(path, where, 'does not say which it is; write step = "…"')
     prompts = {name: text_of(path.parent / file) for name, file in _prompt_files(path, where, told, "prompt").items()}
     asked = {name: _model(path, name, models) for name in _listed(path, where, told)}
-    inputs = {name: path.parent / place for name, place in _inputs(path, where, told).items()}
+    found = _table(path, told, "inputs")
+    for inputs_name, inputs_place in found.items():
+        if not isinstance(inputs_place, str):
+            refuse(path, f"{where}, inputs {inputs_name}", f"is {inputs_place!r}; write the name of a file or a folder")
+    inputs = {name: path.parent / place for name, place in found.items()}
     settings = {name: value for name, value in told.items() if name not in _OWN}
     return Declared(step, _text(path, told, "name") or step, settings, prompts, asked, inputs)
 
@@ -177,15 +175,6 @@ def _listed(path: Path, where: str, told: Mapping[str, Any]) -> list[str]:
     twice = next((name for name in found if found.count(name) > 1), None)
     if twice is not None:
         refuse(path, f"{where}, models", f"name {twice!r} twice; name it once (a step may let it answer several times)")
-    return found
-
-
-def _inputs(path: Path, where: str, told: Mapping[str, Any]) -> dict[str, str]:
-    """`inputs = {NAME = "FILE or FOLDER"}`."""
-    found = _table(path, told, "inputs")
-    for name, place in found.items():
-        if not isinstance(place, str):
-            refuse(path, f"{where}, inputs {name}", f"is {place!r}; write the name of a file or a folder")
     return found
 
 

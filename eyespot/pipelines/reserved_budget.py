@@ -44,7 +44,8 @@ class ReservedBudget:
         with self._changed:
             while True:
                 known = self.memory.dearest(self.mark, model)
-                price = _at_least(likely, known.spent)
+                tokens = max(likely.tokens_in, known.spent.tokens_in), max(likely.tokens_out, known.spent.tokens_out)
+                price = Spent(1, *tokens, max(likely.money, known.spent.money))
                 passed = self.limits.passed(self.memory.total(), price)
                 if passed is None and self._trusted(known, model):
                     break
@@ -114,8 +115,3 @@ def _of_one(spent: Spent) -> Spent:
     """The share of one request."""
     count = max(1, spent.calls)
     return Spent(1, math.ceil(spent.tokens_in / count), math.ceil(spent.tokens_out / count), spent.money / count)
-
-
-def _at_least(one: Spent, other: Spent) -> Spent:
-    tokens = max(one.tokens_in, other.tokens_in), max(one.tokens_out, other.tokens_out)
-    return Spent(1, *tokens, max(one.money, other.money))

@@ -164,17 +164,14 @@ class _Turn:
 
     def _done(self, found: CachedResult, ran: bool) -> StepResult:
         cost, origins = self.memory.cost(self.mark), self.memory.origins(self.mark)
-        self._refuse_changes(origins)
-        return StepResult(self.step, self.folder, found.counts, cost, found.records, ran, origins)
-
-    def _refuse_changes(self, origins: Sequence[Origin]) -> None:
-        """`EyespotError` for answers to other requests than those of a strict recipe."""
+        # `EyespotError` for answers to other requests than those of a strict recipe
         for model, provenance, _ in origins if self.how.strict else ():
             if provenance and (fields := left_out(provenance.changes)):
                 raise EyespotError(
                     f"step {self.step.name} has answers of {model} without {', '.join(fields)}, which it does not "
                     "accept; name another model or leave out what it does not accept, or say strict = false"
                 )
+        return StepResult(self.step, self.folder, found.counts, cost, found.records, ran, origins)
 
     def _worked(self, before: Records, folder: Path) -> StepCounts:
         with _clock(self.memory, self.mark) as tick:
@@ -186,17 +183,16 @@ class _Turn:
             try:
                 account = Account(self.step.name, sheets)
                 settle = self._each if isinstance(work, MapStep) else self._whole
-                self._write_outcomes(settle(before, account), len(before), tick)
+                worked = settle(before, account)
+                total = len(before)
+                self.how.tell(self.step.name, 0, total)
+                for number, _ in enumerate(worked, 1):
+                    self.how.tell(self.step.name, number, total)
+                    tick()
                 return account.counts()
             finally:
                 self.memory.flush()
                 sheets.close()
-
-    def _write_outcomes(self, worked: Iterable[object], total: int, tick: Callable[[], None]) -> None:
-        self.how.tell(self.step.name, 0, total)
-        for number, _ in enumerate(worked, 1):
-            self.how.tell(self.step.name, number, total)
-            tick()
 
     def _context(self) -> Context:
         purse = ReservedBudget(self.how.limits, self.memory, self.mark, self.step.expects)
@@ -220,7 +216,8 @@ class _Turn:
         settle = self._outcomes if self.memory.known(self.mark) else self._worked_out
 
         def work(record: Record) -> tuple[Record, list[Outcome]]:
-            return record, settle(record, _key(record), context)
+            key = hashlib.sha256(line_of(record)).digest()[:16]
+            return record, settle(record, key, context)
 
         for record, outcomes in in_order(before, work, self.step.work.workers):
             account.settle(record, outcomes)
@@ -241,10 +238,6 @@ class _Turn:
         if self.step.models and any(isinstance(one, Failed) for one in outcomes):
             self.memory.flush()  # after a kill no answer would tell that this was asked and paid for
         return outcomes
-
-
-def _key(record: Record) -> bytes:
-    return hashlib.sha256(line_of(record)).digest()[:16]
 
 
 @contextmanager

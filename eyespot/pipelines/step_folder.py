@@ -77,7 +77,10 @@ class StepWriter:
     def write(self, outcome: Outcome, of: str | None) -> None:
         """One outcome; `of` is the id of the record it comes from. Raises `Unaccounted` for an id that is there."""
         if isinstance(outcome, Keep | Added):
-            self._refuse_twice(outcome.record)
+            id = id_of(outcome.record)
+            if id in self._ids:
+                raise Unaccounted(f"the id {id!r} is given twice; a record made from another needs an id of its own")
+            self._ids.add(id)
             self._files[KEPT].write(line_of(outcome.record))
             self.kept += 1
             return
@@ -91,12 +94,6 @@ class StepWriter:
         """Write both files to their ends."""
         for file in self._files.values():
             file.close()
-
-    def _refuse_twice(self, record: Record) -> None:
-        id = id_of(record)
-        if id in self._ids:
-            raise Unaccounted(f"the id {id!r} is given twice; a record made from another needs an id of its own")
-        self._ids.add(id)
 
 
 def id_of(record: Record) -> str:
@@ -142,7 +139,13 @@ def _text(value: str) -> str:
 def place_of(work: Path, number: int, step: Step) -> Path:
     """Where the step's folder lies: under its number, or another if the step stood elsewhere in the pipeline."""
     place = work / "steps" / f"{number:02d}-{step.name}"
-    earlier = [path for path in (work / "steps").glob(f"[0-9]*-{step.name}") if _is_of(path, step.name)]
+    earlier = []
+    for path in (work / "steps").glob(f"[0-9]*-{step.name}"):
+        name = step.name
+        is_of_number, _, rest = path.name.partition("-")
+        is_of = is_of_number.isdecimal() and rest == name
+        if is_of:
+            earlier.append(path)
     return place if place.exists() or not earlier else earlier[0]
 
 
@@ -152,11 +155,6 @@ def numbered(work: Path, number: int, step: Step) -> Path:
     if found != place:
         put_folder(found, place)
     return place
-
-
-def _is_of(path: Path, name: str) -> bool:
-    number, _, rest = path.name.partition("-")
-    return number.isdecimal() and rest == name
 
 
 def cached_result(folder: Path) -> CachedResult | None:

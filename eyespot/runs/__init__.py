@@ -146,35 +146,29 @@ def _run_format(path: Path) -> str:
 
 def _qrels_format(path: Path) -> str:
     if path.is_dir():
-        return _folder_format(path)
+        formats = {"rerank-set": "reranking", "ilias": "ilias", "eccv": "eccv", "rmir": "rmir", "beir": "beir"}
+        found = next((format for format, room in formats.items() if _room(room).is_layout(path)), None)
+        if found is None and any(_is_rerank(file) for pattern in PARQUETS for file in sorted(path.glob(pattern))[:1]):
+            return "inquire-rerank"
+        if found is None:
+            raise UsageError(
+                f"{path} has no layout that eyespot knows; name it with --format: {', '.join(QRELS_FORMATS)}"
+            )
+        return found
     name, by_ending = path.name.lower().removesuffix(".gz"), _by_ending(path)
     if by_ending == "json":
-        return _json_format(path)
+        # By the first characters: CIRCO's is a list; Karpathy's has images and a data set; FG's lists texts
+        head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
+        if head.startswith("["):
+            return "circo"
+        key, _, value = head.removeprefix("{").strip().partition(":")
+        captions = value.lstrip(" [\n").startswith('"') and " " in value.strip(" [\n").partition('",')[0]
+        return "karpathy" if key in ('"images"', '"dataset"') or (captions and "[" in value[:3]) else "json"
     if by_ending == "parquet":
         return "inquire-rerank" if _is_rerank(path) else "parquet"
     if name.endswith(".csv"):
         return "inquire"
     return "beir" if name.endswith((".tsv", ".jsonl")) and _has_beir_header(path) else "trec"
-
-
-def _folder_format(path: Path) -> str:
-    formats = {"rerank-set": "reranking", "ilias": "ilias", "eccv": "eccv", "rmir": "rmir", "beir": "beir"}
-    found = next((format for format, room in formats.items() if _room(room).is_layout(path)), None)
-    if found is None and any(_is_rerank(file) for pattern in PARQUETS for file in sorted(path.glob(pattern))[:1]):
-        return "inquire-rerank"
-    if found is None:
-        raise UsageError(f"{path} has no layout that eyespot knows; name it with --format: {', '.join(QRELS_FORMATS)}")
-    return found
-
-
-def _json_format(path: Path) -> str:
-    """By the first characters: CIRCO's is a list; Karpathy's has images and a data set; FG's lists texts."""
-    head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
-    if head.startswith("["):
-        return "circo"
-    key, _, value = head.removeprefix("{").strip().partition(":")
-    captions = value.lstrip(" [\n").startswith('"') and " " in value.strip(" [\n").partition('",')[0]
-    return "karpathy" if key in ('"images"', '"dataset"') or (captions and "[" in value[:3]) else "json"
 
 
 def _has_beir_header(path: Path) -> bool:

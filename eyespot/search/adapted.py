@@ -102,17 +102,14 @@ class Adapted:
         """A new run, or the given one re-ranked."""
         adapted = self.adapter.adapt(embed(queries, self.encoder))
         if run is not None:
-            return self._reranked(queries, adapted, run)
+            made = Run({q.id: self._ordered(run[q.id], view) for q, view in zip(queries, adapted, strict=True)})
+            made.facts, made.notes = run.facts, run.notes
+            made.header = run.header | {"adapted": True, "depth": self.depth}
+            return made
         with naming_damage(self.view):
             found = self.scan.search(adapted, self.k, self.mask)
         made = as_run(queries, found, self.view)
         made.header |= {"exact": self.scan.exact, "adapted": True}
-        return made
-
-    def _reranked(self, queries: Sequence[Query], adapted: Sequence[AdaptedQuery], run: Run) -> Run:
-        made = Run({q.id: self._ordered(run[q.id], view) for q, view in zip(queries, adapted, strict=True)})
-        made.facts, made.notes = run.facts, run.notes
-        made.header = run.header | {"adapted": True, "depth": self.depth}
         return made
 
     def _ordered(self, hits: Sequence[RankedImage], view: AdaptedQuery) -> list[RankedImage]:

@@ -14,7 +14,7 @@ from eyespot.gallery.view import Gallery
 from eyespot.search import query_language, stored_indexes
 from eyespot.search.adapted import Adapted, Scan, SearchBackend, scan_of
 from eyespot.search.nearest import Nearest
-from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Space, UsageError
+from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, UsageError
 
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
 
@@ -36,7 +36,17 @@ class Collection:
         if self._imported and encoder.space.dim == space.dim:
             return encoder
         if encoder.space.digest != space.digest:
-            raise EyespotError(_mismatch(space, encoder.space, self.gallery.path))
+            installed = encoder.space
+            if space.revision == IMPORTED:
+                lengths = f"the imported vectors have {space.dim} components, {space.encoder} gives {installed.dim}"
+                text = f"{lengths}; import them into a new gallery with -e and the encoder that made them"
+            else:
+                text = (
+                    f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now "
+                    f"{installed.revision}); bring it up to date with: eyespot index -e {space.encoder} -g "
+                    f"{self.gallery.path}"
+                )
+            raise EyespotError(text)
         return encoder
 
     @cached_property
@@ -107,7 +117,18 @@ class Collection:
     def _notes(self, query: Query, run: Run) -> list[str]:
         texts = [term.text for term in query.terms if term.text is not None]
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
-        notes += self._doubts(query, run)
+        doubts: list[str]
+        # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
+        if run.header.keys() & {"adapted", "expanded", "rerank_local"}:
+            doubts = []
+        else:
+            doubts_text = query.terms[0].text if len(query.terms) == 1 and query.terms[0].weight > 0 else None
+            weakest = None if doubts_text is None else self.encoder.weakest_match(doubts_text)
+            if weakest is None or (best := run.score.max()) >= weakest:
+                doubts = []
+            else:
+                doubts = [f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"]
+        notes += doubts
         if without := self.view.without_vector:
             line = f"eyespot index -g {quote(str(self.gallery.path))}"
             missing = f"pictures without {self.view.space.encoder} vectors, not searched: {without}"
@@ -119,23 +140,3 @@ class Collection:
     @property
     def _imported(self) -> bool:
         return self.view.space.revision == IMPORTED
-
-    def _doubts(self, query: Query, run: Run) -> list[str]:
-        # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
-        if run.header.keys() & {"adapted", "expanded", "rerank_local"}:
-            return []
-        text = query.terms[0].text if len(query.terms) == 1 and query.terms[0].weight > 0 else None
-        weakest = None if text is None else self.encoder.weakest_match(text)
-        if weakest is None or (best := run.score.max()) >= weakest:
-            return []
-        return [f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"]
-
-
-def _mismatch(stored: Space, installed: Space, gallery: Path) -> str:
-    if stored.revision == IMPORTED:
-        lengths = f"the imported vectors have {stored.dim} components, {stored.encoder} gives {installed.dim}"
-        return f"{lengths}; import them into a new gallery with -e and the encoder that made them"
-    return (
-        f"this gallery's vectors were made with another revision of {stored.encoder} ({stored.revision}, now "
-        f"{installed.revision}); bring it up to date with: eyespot index -e {stored.encoder} -g {gallery}"
-    )

@@ -33,7 +33,14 @@ def embed(queries: Sequence[Query], encoder: Encoder) -> Vectors:
         made[together] = _read_together([queries[at] for at in together], encoder)
     if apart:
         made[apart] = _added_up([queries[at] for at in apart], encoder)
-    return _unit(made, queries)
+    lengths = np.linalg.norm(made, axis=1)
+    for query, length in zip(queries, lengths, strict=True):
+        if not np.isfinite(length):
+            raise UsageError(f"a picture of query {query.id!r} gets no vector from this encoder; take another one")
+        if length < 1e-6:
+            raise UsageError(f"the terms of query {query.id!r} cancel out; change a weight or a word")
+    unit: Vectors = made / lengths[:, None]
+    return unit
 
 
 def _is_composed(query: Query) -> bool:
@@ -64,20 +71,16 @@ def _added_up(queries: Sequence[Query], encoder: Encoder) -> Vectors:
         known.update(zip(texts, encoder.encode_texts(texts), strict=True))
     if pictures:
         known.update(zip(pictures, _embed_pictures(pictures, encoder), strict=True))
-    sums = [
-        sum(weight * known[term.text or term.image] for weight, term in zip(_weights(query), query.terms, strict=True))
-        for query in queries
-    ]
+    sums = []
+    for query in queries:
+        # The terms' weights, the heaviest brought below 1, for some do not fit the 32 bits of a vector. By a
+        # power of two, so that the unit vector of the sum stays the same to the last bit.
+        _, exponent = math.frexp(max(abs(term.weight) for term in query.terms))
+        weights = [math.ldexp(term.weight, -exponent) for term in query.terms]
+        sums.append(
+            sum(weight * known[term.text or term.image] for weight, term in zip(weights, query.terms, strict=True))
+        )
     return np.array(sums, np.float32).reshape(len(queries), encoder.space.dim)
-
-
-def _weights(query: Query) -> list[float]:
-    """The terms' weights, the heaviest brought below 1, for some do not fit the 32 bits of a vector.
-
-    By a power of two, so that the unit vector of the sum stays the same to the last bit.
-    """
-    _, exponent = math.frexp(max(abs(term.weight) for term in query.terms))
-    return [math.ldexp(term.weight, -exponent) for term in query.terms]
 
 
 def embed_picture(picture: Path, encoder: Encoder) -> Vectors:
@@ -102,14 +105,3 @@ def read_picture(picture: Path, min_side: int | None) -> Image:
         raise UsageError(f"cannot read the picture {picture}: {(error.strerror or str(error)).lower()}") from error
     except BadPicture as bad:
         raise UsageError(f"cannot search with {picture}: {bad.reason}") from bad
-
-
-def _unit(vectors: Vectors, queries: Sequence[Query]) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1)
-    for query, length in zip(queries, lengths, strict=True):
-        if not np.isfinite(length):
-            raise UsageError(f"a picture of query {query.id!r} gets no vector from this encoder; take another one")
-        if length < 1e-6:
-            raise UsageError(f"the terms of query {query.id!r} cancel out; change a weight or a word")
-    unit: Vectors = vectors / lengths[:, None]
-    return unit

@@ -182,16 +182,14 @@ class JudgeRerank:
 
     def notes(self, run: Run, looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
         """What should be known before the order is trusted; `unsaid` is what becomes of hits without a verdict."""
-        scales = [self._unscored(run, looked, unsaid)] * bool(looked.unscored) + list(self._stand_ins(looked))
-        return [*notes_of(looked, unsaid), *scales, *getattr(self.judge, "notes", [])]
-
-    def _unscored(self, run: Run, looked: JudgeResult, unsaid: str) -> str:
         names = [Path(run.facts.get(image, {}).get("path") or image).name for image in looked.unscored]
         listed = ", ".join([*names[:LISTED], "…"] if len(names) > LISTED else names)
-        return (
+        text = (
             f"{len(names)} pictures were answered on another scale than the rest of their ranking, most often without "
             f"token probabilities ({listed}); {unsaid}; --judge answer=words asks for all in words"
         )
+        scales = [text] * bool(looked.unscored) + list(self._stand_ins(looked))
+        return [*notes_of(looked, unsaid), *scales, *getattr(self.judge, "notes", [])]
 
     def _stand_ins(self, looked: JudgeResult) -> Iterator[str]:
         """What stands in for the judge's own way, in the rankings of which most was answered so."""
@@ -210,17 +208,18 @@ class JudgeRerank:
 
     def scores(self, run: Run, looked: JudgeResult) -> Run:
         """The judged hits alone, best first, with what the verdicts are worth, for measures: equals stay equal."""
-        return Run({query: self._scores(query, hits[: self.depth], looked) for query, hits in run.items()})
-
-    def _scores(self, query: str, head: Sequence[RankedImage], looked: JudgeResult) -> list[RankedImage]:
-        first = scaled([hit.score for hit in head]).tolist() if self.blend < 1 else [0.0] * len(head)
-        said = ((hit.image, looked.verdict(query, hit.image), its) for hit, its in zip(head, first, strict=True))
-        blended = (
-            RankedImage(image, self.blend * points(verdict) + (1 - self.blend) * its)
-            for image, verdict, its in said
-            if verdict is not None
-        )
-        return sorted(blended, key=lambda hit: -hit.score)
+        ranked_images = {}
+        for query, hits in run.items():
+            head = hits[: self.depth]
+            first = scaled([hit.score for hit in head]).tolist() if self.blend < 1 else [0.0] * len(head)
+            said = ((hit.image, looked.verdict(query, hit.image), its) for hit, its in zip(head, first, strict=True))
+            blended = (
+                RankedImage(image, self.blend * points(verdict) + (1 - self.blend) * its)
+                for image, verdict, its in said
+                if verdict is not None
+            )
+            ranked_images[query] = sorted(blended, key=lambda hit: -hit.score)
+        return Run(ranked_images)
 
     def header(self, looked: JudgeResult) -> dict[str, Any]:
         """Who judged, asked how, and what that took."""

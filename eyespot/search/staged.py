@@ -30,7 +30,10 @@ class Stages:
         """The stages as one, which gives the k best."""
         wide = max(k, self.depth) if self.local else k
         verified = LocalRerank.by_name(collection.view, self.local, self.depth) if self.local else None
-        expanded = self._expanded(collection, wide, mask)
+        if self.expand is None:
+            expanded = None
+        else:
+            expanded = QueryExpansion(collection.view, collection.encoder, collection.index, self.expand, wide, mask)
         first = collection.first_stage(self._wanted(wide), mask, self.adapt)
 
         def search(queries: Sequence[Query]) -> Run:
@@ -42,11 +45,6 @@ class Stages:
 
     def _wanted(self, wide: int) -> int:
         return wide if self.expand is None else max(1, self.expand)
-
-    def _expanded(self, collection: Collection, k: int, mask: Mask) -> QueryExpansion | None:
-        if self.expand is None:
-            return None
-        return QueryExpansion(collection.view, collection.encoder, collection.index, self.expand, k, mask)
 
 
 def _cut(run: Run, k: int) -> Run:

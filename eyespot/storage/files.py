@@ -138,17 +138,13 @@ def _row_fields(path: Path, names: list[str], row: list[str], line: int) -> dict
 def _json_lines(path: Path, _wanted: set[str] | None) -> Iterator[Row]:
     for number, line in enumerate(text_of(path).split("\n"), 1):
         if line.strip():
-            yield number, _json_line(path, line, number)
-
-
-def _json_line(path: Path, line: str, number: int) -> dict[str, Any]:
-    try:
-        row = json.loads(line, object_pairs_hook=_distinct, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        row = None
-    if not isinstance(row, dict):
-        refuse(path, f"line {number}", "is no JSON object with distinct keys and finite numbers")
-    return row
+            try:
+                row = json.loads(line, object_pairs_hook=_distinct, parse_constant=_no_constant)
+            except (ValueError, RecursionError):
+                row = None
+            if not isinstance(row, dict):
+                refuse(path, f"line {number}", "is no JSON object with distinct keys and finite numbers")
+            yield number, row
 
 
 def _parquet(path: Path, wanted: set[str] | None) -> Iterator[Row]:

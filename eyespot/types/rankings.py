@@ -133,7 +133,14 @@ class Run(_Ragged, Mapping[str, list[RankedImage]]):
         if (twice := repeated_row(query, image)) is not None:
             names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
             raise UsageError("query {!r} ranks image {!r} twice; keep one of the two".format(*names))
-        order = _best_first(query.codes, score)
+        order: slice | NDArray[np.int64]
+        queries: NDArray[np.integer[Any]] = query.codes
+        # How to take rows so that each query's stand together, by descending score, ties as given
+        steps = np.diff(queries)
+        if (steps >= 0).all() and (score[1:] <= score[:-1])[steps == 0].all():
+            order = slice(None)
+        else:
+            order = np.lexsort((-score, queries))
         made = cls({})
         lengths = np.bincount(query.codes, minlength=len(query.ids))
         made._lay_out(query.ids.tolist(), lengths, IdColumn(image.ids, image.codes[order]))
@@ -208,16 +215,6 @@ def repeated_row(query: IdColumn, image: IdColumn) -> int | None:
         return None
     first = np.unique(pairs, return_index=True)[1]
     return int(np.setdiff1d(np.arange(len(pairs)), first)[0])
-
-
-def _best_first(queries: NDArray[np.integer[Any]], score: NDArray[np.float64]) -> slice | NDArray[np.int64]:
-    """How to take rows so that each query's stand together, by descending score, ties as given."""
-    import numpy as np
-
-    steps = np.diff(queries)
-    if (steps >= 0).all() and (score[1:] <= score[:-1])[steps == 0].all():
-        return slice(None)
-    return np.lexsort((-score, queries))
 
 
 class Qrels(_Ragged, Mapping[str, Mapping[str, int]]):

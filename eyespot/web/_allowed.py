@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery.view import Gallery
 from eyespot.llms.budget import Budget
-from eyespot.llms.prices import Price, Prices, estimate, read_prices
+from eyespot.llms.prices import Price, estimate, read_prices
 from eyespot.search.adapted import refuse_other_space
 from eyespot.search.judge_rerank import is_judge, judge_named
-from eyespot.types import Adapter, Judge, Space, Spent, UsageError
+from eyespot.types import Adapter, Judge, Space, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._settings import Judging
 
@@ -21,15 +21,14 @@ from eyespot.web._settings import Judging
 def open_adapters(folders: Iterable[tuple[str, str]], gallery: Gallery) -> dict[str, Adapter]:
     """The checkpoints by their names; `UsageError` for one that is none, or fits no space of the gallery."""
     spaces = [gallery.view(gallery.stem(encoder)).space for encoder in gallery.encoders]
-    return {name: _adapter(name, folder, spaces) for name, folder in folders}
-
-
-def _adapter(name: str, folder: str, spaces: Iterable[Space]) -> Adapter:
-    adapter: Adapter = rooms.load("adapters", f"quari:{folder}")
-    wrong = [_misfit(adapter, space) for space in spaces]
-    if all(wrong):
-        raise UsageError(f"--adapt {name}: {wrong[0]}")
-    return adapter
+    adapters = {}
+    for name, folder in folders:
+        adapter: Adapter = rooms.load("adapters", f"quari:{folder}")
+        wrong = [_misfit(adapter, space) for space in spaces]
+        if all(wrong):
+            raise UsageError(f"--adapt {name}: {wrong[0]}")
+        adapters[name] = adapter
+    return adapters
 
 
 def _misfit(adapter: Adapter, space: Space) -> str:
@@ -79,10 +78,8 @@ class Allowed:
         if not hasattr(self.judge, "endpoint"):
             return CostEstimate(0, 0, 0.0)
         spent = estimate(questions, self.price)
-        return CostEstimate(spent.calls, spent.tokens_in + spent.tokens_out, self._money(spent))
-
-    def _money(self, spent: Spent) -> float | None:
-        return spent.money if self.price or not self.paid else None
+        money = spent.money if self.price or not self.paid else None
+        return CostEstimate(spent.calls, spent.tokens_in + spent.tokens_out, money)
 
 
 @dataclass(frozen=True)
@@ -106,34 +103,26 @@ def open_judges(judging: Judging) -> Judges:
     `UsageError` for one that is none, that cannot be asked from a server, or whose money no limit could hold.
     """
     budget, table = Budget(judging.calls, None, judging.money), read_prices(judging.prices)
-    named = {name: _allowed(name, spec, budget, table) for name, spec in judging.judges}
+    named = {}
+    for name, spec in judging.judges:
+        if spec.partition(":")[0] == "person" or not is_judge(spec):
+            models = ", ".join(one for one in rooms.names("judges") if one != "person")
+            raise UsageError(f"--rerank {name}: {spec!r} is no judge that a server can ask; there are: {models}")
+        price = table.of(spec.partition(":")[2])
+        judge = judge_named(spec, budget=budget, prices=table if price else None)
+        _ = judge.name  # a model that is not there is told now and not to every visitor
+        # Whether questions leave this machine, or a table has a price for them
+        from eyespot.llms.client import free
+
+        paid = hasattr(judge, "endpoint") and judge.endpoint.money is not free
+        named[name] = Allowed(name, judge, paid, price)
     if judging.money is not None:
-        _refuse_unpriced(named.values())
+        # What no table knows would count as nothing, and a limit in money would never end it
+        for one in named.values():
+            if one.paid and one.price is None:
+                raise UsageError(
+                    f"--rerank {one.name}: no table has its model's price, so --budget-money would not hold it; "
+                    "name the"
+                    " price in a file of yours and give that with --prices"
+                )
     return Judges(named, judging.depth, budget)
-
-
-def _refuse_unpriced(judges: Iterable[Allowed]) -> None:
-    """What no table knows would count as nothing, and a limit in money would never end it."""
-    for one in judges:
-        if one.paid and one.price is None:
-            raise UsageError(
-                f"--rerank {one.name}: no table has its model's price, so --budget-money would not hold it; name the"
-                " price in a file of yours and give that with --prices"
-            )
-
-
-def _allowed(name: str, spec: str, budget: Budget, table: Prices) -> Allowed:
-    if spec.partition(":")[0] == "person" or not is_judge(spec):
-        models = ", ".join(one for one in rooms.names("judges") if one != "person")
-        raise UsageError(f"--rerank {name}: {spec!r} is no judge that a server can ask; there are: {models}")
-    price = table.of(spec.partition(":")[2])
-    judge = judge_named(spec, budget=budget, prices=table if price else None)
-    _ = judge.name  # a model that is not there is told now and not to every visitor
-    return Allowed(name, judge, _may_cost(judge), price)
-
-
-def _may_cost(judge: Any) -> bool:
-    """Whether questions leave this machine, or a table has a price for them."""
-    from eyespot.llms.client import free
-
-    return hasattr(judge, "endpoint") and judge.endpoint.money is not free

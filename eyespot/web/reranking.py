@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from eyespot.search.judge_rerank import JudgeResult, RerankEstimate
+from eyespot.search.judge_rerank import RerankEstimate
 from eyespot.types import UsageError
 from eyespot.web._allowed import Allowed, CostEstimate
 from eyespot.web._jobs import Job
@@ -110,18 +110,14 @@ def _looks(plain: RankedResult, allowed: Allowed, heard: Heard) -> Iterator[str]
         with allowed.asking:
             leave_out_changed(run, plain, ranks)
             looked = heard.stage.look_at(query, run, ranks)
-        yield from _notes(looked)
+        if looked.stopped:
+            yield f"{looked.stopped.partition(';')[0]}; the owner can start the server with a larger one"
+        yield from looked.failures
+        yield "some photos are gone or have changed since they were indexed, and were shown to no judge" * bool(
+            looked.pictureless
+        )
         if looked.stopped:
             return
-
-
-def _notes(looked: JudgeResult) -> Iterator[str]:
-    if looked.stopped:
-        yield f"{looked.stopped.partition(';')[0]}; the owner can start the server with a larger one"
-    yield from looked.failures
-    yield "some photos are gone or have changed since they were indexed, and were shown to no judge" * bool(
-        looked.pictureless
-    )
 
 
 # -- for programs -----------------------------------------------------------------------------------------------

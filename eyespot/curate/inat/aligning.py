@@ -43,7 +43,11 @@ def align_observations(
     _know_routes(tables, found, _places(boxes, targets))
     tables.write(_aligned(rows), folder / KEPT)
     listed = _with_ranks(tables, targets, found)
-    ways = _ways(found)
+    # Of each place in the list its taxa, and how they came to it; taxa that a range must tell stand with several
+    ways: dict[int, dict[str, str]] = {}
+    for id, route in found.routes.items():
+        for target in route.targets:
+            ways.setdefault(target, {})[id] = route.how + (" by range" if len(route.targets) > 1 else "")
     told = [_target_fields(target, ways.get(at, {}), found.unmapped.get(at)) for at, target in enumerate(listed)]
     write_whole(folder / TARGETS, lambda file: file.write(json.dumps(told, ensure_ascii=False).encode()))
     return {"targets": len(targets), "unmapped": len(found.unmapped), "unreadable": rejects(tables)}
@@ -172,12 +176,3 @@ def _with_ranks(tables: Tables, targets: Sequence[TargetSpecies], found: Alignme
 def _target_fields(target: TargetSpecies, ways: Mapping[str, str], why: str | None) -> dict[str, Any]:
     """A species of the list as `targets.json` has it: with the taxa that count as it and how, or why none does."""
     return {**target._asdict(), "ranks": dict(target.ranks), "taxa": dict(ways), "unmapped": why}
-
-
-def _ways(found: Alignment) -> dict[int, dict[str, str]]:
-    """Of each place in the list its taxa, and how they came to it; taxa that a range must tell stand with several."""
-    ways: dict[int, dict[str, str]] = {}
-    for id, route in found.routes.items():
-        for target in route.targets:
-            ways.setdefault(target, {})[id] = route.how + (" by range" if len(route.targets) > 1 else "")
-    return ways

@@ -42,12 +42,15 @@ def write(out: Path, facts: CollectionFacts, making: CollectionInputs, settings:
     about = (
         f"{len(tally.species):,} pictures of {len(set(tally.species)):,} species, each of one observation; drawn so "
     )
+    answers = _answers(facts, settings)
+    rows = [(one.name, one.url, f"{count:,}") for one, count in tally.licences.most_common()]
+    licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
     told = Told(
         title,
         about + "that places, days and observers are as many as can be.",
         settings.sampling.seed,
-        answers=_answers(facts, settings),
-        tables=[_licences(tally), _evenness(facts.drawn)],
+        answers=answers,
+        tables=[licences, _evenness(facts.drawn)],
         drawings=[CardFigure("coverage", "Where it was seen, before and after the draw", drawn_map(facts.cells))],
         notes=facts.notes,
         citation=making.citation,
@@ -70,11 +73,6 @@ def _done(one: Mapping[str, Any], is_first: bool, inputs: Mapping[str, str]) -> 
     return StepResult(step, Path(one["step"]), counts, StepCost(one["seconds"]), Records(), ran=one["ran"])
 
 
-def _licences(tally: CollectionTally) -> CardTable:
-    rows = [(one.name, one.url, f"{count:,}") for one, count in tally.licences.most_common()]
-    return CardTable("Licences", ("licence", "text", "pictures"), rows)
-
-
 def _evenness(drawn: Mapping[str, Any]) -> CardTable:
     """The mean effective number of cells over species that were cut."""
     names = {"spread_before": "all candidates", "spread_random": "as many by lot", "spread_drawn": "this draw"}
@@ -89,11 +87,17 @@ def _evenness(drawn: Mapping[str, Any]) -> CardTable:
 def _answers(facts: CollectionFacts, settings: CollectionSettings) -> dict[str, dict[str, str]]:
     tally = facts.tally
     sampling, positions = settings.sampling, settings.positions
+    if settings.pictures.folder is None:
+        people = "Nobody looked: the pictures were not at hand."
+    elif "face" not in settings.pictures.checks:
+        people = "Faces were not looked for."
+    else:
+        people = "Pictures in which a detector saw a face are left out unless a person accepted them; it misses some."
     return {
         "composition": {
             "items": "One picture of one observation, with its species, day, place, licence and holder.",
             "labels": "The species that the source's community or the owner of the table gave the observation.",
-            "people": _people(settings),
+            "people": people,
             "sensitive": f"{tally.coarse:,} positions are told as cells of {positions.degrees:g} degrees: of listed "
             f"taxa, and those less accurate than {positions.limit:g} m.",
         },
@@ -104,11 +108,3 @@ def _answers(facts: CollectionFacts, settings: CollectionSettings) -> dict[str, 
         },
         "distribution": {"third": "Holders keep their rights; attributions.csv names holder and licence of each."},
     }
-
-
-def _people(settings: CollectionSettings) -> str:
-    if settings.pictures.folder is None:
-        return "Nobody looked: the pictures were not at hand."
-    if "face" not in settings.pictures.checks:
-        return "Faces were not looked for."
-    return "Pictures in which a detector saw a face are left out unless a person accepted them; it misses some."

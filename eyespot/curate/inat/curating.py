@@ -13,7 +13,7 @@ from typing import Any
 
 from eyespot.curate.inat import card, collection, stages
 from eyespot.curate.inat.collection import CollectionInputs, CollectionTally, Image
-from eyespot.curate.inat.coverage import Cell, covered, write_coverage
+from eyespot.curate.inat.coverage import covered, write_coverage
 from eyespot.curate.inat.leftovers import remove_leftovers
 from eyespot.curate.inat.naming import file_name, hidden_taxa, species_of, unmatched
 from eyespot.curate.inat.pictures import BAD, FLAGGED, NOT_THERE, REVIEW, Looks, digest_folder, flagged_photos
@@ -51,13 +51,22 @@ def curate(place: Path, out: Path, settings: CollectionSettings, tell: Tell) -> 
     """
     source = source_of(place)
     _refuse_bad_lists(settings)
-    _refuse_others(out)
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / WORK).is_dir())):
+        raise UsageError(f"{out} holds something else; name a new folder, or the one of an earlier run")
     if settings.pictures.folder is not None:
-        _refuse_no_folder(settings)
+        folder = settings.pictures.folder
+        if folder is not None and not folder.is_dir():
+            raise UsageError(f"there is no folder {folder}; give the one that the photos were fetched to")
+        if "face" in settings.pictures.checks:
+            from eyespot.curate.inat.faces import model_file
+
+            model_file()
     work = out / WORK
     with locked(work), opened(work / "spill", settings.memory, settings.threads) as tables:
         done, inputs = _tables_made(source, work, tables, settings, tell)
-        making = _making(source, settings, done)
+        species = species_of(done[ALIGNED].folder, settings.positions)
+        on_inaturalist = source.kind.startswith("inat")
+        making = CollectionInputs(species, settings.positions, source.licence_version, source.citation, on_inaturalist)
         return _Collecting(settings, out, tables, done, making).collect(inputs, tell)
 
 
@@ -80,25 +89,10 @@ def _tables_made(
     return {one.name: one for one in done}, inputs | lists
 
 
-def _refuse_others(out: Path) -> None:
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / WORK).is_dir())):
-        raise UsageError(f"{out} holds something else; name a new folder, or the one of an earlier run")
-
-
 def _refuse_bad_lists(settings: CollectionSettings) -> None:
     """The lists that come last are read first: hours of work should not end at one that cannot be."""
     hidden_taxa(settings.positions)
     flagged_photos(settings.pictures)
-
-
-def _refuse_no_folder(settings: CollectionSettings) -> None:
-    folder = settings.pictures.folder
-    if folder is not None and not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}; give the one that the photos were fetched to")
-    if "face" in settings.pictures.checks:
-        from eyespot.curate.inat.faces import model_file
-
-        model_file()
 
 
 def _steps(done: Sequence[FinishedStage]) -> list[dict[str, Any]]:
@@ -149,7 +143,10 @@ class _Collecting:
         collection.write_download(self.rows(), self.out)
         collection.write_funnel(steps, self.out)
         collection.write_taxonomy(self.making, self._counts(tally), self.out)
-        cells = self._cells()
+        # Where observations were that might have been drawn, and those of the pictures that are in place
+        kept = f"(SELECT number FROM {parquet(self.looked)} WHERE reason IS NULL)"
+        after = f"(SELECT * FROM {self.done[LISTED].rows} SEMI JOIN {kept} USING (number))"
+        cells = covered(self.tables, self.done[PHOTOGRAPHED].rows, after)
         write_coverage(cells, self.out)
         unseen = self.settings.pictures.folder is None
         facts = card.CollectionFacts(steps, tally, cells, drawn, inputs, [*notes, *([UNSEEN] if unseen else [])])
@@ -211,20 +208,6 @@ class _Collecting:
             f"SELECT target, candidates, drawn FROM {parquet(self.done[DRAWN].folder / BY_SPECIES)}"
         )
         return {at: {"candidates": came, "drawn": drawn, "pictures": pictures[ids[at]]} for at, came, drawn in rows}
-
-    def _cells(self) -> list[Cell]:
-        """Where observations were that might have been drawn, and those of the pictures that are in place."""
-        kept = f"(SELECT number FROM {parquet(self.looked)} WHERE reason IS NULL)"
-        after = f"(SELECT * FROM {self.done[LISTED].rows} SEMI JOIN {kept} USING (number))"
-        return covered(self.tables, self.done[PHOTOGRAPHED].rows, after)
-
-
-def _making(
-    source: ObservationSource, settings: CollectionSettings, done: Mapping[str, FinishedStage]
-) -> CollectionInputs:
-    species = species_of(done[ALIGNED].folder, settings.positions)
-    on_inaturalist = source.kind.startswith("inat")
-    return CollectionInputs(species, settings.positions, source.licence_version, source.citation, on_inaturalist)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,9 @@ def remove_leftovers(out: Path, named: Iterable[str]) -> int:
 
     Only what a run puts there goes, `SPECIES/PHOTO.jpg`; links are not followed.
     """
-    folders = _folders(out / SPLIT)
+    place = out / SPLIT
+    there = sorted(place.iterdir()) if place.is_dir() else []
+    folders = [one for one in there if one.is_dir() and not one.is_symlink()]
     if not folders:
         return 0
     marks = array("Q", sorted(array("Q", map(_mark, named))))  # eight bytes each: there may be millions
@@ -25,22 +27,17 @@ def remove_leftovers(out: Path, named: Iterable[str]) -> int:
     for species in folders:
         for name in sorted(os.listdir(species)):
             place = species / name
-            if _is_ours(name) and not place.is_symlink() and not _holds(marks, _mark(f"{SPLIT}/{species.name}/{name}")):
+            # A picture, or what a kill left of one that was being written
+            if (
+                name.endswith((".jpg", ".jpg.part"))
+                and not place.is_symlink()
+                and not _holds(marks, _mark(f"{SPLIT}/{species.name}/{name}"))
+            ):
                 place.unlink()
                 removed += name.endswith(".jpg")
         if not any(species.iterdir()):
             species.rmdir()
     return removed
-
-
-def _folders(place: Path) -> list[Path]:
-    there = sorted(place.iterdir()) if place.is_dir() else []
-    return [one for one in there if one.is_dir() and not one.is_symlink()]
-
-
-def _is_ours(name: str) -> bool:
-    """A picture, or what a kill left of one that was being written."""
-    return name.endswith((".jpg", ".jpg.part"))
 
 
 def _mark(file: str) -> int:

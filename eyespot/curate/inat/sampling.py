@@ -75,17 +75,15 @@ def _drawn(rows: Columns, how: DrawSettings) -> tuple[DrawResult, dict[str, Any]
     names = ("mark", "who", "group", "latitude", "longitude", "day")
     of = SpeciesObservations(*(rows[name] for name in names))
     drawn = draw(int(rows["target"][0]), of, how)
-    return drawn, _facts(int(rows["target"][0]), of, drawn, how)
-
-
-def _facts(species: int, of: SpeciesObservations, drawn: DrawResult, how: DrawSettings) -> dict[str, Any]:
-    """Counts, and the spread (effective number of equal-area cells) of all, of the drawn, and of as many by lot."""
+    species = int(rows["target"][0])
+    # Counts, and the spread (effective number of equal-area cells) of all, of the drawn, and of as many by lot
     cells = equal_cells(of.latitude, of.longitude)
     taken = drawn.turn >= 0
     lots = lots_of(of.mark, how.seed + 1).argsort(kind="stable")[: taken.sum()]
     spreads = (spread(cells), spread(cells[taken]), spread(cells[lots]))
     counts = (len(cells), len(np.unique(of.group)), int(drawn.cluster.max()) + 1, int(taken.sum()))
-    return dict(zip(_FACTS, (species, *counts, *spreads), strict=True))
+    facts = dict(zip(_FACTS, (species, *counts, *spreads), strict=True))
+    return drawn, facts
 
 
 def _evenness(told: list[dict[str, Any]]) -> dict[str, Any]:

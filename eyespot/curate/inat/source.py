@@ -104,7 +104,14 @@ def sheet(path: Path) -> TableFile:
 
 
 def _delimited(path: Path) -> TableFile:
-    head = _header(path)
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+            head = str(file.readline(MAX_LINE)).rstrip("\r\n")
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}") from None
+    except (OSError, EOFError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); fetch it again") from None
     delimiter = max("\t,;", key=head.count)
     # a table with tabs is not quoted: names in it may hold single quotation marks
     quote = "" if delimiter == "\t" else '"'
@@ -117,17 +124,6 @@ def _delimited(path: Path) -> TableFile:
     packed = "gzip" if path.name.lower().endswith(".gz") else "none"
     rest = f"compression='{packed}', max_line_size={MAX_LINE}, null_padding=false"
     return TableFile(path, tuple(columns), f"read_csv({quoted(path)}, {options}, {kept}, {rest})")
-
-
-def _header(path: Path) -> str:
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
-    try:
-        with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-            return str(file.readline(MAX_LINE)).rstrip("\r\n")
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {path}") from None
-    except (OSError, EOFError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); fetch it again") from None
 
 
 def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -> str:

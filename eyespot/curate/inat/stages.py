@@ -84,8 +84,14 @@ def run(
         folder = work / f"{number:02d}-{stage.name}"
         tell(stage.about, number, len(stages))
         found = read_note(folder, stage, digest) or _worked(stage, folder, tables, (digest, done))
-        _account(found, before)
-        _refuse_none(found)
+        if before is not None and before.counts.kept != found.counts.came:
+            raise EyespotError(
+                f"stage {found.name} got {before.counts.kept:,} observations and tells of {found.counts.came:,}; "
+                f"remove {found.folder} and run again"
+            )
+        if not found.counts.kept:
+            reasons = ", ".join(f"{reason} ({count:,})" for reason, count in list(found.counts.dropped.items())[:4])
+            raise NothingFound(f"no observation is left after {found.about}: {reasons or 'none came'}; ask for less")
         done[stage.name], before = found, found
     return list(done.values())
 
@@ -125,20 +131,6 @@ def counted(tables: Tables, path: Path) -> StageCounts:
     by_reason = dict(rows)
     kept = by_reason.pop(None, 0)
     return StageCounts(sum(by_reason.values()) + kept, kept, by_reason)
-
-
-def _account(found: FinishedStage, before: FinishedStage | None) -> None:
-    if before is not None and before.counts.kept != found.counts.came:
-        raise EyespotError(
-            f"stage {found.name} got {before.counts.kept:,} observations and tells of {found.counts.came:,}; "
-            f"remove {found.folder} and run again"
-        )
-
-
-def _refuse_none(found: FinishedStage) -> None:
-    if not found.counts.kept:
-        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in list(found.counts.dropped.items())[:4])
-        raise NothingFound(f"no observation is left after {found.about}: {reasons or 'none came'}; ask for less")
 
 
 def digests(files: Mapping[str, Path], work: Path, memory: str = "inputs.json") -> dict[str, str]:

@@ -38,7 +38,10 @@ def stages_of(source: ObservationSource, settings: CollectionSettings, lists: Ma
     drawing = {name: value for name, value in asdict(sampling).items() if name not in grouping}
 
     def read(tables: Tables, folder: Path, _done: Done) -> Mapping[str, Any]:
-        return _read(source, settings.first, tables, folder)
+        know_days(tables)
+        limit = "" if settings.first is None else f" LIMIT {settings.first}"
+        tables.write(f"SELECT *, NULL::VARCHAR AS reason FROM {source.observations}{limit}", folder / KEPT)
+        return {"unreadable": rejects(tables)}
 
     return [
         TableStage(READ, "reading observations", read, {"first": settings.first, "kind": source.kind}, source.version),
@@ -60,13 +63,6 @@ def _usual(source: ObservationSource, wanted: ObservationFilter) -> ObservationF
 
 
 # -- reading ----------------------------------------------------------------------------------------------------
-
-
-def _read(source: ObservationSource, first: int | None, tables: Tables, folder: Path) -> Mapping[str, Any]:
-    know_days(tables)
-    limit = "" if first is None else f" LIMIT {first}"
-    tables.write(f"SELECT *, NULL::VARCHAR AS reason FROM {source.observations}{limit}", folder / KEPT)
-    return {"unreadable": rejects(tables)}
 
 
 # -- date, place, grade -----------------------------------------------------------------------------------------
@@ -120,19 +116,16 @@ def _photos(
         listed,
     )
     told = {"unreadable": rejects(tables), "photos": tables.number(f"SELECT count(*) FROM {parquet(listed)}")}
-    tables.write(_primary(listed), folder / PRIMARY)
-    listed.unlink()
-    tables.write(_with_photos(tables, wanted, rows, parquet(folder / PRIMARY)), folder / KEPT)
-    return told
-
-
-def _primary(listed: Path) -> str:
-    """The photo of the lowest position of each observation; of equal ones the one listed first."""
+    # The photo of the lowest position of each observation; of equal ones the one listed first
     first = f"min((COALESCE(position, 1048575)::BIGINT << 40) + line) & {(1 << 40) - 1}"
-    return (
+    primary = (
         f"SELECT p.* EXCLUDE (line) FROM {parquet(listed)} p "
         f"JOIN (SELECT row, {first} AS line FROM {parquet(listed)} GROUP BY row) USING (row, line)"
     )
+    tables.write(primary, folder / PRIMARY)
+    listed.unlink()
+    tables.write(_with_photos(tables, wanted, rows, parquet(folder / PRIMARY)), folder / KEPT)
+    return told
 
 
 def _with_photos(tables: Tables, wanted: ObservationFilter, rows: str, primary: str) -> str:
@@ -162,7 +155,12 @@ def _with_photos(tables: Tables, wanted: ObservationFilter, rows: str, primary: 
 
 def _list(source: ObservationSource, tables: Tables, folder: Path, done: Done) -> Mapping[str, Any]:
     """Everything that is known of the drawn, by species and turn: what files of the collection are made of."""
-    _know_ambiguous_names(source, tables)
+    # The table `ambiguous`: file names that several photos have, so that none of them is found by it
+    know_days(tables)
+    names = f"SELECT {_LAST_PART} AS name FROM {source.photos} p GROUP BY 1 HAVING count(DISTINCT photo) > 1"
+    none = "SELECT NULL::VARCHAR AS name LIMIT 0"
+    tables.run(f"CREATE OR REPLACE TEMP TABLE ambiguous AS {none if source.unique_names else names}")
+    rejects(tables)  # lines that are no rows were counted when the photos were read first
     holder, people = "p.holder", ""
     if source.observers is not None:
         tables.run(f"CREATE OR REPLACE TEMP TABLE people AS SELECT DISTINCT ON (observer) * FROM {source.observers}")
@@ -180,12 +178,3 @@ def _list(source: ObservationSource, tables: Tables, folder: Path, done: Done) -
     )
     shared = tables.number(f"SELECT count(*) FROM {parquet(folder / KEPT)} WHERE ambiguous")
     return {"unreadable": rejects(tables), "ambiguous": shared}
-
-
-def _know_ambiguous_names(source: ObservationSource, tables: Tables) -> None:
-    """The table `ambiguous`: file names that several photos have, so that none of them is found by it."""
-    know_days(tables)
-    names = f"SELECT {_LAST_PART} AS name FROM {source.photos} p GROUP BY 1 HAVING count(DISTINCT photo) > 1"
-    none = "SELECT NULL::VARCHAR AS name LIMIT 0"
-    tables.run(f"CREATE OR REPLACE TEMP TABLE ambiguous AS {none if source.unique_names else names}")
-    rejects(tables)  # lines that are no rows were counted when the photos were read first

@@ -76,7 +76,9 @@ class BioTrove:
         for at, file in enumerate(self.files):
             tell("files drawn from", at, len(self.files))
             for numbers in _numbers(file):
-                waiting.append(self._keys(numbers))
+                without = np.array([int(one) for one in self.without if one.isdigit()], np.int64)
+                keys = mixed(numbers[~np.isin(numbers, without)], self.draw.seed)
+                waiting.append(keys)
                 if sum(map(len, waiting)) >= 2 * max(len(waiting[0]), PENDING):
                     waiting = [self._lowest(waiting)]
         self._drawn = self._lowest(waiting)
@@ -90,10 +92,6 @@ class BioTrove:
 
     def _lowest(self, keys: Sequence[Keys]) -> Keys:
         return np.unique(np.concatenate(keys))[: self.draw.count]
-
-    def _keys(self, numbers: NDArray[np.int64]) -> Keys:
-        without = np.array([int(one) for one in self.without if one.isdigit()], np.int64)
-        return mixed(numbers[~np.isin(numbers, without)], self.draw.seed)
 
     def _places(self, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Where keys stand, or would stand, among the drawn, and which of them are; both (n,)."""

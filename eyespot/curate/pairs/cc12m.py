@@ -45,20 +45,17 @@ class Cc12m:
             if isinstance(found, Seen):
                 silent[found.path] = None
             elif isinstance(found, Unreadable):
-                yield self._unreadable(file, found)
+                if not found.path:
+                    refuse(file, "", found.reason)
+                yield LeftOut(found.path, found.reason)
             elif isinstance(found, Labels) and (text := _text(found)) and silent.pop(found.path, self) is None:
-                yield self._pair(found.path, text)
+                pair: PairRow | LeftOut
+                if found.path.rpartition("/")[2].partition(".")[0] in self.without:
+                    pair = LeftOut(found.path, LEFT_OUT)
+                else:
+                    pair = PairRow(CAPTIONS, {"file_name": found.path, "caption": text})
+                yield pair
         yield from (LeftOut(path, "has no caption") for path in silent)
-
-    def _pair(self, path: str, text: str) -> PairRow | LeftOut:
-        if path.rpartition("/")[2].partition(".")[0] in self.without:
-            return LeftOut(path, LEFT_OUT)
-        return PairRow(CAPTIONS, {"file_name": path, "caption": text})
-
-    def _unreadable(self, file: Path, found: Unreadable) -> LeftOut:
-        if not found.path:
-            refuse(file, "", found.reason)
-        return LeftOut(found.path, found.reason)
 
 
 def _text(labels: Labels) -> str:

@@ -74,44 +74,26 @@ def notes(made: RecosSteps) -> Iterator[str]:
         yield "A demonstration: captions were written by rules out of labels. Measure nothing with this set."
     stand_ins = {one["subtask"]: one["stand_in"] for one in made.records if one.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
-    yield from _unseen(made)
-    yield from _short(made)
-    yield from _bare(made)
-
-
-def _unseen(made: RecosSteps) -> Iterator[str]:
-    """How many captions rest on a model's or a rule's word alone."""
+    # How many captions rest on a model's or a rule's word alone
     captions = [one for one in made.records if "text" in one]
     unseen = [one for one in captions if not is_seen(one)]
     if unseen:
         waiting = sum(one.get("review") == UNDECIDED for one in unseen)
         rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were put to nobody"
         yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
-
-
-def _bare(made: RecosSteps) -> Iterator[str]:
-    """Pictures that are no longer there because every caption of theirs fell: the steps count captions."""
-    for version, name in (("v0", "collect"), ("v1", "pair")):
-        came = _pictures(made, version, name)
-        lost = len(came - {one["image"] for one in made.captions(version)})
-        if lost:
-            yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
-
-
-def _pictures(made: RecosSteps, version: str, step: str) -> set[str]:
-    """The pictures of a version as a step of the recipe, under whatever name, gave them."""
-    named = [declared.name for declared in made.pipe.recipe.steps if declared.step == step]
-    came = (record for name in named for record in _step(made, name).records)
-    return {record["image"] for record in came if record.get("version", "v0") == version}
-
-
-def _short(made: RecosSteps) -> Iterator[str]:
-    """Sub-tasks of which fewer pictures were found than wanted."""
     found = Counter(record["subtask"] for record in _step(made, "collect").records)
     for name, wanted in made.pipe.collecting.wanted().items():
         count = subtask(name).count if wanted.count is None else wanted.count
         if found[name] < count:
             yield f"Sub-task {name}: {found[name]} of {count} pictures were found."
+    # Pictures that are no longer there because every caption of theirs fell: the steps count captions
+    for version, name in (("v0", "collect"), ("v1", "pair")):
+        named = [declared.name for declared in made.pipe.recipe.steps if declared.step == name]
+        pictures_came = (record for name in named for record in _step(made, name).records)
+        came = {record["image"] for record in pictures_came if record.get("version", "v0") == version}
+        lost = len(came - {one["image"] for one in made.captions(version)})
+        if lost:
+            yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
 
 
 # -- tables -----------------------------------------------------------------------------------------------------
@@ -195,17 +177,14 @@ def _samples(made: RecosSteps) -> Iterator[SampleRecord]:
         twins = {one["of"]: one for one in made.captions("v1") if one["subtask"] == name}
         chosen = next((one for one in firsts if one["image"] in twins), firsts[0] if firsts else None)
         if chosen is not None:
-            yield _sample(made, chosen, twins.get(chosen["image"]))
-
-
-def _sample(made: RecosSteps, first: Record, twin: Record | None) -> SampleRecord:
-    place = made.pipe.sources.place
-    pictures = [(f"v0: {twin['original'] if twin else first['text']}", place(first))]
-    lines = []
-    if twin is not None:
-        pictures.append((f"v1: {twin['text']}", place(twin)))
-        words = f"{twin['edits']} word{'s' * (twin['edits'] != 1)}"
-        lines.append(f"v1 changes {words} ({twin['attribute']}).")
-    like = [one for one in made.records if one["version"] == "v2" and one["of"] == first["image"]]
-    pictures += [("v2, without captions", place(one)) for one in like[:LIKE]]
-    return SampleRecord(first["subtask"], pictures, lines)
+            twin = twins.get(chosen["image"])
+            place = made.pipe.sources.place
+            pictures = [(f"v0: {twin['original'] if twin else chosen['text']}", place(chosen))]
+            lines = []
+            if twin is not None:
+                pictures.append((f"v1: {twin['text']}", place(twin)))
+                words = f"{twin['edits']} word{'s' * (twin['edits'] != 1)}"
+                lines.append(f"v1 changes {words} ({twin['attribute']}).")
+            like = [one for one in made.records if one["version"] == "v2" and one["of"] == chosen["image"]]
+            pictures += [("v2, without captions", place(one)) for one in like[:LIKE]]
+            yield SampleRecord(chosen["subtask"], pictures, lines)

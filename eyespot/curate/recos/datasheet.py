@@ -14,15 +14,19 @@ if TYPE_CHECKING:
 
 def answers(made: RecosSteps) -> dict[str, dict[str, str]]:
     """Answers by section and question."""
-    return {"composition": _composition(made), "collection": _collection(made), "uses": _uses()}
-
-
-def _composition(made: RecosSteps) -> dict[str, str]:
     first, second, third = VERSIONS
-    return {
+    pictures: dict[str, str] = {}
+    for one in made.records:
+        pictures.setdefault(one["image"], one["version"])
+    told = []
+    for at, version in enumerate(VERSIONS):
+        images = sum(VERSIONS.index(one) <= at for one in pictures.values())
+        captions = sum(len(made.captions(one)) for one in VERSIONS[: at + 1])
+        told.append(f"{version}: {images:,} pictures, {captions:,} captions")
+    composition = {
         "items": "A record is a caption with its picture, or, in the largest version, a picture without captions. Each "
         "picture serves one sub-task.",
-        "count": _counted(made),
+        "count": "; ".join(told) + ".",
         "fields": " ".join(f"{name}: {', '.join(columns)}." for name, columns in COLUMNS.items()),
         "labels": f"A caption is said to be true of its picture, and of no other, by {_writers(made)}; of a drawn "
         "picture by the rules that drew it.",
@@ -33,18 +37,7 @@ def _composition(made: RecosSteps) -> dict[str, str]:
         "splits": f"There is nothing to train on: {first}, {second} and {third} are one test in three sizes.",
         "elsewhere": "Nothing; the pictures lie in images/.",
     }
-
-
-def _counted(made: RecosSteps) -> str:
-    pictures: dict[str, str] = {}
-    for one in made.records:
-        pictures.setdefault(one["image"], one["version"])
-    told = []
-    for at, version in enumerate(VERSIONS):
-        images = sum(VERSIONS.index(one) <= at for one in pictures.values())
-        captions = sum(len(made.captions(one)) for one in VERSIONS[: at + 1])
-        told.append(f"{version}: {images:,} pictures, {captions:,} captions")
-    return "; ".join(told) + "."
+    return {"composition": composition, "collection": _collection(made), "uses": _uses()}
 
 
 def _collection(made: RecosSteps) -> dict[str, str]:

@@ -207,10 +207,7 @@ def _writer(pipe: RecosPipeline, declared: Declared, prompt: str) -> tuple[capti
     (model,) = declared.models.values()
     text = template(declared, captioning.template(prompt))
     price: Spent = expected(model, 1, text)
-    told = {"prompts": {PROMPT: text}, "settings": _without_workers(declared), "expects": price}
+    # Settings that results hang on: how many are asked at once changes none
+    without_workers = {key: value for key, value in declared.settings.items() if key != "workers"}
+    told = {"prompts": {PROMPT: text}, "settings": without_workers, "expects": price}
     return captioning.CaptionWriter(model, text, pipe.sources), told
-
-
-def _without_workers(declared: Declared) -> dict[str, Any]:
-    """Settings that results hang on: how many are asked at once changes none."""
-    return {key: value for key, value in declared.settings.items() if key != "workers"}

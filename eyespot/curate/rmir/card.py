@@ -20,7 +20,7 @@ from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.curate.rmir.votes import ABSTAIN, FALSE, TRUE
 from eyespot.pipelines import Record, drops
 from eyespot.pipelines.data_card import CardFigure, CardTable, SampleRecord, Told
-from eyespot.runs.agreement import Agreement, Ratings, fleiss_kappa, krippendorff_alpha
+from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
 
 CITATION = "RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
 SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
@@ -54,19 +54,17 @@ def notes(made: FinishedSteps) -> list[str]:
     uses = {str(model.get("use", "")).partition(":")[0] for model in made.pipe.models.values()}
     failed = sum(one.counts.failed for one in made.done)
     few = "a demonstration: rules over labels stood where a model would look at pictures; this set tests nothing"
+    if made.in_split(TEST):
+        without_a_test = []
+    elif made.queries:
+        without_a_test = ["No query reaches the threshold of reliability, so there is no test set."]
+    else:
+        without_a_test = ["No query is left, so the set is empty; the losses below say where they went."]
     return [
         *([f"This is {few}."] if demonstration.NAME in uses else []),
         *([f"{failed:,} records failed and are left out; --retry-failed tries them again."] if failed else []),
-        *_without_a_test(made),
+        *without_a_test,
     ]
-
-
-def _without_a_test(made: FinishedSteps) -> list[str]:
-    if made.in_split(TEST):
-        return []
-    if made.queries:
-        return ["No query reaches the threshold of reliability, so there is no test set."]
-    return ["No query is left, so the set is empty; the losses below say where they went."]
 
 
 # -- samples ------------------------------------------------------------------------------------------------------
@@ -101,18 +99,6 @@ def _sample(made: FinishedSteps, query: Record) -> SampleRecord:
 
 def tables(made: FinishedSteps) -> Iterator[CardTable]:
     """All tables of the card."""
-    yield _splits(made)
-    yield _way(made)
-    yield _rules(made)
-    yield _judges(made)
-    if len(made.seats) > 1 and made.triplets:
-        yield _agreement(made)
-    yield _thresholds(made)
-    yield _shortcuts(made)
-    yield _leaks(made)
-
-
-def _splits(made: FinishedSteps) -> CardTable:
     rows = []
     for kind in KINDS:
         mine = [one for one in made.queries if one["kind"] == kind]
@@ -120,7 +106,23 @@ def _splits(made: FinishedSteps) -> CardTable:
         targets = sum(len(one["targets"]) for one in mine) / len(mine) if mine else 0
         rows.append([kind, *counts, f"{targets:.1f}"])
     note = f"The pool holds {len(made.pool):,} photos; {len(made.doubted):,} of {len(made.seeds):,} left the seed set."
-    return CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
+    yield CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
+    yield _way(made)
+    yield _rules(made)
+    yield _judges(made)
+    if len(made.seats) > 1 and made.triplets:
+        yield _agreement(made)
+    yield _thresholds(made)
+    queries = made.in_split(TEST) or made.queries
+    shortcuts_rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in shortcuts(made, queries)]
+    which = TEST if made.in_split(TEST) else "all"
+    note = (
+        f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, on {len(queries):,} queries ({which}). "
+        "Where one half alone does as well as both, nothing has to be reasoned over both."
+    )
+    yield CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], shortcuts_rows, note)
+    rows = [[one.what, one.found, one.among] for one in leaks(made)]
+    yield CardTable("What is shared", ["what", "found", "among"], rows)
 
 
 def _way(made: FinishedSteps) -> CardTable:
@@ -189,14 +191,13 @@ def _agreement(made: FinishedSteps) -> CardTable:
         "Krippendorff's alpha, abstentions a vote of their own": krippendorff_alpha(ratings),
         "Krippendorff's alpha, abstentions left out": krippendorff_alpha(ratings.without(ABSTAIN)),
     }
-    rows = [[what, *_told_agreement(one)] for what, one in found.items()]
+    rows = []
+    for what, one in found.items():
+        value = "cannot be told" if math.isnan(one.value) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+        texts = [value, f"{one.items:,}", f"{one.ratings:,}"]
+        rows.append([what, *texts])
     note = "In brackets: 95% by resampling triplets. 1 is full agreement, 0 that of chance."
     return CardTable("How far the panel agrees", ["coefficient", "value", "triplets", "votes"], rows, note)
-
-
-def _told_agreement(one: Agreement) -> list[str]:
-    value = "cannot be told" if math.isnan(one.value) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
-    return [value, f"{one.items:,}", f"{one.ratings:,}"]
 
 
 def _thresholds(made: FinishedSteps) -> CardTable:
@@ -212,22 +213,6 @@ def _thresholds(made: FinishedSteps) -> CardTable:
         f"0 if under half of all {judges} did. On {failed:,} hits of these queries a judge failed."
     )
     return CardTable("Queries over a threshold of reliability", ["threshold", "queries"], rows, note)
-
-
-def _shortcuts(made: FinishedSteps) -> CardTable:
-    queries = made.in_split(TEST) or made.queries
-    rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in shortcuts(made, queries)]
-    which = TEST if made.in_split(TEST) else "all"
-    note = (
-        f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, on {len(queries):,} queries ({which}). "
-        "Where one half alone does as well as both, nothing has to be reasoned over both."
-    )
-    return CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], rows, note)
-
-
-def _leaks(made: FinishedSteps) -> CardTable:
-    rows = [[one.what, one.found, one.among] for one in leaks(made)]
-    return CardTable("What is shared", ["what", "found", "among"], rows)
 
 
 def _share(count: int, of: int) -> str:

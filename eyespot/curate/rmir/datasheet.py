@@ -13,14 +13,9 @@ from eyespot.pipelines.data_card import joined
 
 def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:
     """Answers by section and question; what is given for another section is handed on, to be refused there."""
-    own = {"composition": _composition(made), "collection": _collection(made), "uses": _uses()}
-    return joined(own, given)
-
-
-def _composition(made: FinishedSteps) -> dict[str, str]:
     found, split = made.pipe.settings("candidates"), made.pipe.settings("split")
     depth = f"the first {found.images} of each index of pictures and the first {found.texts} by description"
-    return {
+    composition = {
         "items": "A record is a query: a picture, a question about it (functional, temporal or causal), and the photos "
         f"of the pool that answer it. The pool of {len(made.pool):,} photos is shared by all queries.",
         "fields": ", ".join(COLUMNS["queries"]) + ".",
@@ -32,17 +27,16 @@ def _composition(made: FinishedSteps) -> dict[str, str]:
         "errors": "The tables count what inputs, targets, pool and splits share, and what half of a query finds alone.",
         "elsewhere": "The photos, where mteb/ does not hold them: images are named by the digest of their file.",
     }
-
-
-def _collection(made: FinishedSteps) -> dict[str, str]:
     seeds, inputs = made.of("seeds").counts, made.of("inputs").counts
-    return {
+    collection = {
         "means": f"Questions by {_model_names(made, 'questions')}; checked by {_model_names(made, 'checked')}; "
         f"candidates by {', '.join(made.pipe.settings('candidates').named(made.pipe.world))}; "
         f"judged by {_model_names(made, 'judged')}.",
         "sampling": f"Of {seeds.added:,} photos {seeds.kept:,} were drawn, from each cluster of alike ones a few; "
         f"{inputs.kept:,} of these were asked about.",
     }
+    own = {"composition": composition, "collection": collection, "uses": _uses()}
+    return joined(own, given)
 
 
 def _uses() -> dict[str, str]:

@@ -93,17 +93,12 @@ class RmirPipeline:
     def _of(self) -> dict[str, Declared]:
         found = [one.step for one in self.recipe.steps]
         if found != list(ORDER):
-            raise UsageError(
-                f"an RMIR recipe has the steps {', '.join(ORDER)}, in this order; this one: {_name_list(found)}"
-            )
+            text = ", ".join(found) or "none"
+            raise UsageError(f"an RMIR recipe has the steps {', '.join(ORDER)}, in this order; this one: {text}")
         renamed = next((one for one in self.recipe.steps if one.name != one.step), None)
         if renamed is not None:
             raise UsageError(f"the step {renamed.step} keeps its name, for others need it; leave out name = …")
         return {one.step: one for one in self.recipe.steps}
-
-
-def _name_list(found: list[str]) -> str:
-    return ", ".join(found) or "none"
 
 
 # -- one maker a step -------------------------------------------------------------------------------------------

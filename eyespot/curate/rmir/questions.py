@@ -53,16 +53,16 @@ def propose(photo: Record, context: Context, model: Mapping[str, Any], template:
         yield Drop({**photo, "id": f"{photo['id']}/all", "image": photo["id"]}, *told, of=photo["id"])
         return
     for kind in KINDS:
-        yield _question(photo, kind, said.answer)
-
-
-def _question(photo: Record, kind: str, said: Questions) -> Outcome:
-    proposed: Proposed = getattr(said, kind)
-    about = {"image": photo["id"], "path": photo["path"], "labels": photo["labels"]}
-    texts = {"question": proposed.question.strip(), "target": proposed.target.strip(), "reasoning": proposed.reasoning}
-    made = {"id": f"{photo['id']}/{kind}", "kind": kind, **about, "description": said.description, **texts}
-    why = _unfit(kind, proposed)
-    return Keep(made, photo["id"]) if why is None else Drop(made, *why, of=photo["id"])
+        proposed: Proposed = getattr(said.answer, kind)
+        about = {"image": photo["id"], "path": photo["path"], "labels": photo["labels"]}
+        texts = {
+            "question": proposed.question.strip(),
+            "target": proposed.target.strip(),
+            "reasoning": proposed.reasoning,
+        }
+        made = {"id": f"{photo['id']}/{kind}", "kind": kind, **about, "description": said.answer.description, **texts}
+        why = _unfit(kind, proposed)
+        yield Keep(made, photo["id"]) if why is None else Drop(made, *why, of=photo["id"])
 
 
 def _unfit(kind: str, proposed: Proposed) -> tuple[str, str] | None:

@@ -33,7 +33,7 @@ from eyespot.gallery.formats.items import (
     repeated,
     write_items,
 )
-from eyespot.gallery.formats.tables import FactTable, facts_in, widest
+from eyespot.gallery.formats.tables import facts_in, widest
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.sources import Root
@@ -164,8 +164,25 @@ class _Import:
         self.mapped = {part: map_array(part.vectors) for part in source.parts}
         self.space = Space(encoder, "imported", "unknown", "unknown", self._dim())
         self.stem = disk.stem_of(self.space)
-        self.facts = {part: self._facts(part) for part in source.parts}
-        self.labels = self._labels()
+        fact_tables = {}
+        for part in source.parts:
+            rows = len(self.mapped[part])
+            facts = facts_in(part.metadata, rows)
+            if facts.rows != rows:
+                raise EyespotError(
+                    f"{part.vectors} has {rows} rows and {part.metadata} has {facts.rows}; "
+                    "they must be of one run, row for row"
+                )
+            fact_tables[part] = facts
+        self.facts = fact_tables
+        # Label columns of all parts; each has one kind, and the spelling and width the gallery knows it by
+        kinds: dict[str, str] = {}
+        for facts in self.facts.values():
+            for name, kind in facts.kinds.items():
+                kinds[name] = widest(kinds.get(name, ""), kind)
+        labels = labels_of(kinds)
+        known = {name.lower(): kind for name, kind in self.ledger.columns().items()}
+        self.labels = {name: wider(kind, known.get(name.lower(), kind)) for name, kind in labels.items()}
 
     def run(self, way: VectorImport, progress: Progress) -> Imported:
         new = [part for part in self.source.parts if not self._is_in(part)]
@@ -175,7 +192,14 @@ class _Import:
         }
         root = self.ledger.add_root(self._root())
         self._write_header()
-        known = self._known_ids() if new else np.zeros(0, np.uint64)
+        if new:
+            # Ids are told apart within a space; in two spaces one id is one picture
+            shards = self.ledger.sql.execute("SELECT shard FROM imported WHERE space = ? ORDER BY shard", (self.stem,))
+            known = np.zeros(0, np.uint64)
+            for (shard,) in shards:
+                known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
+        else:
+            known = np.zeros(0, np.uint64)
         for part in _report_rows(new, self.mapped, "importing", progress):
             shard = self._add(part, root, lost[part], way, known)
             known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
@@ -195,26 +219,6 @@ class _Import:
                     f"{dim}; import them from folders of their own"
                 )
         return int(dim)
-
-    def _facts(self, part: Part) -> FactTable:
-        rows = len(self.mapped[part])
-        facts = facts_in(part.metadata, rows)
-        if facts.rows != rows:
-            raise EyespotError(
-                f"{part.vectors} has {rows} rows and {part.metadata} has {facts.rows}; "
-                "they must be of one run, row for row"
-            )
-        return facts
-
-    def _labels(self) -> dict[str, str]:
-        """Label columns of all parts; each has one kind, and the spelling and width the gallery knows it by."""
-        kinds: dict[str, str] = {}
-        for facts in self.facts.values():
-            for name, kind in facts.kinds.items():
-                kinds[name] = widest(kinds.get(name, ""), kind)
-        labels = labels_of(kinds)
-        known = {name.lower(): kind for name, kind in self.ledger.columns().items()}
-        return {name: wider(kind, known.get(name.lower(), kind)) for name, kind in labels.items()}
 
     def _is_in(self, part: Part) -> bool:
         found = self.ledger.sql.execute(
@@ -240,14 +244,6 @@ class _Import:
     def _root(self) -> Root:
         # The ledger knows a root by its path: the slash keeps the import apart from the same folder indexed for photos.
         return Root(os.path.join(self.source.folder, ""), "import")
-
-    def _known_ids(self) -> NDArray[np.uint64]:
-        """Ids are told apart within a space; in two spaces one id is one picture."""
-        shards = self.ledger.sql.execute("SELECT shard FROM imported WHERE space = ? ORDER BY shard", (self.stem,))
-        known = np.zeros(0, np.uint64)
-        for (shard,) in shards:
-            known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
-        return known
 
     # -- what is new ----------------------------------------------------------------------------------------
 

@@ -79,10 +79,23 @@ class FirstToken:
         reply = self._reply(endpoint, sight, named)
         if reply.logprobs:
             self._tried = True
-            return VerdictWithFallback(self._by_shares(endpoint, sight, (reply, named)))
+            shares_reply, shares_named = (reply, named)
+            found = shares(shares_reply.logprobs or (), self.wording)
+            reason = "" if any(found) else self._neither(shares_reply.logprobs or ())
+            if reason and shares_named is None and self._naming(endpoint):
+                found = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
+                reason = "" if any(found) else reason
+            with self._lock:
+                self.seen += 1
+                self.doubtful += found.yes + found.no < DOUBTFUL
+            return VerdictWithFallback(Verdict(probability=min(1.0, found.score), reason=reason))
         if (verdict := self._decided(endpoint, sight)) is not None:
             return VerdictWithFallback(verdict, SystemOne.special)
-        return VerdictWithFallback(self._by_words(reply), Words.special)
+        try:
+            words = in_words(reply, self.wording)
+        except BadAnswer as why:
+            raise self._short(why) from None
+        return VerdictWithFallback(words, Words.special)
 
     def notes(self, name: str) -> list[str]:
         """How many answers were in doubt."""
@@ -105,20 +118,6 @@ class FirstToken:
             raise Declined(repr(reply.text[:MOST]))
         return reply
 
-    def _by_shares(
-        self, endpoint: Endpoint, sight: VisionPrompt, came: tuple[Reply, Mapping[str, Any] | None]
-    ) -> Verdict:
-        reply, named = came
-        found = shares(reply.logprobs or (), self.wording)
-        reason = "" if any(found) else self._neither(reply.logprobs or ())
-        if reason and named is None and self._naming(endpoint):
-            found = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
-            reason = "" if any(found) else reason
-        with self._lock:
-            self.seen += 1
-            self.doubtful += found.yes + found.no < DOUBTFUL
-        return Verdict(probability=min(1.0, found.score), reason=reason)
-
     def _neither(self, tokens: Sequence[Token]) -> str:
         """What was there in place of both answers; `Declined` where that is how an excuse begins."""
         token, _ = max(tokens, key=lambda one: one[1])
@@ -126,12 +125,6 @@ class FirstToken:
         if bare(token) in EXCUSES:
             raise Declined(why)
         return why
-
-    def _by_words(self, reply: Reply) -> Verdict:
-        try:
-            return in_words(reply, self.wording)
-        except BadAnswer as why:
-            raise self._short(why) from None
 
     def _short(self, why: Exception) -> BadAnswer:
         """One token was perhaps too few for an answer: the next ones may be longer."""

@@ -120,7 +120,10 @@ class EndpointJudge:
         endpoint, tab = self.endpoint.tabbed()
         replies: list[Reply] = []
         try:
-            verdict, fallback = self._opinion(replace(endpoint, on_reply=replies.append), self._sight(pair))
+            shown = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
+            which = EXAMPLES.format(pictures=len(shown)) if len(shown) > 1 else ""
+            sight = VisionPrompt(self.wording.system, which + self.wording.ask(pair.query), shown)
+            verdict, fallback = self._opinion(replace(endpoint, on_reply=replies.append), sight)
         except Declined as why:
             return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True, spent=tab.spent)
         except (BadAnswer, NoReply) as why:
@@ -129,13 +132,13 @@ class EndpointJudge:
             if not tab.spent.calls:
                 raise
             raise LastResult(Answer(pair, None, failure=ENDED, spent=tab.spent), end) from None
-        verdict = _with_changes(verdict, replies)
+        # The verdict with what the model would not take of the request, in its reason: so the ledger holds it
+        fields = _left_out(replies[-1].changes) if replies else []
+        said = [verdict.reason] if verdict.reason else []
+        verdict = (
+            replace(verdict, reason="; ".join([*said, f"asked without {', '.join(fields)}"])) if fields else verdict
+        )
         return Answer(pair, verdict, spent=tab.spent, prompt=self._digest(fallback) if fallback else "")
-
-    def _sight(self, pair: Pair) -> VisionPrompt:
-        shown = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
-        which = EXAMPLES.format(pictures=len(shown)) if len(shown) > 1 else ""
-        return VisionPrompt(self.wording.system, which + self.wording.ask(pair.query), shown)
 
     def _opinion(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
         for _ in range(TRIES - 1):
@@ -144,13 +147,6 @@ class EndpointJudge:
             except BadAnswer:
                 continue
         return self.way(endpoint, sight)
-
-
-def _with_changes(verdict: Verdict, replies: Sequence[Reply]) -> Verdict:
-    """The verdict with what the model would not take of the request, in its reason: so the ledger holds it."""
-    fields = _left_out(replies[-1].changes) if replies else []
-    said = [verdict.reason] if verdict.reason else []
-    return replace(verdict, reason="; ".join([*said, f"asked without {', '.join(fields)}"])) if fields else verdict
 
 
 def _left_out(changes: Sequence[Adjustment]) -> list[str]:

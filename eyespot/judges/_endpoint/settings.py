@@ -140,13 +140,10 @@ class EndpointSettings:
             roomy=self.roomy,
         )
         pictures = JpegEncoder(self.side, self.read)
-        return EndpointJudge(name + _place(wire), endpoint, wording, pictures, way, self.workers, prices)
-
-
-def _place(wire: Wire) -> str:
-    """Where a model is asked; a server of this machine may move between ports and is the same."""
-    host = urlsplit(wire.address).hostname or ""
-    return "" if host in VENDORS else f"@{'localhost' if host in HERE else host}"
+        # Where a model is asked; a server of this machine may move between ports and is the same
+        host = urlsplit(wire.address).hostname or ""
+        place = "" if host in VENDORS else f"@{'localhost' if host in HERE else host}"
+        return EndpointJudge(name + place, endpoint, wording, pictures, way, self.workers, prices)
 
 
 def _costs_nothing(wire: Wire, model: str, prices: Prices) -> bool:

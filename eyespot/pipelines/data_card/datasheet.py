@@ -84,7 +84,22 @@ class Answered(NamedTuple):
 
 def answered(done: Sequence[StepResult], answers: Mapping[str, Any]) -> list[Answered]:
     """Every question, in order; `answers` are {section: {name: text}} and go before what the run itself can say."""
-    own = _counted(done)
+    if not done:
+        own = {}
+    else:
+        entered = sum(one.counts.added for one in done)
+        lost = sum(sum(one.counts.dropped.values()) for one in done)
+        told = " ".join(f"{one.step.name}: {one.step.about}" for one in done if one.step.about)
+        own = {
+            ("composition", "count"): f"{done[-1].counts.kept:,}.",
+            (
+                "composition",
+                "sample",
+            ): f"Of {entered:,} records that entered, {lost:,} were left out, each for a reason.",
+            ("preparation", "steps"): told,
+            ("preparation", "raw"): "What was left out lies beside what was kept, with the reason, step by step.",
+            ("preparation", "software"): f"With eyespot {eyespot.__version__} and the steps below.",
+        }
     given = {(section, name): text for section, name, text in _flat(answers)}
     return [
         Answered(section, question, given.get((section, name)) or own.get((section, name), ""))
@@ -119,22 +134,3 @@ def _flat(answers: Mapping[str, Any]) -> list[tuple[str, str, str]]:
                 raise UsageError(f"[card.{section}] asks no {name!r}; it asks: {', '.join(QUESTIONS[section])}")
             found.append((section, name, str(text)))
     return found
-
-
-def _counted(done: Sequence[StepResult]) -> dict[tuple[str, str], str]:
-    """What counting answers."""
-    if not done:
-        return {}
-    entered = sum(one.counts.added for one in done)
-    lost = sum(sum(one.counts.dropped.values()) for one in done)
-    told = " ".join(f"{one.step.name}: {one.step.about}" for one in done if one.step.about)
-    return {
-        ("composition", "count"): f"{done[-1].counts.kept:,}.",
-        (
-            "composition",
-            "sample",
-        ): f"Of {entered:,} records that entered, {lost:,} were left out, each for a reason.",
-        ("preparation", "steps"): told,
-        ("preparation", "raw"): "What was left out lies beside what was kept, with the reason, step by step.",
-        ("preparation", "software"): f"With eyespot {eyespot.__version__} and the steps below.",
-    }

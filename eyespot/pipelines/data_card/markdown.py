@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from eyespot.pipelines.data_card.content import Card, CardTable, StepCard
+from eyespot.pipelines.data_card.content import Card, CardTable
 from eyespot.pipelines.data_card.datasheet import parted
 from eyespot.pipelines.data_card.markdown_table import cell, table
 from eyespot.search.contact_sheet import tidy
@@ -16,26 +16,27 @@ LOSSES = "losses"
 
 def as_markdown(card: Card, pictures: list[list[str]]) -> str:
     """The card; `pictures` are the files of each sample's thumbnails, "" where one cannot be read."""
-    parts = [*_opening(card), *_records(card), *_samples(card, pictures), *_own(card), *_sheet(card), *_made(card)]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _opening(card: Card) -> Iterator[str]:
-    yield f"# {cell(card.told.title)}"
-    yield _plain_text(card.told.about)
-    yield card.standing
-    yield from (f"> {_plain_text(note)}" for note in card.told.notes)
-
-
-def _records(card: Card) -> Iterator[str]:
-    yield "## What became of the records"
-    yield f"![{_losses_text(card)}](card/{LOSSES}.svg)"
+    texts: list[str] = []
+    texts.append(f"# {cell(card.told.title)}")
+    texts.append(_plain_text(card.told.about))
+    texts.append(card.standing)
+    texts += (f"> {_plain_text(note)}" for note in card.told.notes)
+    records: list[str] = []
+    records.append("## What became of the records")
+    losses_text = "What each step kept and lost: " + ", ".join(f"{cell(one.name)} {one.kept:,}" for one in card.stages)
+    records.append(f"![{losses_text}](card/{LOSSES}.svg)")
     for rows in (card.balance, card.losses, card.cost, card.requests):
-        yield from _rows(rows)
-
-
-def _losses_text(card: Card) -> str:
-    return "What each step kept and lost: " + ", ".join(f"{cell(one.name)} {one.kept:,}" for one in card.stages)
+        records += _rows(rows)
+    samples: list[str] = []
+    if card.told.samples:
+        samples.append("## Samples")
+    for sample, files in zip(card.told.samples, pictures, strict=True):
+        samples.append(f"### {_plain_text(sample.heading)}")
+        shown = zip(sample.pictures, files, strict=True)
+        samples.append(" ".join(_picture(label, file) for (label, _), file in shown))
+        samples.append("\n".join(f"* {_plain_text(line)}" for line in sample.lines))
+    parts = [*texts, *records, *samples, *_own(card), *_sheet(card), *_made(card)]
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _rows(rows: CardTable) -> Iterator[str]:
@@ -43,16 +44,6 @@ def _rows(rows: CardTable) -> Iterator[str]:
         yield f"### {cell(rows.title)}"
         yield table(rows.columns, rows.rows)
         yield cell(rows.note)
-
-
-def _samples(card: Card, pictures: list[list[str]]) -> Iterator[str]:
-    if card.told.samples:
-        yield "## Samples"
-    for sample, files in zip(card.told.samples, pictures, strict=True):
-        yield f"### {_plain_text(sample.heading)}"
-        shown = zip(sample.pictures, files, strict=True)
-        yield " ".join(_picture(label, file) for (label, _), file in shown)
-        yield "\n".join(f"* {_plain_text(line)}" for line in sample.lines)
 
 
 def _plain_text(text: str) -> str:
@@ -89,18 +80,14 @@ def _made(card: Card) -> Iterator[str]:
     yield "## Steps, prompts and models"
     yield f"{card.versions}. Seed {card.told.seed}."
     for step in card.steps:
-        yield from _step(step)
+        yield f"### {cell(step.name)}"
+        yield f"Version {step.version}. {cell(step.about)}"
+        yield _fenced(step.settings, "json") if step.settings else ""
+        for name, text in step.prompts.items():
+            yield f"Prompt `{tidy(name)}`:"
+            yield _fenced(text, "text")
     yield cell(f"Licence: {card.told.licence}") if card.told.licence else ""
     yield cell(f"Cite: {card.told.citation}") if card.told.citation else ""
-
-
-def _step(step: StepCard) -> Iterator[str]:
-    yield f"### {cell(step.name)}"
-    yield f"Version {step.version}. {cell(step.about)}"
-    yield _fenced(step.settings, "json") if step.settings else ""
-    for name, text in step.prompts.items():
-        yield f"Prompt `{tidy(name)}`:"
-        yield _fenced(text, "text")
 
 
 def _fenced(text: str, language: str) -> str:

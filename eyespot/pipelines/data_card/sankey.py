@@ -56,22 +56,23 @@ def sankey(stages: Sequence[SankeyStage], width: int = WIDE) -> str:
     parts: list[str] = []
     top = 0.0
     for at, stage in enumerate(stages):
-        bottom = top + _height(stage, scale)
+        ends = [at + max(count * scale.record, len(lines) * LINE) for _, count, at, lines in _slots(stage, 0, scale)]
+        bottom = top + (max([3 * LINE, *ends]) + 8)
         parts += _stage(stage, top, bottom, scale)
         parts += _grown(stages[at + 1], bottom, scale) if at + 1 < len(stages) else []
         top = bottom
-    parts += _end(stages[-1].kept if stages else 0, top, scale)
+    kept = stages[-1].kept if stages else 0
+    end_width = max(kept * scale.record, HAIR)
+    parts.append(f'<rect class="bar" x="{EDGE}" y="{top + LINE:.1f}" width="{end_width:.2f}" height="{BAR}"/>')
+    parts.append(f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{kept:,} in all</text>')
     height = round(top + LINE + BAR + 4)
+    description = "What each step kept: " + ", ".join(f"{stage.name} {stage.kept:,}" for stage in stages)
     return (
         f'<svg class="losses" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" role="img"><title>{safe(_description(stages))}</title><style>{_STYLE}</style>\n'
+        f'height="{height}" role="img"><title>{safe(description)}</title><style>{_STYLE}</style>\n'
         + "\n".join(parts)
         + "\n</svg>"
     )
-
-
-def _description(stages: Sequence[SankeyStage]) -> str:
-    return "What each step kept: " + ", ".join(f"{stage.name} {stage.kept:,}" for stage in stages)
 
 
 def _scale(stages: Sequence[SankeyStage], width: int) -> _Scale:
@@ -87,7 +88,17 @@ def _scale(stages: Sequence[SankeyStage], width: int) -> _Scale:
 def _stage(stage: SankeyStage, top: float, bottom: float, scale: _Scale) -> Iterator[str]:
     bar = top + LINE
     width = (stage.came + stage.added) * scale.record
-    yield from _heading(stage, top, scale)
+    name = stage.name
+    room = int(scale.letters * BOLD)
+    short = textwrap.shorten(name, room, placeholder="…") or name[:room]
+    yield f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{safe(short)}</text>'
+    # The numbers as far as there is room: what came in is what the step before kept, and may be left out
+    parts = [(stage.came, "in"), (stage.added, "added"), (stage.kept, "kept")]
+    told = [f"{count:,} {what}" for count, what in parts if count or what == "kept"]
+    while len(told) > 1 and len(", ".join(told)) > scale.letters:
+        told = told[1:]
+    balance = ", ".join(told)
+    yield f'<text class="count" x="{scale.text:.1f}" y="{top + 2 * LINE + 6:.1f}">{safe(balance)}</text>'
     right = EDGE + width
     for reason, count, at, lines in _slots(stage, top, scale):
         thick = max(count * scale.record, HAIR)
@@ -99,46 +110,20 @@ def _stage(stage: SankeyStage, top: float, bottom: float, scale: _Scale) -> Iter
     yield f'<rect class="bar" x="{EDGE}" y="{bar:.1f}" width="{max(width, HAIR):.2f}" height="{BAR}"/>'
 
 
-def _heading(stage: SankeyStage, top: float, scale: _Scale) -> Iterator[str]:
-    yield f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{safe(_short(stage.name, scale))}</text>'
-    yield f'<text class="count" x="{scale.text:.1f}" y="{top + 2 * LINE + 6:.1f}">{safe(_balance(stage, scale))}</text>'
-
-
-def _balance(stage: SankeyStage, scale: _Scale) -> str:
-    """The numbers as far as there is room: what came in is what the step before kept, and may be left out."""
-    parts = [(stage.came, "in"), (stage.added, "added"), (stage.kept, "kept")]
-    told = [f"{count:,} {what}" for count, what in parts if count or what == "kept"]
-    while len(told) > 1 and len(", ".join(told)) > scale.letters:
-        told = told[1:]
-    return ", ".join(told)
-
-
-def _short(name: str, scale: _Scale) -> str:
-    room = int(scale.letters * BOLD)
-    return textwrap.shorten(name, room, placeholder="…") or name[:room]
-
-
 def _slots(stage: SankeyStage, top: float, scale: _Scale) -> Iterator[tuple[str, int, float, list[str]]]:
     """Reason, count, upper end and lines of text of each loss, one under the other."""
     at = top + 3 * LINE
-    for reason, count in _largest(stage.lost):
+    ordered = sorted(stage.lost.items(), key=lambda item: (-item[1], item[0]))
+    if len(ordered) <= MOST:
+        largest = ordered
+    else:
+        rest = ordered[MOST - 1 :]
+        largest = [*ordered[: MOST - 1], (f"{len(rest)} other reasons", sum(count for _, count in rest))]
+    for reason, count in largest:
         lines = textwrap.wrap(f"{reason} {count:,}", scale.letters, max_lines=2, placeholder=f"… {count:,}")
         thick, text = max(count * scale.record, HAIR), len(lines) * LINE + 3
         yield reason, count, at + max(0.0, (text - thick) / 2), lines
         at += max(thick, text) + 3
-
-
-def _largest(lost: Mapping[str, int]) -> list[tuple[str, int]]:
-    ordered = sorted(lost.items(), key=lambda item: (-item[1], item[0]))
-    if len(ordered) <= MOST:
-        return ordered
-    rest = ordered[MOST - 1 :]
-    return [*ordered[: MOST - 1], (f"{len(rest)} other reasons", sum(count for _, count in rest))]
-
-
-def _height(stage: SankeyStage, scale: _Scale) -> float:
-    ends = [at + max(count * scale.record, len(lines) * LINE) for _, count, at, lines in _slots(stage, 0, scale)]
-    return max([3 * LINE, *ends]) + 8
 
 
 def _turned(right: float, thick: float, top: float, at: float, end: float) -> str:
@@ -165,9 +150,3 @@ def _grown(after: SankeyStage, top: float, scale: _Scale) -> Iterator[str]:
     left, right = EDGE + after.came * scale.record, EDGE + (after.came + after.added) * scale.record
     if after.added:
         yield f'<path class="added" d="M{left:.2f} {top - 34:.1f}L{right:.2f} {top + LINE:.1f}H{left:.2f}Z"/>'
-
-
-def _end(kept: int, top: float, scale: _Scale) -> Iterator[str]:
-    width = max(kept * scale.record, HAIR)
-    yield f'<rect class="bar" x="{EDGE}" y="{top + LINE:.1f}" width="{width:.2f}" height="{BAR}"/>'
-    yield f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{kept:,} in all</text>'

@@ -43,15 +43,13 @@ class Known(NamedTuple):
         """How far to show hits for some expected precisions, as far as they can be reached; each number once."""
         found: dict[int, tuple[float, Cut]] = {}
         for precision in PRECISIONS:
-            if (cut := self._cut(precision)) is not None and cut.hits < self.hits:
+            try:
+                cut = self.calibration.likely(precision)
+            except NothingFound:
+                cut = None
+            if cut is not None and cut.hits < self.hits:
                 found.setdefault(cut.hits, (precision, cut))
         return list(found.values())
-
-    def _cut(self, precision: float) -> Cut | None:
-        try:
-            return self.calibration.likely(precision)
-        except NothingFound:
-            return None
 
 
 class SpreadSample(NamedTuple):
