@@ -99,7 +99,7 @@ def test_it_runs_with_its_threads_and_an_unpinned_blas_and_says_where(tmp_path: 
     ("words", "last", "message"),
     [
         (["--goal", "0.4"], "", "goal 0.4: MISSED"),
-        (["--noise", "2.1"], "", "rows: thrown away, the machine is too busy to tell (p90/p10 of a peer is 2.1)"),
+        (["--noise", "2.1"], "", "rows: thrown away, the machine is too busy to tell (the peer's p90/p10 is 2.1)"),
         ([], "raise BenchmarkError('the answers differ')", "the answers differ"),
         ([], "shared('data/of/nobody')", "this benchmark needs "),
         ([], "import faiss_of_nobody", "this benchmark needs faiss_of_nobody: "),
