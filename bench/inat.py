@@ -35,11 +35,11 @@ CHILD = """
 import json, resource, sys, time
 from pathlib import Path
 from eyespot.curate.inat.curating import curate
-from eyespot.curate.inat.settings import Settings, Species
+from eyespot.curate.inat.settings import CollectionSettings, Species
 export, out = map(Path, sys.argv[1:3])
 lists = Species(export / "targets.csv", export / "mapping.csv")
 since = time.monotonic()
-done = curate(export, out, Settings(species=lists), lambda *_: None)
+done = curate(export, out, CollectionSettings(species=lists), lambda *_: None)
 used = resource.getrusage(resource.RUSAGE_SELF)
 peak, cpu = used.ru_maxrss / (1 << (30 if sys.platform == "darwin" else 20)), used.ru_utime + used.ru_stime
 costs = {"seconds": time.monotonic() - since, "cpu": cpu, "gib": peak, "draw": dict(done.drawn)}

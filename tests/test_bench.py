@@ -89,8 +89,8 @@ def test_it_runs_with_its_threads_and_an_unpinned_blas_and_says_where(tmp_path: 
     done = run(tmp_path)
 
     assert done.stdout.splitlines()[1:] == [
-        "threads: 1 (1-1, n=1) of one; goal 1: met",
-        "pinned: 0 (0-0, n=1) of none; goal 0: met",
+        "threads: 1 (n=1) of one; goal 1: met",
+        "pinned: 0 (n=1) of none; goal 0: met",
     ]
     assert f"{os.cpu_count()} cores; threads: 1" in done.stderr
 
