@@ -225,8 +225,8 @@ def inquire(folder: Path, rows: int) -> Iterator[Measurement]:
 
     for name, theirs in peers(made.blocks[0]).items():
         peer = f"faiss {name} over a fifth, times five"
-        contest = Race(f"{5 * rows} x {WIDE}, one query", peer, ours, theirs, 1.0, time.perf_counter)
-        yield from (each.times(1 / 5) for each in race([(contest, queries)]))
+        timing = Race(f"{5 * rows} x {WIDE}, one query", peer, ours, theirs, 1.0, time.perf_counter)
+        yield from (each.times(1 / 5) for each in race([(timing, queries)]))
 
 
 def peers(block: NDArray[Any]) -> dict[str, Callable[[Any], object]]:
