@@ -23,7 +23,9 @@ os.environ["HF_HUB_CACHE"] = HUB_CACHE.name
 import torchvision_stub  # noqa: E402
 
 from tests.examples import register_profiles  # noqa: E402
+from tests.made_once import open_store  # noqa: E402
 
+MADE_ONCE = open_store()
 register_profiles()
 torchvision_stub.install()
 
