@@ -41,13 +41,14 @@ def lazy(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
     """The `__getattr__` of a package: a public name is imported from its module when it is first used.
 
     `places` maps each name to its module below the package. So `import eyespot` stays quick, and a room can name what
-    needs an extra.
+    needs an extra: `EyespotError` with the line to install if it is missing.
     """
 
     def load_name(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{places[name]}"), name)
+        with needs(name):
+            return getattr(import_module(f"{package}.{places[name]}"), name)
 
     return load_name
 

@@ -14,12 +14,13 @@ __all__ = [
     "steps",
 ]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "FineTuneData": "_finetune",
-        "FineTuneRecipe": "_finetune",
-        "finetune": "_finetune",
-        "steps": "_finetune",
-    },
-)
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "FineTuneData": "_finetune",
+            "FineTuneRecipe": "_finetune",
+            "finetune": "_finetune",
+            "steps": "_finetune",
+        },
+    )

@@ -17,14 +17,15 @@ __all__ = [
     "trainable",
 ]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "Device": "_torch",
-        "TorchEncoder": "_torch",
-        "name_in": "_saving",
-        "refuse_if_lost": "_saving",
-        "save": "_saving",
-        "trainable": "_saving",
-    },
-)
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "Device": "_torch",
+            "TorchEncoder": "_torch",
+            "name_in": "_saving",
+            "refuse_if_lost": "_saving",
+            "save": "_saving",
+            "trainable": "_saving",
+        },
+    )

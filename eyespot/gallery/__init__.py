@@ -1,1 +1,22 @@
 """Photos, their facts and their vectors in a folder on disk."""
+
+from typing import TYPE_CHECKING
+
+from eyespot.rooms import lazy
+
+if TYPE_CHECKING:
+    from eyespot.gallery.view import Gallery, View
+
+__all__ = [
+    "Gallery",
+    "View",
+]
+
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "Gallery": "view",
+            "View": "view",
+        },
+    )

@@ -7,18 +7,22 @@ from eyespot.rooms import lazy
 if TYPE_CHECKING:
     from eyespot.indexes._asked import allowed, positive
     from eyespot.indexes._coded import CodedProducts
+    from eyespot.indexes.exact import Exact
 
 __all__ = [
     "CodedProducts",
+    "Exact",
     "allowed",
     "positive",
 ]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "CodedProducts": "_coded",
-        "allowed": "_asked",
-        "positive": "_asked",
-    },
-)
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "CodedProducts": "_coded",
+            "Exact": "exact",
+            "allowed": "_asked",
+            "positive": "_asked",
+        },
+    )

@@ -17,6 +17,8 @@ from eyespot.types import Qrels, Run, UsageError
 if TYPE_CHECKING:
     from eyespot.runs.judged import JudgedQueries
 
+__all__ = ["QRELS_FORMATS", "RUN_FORMATS", "read_judged", "read_qrels", "read_run", "write_qrels", "write_run"]
+
 RUN_FORMATS = {
     "trec": "query Q0 image rank score tag, a line each hit",
     "json": "{query: {image: score}} or {query: [image, …]}, also gzipped (ILIAS results, CIRCO submissions)",
@@ -47,8 +49,9 @@ QRELS_FORMATS = {
 PARQUETS = ("*.parquet", "data/*.parquet")  # where the hub's layout has them
 
 
-def read_run(path: Path, format: str | None = None) -> Run:
+def read_run(path: Path | str, format: str | None = None) -> Run:
     """A run from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
+    path = Path(path)
     name, _, part = (format or _run_format(path)).partition(":")
     readers: dict[str, Callable[[], Run]] = {
         "trec": lambda: _room("trec").read_run(path),
@@ -65,8 +68,9 @@ def read_run(path: Path, format: str | None = None) -> Run:
     return run
 
 
-def read_qrels(path: Path, format: str | None = None) -> Qrels:
+def read_qrels(path: Path | str, format: str | None = None) -> Qrels:
     """Judgements from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
+    path = Path(path)
     name, _, part = (format or _qrels_format(path)).partition(":")
     readers: dict[str, Callable[[], Qrels]] = {
         "trec": lambda: _room("trec").read_qrels(path),
@@ -84,10 +88,11 @@ def read_qrels(path: Path, format: str | None = None) -> Qrels:
     return qrels
 
 
-def read_judged(path: Path, format: str | None = None) -> JudgedQueries:
+def read_judged(path: Path | str, format: str | None = None) -> JudgedQueries:
     """Judgements with the queries and images that the same files list; of a format that lists none both are empty."""
     from eyespot.runs.judged import JudgedQueries
 
+    path = Path(path)
     stated = format or _qrels_format(path)
     name, _, part = stated.partition(":")
     collections = _collections(path, part)
@@ -110,15 +115,17 @@ def _collections(path: Path, part: str) -> dict[str, Callable[[], JudgedQueries]
     }
 
 
-def write_run(run: Run, path: Path, format: str | None = None) -> None:
+def write_run(run: Run, path: Path | str, format: str | None = None) -> None:
     """A run to disk, whole or not at all; without a format by the name's ending, TREC if it says nothing."""
     rooms = {"trec": "trec", "json": "json_scores", "parquet": "table", "npz": "matrix", "circo": "circo"}
+    path = Path(path)
     _room(_chosen(rooms, format or _by_ending(path), rooms)).write_run(run, path)
 
 
-def write_qrels(qrels: Qrels, path: Path, format: str | None = None) -> None:
+def write_qrels(qrels: Qrels, path: Path | str, format: str | None = None) -> None:
     """Judgements to disk, whole or not at all; without a format by the name's ending, TREC if it says nothing."""
     rooms = {"trec": "trec", "json": "json_scores", "parquet": "table"}
+    path = Path(path)
     _room(_chosen(rooms, format or _by_ending(path), rooms)).write_qrels(qrels, path)
 
 

@@ -54,8 +54,15 @@ class AdaptedQuery(NamedTuple):
 class Adapter(Protocol):
     """Queries of one space to their own views of it."""
 
-    space: str | None  # the encoder whose vectors it was trained on, if that is known
-    dim: int
+    @property
+    def space(self) -> str | None:
+        """The encoder whose vectors it was trained on, if that is known."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """The length of the vectors it takes."""
+        ...
 
     def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
         """A view for each unit vector of queries (n, dim)."""
