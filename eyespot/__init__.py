@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "open"]
 __version__ = "0.1.0"
+logging.getLogger("eyespot").addHandler(logging.NullHandler())  # silent, unless a program or --verbose asks for it
 
 
 def open(gallery: Path | str, encoder: str | None = None, index: str = "exact") -> Collection:
