@@ -128,7 +128,7 @@ class JudgeOptions:
     def tell_plan(self, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:
         """What the judge would be asked: on stdout, for it is what was wanted."""
         told = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
-        paid = hasattr(stage.judge, "endpoint")
+        paid = stage.judge.language_model is not None
         if paid:
             # What so many questions would cost, where a table has the model's price
             from eyespot.llms.prices import estimate
