@@ -23,9 +23,9 @@ from eyespot.llms.budget import Budget
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import Declined, NoReply
 from eyespot.llms.protocols import text_message
-from eyespot.search.fused import Fusion, Stage
+from eyespot.search.fused import Fusion
 from eyespot.storage.files import json_of, refuse
-from eyespot.types import EyespotError, Query, Run, Term, UsageError
+from eyespot.types import EyespotError, Query, Run, Stage, Term, UsageError
 
 Tell: TypeAlias = Callable[[str], list[str]]  # words to further wordings of them; none where there are no better ones
 Chat: TypeAlias = Callable[[str], str]  # a prompt to a language model's reply

@@ -5,9 +5,11 @@ from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
 from eyespot.types.encoders import Composer, Encoder, Space
 from eyespot.types.errors import EyespotError, NothingFound, UsageError
 from eyespot.types.judging import Answer, Judge, Judgement, Pair, Spent, Verdict
+from eyespot.types.notes import Note, without_code
 from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
 from eyespot.types.search import AdaptedQuery, Adapter, Index, NearestRows
+from eyespot.types.stages import Stage
 
 __all__ = [
     "AdaptedQuery",
@@ -25,6 +27,7 @@ __all__ = [
     "LocalReranker",
     "Mask",
     "NearestRows",
+    "Note",
     "NothingFound",
     "Pair",
     "Pixels",
@@ -34,9 +37,11 @@ __all__ = [
     "Run",
     "Space",
     "Spent",
+    "Stage",
     "Term",
     "UsageError",
     "Vectors",
     "Verdict",
     "repeated_row",
+    "without_code",
 ]
