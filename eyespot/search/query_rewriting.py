@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 
 from eyespot import ledger, llms
 from eyespot.llms import Budget, Declined, NoReply, text_message
-from eyespot.search.fused import Fusion, Stage
+from eyespot.search.fused import Fusion
 from eyespot.storage.files import json_of, refuse
-from eyespot.types import EyespotError, LanguageModel, Query, Run, Term, UsageError
+from eyespot.types import EyespotError, LanguageModel, Query, Run, Stage, Term, UsageError
 
 Tell: TypeAlias = Callable[[str], list[str]]  # words to further wordings of them; none where there are no better ones
 Chat: TypeAlias = Callable[[str], str]  # a prompt to a language model's reply

@@ -7,9 +7,11 @@ from eyespot.types.encoders import Composer, Encoder, Space
 from eyespot.types.errors import EyespotError, NothingFound, UsageError
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
 from eyespot.types.language_models import Adjustment, BudgetMeter, LanguageModel, Message, Price, Reply, Token
+from eyespot.types.notes import Note, without_code
 from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
 from eyespot.types.search import AdaptedQuery, Adapter, Index, NearestRows
+from eyespot.types.stages import Stage
 
 __all__ = [
     "AdaptedQuery",
@@ -32,6 +34,7 @@ __all__ = [
     "Mask",
     "Message",
     "NearestRows",
+    "Note",
     "NothingFound",
     "Pair",
     "Pixels",
@@ -44,10 +47,12 @@ __all__ = [
     "SequentialAnswers",
     "Space",
     "Spent",
+    "Stage",
     "Term",
     "Token",
     "UsageError",
     "Vectors",
     "Verdict",
     "repeated_row",
+    "without_code",
 ]
