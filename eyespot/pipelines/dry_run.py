@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from eyespot.pipelines.budget_limits import Spent
 from eyespot.pipelines.outcomes import Records
-from eyespot.pipelines.running import RunOptions, check, digest_here, mark_of
+from eyespot.pipelines.runner import RunOptions, check, digest_here, mark_of
 from eyespot.pipelines.step import MapStep, Step
 from eyespot.pipelines.step_folder import CachedResult, cached_result, place_of
 from eyespot.pipelines.work_db import FILE, WorkDB

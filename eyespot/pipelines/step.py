@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from eyespot.pipelines.budget_limits import Spent
 from eyespot.pipelines.outcomes import Outcome, Record, Records, line_of
-from eyespot.types import UsageError
+from eyespot.types import Progress, UsageError
 
 Prompt: TypeAlias = Mapping[str, Any]
 """What is put to a model, as JSON: the model, the words, digests of pictures, settings such as the temperature.
@@ -21,7 +21,6 @@ Prompt: TypeAlias = Mapping[str, Any]
 Fields whose name begins with `_` (a picture's path) reach the client and are no part of what an answer is kept under.
 """
 Ask: TypeAlias = Callable[[Prompt], dict[str, Any]]
-Tell: TypeAlias = Callable[[str, int, int], None]  # what is being done, how many are done, of how many (0: unknown)
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Context:
     step: str
     seed: int
     ask: Ask
-    tell: Tell
+    tell: Progress
     earlier: Mapping[str, Records] = field(default_factory=dict)  # what the steps it `needs` kept, by their names
     limit: int | None = None  # how many records are wanted of a source; of a `BatchStep` the runner takes no more
 

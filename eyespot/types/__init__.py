@@ -5,6 +5,7 @@ from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
 from eyespot.types.encoders import Composer, Encoder, Space
 from eyespot.types.errors import EyespotError, NothingFound, UsageError
 from eyespot.types.judging import Answer, Judge, Judgement, Pair, Spent, Verdict
+from eyespot.types.progress import Progress, no_progress
 from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
 from eyespot.types.search import AdaptedQuery, Adapter, Index, NearestRows
@@ -28,6 +29,7 @@ __all__ = [
     "NothingFound",
     "Pair",
     "Pixels",
+    "Progress",
     "Qrels",
     "Query",
     "RankedImage",
@@ -38,5 +40,6 @@ __all__ = [
     "UsageError",
     "Vectors",
     "Verdict",
+    "no_progress",
     "repeated_row",
 ]

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from eyespot.gallery.files import locked
 from eyespot.llms.unsupported_fields import left_out
+from eyespot.parallel import ordered_map
 from eyespot.pipelines.accounting import Account
 from eyespot.pipelines.budget_limits import CallMeter, CostLimits
 from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
 from eyespot.pipelines.reserved_budget import ReservedBudget
-from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, Step, Tell, digest_of_json
+from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, Step, digest_of_json
 from eyespot.pipelines.step_folder import (
     CachedResult,
     StepCounts,
@@ -33,20 +31,14 @@ from eyespot.pipelines.step_folder import (
 )
 from eyespot.pipelines.work_db import Origin, StepCost, StepKey, WorkDB
 from eyespot.storage.atomic import new_folder
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]
 """Puts a prompt to a model and gives its answer, counting each request by the till; `NoAnswer` if there is none."""
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 AHEAD = 4  # records for each worker that may be ready before their turn
 TICK = 1.0  # seconds after which the time worked is written down
 
 NO_ANSWER = "no answer"
-
-
-def silent(_what: str, _done: int, _total: int) -> None:
-    """Tells nobody."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +54,7 @@ class RunOptions:
     client: Client | None = None
     limit: int | None = None
     retry_failed: bool = False
-    tell: Tell = silent
+    tell: Progress = no_progress
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -219,7 +211,8 @@ class _Turn:
             key = hashlib.sha256(line_of(record)).digest()[:16]
             return record, settle(record, key, context)
 
-        for record, outcomes in in_order(before, work, self.step.work.workers):
+        workers = self.step.work.workers
+        for record, outcomes in ordered_map(work, before, workers, workers * AHEAD):
             account.settle(record, outcomes)
             yield record
 
@@ -268,27 +261,6 @@ def _first(outcomes: Iterator[Outcome], limit: int) -> Iterator[Outcome]:
         kept += isinstance(outcome, Keep | Added)
         if kept == limit:
             return
-
-
-def in_order(items: Iterable[Item], work: Callable[[Item], Result], workers: int) -> Iterator[Result]:
-    """What `work` makes of each item, in the order of the items, so many at once.
-
-    When one raises, those that were begun are finished and no other is begun.
-    """
-    if workers <= 1:
-        yield from map(work, items)
-        return
-    waiting: deque[Future[Result]] = deque()
-    coming = iter(items)
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            waiting.extend(pool.submit(work, item) for item in islice(coming, workers * AHEAD))
-            while waiting:
-                yield waiting.popleft().result()
-                waiting.extend(pool.submit(work, item) for item in islice(coming, 1))
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 # -- asking -----------------------------------------------------------------------------------------------------
