@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from eyespot.pipelines.accounting import Account
 from eyespot.pipelines.budget_limits import CallMeter, CostLimits
 from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
 from eyespot.pipelines.reserved_budget import ReservedBudget
-from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, Step, digest_of_json
+from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, SqlStep, Step, digest_of_json
 from eyespot.pipelines.step_folder import (
     CachedResult,
     StepCounts,
@@ -35,6 +36,7 @@ from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]
 """Puts a prompt to a model and gives its answer, counting each request by the till; `NoAnswer` if there is none."""
+log = logging.getLogger(__name__)
 AHEAD = 4  # records for each worker that may be ready before their turn
 TICK = 1.0  # seconds after which the time worked is written down
 
@@ -143,16 +145,30 @@ class _Turn:
     def take(self, before: Records) -> StepResult:
         digest = digest_here(self.mark, before, self.how)
         found = cached_result(self.folder)
-        if found is not None and found.digest == digest and not (self.how.retry_failed and found.counts.failed):
+        if found is not None and not (reason := self._why_again(found, digest)):
+            log.info("step %s is finished: %s", self.step.name, found.counts)
             return self._done(found, ran=False)
+        known = self.memory.known(self.mark)
+        reason = "it was never finished" if found is None else reason
+        log.info("step %s runs on %d records, of which %d are known: %s", self.step.name, len(before), known, reason)
         if self.how.retry_failed:
             self.memory.forget_failures(self.mark)
         with new_folder(self.folder) as folder:
             counts = self._worked(before, folder)
             write_note(folder, self.step, digest, counts)
+        log.info("step %s ran: %s", self.step.name, counts)
         again = cached_result(self.folder)
         assert again is not None
         return self._done(again, ran=True)
+
+    def _why_again(self, found: CachedResult, digest: str) -> str:
+        """Why a finished step runs again; empty if it does not."""
+        if found.digest != digest:
+            return "its settings, inputs or records changed"
+        if self.step.always:
+            return "it runs every time"
+        failed = found.counts.failed if self.how.retry_failed else 0
+        return f"{failed} records failed and are tried again" if failed else ""
 
     def _done(self, found: CachedResult, ran: bool) -> StepResult:
         cost, origins = self.memory.cost(self.mark), self.memory.origins(self.mark)
@@ -168,9 +184,9 @@ class _Turn:
     def _worked(self, before: Records, folder: Path) -> StepCounts:
         with _clock(self.memory, self.mark) as tick:
             work = self.step.work
-            if not isinstance(work, MapStep | BatchStep):
+            if isinstance(work, SqlStep):
                 added = work.work(before, folder, self._context())
-                return counted(folder, added, len(before)).accounted(self.step.name)
+                return counted(folder, added, len(before), work.key).accounted(self.step.name)
             sheets = StepWriter(folder)
             try:
                 account = Account(self.step.name, sheets)

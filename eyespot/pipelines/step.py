@@ -73,10 +73,11 @@ class SqlStep:
 
     It gets the records (`path` is JSONL or parquet) and an empty folder, where it leaves `kept.parquet` (or `.jsonl`)
     and, with a column `reason`, `dropped.parquet` (or `.jsonl`); it returns how many of these rows were made from no
-    record that came. Both have a column `id`.
+    record that came. Both have a column `id` of text, or another `key` of whole numbers that tells rows apart.
     """
 
     work: Callable[[Records, Path, Context], int]
+    key: str = "id"
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class Step:
     needs_drops: tuple[str, ...] = ()
     about: str = ""  # a sentence for the data card
     expects: Spent = field(default_factory=Spent)
+    always: bool = False  # runs every time: it looks at what changes outside, such as a folder of photos
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,60}", self.name):
