@@ -29,9 +29,8 @@ from eyespot.gallery.view import Gallery
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.locks import locked
-from eyespot.types import Encoder, EyespotError, Mask, Pixels, UsageError, Vectors
+from eyespot.types import Encoder, EyespotError, Mask, Pixels, Progress, UsageError, Vectors, no_progress
 
-Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is asked about
 
 
@@ -47,7 +46,7 @@ class Options:
     half: bool = False  # new vectors in float16; a space whose newest are goes on so
     repair: bool = False  # read all that is there and make again what is damaged, not only what is visibly so
     codes: bool = False  # int8 codes beside the vectors; a space that has some gets the rest anyway
-    progress: Progress = lambda _what, _done, _total: None
+    progress: Progress = no_progress
     hands: Callable[[Mapping[str, Encoder]], Reader] | None = None
 
 

@@ -6,12 +6,9 @@ their codes go; a search without up-to-date codes is as exact, and slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import current_codes, has_codes, write_codes
-
-Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+from eyespot.types import Progress
 
 
 def is_coded(view: View) -> bool:

@@ -27,7 +27,7 @@ from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.storage.atomic import new_file
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 FORMAT = 1
 MANIFEST = "gallery.json"
@@ -38,12 +38,7 @@ PIECE = 1 << 22  # bytes
 OURS = re.compile(r"gallery\.toml|(shards/\d+|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
 HERE = ("file", "local")
-Progress = Callable[[str, int, int], None]  # what is being done, how many bytes are done, of how many
 Ledger = Callable[[int, Path], int]
-
-
-def _silent(_what: str, _done: int, _total: int) -> None:
-    """Progress that nobody watches."""
 
 
 class File(NamedTuple):
@@ -176,7 +171,7 @@ class _Store:
 # -- publishing -----------------------------------------------------------------------------------------------
 
 
-def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Progress = _silent) -> PublishResult:
+def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Progress = no_progress) -> PublishResult:
     """Send what is new of a gallery to an address; run it again after every change, also after a kill.
 
     `judged` writes the rows of the ledger from a number on to a file of parquet, and says how many there were. One
@@ -260,7 +255,7 @@ def copies() -> Path:
     return cache / "eyespot" / "galleries"
 
 
-def fetch(url: str, into: Path | None = None, progress: Progress = _silent) -> Path:
+def fetch(url: str, into: Path | None = None, progress: Progress = no_progress) -> Path:
     """The local copy of a published gallery, brought up to date: only what has changed comes over the network.
 
     `into` is its folder, one of the user's cache for None. Every file is checked against its digest. What was made in

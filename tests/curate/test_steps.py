@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.pipelines import (
@@ -36,10 +36,8 @@ from eyespot.pipelines import (
     run,
 )
 from eyespot.pipelines.outcomes import packed, unpacked
-from eyespot.pipelines.running import in_order
 from eyespot.types import EyespotError, UsageError
 from tests.curate.made_up import PRICE, asked, client, files, no_two_alike, odd_ones_go, pipeline, source
-from tests.examples import examples
 
 
 def ids(done: Any) -> list[str]:
@@ -76,12 +74,6 @@ def test_what_is_dropped_is_kept_with_its_reason(tmp_path: Path) -> None:
         ("Failed", "n8", "no answer", "the model says nothing", "n8"),
         ("Drop", "n10/b", "bad", "10 is no multiple of 3", "n10"),
     ]
-
-
-@settings(max_examples=examples(50))
-@given(st.lists(st.integers(0, 50)), st.integers(1, 9))
-def test_the_order_is_that_of_the_input_whoever_is_ready_first(items: list[int], workers: int) -> None:
-    assert list(in_order(items, lambda item: -item, workers)) == [-item for item in items]
 
 
 def test_records_are_worked_on_at_once_and_stay_in_order(tmp_path: Path) -> None:
