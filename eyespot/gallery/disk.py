@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.files import Checksum, Damaged, map_array, toml_lines, whole, why
+from eyespot.gallery.files import Checksum, Damaged, map_array, whole, why
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.sources import Root
 from eyespot.kernels.codes import delete_codes
 from eyespot.storage.atomic import new_file, new_folder
+from eyespot.storage.toml import toml_lines
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:

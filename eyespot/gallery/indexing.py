@@ -240,10 +240,9 @@ class _IndexJob:
         if stem not in self.fingerprints:
             self.fingerprints[stem] = fingerprints(self.encoders[stem])
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])
-        disk.write_vectors(folder, vectors.astype(disk.dtype_of(folder, stem) or self._dtype(stem)), note)
-
-    def _dtype(self, stem: str) -> str:
-        return "float16" if self.options.half or disk.is_half(self.gallery, stem) else "float32"
+        half = self.options.half or disk.is_half(self.gallery, stem)
+        dtype = disk.dtype_of(folder, stem) or ("float16" if half else "float32")
+        disk.write_vectors(folder, vectors.astype(dtype), note)
 
     # -- facts and spaces of what is there already ----------------------------------------------------------
 
@@ -331,17 +330,17 @@ class _IndexJob:
 def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
     """The root at this path, and the tars of a folder that were indexed with it."""
     place = os.path.abspath(os.path.expanduser(path))
-    found = {
+    matching = {
         number: root
         for number, root in roots.items()
         if root.path in (path, place) or (root.kind == "tar" and os.path.dirname(root.path) == place)
     }
-    if not found:
+    if not matching:
         known = ", ".join(root.path for root in roots.values()) or "none"
         raise UsageError(f"{path} is no root of this gallery, so it cannot be taken out; its roots are: {known}")
-    if any(root.kind == "import" for root in found.values()):
+    if any(root.kind == "import" for root in matching.values()):
         raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")
-    return list(found)
+    return list(matching)
 
 
 class _Batches:
@@ -350,7 +349,7 @@ class _Batches:
     def __init__(self, stem: str, encoder: Encoder, hands: Reader) -> None:
         self.stem, self.encoder, self.hands = stem, encoder, hands
         self.waiting: list[Pixels] = []
-        self.asked: list[Later] = []
+        self.pending: list[Later] = []
 
     def add(self, pixels: Pixels) -> None:
         self.waiting.append(pixels)
@@ -361,10 +360,12 @@ class _Batches:
         """All of them, (n, dim)."""
         if self.waiting:
             self._embed()
-        return np.concatenate([np.zeros((0, self.encoder.space.dim), np.float32), *(made() for made in self.asked)])
+        return np.concatenate(
+            [np.zeros((0, self.encoder.space.dim), np.float32), *(result() for result in self.pending)]
+        )
 
     def _embed(self) -> None:
-        self.asked.append(self.hands.embed(self.stem, self.waiting))
+        self.pending.append(self.hands.embed(self.stem, self.waiting))
         self.waiting = []
 
 
