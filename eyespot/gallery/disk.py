@@ -218,7 +218,7 @@ def is_imported(shard: Path) -> bool:
 
 @dataclass(frozen=True)
 class SpaceNote:
-    """What lies beside a shard's vectors: their space, rows that have none, and three reference fingerprints.
+    """What lies next to a shard's vectors: their space, rows that have none, and three reference fingerprints.
 
     `source` is the file that holds the vectors of an import in place; None: they lie here. `checksum` and `dtype` are
     those of the file that lies here; empty in notes of older galleries.

@@ -15,7 +15,7 @@ from eyespot.gallery.photos.found import reason
 from eyespot.storage.digests import BLAKE2B, file_blake2b
 from eyespot.types import EyespotError
 
-_SPARE, _LEAST = 256, 32  # files that a process should be able to open beside those of a gallery, and must
+_SPARE, _LEAST = 256, 32  # files that a process should be able to open besides those of a gallery, and must
 
 
 class Damaged(EyespotError):

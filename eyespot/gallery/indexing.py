@@ -46,7 +46,7 @@ class Options:
     shard_rows: int | None = None  # None: by the size of the job
     half: bool = False  # new vectors in float16; a space whose newest are goes on so
     repair: bool = False  # read all that is there and make again what is damaged, not only what is visibly so
-    codes: bool = False  # int8 codes beside the vectors; a space that has some gets the rest anyway
+    codes: bool = False  # int8 codes next to the vectors; a space that has some gets the rest anyway
     progress: Progress = lambda _what, _done, _total: None
     hands: Callable[[Mapping[str, Encoder]], Reader] | None = None
 
@@ -61,7 +61,7 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     new_failures: int = 0
     notes: list[str] = field(default_factory=list)
-    damaged: list[integrity.Fault] = field(default_factory=list)  # what no repair could mend
+    damaged: list[integrity.Fault] = field(default_factory=list)  # what no repair could fix
     looked: Looked = field(default_factory=Looked)
 
 
@@ -109,7 +109,7 @@ class _IndexJob:
         if recover(self.gallery, self.ledger):
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
         known = set(self.ledger.failures())
-        self._mend_facts()
+        self._repair_facts()
         self._remove()
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
@@ -246,7 +246,7 @@ class _IndexJob:
 
     # -- facts and spaces of what is there already ----------------------------------------------------------
 
-    def _mend_facts(self) -> None:
+    def _repair_facts(self) -> None:
         look = integrity.look_at_facts if self.options.repair else integrity.glance_at_facts
         rows = integrity.rows_by_shard(self.ledger)
         for shard in self.ledger.shards():
@@ -276,10 +276,10 @@ class _IndexJob:
                 note = None if why else disk.read_note(folder, stem)
                 if note is None or note.missing:
                     kept = list(self.ledger.rows_of(shard))
-                    if not why or self._can_mend(folder, kept, why):
+                    if not why or self._can_repair(folder, kept, why):
                         self._fill(shard, stem, kept, note)
 
-    def _can_mend(self, folder: Path, kept: Sequence[StoredRow], why: str) -> bool:
+    def _can_repair(self, folder: Path, kept: Sequence[StoredRow], why: str) -> bool:
         """Whether no disk with pictures of the shard is away, for then it would lose their vectors; notes say which."""
         roots = self.ledger.roots()
         there = {number for number, root in roots.items() if is_there(root)}
