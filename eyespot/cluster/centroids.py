@@ -2,7 +2,7 @@
 
 A pass has two halves. Rows go to their nearest centroids in the same pieces as on one machine, each at one worker.
 Then the sums of each centroid are made by one worker, over all its rows in their order: no sum is ever put together of
-parts, whose rounding would hang on how many workers there are.
+parts, whose rounding would depend on the number of workers.
 """
 
 from __future__ import annotations

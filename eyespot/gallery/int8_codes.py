@@ -1,4 +1,4 @@
-"""int8 codes beside a gallery's vectors: what keeps exact search fast without anything of the gallery in memory.
+"""int8 codes next to a gallery's vectors: what keeps exact search fast without anything of the gallery in memory.
 
 A shard's codes are made once, from the vectors as they lie there, and mapped by every search. Where the vectors change,
 their codes go; a search without up-to-date codes is as exact, and slower.

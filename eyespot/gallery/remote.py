@@ -26,6 +26,7 @@ from typing import NamedTuple
 from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.storage.atomic import new_file
+from eyespot.storage.digests import BLAKE2B, file_blake2b
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
@@ -226,14 +227,11 @@ def _described(name: str, path: Path, before: File | None) -> File:
     status = path.stat()
     if before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns):
         return before
-    digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while piece := file.read(PIECE):
-            digest.update(piece)
+    digest = file_blake2b(path)
     stem, dot, suffix = PurePosixPath(name).name.rpartition(".")
-    own = f"{stem or suffix}.{digest.hexdigest()[:12]}{dot if stem else ''}{suffix if stem else ''}"
+    own = f"{stem or suffix}.{digest[:12]}{dot if stem else ''}{suffix if stem else ''}"
     at = (PurePosixPath(name).parent / own).as_posix()
-    return File(at, status.st_size, digest.hexdigest(), status.st_mtime_ns)
+    return File(at, status.st_size, digest, status.st_mtime_ns)
 
 
 def _publish_judgements(store: _Store, before: int, write: Ledger) -> int:
@@ -300,7 +298,7 @@ def _fetch(store: _Store, wanted: Manifest, copy: Path, progress: Progress) -> N
 
 def _fetch_file(store: _Store, file: File, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    digest, size = hashlib.blake2b(digest_size=16), 0
+    digest, size = BLAKE2B(), 0
     with new_file(place) as local:
         for piece in store.pieces(file.at):
             local.write(piece)
