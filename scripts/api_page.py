@@ -28,9 +28,9 @@ MODULES = (
 HEAD = """# The Python API
 
 These names are for scripts and packages of your own; type checkers know their types. A name is imported when it is
-first used, so `import eyespot` is instant. Modules and names that start with an underscore may change at any time. Five
-short scripts that run are in [examples/](../examples/search_and_rerank.py). Errors for people are `eyespot.types.EyespotError`, one sentence
-with the way out; `UsageError` is one for wrong arguments.
+first used, so `import eyespot` is instant. Modules and names that start with an underscore may change at any time. The
+scripts in [examples/](../examples/search_and_rerank.py) run as they stand. Errors for people are
+`eyespot.types.EyespotError`, one sentence with the way out; `UsageError` is one for wrong arguments.
 
 `python scripts/api_page.py` writes this page from the code.
 """
@@ -102,7 +102,7 @@ def parameters(thing: Any) -> list[str]:
             shown.append("*")
         starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         if not parameter.name.startswith("_"):
-            text = re.sub(r"= <.*>$", "= …", str(parameter)).replace("'", '"')
+            text = re.sub(r"= (<.*>|.* at 0x.*)$", "= …", str(parameter)).replace("'", '"')
             shown.append(re.sub(r': "([^"]*)"', r": \1", text))
     return shown
 
