@@ -25,7 +25,7 @@ from bench.harness import Command, Measurement
 from eyespot.curate.annotate.active import likely_first
 from eyespot.types import Vectors
 
-RECALL, MARKS = 0.95, 20
+RECALL, MARKS = 0.95, 20  # marks between two updates of the order
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.harness import DIM, Command, Floats, Measurement, Race, clusters, race, say, timed, vectors_on_disk
+from eyespot.extras import needed
 from eyespot.indexes import faiss as ours
 from eyespot.indexes.exact import load, quantise
 
@@ -39,11 +41,11 @@ DEPTHS = (100, 150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 
 @dataclass(frozen=True)
 class Built:
-    """An index and its settings, cheapest first; `at(setting)` searches with one of them."""
+    """An index and its settings, cheapest first; `with_setting(setting)` gives the search."""
 
     name: str
     settings: Sequence[Any]
-    at: Callable[[Any], Find]
+    with_setting: Callable[[Any], Find]
     bytes: int  # on the disk, 0 if it was not written
 
 
@@ -58,15 +60,15 @@ def eyespot(vectors: Floats, folder: Path) -> Iterator[Built]:
         ours.load([vectors], folder=path, kind=kind, parts=parts)
         size = sum(file.stat().st_size for file in path.iterdir())
         for probes in dict.fromkeys(max(1, shape.lists // share) for share in (64, 32, 16, 8, 4)):
-            yield Built(f"eyespot {kind} {parts} parts, {probes} probes", DEPTHS, opened(vectors, path, probes), size)
+            yield Built(f"eyespot {kind} {parts} parts, {probes} probes", DEPTHS, reopened(vectors, path, probes), size)
 
 
-def opened(vectors: Floats, path: Path, probes: int) -> Callable[[int], Find]:
-    def at(depth: int) -> Find:
+def reopened(vectors: Floats, path: Path, probes: int) -> Callable[[int], Find]:
+    def with_depth(depth: int) -> Find:
         index = ours.load([vectors], folder=path, probes=probes, depth=depth)
         return lambda queries: index.search(queries, K).rows
 
-    return at
+    return with_depth
 
 
 def scann(vectors: Floats, _folder: Path) -> Iterator[Built]:
@@ -87,10 +89,10 @@ def scann(vectors: Floats, _folder: Path) -> Iterator[Built]:
 def scann_codes(builder: Any) -> Callable[[Any], Find]:
     index = builder.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(1000).build()
 
-    def at(setting: dict[str, int]) -> Find:
+    def with_setting(setting: dict[str, int]) -> Find:
         return lambda queries: np.stack([index.search(query, **setting)[0] for query in queries]).astype(np.int64)
 
-    return at
+    return with_setting
 
 
 def hnswlib(vectors: Floats, folder: Path) -> Iterator[Built]:
@@ -105,11 +107,11 @@ def hnswlib(vectors: Floats, folder: Path) -> Iterator[Built]:
         grow("hnswlib", vectors, lambda keys, rows: index.add_items(rows, keys))
         index.save_index(str(file))
 
-    def at(ef: int) -> Find:
+    def with_ef(ef: int) -> Find:
         index.set_ef(ef)
         return lambda queries: index.knn_query(queries, K, num_threads=1)[0].astype(np.int64)
 
-    yield Built("hnswlib M 32, efc 300", DEPTHS, at, file.stat().st_size)
+    yield Built("hnswlib M 32, efc 300", DEPTHS, with_ef, file.stat().st_size)
 
 
 def usearch(vectors: Floats, folder: Path) -> Iterator[Built]:
@@ -123,11 +125,11 @@ def usearch(vectors: Floats, folder: Path) -> Iterator[Built]:
         grow("usearch", vectors, lambda keys, rows: index.add(keys, rows, threads=1))
         index.save(str(file))
 
-    def at(ef: int) -> Find:
+    def with_ef(ef: int) -> Find:
         index.expansion_search = ef
         return lambda queries: np.stack([index.search(query, K, threads=1).keys for query in queries]).astype(np.int64)
 
-    yield Built("usearch bf16 M 32, efc 300", DEPTHS, at, file.stat().st_size)
+    yield Built("usearch bf16 M 32, efc 300", DEPTHS, with_ef, file.stat().st_size)
 
 
 def grow(name: str, vectors: Floats, add: Callable[[Rows, Floats], Any], step: int = 10_000) -> None:
@@ -139,9 +141,13 @@ def grow(name: str, vectors: Floats, add: Callable[[Rows, Floats], Any], step: i
             say(f"{name}: {start + step} rows in the graph, {time.process_time() - started:.0f} s of CPU time")
 
 
-BUILDERS = {"ours": ("faiss", eyespot), "scann": ("scann", scann)}
+BUILDERS = {  # name → the package it needs, and what builds it
+    "ours": ("faiss", eyespot),
+    "scann": ("scann", scann),
+    "hnswlib": ("hnswlib", hnswlib),
+    "usearch": ("usearch", usearch),
+}
 GRAPHS = ("hnswlib", "usearch")  # an hour of one core for a million rows
-BUILDERS |= {"hnswlib": ("hnswlib", hnswlib), "usearch": ("usearch", usearch)}
 
 
 # -- what is measured -----------------------------------------------------------------------------------------------
@@ -176,13 +182,13 @@ def cheapest(built: Built, tuned: Truth) -> tuple[float, Any] | None:
     low, high = 0, len(built.settings)
     while low < high:
         middle = (low + high) // 2
-        enough = 1 - tuned.missed(built.at(built.settings[middle])).mean() >= RECALL + MARGIN
+        enough = 1 - tuned.missed(built.with_setting(built.settings[middle])).mean() >= RECALL + MARGIN
         low, high = (low, middle) if enough else (middle + 1, high)
     if low == len(built.settings):
         say(f"{built.name}: no setting finds {RECALL + MARGIN:.3f}")
         return None
-    find = built.at(built.settings[low])
-    seconds = [timed(lambda query=query: find(query[None]))[0] for query in tuned.queries[:30]]  # type: ignore[misc]
+    find = built.with_setting(built.settings[low])
+    seconds = [timed(partial(find, query[None]))[0] for query in tuned.queries[:30]]
     return float(np.median(seconds)), built.settings[low]
 
 
@@ -211,11 +217,10 @@ class ExactScans:
 
     def compare(self, built: Built, setting: Any, goals: tuple[float | None, float | None]) -> Iterator[Measurement]:
         """Speed against both scans, and what the index misses."""
-        find, name = built.at(setting), f"{built.name}, setting {setting}"
+        find, name = built.with_setting(setting), f"{built.name}, setting {setting}"
         yield from self.race(name, find, PLAIN, goals[0])
-        yield Measurement.from_mean(
-            f"{name}: missed of the 50", self.measured.missed(find).mean(axis=1), "all", goals[1]
-        )
+        missed = self.measured.missed(find).mean(axis=1)
+        yield Measurement.from_mean(f"{name}: missed of the 50", missed, "all", goals[1])
         yield from self.race(name, find, CERTIFIED)
 
 
@@ -230,7 +235,7 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     for name in options.only:
         package, build = BUILDERS[name]
         if find_spec(package) is None:
-            say(f"{name} is left out: pip install {package}")
+            say(f"{name} is left out: {needed(name, package)}")
         elif best := best_of(build(vectors, folder_of(name, options)), tuned):
             yield from exact.compare(*best, (0.1, 1 - RECALL) if name == "ours" else (None, None))
 

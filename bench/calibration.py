@@ -86,7 +86,7 @@ class CalibratedInterval(Measurement):
 # -- rankings -----------------------------------------------------------------------------------------------------
 
 
-def labelled() -> list[Labels]:
+def labelled_rankings() -> list[Labels]:
     """The labels of each query's candidates, in the order given."""
     folder = shared("conformance/inquire_rerank_hard")
     run, qrels = read_run(folder / "run_given_order.txt"), read_qrels(folder / "qrels.txt")
@@ -98,7 +98,7 @@ def by_signal(labels: Labels, distance: float, rng: np.random.Generator) -> Labe
     return labels[np.argsort(-(distance * labels + rng.standard_normal(len(labels))))]
 
 
-def drawn(share: Reals, rng: np.random.Generator) -> Labels:
+def random_labels(share: Reals, rng: np.random.Generator) -> Labels:
     return (rng.random(HITS) < share).astype(np.int64)
 
 
@@ -110,20 +110,20 @@ def scattered(first: int, deep: int, rng: np.random.Generator) -> Labels:
     return labels
 
 
-def made(rng: np.random.Generator) -> dict[str, Labels]:
+def made_rankings(rng: np.random.Generator) -> dict[str, Labels]:
     """Rankings of 10,000 hits."""
     rank = np.arange(1, HITS + 1)
     some = (np.arange(HITS) < 100).astype(np.int64)
     many = (np.arange(HITS) < 1000).astype(np.int64)
     return {
-        "share 10/rank": drawn(np.minimum(0.95, 10 / rank), rng),
-        "share (30/rank)²": drawn(np.minimum(0.95, (30 / rank) ** 2), rng),
+        "share 10/rank": random_labels(np.minimum(0.95, 10 / rank), rng),
+        "share (30/rank)²": random_labels(np.minimum(0.95, (30 / rank) ** 2), rng),
         "30 first, then none": (rank <= 30).astype(np.int64),
-        "500 first at 90 %": drawn(np.where(rank <= 500, 0.9, 0.0), rng),
+        "500 first at 90 %": random_labels(np.where(rank <= 500, 0.9, 0.0), rng),
         "100 by a good score": by_signal(some, 2.0, rng),
         "1000 by a weak score": by_signal(many, 0.7, rng),
-        "1 % anywhere": drawn(np.full(HITS, 0.01), rng),
-        "0.1 % anywhere": drawn(np.full(HITS, 0.001), rng),
+        "1 % anywhere": random_labels(np.full(HITS, 0.01), rng),
+        "0.1 % anywhere": random_labels(np.full(HITS, 0.001), rng),
         "20 first, 30 deep": scattered(20, 30, rng),
         "20 first, 300 deep": scattered(20, 300, rng),
         "none before rank 10": ((rank > 10) & (rank <= 60)).astype(np.int64),
@@ -140,7 +140,7 @@ def verdicts_of(judge: Accuracy, labels: Labels, rng: np.random.Generator) -> Re
     return (rng.random(len(labels)) < yes).astype(np.float64)
 
 
-def measured(judge: Accuracy, rng: np.random.Generator) -> Accuracy:
+def estimated_accuracy(judge: Accuracy, rng: np.random.Generator) -> Accuracy:
     """The accuracy as a test on as many pictures as it was measured on would estimate it."""
     if judge.relevant is None or judge.irrelevant is None:
         return judge
@@ -151,20 +151,20 @@ def measured(judge: Accuracy, rng: np.random.Generator) -> Accuracy:
 def trial(labels: Labels, judge: Accuracy, verdicts: int, seed: list[int]) -> Trial:
     rng = np.random.default_rng(seed)
     sample = plan(len(labels), verdicts, int(rng.integers(2**31)))
-    seen = verdicts_of(judge, labels[sample.ranks - 1], rng)
-    curve = fit(-np.arange(len(labels)), sample, seen, measured(judge, rng), int(rng.integers(2**31)))
+    answers = verdicts_of(judge, labels[sample.ranks - 1], rng)
+    curve = fit(-np.arange(len(labels)), sample, answers, estimated_accuracy(judge, rng), int(rng.integers(2**31)))
     true, (expected, low, high, median) = int(labels.sum()), curve.count()
-    peer = peer_interval(sample, seen, rng)
+    peer = peer_interval(sample, answers, rng)
     return Trial(
         low <= true <= high, true > high, high - low,
         peer[0] <= true <= peer[1], peer[1] - peer[0], expected, median, curve.unbiased(), true,
     )  # fmt: skip
 
 
-def peer_interval(sample: RankSample, seen: Reals, rng: np.random.Generator) -> tuple[float, float]:
+def peer_interval(sample: RankSample, answers: Reals, rng: np.random.Generator) -> tuple[float, float]:
     """Each stratum on its own, with every verdict taken as right."""
     stratum = sample.stratum_of(sample.ranks)
-    yes = np.bincount(stratum, weights=seen, minlength=len(sample.sizes))[:, None]
+    yes = np.bincount(stratum, weights=answers, minlength=len(sample.sizes))[:, None]
     taken = sample.taken[:, None]
     share = rng.beta(yes + 0.5, taken - yes + 0.5, size=(len(yes), 2000))
     total = (yes + rng.binomial(sample.sizes[:, None] - taken, share)).sum(axis=0)
@@ -183,18 +183,18 @@ def interval(name: str, trials: list[Trial], goal: tuple[float, float]) -> Calib
 
 
 def on_labels(seeds: int, verdicts: int) -> Iterator[CalibratedInterval]:
-    queries = labelled()
+    queries = labelled_rankings()
     for order, distance in {"as given": 0.0, "by a score": 1.5}.items():
         for name, judge in JUDGES.items():
             trials = [
-                trial(ordered(labels, distance, [seed, at]), judge, verdicts, [seed, at, 1])
+                trial(in_order(labels, distance, [seed, at]), judge, verdicts, [seed, at, 1])
                 for seed in range(seeds)
                 for at, labels in enumerate(queries)
             ]
             yield interval(f"59 queries {order}, judge {name}", trials, GOALS[order])
 
 
-def ordered(labels: Labels, distance: float, seed: list[int]) -> Labels:
+def in_order(labels: Labels, distance: float, seed: list[int]) -> Labels:
     return by_signal(labels, distance, np.random.default_rng(seed)) if distance else labels
 
 
@@ -202,7 +202,7 @@ def on_made(seeds: int, verdicts: int) -> Iterator[CalibratedInterval]:
     for judge in ("right", "errs 10/15 %"):
         trials: dict[str, list[Trial]] = {}
         for seed in range(seeds):
-            for at, (name, labels) in enumerate(made(np.random.default_rng([seed, 9])).items()):
+            for at, (name, labels) in enumerate(made_rankings(np.random.default_rng([seed, 9])).items()):
                 trials.setdefault(name, []).append(trial(labels, JUDGES[judge], verdicts, [seed, at, 2]))
         for name, of_ranking in trials.items():
             yield interval(f"{name}, judge {judge}", of_ranking, ANY)
@@ -231,8 +231,8 @@ def more(seeds: int, verdicts: int) -> Iterator[str]:
 
 def fitted(seeds: int, verdicts: int) -> Iterator[tuple[Curve, Labels]]:
     for seed in range(seeds):
-        for at, given in enumerate(labelled()):
-            labels = ordered(given, 1.5, [seed, at])
+        for at, given in enumerate(labelled_rankings()):
+            labels = in_order(given, 1.5, [seed, at])
             sample = plan(100, verdicts, seed)
             yield fit(-np.arange(100), sample, labels[sample.ranks - 1], RIGHT, seed), labels
 
@@ -257,7 +257,7 @@ def spending(seeds: int, verdicts: int) -> str:
     """The width of the interval with twice the verdicts: all planned at once, or half where the curve sends them."""
     planned, sent, held = [], [], []
     for seed in range(seeds):
-        for labels in made(np.random.default_rng([seed, 9])).values():
+        for labels in made_rankings(np.random.default_rng([seed, 9])).values():
             scores, both = -np.arange(HITS), plan(HITS, 2 * verdicts, seed)
             count = fit(scores, both, labels[both.ranks - 1], RIGHT, seed).count()
             planned.append(count.high - count.low)

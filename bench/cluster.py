@@ -83,10 +83,10 @@ def searches_over(made: CodedBlocks, count: int, cores: int) -> Iterator[Measure
 
 def against(name: str, peer: str, goal: float, ours: Search, theirs: Search) -> Measurement:
     """Wall time, since workers are not this process."""
-    contest = Race(name, peer, ours, theirs, goal, time.perf_counter)
+    timing = Race(name, peer, ours, theirs, goal, time.perf_counter)
     for trial in range(WARM):  # codes are made, and pages read
-        contest.warm(trial)
-    return next(race([(contest, range(TRIALS + 1))]))
+        timing.warm(trial)
+    return next(race([(timing, range(TRIALS + 1))]))
 
 
 def read_all(blocks: list[NDArray[Any]], threads: int) -> int:

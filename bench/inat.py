@@ -35,11 +35,11 @@ CHILD = """
 import json, resource, sys, time
 from pathlib import Path
 from eyespot.curate.inat.curating import curate
-from eyespot.curate.inat.settings import Settings, Species
+from eyespot.curate.inat.settings import CollectionSettings, Species
 export, out = map(Path, sys.argv[1:3])
 lists = Species(export / "targets.csv", export / "mapping.csv")
 since = time.monotonic()
-done = curate(export, out, Settings(species=lists), lambda *_: None)
+done = curate(export, out, CollectionSettings(species=lists), lambda *_: None)
 used = resource.getrusage(resource.RUSAGE_SELF)
 peak, cpu = used.ru_maxrss / (1 << (30 if sys.platform == "darwin" else 20)), used.ru_utime + used.ru_stime
 costs = {"seconds": time.monotonic() - since, "cpu": cpu, "gib": peak, "draw": dict(done.drawn)}
@@ -47,7 +47,7 @@ print(json.dumps(costs | {"steps": {step["step"]: step["seconds"] for step in do
 """
 
 
-def curated(folder: Path, size: int) -> dict[str, Any]:
+def costs_of(folder: Path, size: int) -> dict[str, Any]:
     """Make an export and curate it in its own process; seconds, peak memory, and what it drew."""
     seconds, _ = timed(lambda: make(folder / f"export-{size}", size))
     say(f"export of {size:,} made in {seconds:.0f} s of CPU time")
@@ -70,7 +70,7 @@ def curate(export: Path, out: Path) -> dict[str, Any]:
 
 
 def table(out: Path, stage: str, where: str) -> dict[str, Any]:
-    """Columns of a stage's rows that were kept or dropped."""
+    """Columns of some rows of a stage, in a fixed order."""
     import duckdb
 
     (folder,) = (out / ".work").glob(f"[0-9]*-{stage}")
@@ -136,7 +136,7 @@ def repeated(folder: Path, size: int) -> bool:
 
 def measurements(options: Namespace) -> Iterator[Measurement]:
     largest = 200_000 if options.quick else WHOLE
-    sizes = {size: curated(options.folder, size) for size in (largest // 10, largest // 3, largest)}
+    sizes = {size: costs_of(options.folder, size) for size in (largest // 10, largest // 3, largest)}
     growth(sizes)
     costs, draw, out = sizes[largest], sizes[largest]["draw"], options.folder / str(largest)
     yield Measurement.from_mean("inat/minutes", costs["seconds"] / 60 / MINUTES, f"{MINUTES:g} minutes", 1.0)

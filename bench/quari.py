@@ -142,7 +142,7 @@ def dense(vectors: Floats) -> Search:
 
 
 @dataclass
-class Contest:
+class ScenarioRace:
     """Ours against a peer in the scenarios of one preset, a fresh map each time."""
 
     name: str
@@ -177,7 +177,7 @@ class Contest:
 
 
 @dataclass
-class Contests:
+class PresetRaces:
     """The gallery, our index over it on one thread and on two, and what is compared."""
 
     vectors: Floats
@@ -200,20 +200,22 @@ class Contests:
         codes = sum(codes.nbytes for codes in self.indexes[1].codes)
         yield Measurement.from_mean("memory beside the vectors", codes / self.vectors.nbytes, "float32 vectors", 0.3)
         yield self.disagreement()
-        for contest in self.contests():
-            yield contest.run(self.maps)
+        for scenario_race in self.races():
+            yield scenario_race.run(self.maps)
 
-    def contests(self) -> Iterator[Contest]:
+    def races(self) -> Iterator[ScenarioRace]:
         scan, numpy, one, two = plain(self.vectors), rewritten(self.vectors), self.ours(1), self.ours(2)
         for preset, scenarios in (("paper", PAPER), ("released", RELEASED)):
             against = scenarios, "plain float32 scan in numpy"
-            yield Contest(f"{preset}, top 50, one thread", *against, 1.4, scan, one)
-            yield Contest(f"{preset}, top 50, two threads", *against, 1.1, scan, two, threads=2)
-            yield Contest(f"{preset}, top 1000, one thread", *against, 2.0, scan, one, k=1000)
+            yield ScenarioRace(f"{preset}, top 50, one thread", *against, 1.4, scan, one)
+            yield ScenarioRace(f"{preset}, top 50, two threads", *against, 1.1, scan, two, threads=2)
+            yield ScenarioRace(f"{preset}, top 1000, one thread", *against, 2.0, scan, one, k=1000)
             peer = "the formula without the dense map, numpy"
-            yield Contest(f"{preset}, top 50, rewritten", scenarios, peer, 0.2, numpy, one, trials=SLOW_TRIALS)
+            yield ScenarioRace(f"{preset}, top 50, rewritten", scenarios, peer, 0.2, numpy, one, trials=SLOW_TRIALS)
             peer = "x @ W, normalised, times the query, torch"
-            yield Contest(f"{preset}, top 50, dense", scenarios[:1], peer, 0.025, dense(self.vectors), one, trials=2)
+            yield ScenarioRace(
+                f"{preset}, top 50, dense", scenarios[:1], peer, 0.025, dense(self.vectors), one, trials=2
+            )
 
     def disagreement(self) -> Measurement:
         """The share of searches whose top 50 differs from the formula in float64 by more than 1e-6."""
@@ -230,7 +232,7 @@ class Contests:
         return bool(max(errors) > 1e-6)
 
 
-SIZES = (1, 5, 10, 20)  # tenths of the rows of the contests
+SIZES = (1, 5, 10, 20)  # tenths of the rows of the races
 
 
 def growth(vectors: Floats, maps: Maps) -> Iterator[Measurement]:
@@ -257,10 +259,10 @@ def growth(vectors: Floats, maps: Maps) -> Iterator[Measurement]:
 def measurements(options: Namespace) -> Iterator[Measurement]:
     world, rows = clusters(), 100_000 if options.quick else 1_000_000
     vectors = vectors_on_disk(world, options.folder / "vectors.npy", 2 * rows)
-    say(f"{rows} vectors made for the contests, and as many more for the growth")
+    say(f"{rows} vectors made for the races, and as many more for the growth")
     maps = Maps(world, np.array(vectors[: rows : max(1, rows // 20_000)]))
     if options.only != "growth":
-        yield from Contests(vectors[:rows], maps).measurements()
+        yield from PresetRaces(vectors[:rows], maps).measurements()
     if options.only != "races":
         yield from growth(vectors, maps)
 

@@ -146,9 +146,9 @@ def frozen(queries: Vectors, gallery: Vectors) -> NDArray[Any]:
     return np.asarray(queries @ gallery.T)
 
 
-def adapted_by(place: Path) -> Scoring:
+def adapted_by(path: Path) -> Scoring:
     """The served checkpoint, in numpy, by the dense formula."""
-    adapter = load(place)
+    adapter = load(path)
 
     def scores(queries: Vectors, gallery: Vectors) -> NDArray[Any]:
         return np.stack([_cosines(view, gallery) for view in adapter.adapt(queries)])

@@ -81,7 +81,7 @@ def normal_scores(rng: np.random.Generator) -> Labels:
 
 
 def no_order(rng: np.random.Generator) -> Labels:
-    """The ranking knows nothing."""
+    """The ranking has no information."""
     labels: Labels = rng.random(rng.integers(1000, 8000)) < np.exp(rng.uniform(np.log(0.002), np.log(0.02)))
     return labels
 
@@ -144,23 +144,23 @@ def label_lists(path: Path) -> list[Labels]:
 def of_lists(lists: list[Labels]) -> dict[str, Scenario]:
     """Rankings of several thousand photos made of one query's labels each."""
 
-    def one_by_one(rng: np.random.Generator) -> Labels:
-        return _thinned(rng.choice(_one(lists, rng), rng.integers(1000, 8000)), rng)
+    def label_by_label(rng: np.random.Generator) -> Labels:
+        return _thinned(rng.choice(_random_list(lists, rng), rng.integers(1000, 8000)), rng)
 
     def in_pieces(rng: np.random.Generator) -> Labels:
-        labels = _one(lists, rng)
+        labels = _random_list(lists, rng)
         starts = rng.integers(0, len(labels) - 20, rng.integers(50, 400))
         return _thinned(np.concatenate([labels[start : start + 20] for start in starts]), rng)
 
-    return {"INQUIRE's lists, label by label": one_by_one, "INQUIRE's lists, in pieces of 20": in_pieces}
+    return {"INQUIRE's lists, label by label": label_by_label, "INQUIRE's lists, in pieces of 20": in_pieces}
 
 
-def _one(lists: list[Labels], rng: np.random.Generator) -> Labels:
+def _random_list(lists: list[Labels], rng: np.random.Generator) -> Labels:
     return lists[rng.integers(len(lists))]
 
 
 def _thinned(labels: Labels, rng: np.random.Generator) -> Labels:
-    """The first hundred as they are, then fewer relevant ones the deeper it goes."""
+    """The first hundred as they are, then fewer relevant photos with depth."""
     depth = np.maximum(np.arange(len(labels)) / 100, 1)
     return labels & (rng.random(len(labels)) < depth ** -rng.uniform(0.7, 1.5))
 

@@ -7,6 +7,7 @@ Everything here is imported when it is first used, so `import eyespot` costs not
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ __all__ = [
     "open",
 ]
 __version__ = "0.1.0"
+logging.getLogger("eyespot").addHandler(logging.NullHandler())  # silent, unless a program or --verbose asks for it
 
 if not TYPE_CHECKING:  # a type checker reads the imports above, so an unknown name stays an error
     _PLACES = {"Collection": "search.collection", "Qrels": "types", "Query": "types", "Run": "types"}

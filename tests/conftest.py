@@ -8,7 +8,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 TESTS = Path(__file__).resolve().parent
 HUB_CACHE = tempfile.TemporaryDirectory(prefix="eyespot-hub-")
@@ -21,11 +20,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_HUB_CACHE"] = HUB_CACHE.name
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no fault
-settings.load_profile("untimed")
-
 import torchvision_stub  # noqa: E402
 
+from tests.examples import register_profiles  # noqa: E402
+from tests.made_once import open_store  # noqa: E402
+
+MADE_ONCE = open_store()
+register_profiles()
 torchvision_stub.install()
 
 

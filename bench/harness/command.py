@@ -58,17 +58,17 @@ class Command(argparse.ArgumentParser):
 
 def restart(threads: int | None) -> None:
     """Start again without OPENBLAS_CORETYPE, which slows the peers, and with these threads: BLAS reads both once."""
-    wanted = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
     if threads is not None:
-        wanted |= {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
-    if wanted != dict(os.environ):
-        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], wanted)
+        environment |= {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads)}
+    if environment != dict(os.environ):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environment)
 
 
 def show(measurement: Measurement, as_json: bool) -> bool:
     """Print a number, unless the machine was too busy; whether it is sure and its goal met."""
     if measurement.noisy:
-        noise = f"p90/p10 of {measurement.peer} is {measurement.noise:.1f}"
+        noise = f"the peer's p90/p10 is {measurement.noise:.1f}"
         say(f"{measurement.name}: thrown away, the machine is too busy to tell ({noise}); run again")
         return False
     print(measurement.json() if as_json else measurement, flush=True)

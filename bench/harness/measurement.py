@@ -56,7 +56,8 @@ class Measurement:
         return json.dumps({name: value for name, value in asdict(self).items() if name != "noise"})
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.ratio:.4g} ({self.p10:.4g}-{self.p90:.4g}, n={self.n}) of {self.peer}{self.verdict}"
+        spread = "" if self.p10 == self.p90 else f"{self.p10:.4g}-{self.p90:.4g}, "
+        return f"{self.name}: {self.ratio:.4g} ({spread}n={self.n}) of {self.peer}{self.verdict}"
 
     @property
     def verdict(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from bench.harness.command import BenchmarkError, say
 from bench.harness.data import Reals
@@ -83,10 +84,14 @@ class Race:
         """The median of the ratios, with the peer's noise."""
         before, ours, after = self.times
         low, high = np.percentile(np.concatenate([before, after]), (10, 90))
-        ms = 1e3 * np.median(ours), 1e3 * np.median(np.concatenate([before, after]))
         kind = "CPU time" if self.clock is time.process_time else "wall time"
-        say(f"{self.name}: ours {ms[0]:.4g} ms, {self.peer} {ms[1]:.4g} ms of {kind}")
+        say(f"{self.name}: ours {milliseconds(ours)}, {self.peer} {milliseconds([before, after])} of {kind}")
         return replace(Measurement.from_trials(self.name, self.ratios, self.peer, self.goal), noise=float(high / low))
+
+
+def milliseconds(times: ArrayLike) -> str:
+    """The median of some seconds."""
+    return f"{1e3 * np.median(np.asarray(times, np.float64)):,.3f} ms"
 
 
 def race(races: Sequence[tuple[Race, Sequence[Any]]]) -> Iterator[Measurement]:

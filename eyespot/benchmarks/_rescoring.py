@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from eyespot.benchmarks._benchmark import Task
 from eyespot.metrics import Scores, evaluate
 from eyespot.search.rescored import Rescored
-from eyespot.types import NothingFound, RankedImage, Run
+from eyespot.types import Note, NothingFound, RankedImage, Run
+
+UNSCORED = "unscored"  # the code of the note that counts hits without a score
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[RankingStag
         RankingStage(name, evaluate(each, task.judged.qrels, task.measures, task.rules)) for name, each in runs.items()
     ]
     short = sum(head < second.depth for head in heads)
-    notes = [f"{without} of the first {second.depth} hits have no score in the second stage; they go behind the scored"]
+    unscored = (
+        f"{without} of the first {second.depth} hits have no score in the second stage; they go behind the scored"
+    )
     fewer = f"{short} queries rank fewer than {second.depth} images; of those all are re-ranked"
-    return stages, reranked, [*notes * bool(without), *[fewer] * bool(short)]
+    return stages, reranked, [*[Note(UNSCORED, unscored)] * bool(without), *[fewer] * bool(short)]

@@ -81,11 +81,11 @@ def _seeing(model: str, gallery: Path, named: dict[str, str], paid: tuple[Budget
     from eyespot.curate.captions import columns
     from eyespot.curate.seeing import Seeing
     from eyespot.curate.templates import Templates
-    from eyespot.search.query_rewriting import endpoint_of
+    from eyespot.search.query_rewriting import language_model
 
     budget, ledger = paid
     known = Templates.over(columns(gallery), named, 0).columns
-    return Seeing(model, endpoint_of(model, budget), ledger, tuple(known.values()))
+    return Seeing(model, language_model(model, budget), ledger, tuple(known.values()))
 
 
 def _tell_captions(written: Written, out: Path, json: bool) -> None:

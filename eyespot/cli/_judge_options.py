@@ -128,7 +128,7 @@ class JudgeOptions:
     def tell_plan(self, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:
         """What the judge would be asked: on stdout, for it is what was wanted."""
         told = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
-        paid = hasattr(stage.judge, "endpoint")
+        paid = stage.judge.language_model is not None
         if paid:
             # What so many questions would cost, where a table has the model's price
             from eyespot.llms.prices import estimate
@@ -160,54 +160,59 @@ class JudgeOptions:
         return self.judge.partition(":")[2]
 
 
-def second_stage(judge: str | None, about: Mapping[str, Any]) -> JudgeOptions | None:
-    """The judge that re-ranks, or None; `about` is what the options say of it, by their names.
+@dataclass(frozen=True)
+class JudgeArguments:
+    """What the command line says about a judge, by the names of its options; None and empty where it says nothing."""
 
-    Raises `UsageError` for a judge that nobody knows, and for options that would say something of no judge.
+    calibrate: int | None = None
+    depth: int | None = None
+    blend: float | None = None
+    blend_from: str | None = None
+    judge: Sequence[str] = ()
+    budget_calls: int | None = None
+    budget_money: float | None = None
+    wording: str | None = None
+    prices: Path | None = None
+    ledger: Path | None = None
+    dry_run: bool = False
+
+    @property
+    def first_given(self) -> str | None:
+        """The first option that needs a judge; `--prices` and `--ledger` may be settings that other verbs need."""
+        given = (name for name, value in vars(self).items() if value not in (None, False, (), []))
+        return next((f"--{name.replace('_', '-')}" for name in given if name not in ("prices", "ledger")), None)
+
+
+def second_stage(judge: str | None, about: JudgeArguments) -> JudgeOptions | None:
+    """The judge that re-ranks, or None.
+
+    Raises `UsageError` for an unknown judge, and for options about a judge without one.
     """
     if judge is None:
-        # `--prices` and `--ledger` may come from settings and be meant for other verbs
-        for option, value in about.items():
-            if (
-                value not in ((), [])
-                and value is not None
-                and value is not False
-                and option not in ("prices", "ledger")
-            ):
-                raise UsageError(f"--{option} is about a judge; name one with --rerank, as in --rerank encoder:starter")
+        if option := about.first_given:
+            raise UsageError(f"{option} is about a judge; name one with --rerank, as in --rerank encoder:starter")
         return None
+    from eyespot import rooms
     from eyespot.llms.budget import Budget
+    from eyespot.search.judge_rerank import is_judge
 
-    _refuse_unknown(judge)
-    blend, prices = about.get("blend"), about.get("prices")
+    if not is_judge(judge):
+        raise UsageError(f"no judge {judge!r}; there are: {', '.join(rooms.names('judges'))}")
     return JudgeOptions(
         judge,
-        about.get("depth") or DEPTH,
-        1.0 if blend is None else blend,
-        Budget(about.get("budget-calls"), None, about.get("budget-money")),
-        about.get("wording"),
-        about.get("ledger"),
-        None if prices is None else Path(prices),
-        _options(judge.partition(":")[0], about.get("judge") or ()),
+        about.depth or DEPTH,
+        1.0 if about.blend is None else about.blend,
+        Budget(about.budget_calls, None, about.budget_money),
+        about.wording,
+        about.ledger,
+        None if about.prices is None else Path(about.prices),
+        dict(_option(judge.partition(":")[0], text) for text in about.judge or ()),
     )
 
 
 def ledger_of(given: Path | str | None, gallery: Path) -> Path:
     """The ledger that is named, else the gallery's."""
     return Path(given).expanduser() if given is not None else gallery / "ledger.sqlite"
-
-
-def _refuse_unknown(judge: str) -> None:
-    from eyespot import rooms
-    from eyespot.search.judge_rerank import is_judge
-
-    if not is_judge(judge):
-        raise UsageError(f"no judge {judge!r}; there are: {', '.join(rooms.names('judges'))}")
-
-
-def _options(kind: str, told: Sequence[str]) -> dict[str, Any]:
-    """What `--judge KEY=VALUE` says, each value of its type."""
-    return dict(_option(kind, one) for one in told)
 
 
 def _option(kind: str, told: str) -> tuple[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from eyespot.cli._judge_options import (
     DEPTH,
+    JudgeArguments,
     blend_option,
     calls_option,
     dry_run_option,
@@ -41,7 +42,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
-    from eyespot.types import Query
+    from eyespot.types import Query, Run
 
 
 def run(
@@ -93,33 +94,47 @@ def run(
 ) -> None:
     """Find pictures by words, by picture, or both."""
     import eyespot
-    from eyespot.search.query_language import format_query, refuse_halves
-    from eyespot.search.staged import Stages
+    from eyespot.search.chain import StageOptions, chain_of
+    from eyespot.search.query_language import refuse_halves
 
     if json + paths + print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
     refuse_halves([where or "", query or "", *(label or [])])
     curve = calibrating(calibrate, likely, accuracy)
     _refuse_blend(calibrate, blend)
-    about: dict[str, Any] = {"calibrate": calibrate, "depth": _depth(calibrate, depth, k), "blend": blend}
-    about |= {"judge": judge, "budget-calls": budget_calls, "budget-money": budget_money, "wording": wording}
-    about |= {"prices": prices, "ledger": ledger, "dry-run": dry_run}
+    about = JudgeArguments(
+        calibrate=calibrate,
+        depth=_depth(calibrate, depth, k),
+        blend=blend,
+        judge=judge or (),
+        budget_calls=budget_calls,
+        budget_money=budget_money,
+        wording=wording,
+        prices=prices,
+        ledger=ledger,
+        dry_run=dry_run,
+    )
     second = second_stage(rerank, about)
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder, index)
     collection.means = context.with_resource(means_on(ray, workers))
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
-    asked = collection.query(query, image)
-    worded = _worded(asked, expand, ledger_of(ledger, collection.gallery.path))
-    stages = Stages(adapt, neighbours, rerank_local)
-    deep = max(k or FEW, second.depth if second else 1)
-    found = collection.answered(worded, stages.of(collection, deep, collection.allowed(condition)))
-    found.header["query"] = format_query(asked)
+    wanted = collection.query(query, image)
+    options = StageOptions(
+        k=max(k or FEW, second.depth if second else 1),
+        mask=collection.allowed(condition),
+        adapt=adapt,
+        neighbours=neighbours,
+        rerank_local=rerank_local,
+        rewriting=_rewriting(expand, ledger_of(ledger, collection.gallery.path)),
+    )
+    results = collection.answered(wanted, chain_of(collection, options))
+    _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)
     if dry_run:
-        look.tell_plan(found, asked, json)
+        look.tell_plan(results, wanted, json)
         return
-    shown = look.shown(found, asked, k)
+    shown = look.shown(results, wanted, k)
     took = (time.perf_counter() - started) * 1000
     items = _item_fields(shown, html)
     if json:
@@ -142,17 +157,21 @@ def _refuse_blend(calibrate: int | None, blend: float | None) -> None:
         raise UsageError("--calibrate leaves the order as it is; leave out --blend")
 
 
-def _worded(asked: Query, expand: str | None, ledger: Path) -> Query:
-    """The query with further wordings, which are told, for they decide what is found."""
+def _rewriting(expand: str | None, ledger: Path) -> Callable[[Query], Query] | None:
+    """What gives a query further wordings, or None."""
     if expand is None:
-        return asked
-    from eyespot.search.query_rewriting import in_one
+        return None
+    from eyespot.search.query_rewriting import Reworded
 
-    worded = in_one(asked, wordings_of(expand, ledger))
-    own = {term.text for term in asked.terms}
-    more = "; ".join(str(term.text) for term in worded.terms if term.text not in own)
-    note(f"searched as well: {more}" if more else f"{expand} has no other wording of this query")
-    return worded
+    return Reworded(wordings_of(expand, ledger))
+
+
+def _note_wordings(expand: str | None, query: Query, results: Run) -> None:
+    """The user sees the further wordings, because the results depend on them."""
+    if expand is not None:
+        own = {term.text for term in query.terms}
+        more = "; ".join(text for text in results.header["wordings"][query.id] if text not in own)
+        note(f"searched as well: {more}" if more else f"{expand} has no other wording of this query")
 
 
 def _plain(after: str | None, before: str | None, near: str | None, labels: Sequence[str]) -> list[Condition]:

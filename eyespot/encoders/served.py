@@ -45,14 +45,14 @@ def load(spec: str, **options: Any) -> ServedEncoder:
     """
     settings, (model, wanted) = ServedSettings.of(options), _model_and_revision(spec)
     asking = EmbeddingClient(settings.endpoint(model), settings.wording(model), settings.workers)
-    patience = asking.endpoint.patience
-    impatient = replace(asking.endpoint, patience=replace(patience, attempts=min(FEW, patience.attempts)))
+    retry = asking.endpoint.retry
+    impatient = replace(asking.endpoint, retry=replace(retry, attempts=min(FEW, retry.attempts)))
     first = replace(asking, endpoint=impatient)
     # What the server tells of its models, by their names; nothing if it keeps no list
     try:
-        told = first.endpoint.tells("/models") or {}
+        told = first.endpoint.get_if_supported("/models") or {}
     except Trouble as why:
-        raise EyespotError(f"{first.endpoint.wire.address}: {why}; {AGAIN}") from None
+        raise EyespotError(f"{first.endpoint.address}: {why}; {AGAIN}") from None
     listed = told.get("data")
     cards = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     listed = {str(card.get("id")): card for card in cards}
@@ -148,19 +148,19 @@ class EmbeddingClient:
     @property
     def who(self) -> str:
         """The model and where it is, for sentences."""
-        return f"{self.endpoint.model} at {self.endpoint.wire.address}"
+        return f"{self.endpoint.model} at {self.endpoint.address}"
 
     def all(self, shown: Sequence[ModelInput], dim: int) -> Iterator[tuple[int, NDArray[np.float32] | NoVector]]:
         """Each input's place with its vector (dim,), or why it has none, as they come.
 
         Raises `EyespotError` for what would be the same with every input, once what is under way is handed out.
         """
-        self.endpoint.rest.begin()
+        self.endpoint.sleep.reset()
         work = Underway(
             enumerate(shown),
             lambda item: (item[0], self._vector(item[1], dim)),
             self.workers,
-            self.endpoint.rest.halt,
+            self.endpoint.sleep.cancel,
             first=self.workers,
         )
         try:
@@ -244,7 +244,7 @@ def _unserved(asking: EmbeddingClient, listed: Mapping[str, Any]) -> str:
         return ""
     if asking.endpoint.model in listed:
         return f"{asking.who} is not served for its vectors; serve it so: {COMMAND}"
-    return f"{asking.endpoint.wire.address} serves no {asking.endpoint.model}; there are: {', '.join(sorted(listed))}"
+    return f"{asking.endpoint.address} serves no {asking.endpoint.model}; there are: {', '.join(sorted(listed))}"
 
 
 def _revision(card: Mapping[str, Any], wanted: str) -> str:

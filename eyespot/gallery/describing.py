@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import locked
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.view import Gallery, place_of
+from eyespot.storage.locks import locked
 from eyespot.types import Extractor, LocalFeatures, NothingFound
 
 AHEAD = 4  # pictures read ahead by each thread

@@ -131,17 +131,3 @@ def need_open(files: int) -> None:
     """The same; `EyespotError` if the system allows fewer."""
     if not let_open(files):
         raise EyespotError(f"{files} files of vectors are more than a program may open; raise the limit with ulimit -n")
-
-
-@contextmanager
-def locked(gallery: Path) -> Iterator[None]:
-    """One writer at a time; `EyespotError` if another eyespot is writing here."""
-    import fcntl
-
-    gallery.mkdir(parents=True, exist_ok=True)
-    with (gallery / "lock").open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise EyespotError(f"another eyespot is writing to {gallery}; wait for it to end and run again") from None
-        yield

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot import ledger
 from eyespot.gallery.photos.labels import kind_of, wider
 from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen, SkippedFiles, scan_counting
+from eyespot.storage import sqlite
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS roots(number INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT);
@@ -97,7 +97,7 @@ class Ledger:
     """The gallery's tables in `ledger.sqlite`; one writer at a time."""
 
     def __init__(self, path: Path) -> None:
-        self.sql = ledger.connect(path, SCHEMA)
+        self.sql = sqlite.connect(path, SCHEMA)
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
@@ -129,7 +129,7 @@ class Ledger:
             " (SELECT 1 FROM files other WHERE other.id = files.id AND other.root <> files.root)",
             number,
         )
-        with ledger.transaction(self.sql):
+        with sqlite.transaction(self.sql):
             self.sql.execute(
                 "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items JOIN files USING(id) WHERE root = ?",
                 (number,),
@@ -148,7 +148,7 @@ class Ledger:
 
     def look(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> None:
         """Walk a root into the tables `seen`, `seen_labels` and `problems`, in one transaction."""
-        with ledger.transaction(self.sql):
+        with sqlite.transaction(self.sql):
             self._kinds = self.columns()
             self.sql.execute("DELETE FROM problems WHERE root = ?", (number,))
             for record in scan_counting(root, skipped or SkippedFiles()):
@@ -233,7 +233,7 @@ class Ledger:
 
     def forget_gone(self, number: int) -> None:
         """Drop the files of a root that were not found."""
-        with ledger.transaction(self.sql):
+        with sqlite.transaction(self.sql):
             self.sql.execute(
                 "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items WHERE id IN"
                 f" (SELECT id FROM files WHERE root = ? AND {_NOT_SEEN})",
@@ -249,7 +249,7 @@ class Ledger:
         count = self._one(f"SELECT count(*) {wanted}")
         rows = shard_rows or _shard_rows(count)
         first = self.free_shard()
-        with ledger.transaction(self.sql):
+        with sqlite.transaction(self.sql):
             self.sql.execute(
                 "INSERT INTO plan SELECT ? + n / ?, n % ?, root, path, size, mtime, place FROM"
                 " (SELECT row_number() OVER (ORDER BY root, path) - 1 AS n, root, path, seen.size AS size,"

@@ -18,9 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from eyespot import ledger
 from eyespot.gallery import disk, int8_codes, integrity
-from eyespot.gallery.files import locked
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
@@ -28,7 +26,9 @@ from eyespot.gallery.readers import Later, Reader, ReadPicture, ThreadedReader
 from eyespot.gallery.recovery import recover
 from eyespot.gallery.survey import Looked
 from eyespot.gallery.view import Gallery
+from eyespot.storage import sqlite
 from eyespot.storage.atomic import make_folder
+from eyespot.storage.locks import locked
 from eyespot.types import Encoder, EyespotError, Mask, Pixels, UsageError, Vectors
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
@@ -74,14 +74,14 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
-            open_things.enter_context(ledger.whole(gallery / "ledger.sqlite"))
+            open_things.enter_context(sqlite.whole(gallery / "ledger.sqlite"))
             job = _IndexJob(gallery, encoders, options or Options())
             open_things.callback(job.ledger.close)
             return job.run([root for path in paths for root in roots_of(path)])
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(_no_room(gallery, error)) from error
     except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged ledger gives
-        ledger.check(gallery / "ledger.sqlite")
+        sqlite.check(gallery / "ledger.sqlite")
         raise
 
 
@@ -218,7 +218,7 @@ class _IndexJob:
     def _commit(self, shard: int, building: _Building) -> None:
         vectors = building.vectors()
         self.summary.embedded += len(building.measured)
-        with ledger.transaction(self.ledger.sql):
+        with sqlite.transaction(self.ledger.sql):
             self.ledger.record(shard, building.outcomes, building.measured)
             if not building.measured:
                 disk.clear_shard(self.gallery, shard)

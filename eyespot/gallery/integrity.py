@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, checksum_of, whole
 from eyespot.gallery.formats.arrays import survey
@@ -19,6 +18,7 @@ from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.reading import NoLedger, reading
 from eyespot.gallery.view import Gallery, View
 from eyespot.kernels.codes import NotFiniteVectors
+from eyespot.storage import sqlite
 from eyespot.types import EyespotError
 
 Look = Callable[[Path, str, int], None]  # shard, space, rows that it should have
@@ -107,7 +107,7 @@ def faults(gallery: Path, progress: Progress) -> list[Fault]:
     # The shards that are there, and those that the ledger knows, with their rows if it does
     rows: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
     with suppress(NoLedger), reading(gallery) as known:
-        ledger.check(gallery / "ledger.sqlite")
+        sqlite.check(gallery / "ledger.sqlite")
         rows |= {disk.shard_path(gallery, shard): count for shard, count in rows_by_shard(known).items()}
     found = []
     for done, (shard, count) in enumerate(sorted(rows.items())):

@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from eyespot import ledger
 from eyespot.gallery.index_db import PlannedPicture
 from eyespot.gallery.photos.found import MAX_FILE_BYTES
 from eyespot.gallery.photos.memory import MemoryBudget
 from eyespot.gallery.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
 from eyespot.gallery.photos.sources import Root, read_bytes
+from eyespot.storage import sqlite
 from eyespot.types import Encoder, Pixels, Vectors
 
 A = TypeVar("A")
@@ -115,7 +115,7 @@ class _Known:
     """Whether a picture of these bytes has a row already, asked from many threads."""
 
     def __init__(self, path: Path) -> None:
-        self.sql, self.turn = ledger.connect(path), threading.Lock()
+        self.sql, self.turn = sqlite.connect(path), threading.Lock()
 
     def __call__(self, id: str) -> bool:
         with self.turn:

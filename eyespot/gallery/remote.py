@@ -25,8 +25,8 @@ from typing import NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.files import locked
 from eyespot.storage.atomic import new_file
+from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 
 FORMAT = 1

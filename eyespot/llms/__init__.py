@@ -1,29 +1,39 @@
-"""Models behind an address: each request is counted before it leaves, paced, and sent again where that helps.
+"""Language models behind endpoints: each request is counted by a budget, rate-limited and retried where that helps.
 
-`Endpoint.chat` is a question and its reply, `Endpoint.answer` one whose reply has a form; `Underway` asks many at once.
+`load("openai:MODEL")` gives an `eyespot.types.LanguageModel`: `chat` sends messages and gives the `Reply`, `answer`
+gives an answer of a form. `Underway` does many requests at once.
 """
 
-from eyespot.llms.budget import Budget, BudgetSpent
-from eyespot.llms.client import Endpoint, ItemMeter, RetryPolicy, UnlimitedBudget
-from eyespot.llms.concurrency import Underway
+from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore, CostLimits, ItemMeter, MemoryStore
+from eyespot.llms.client import Endpoint
+from eyespot.llms.concurrency import LastResult, Underway
 from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, Trouble, Unknown
 from eyespot.llms.images import JpegEncoder
-from eyespot.llms.prices import Price, Prices, Tokens, estimate, own_table, read_prices
-from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Reply, image_message, text_message
+from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
+from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, image_message, text_message
 from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
-from eyespot.llms.transport import Wire, anthropic, openai
+from eyespot.llms.retry import RetryPolicy
+from eyespot.llms.settings import EndpointSettings, is_language_model, load
+from eyespot.llms.transport import Transport, anthropic, openai
+from eyespot.types import LanguageModel, Price, Reply
 
 __all__ = [
     "AnthropicMessages",
     "BadAnswer",
     "Budget",
     "BudgetSpent",
+    "BudgetStore",
     "CancellableSleep",
     "ChatCompletions",
+    "CostLimits",
     "Declined",
     "Endpoint",
+    "EndpointSettings",
     "ItemMeter",
     "JpegEncoder",
+    "LanguageModel",
+    "LastResult",
+    "MemoryStore",
     "NoReply",
     "Price",
     "Prices",
@@ -32,14 +42,15 @@ __all__ = [
     "Reply",
     "RetryPolicy",
     "Tokens",
+    "Transport",
     "Trouble",
     "Underway",
     "Unknown",
-    "UnlimitedBudget",
-    "Wire",
     "anthropic",
     "estimate",
     "image_message",
+    "is_language_model",
+    "load",
     "openai",
     "own_table",
     "read_prices",

@@ -42,6 +42,11 @@ class RetryableError(Trouble):
         super().__init__(reason)
         self.wait = wait
 
+    @property
+    def summary(self) -> str:
+        """The reason without the server's own words, which may repeat what it was sent."""
+        return re.split(r" \(|: ", str(self))[0]
+
 
 class Busy(RetryableError):
     """The server turned the request away for now; it takes nothing for that."""

@@ -1,4 +1,4 @@
-"""What models cost: a table in TOML that the user can edit, and what a round of asking would come to."""
+"""What models cost: a table in TOML that users can edit, and what a number of requests would cost."""
 
 from __future__ import annotations
 
@@ -11,24 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.storage.files import toml_of
-from eyespot.types import Spent, UsageError
+from eyespot.types import Price, Spent, UsageError
 
 SHIPPED = Path(__file__).parent / "prices.toml"
-MILLION = 1_000_000
 _DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
-
-
-class Price(NamedTuple):
-    """US dollars for a million tokens, when they were looked up, and the table that says so."""
-
-    input: float
-    output: float
-    date: str
-    source: Path
-
-    def of(self, tokens_in: int, tokens_out: int) -> float:
-        """US dollars for so many tokens."""
-        return (tokens_in * self.input + tokens_out * self.output) / MILLION
 
 
 @dataclass
@@ -43,7 +29,7 @@ class Prices:
         return self.models.get(model) or self.models.get(_DATED.sub("", model))
 
     def cost(self, model: str, tokens_in: int, tokens_out: int) -> float:
-        """US dollars for so many tokens of a model."""
+        """US dollars for this many tokens of a model."""
         price = self.of(model)
         if price is None:
             sentence = f"no price is known for {model}, so its money counts as 0; add it to {own_table()}"
@@ -60,25 +46,25 @@ def own_table() -> Path:
 
 
 def tables(given: Path | None = None) -> list[Path]:
-    """The tables that count, the last word last: ours, the user's own if it is there, and the one given."""
+    """The tables in use, each overrides those before it: ours, the user's own if it is there, and the one given."""
     own = [own_table()] if own_table().is_file() else []
     return [SHIPPED, *own, *([given] if given is not None else [])]
 
 
 def read_prices(given: Path | None = None) -> Prices:
     """The prices of all tables; `UsageError` for a file that is not there or has no prices in it."""
-    found: dict[str, Price] = {}
+    table: dict[str, Price] = {}
     for path in tables(given):
         prices = {}
         for model, facts in toml_of(path).items():
             if not isinstance(facts, dict) or not {"input", "output"} <= set(facts) <= {"input", "output", "date"}:
                 raise UsageError(f'{path}: {model} has no price; write ["{model}"] and below it input, output and date')
             dollars = [facts["input"], facts["output"]]
-            if not all(_is_price(one) for one in dollars):
+            if not all(map(_is_price, dollars)):
                 raise UsageError(f"{path}: {model} costs {dollars}; write US dollars for a million tokens, as in 0.25")
             prices[model] = Price(float(dollars[0]), float(dollars[1]), str(facts.get("date", "")), path)
-        found |= prices
-    return Prices(found)
+        table |= prices
+    return Prices(table)
 
 
 def _is_price(value: Any) -> bool:
@@ -97,6 +83,6 @@ class Tokens(NamedTuple):
 
 
 def estimate(calls: int, price: Price | None, tokens: Tokens = Tokens()) -> Spent:
-    """What so many requests would come to, if none has to be repeated; without a price the money is 0."""
+    """What this many requests would cost if none is repeated; without a price the money is 0."""
     tokens_in, tokens_out = calls * (tokens.picture + tokens.words), calls * tokens.answer
     return Spent(calls, tokens_in, tokens_out, price.of(tokens_in, tokens_out) if price else 0.0)

@@ -1,4 +1,4 @@
-"""How one conversation is put to a server and its reply is read, in the two protocols there are.
+"""How a conversation is put into a request and its reply is read, in the two protocols there are.
 
 Messages are lists of dicts in the form of OpenAI's chat completions; Anthropic's is made from it.
 """
@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from eyespot.llms.errors import RetryableError
-from eyespot.llms.unsupported_fields import Adjustment
-from eyespot.types import Spent
+from eyespot.types import Message, Reply, Spent
 
-Message: TypeAlias = Mapping[str, Any]
 Body: TypeAlias = Mapping[str, Any]
-Token: TypeAlias = tuple[str, float]  # as the server spells it, and its natural log-probability
 
 IN = ("prompt_tokens", "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 OUT = ("completion_tokens", "output_tokens")
@@ -23,25 +20,8 @@ MOST_TOKENS = 1024  # of an answer, where the protocol wants a limit and none is
 DATA_URL = "data:image/jpeg;base64,"
 
 
-class Reply(NamedTuple):
-    """What a model said: its words, what its first token might have been, what it cost and why it ended."""
-
-    text: str
-    logprobs: tuple[Token, ...] | None  # of the first token, as many as were asked for; None: the server gives none
-    usage: Spent
-    finish: str
-    declined: str = ""  # why, where the model or its guard would not answer
-    model: str = ""  # who answered, by the server's own word
-    changes: tuple[Adjustment, ...] = ()  # of the request, because the server does not take it as it was asked
-
-    @property
-    def unspoken(self) -> bool:
-        """Whether the limit of tokens was used up before the answer began."""
-        return not self.text.strip() and self.finish in ("length", "max_tokens")
-
-
 class Dialect(Protocol):
-    """A protocol: where it is spoken, how a request looks and how its answer."""
+    """A protocol: its path, the form of a request and of an answer."""
 
     path: str
     takes_forms: bool  # whether a request may say the JSON schema of its answer
@@ -51,7 +31,7 @@ class Dialect(Protocol):
         ...
 
     def reply(self, data: Body) -> Reply:
-        """The answer's content; `Again` if it is not what the protocol promises."""
+        """The answer's content; `RetryableError` if it is not what the protocol promises."""
         ...
 
 

@@ -1,7 +1,8 @@
-"""How fast requests leave: so many requests and tokens a minute over all threads, and rests that can be cut short."""
+"""The rate of requests: at most a number of requests and tokens a minute over all threads; waits can be cancelled."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from threading import Event, Lock
 
 from eyespot.llms.errors import Halted
 
+LOG = logging.getLogger(__name__)
 MINUTE = 60.0
 
 
@@ -20,79 +22,80 @@ class CancellableSleep:
         self._over = Event()
 
     def __call__(self, seconds: float) -> None:
-        """Sleep so long; `Halted` if the run is stopped before that."""
+        """Sleep for this many seconds; `Halted` if the run is stopped before that."""
         if self._over.wait(max(0.0, seconds)):
             raise Halted("the run was stopped")
 
-    def begin(self) -> None:
-        """A new run: rests are rests again."""
+    def reset(self) -> None:
+        """A new run: threads may sleep again."""
         self._over.clear()
 
-    def halt(self) -> None:
-        """Wake all who sleep and let nobody fall asleep."""
+    def cancel(self) -> None:
+        """Wake all threads that sleep; from now on none can."""
         self._over.set()
 
 
 @dataclass
-class Left:
-    """A request that left: when, and its tokens (a guess until they are known)."""
+class SentRequest:
+    """When a request was sent, and its tokens (an estimate until they are known)."""
 
-    at: float
+    time: float  # seconds, by the clock of its limiter
     tokens: int = 0
 
 
 @dataclass
 class RateLimiter:
-    """At most so many requests and tokens in any minute, shared by threads; None is no limit.
+    """At most this many requests and tokens in any minute, shared by threads; None is no limit.
 
-    Tokens are known only afterwards: until then a request counts as many as the last one had. Who is told to wait
-    makes all wait (`hold`).
+    Tokens are known only afterwards: until then a request counts as many as the last one had. When a server asks one
+    thread to wait, all wait (`pause`).
     """
 
     requests: int | None = None
     tokens: int | None = None
     clock: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = field(default_factory=CancellableSleep)
-    _left: deque[Left] = field(default_factory=deque, repr=False)
-    _held_until: float = 0.0
-    _usual: int = 0
+    _sent: deque[SentRequest] = field(default_factory=deque, repr=False)
+    _paused_until: float = 0.0
+    _last_tokens: int = 0
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    def enter(self) -> Left:
-        """Wait until one more request may leave, and count it."""
+    def acquire(self) -> SentRequest:
+        """Wait until one more request may be sent, and count it."""
         while True:
             with self._lock:
                 now = self.clock()
-                while self._left and self._left[0].at <= now - MINUTE:
-                    self._left.popleft()
-                seconds = max(self._held_until - now, self._until_requests(now), self._until_tokens(now))
+                while self._sent and self._sent[0].time <= now - MINUTE:
+                    self._sent.popleft()
+                seconds = max(self._paused_until - now, self._until_requests(now), self._until_tokens(now))
                 if seconds <= 0:
-                    self._left.append(Left(now, self._usual))
-                    return self._left[-1]
+                    self._sent.append(SentRequest(now, self._last_tokens))
+                    return self._sent[-1]
+            LOG.info("rate limit: waiting %.1f s", seconds)
             self.sleep(seconds)
 
-    def settle(self, request: Left, tokens: int) -> None:
-        """Say how many tokens it was in truth."""
+    def settle(self, request: SentRequest, tokens: int) -> None:
+        """Say how many tokens the request had."""
         with self._lock:
-            request.tokens = self._usual = tokens
+            request.tokens = self._last_tokens = tokens
 
-    def hold(self, seconds: float) -> None:
-        """Let nothing leave for so long."""
+    def pause(self, seconds: float) -> None:
+        """Let no request be sent for this many seconds."""
         with self._lock:
-            self._held_until = max(self._held_until, self.clock() + seconds)
+            self._paused_until = max(self._paused_until, self.clock() + seconds)
 
     def _until_requests(self, now: float) -> float:
-        if self.requests is None or len(self._left) < self.requests:
+        if self.requests is None or len(self._sent) < self.requests:
             return 0.0
-        return self._left[len(self._left) - self.requests].at + MINUTE - now
+        return self._sent[len(self._sent) - self.requests].time + MINUTE - now
 
     def _until_tokens(self, now: float) -> float:
         if self.tokens is None:
             return 0.0
-        over, wait = sum(request.tokens for request in self._left) + self._usual - self.tokens, 0.0
-        for request in self._left:  # the oldest fall out of the minute first
-            if over <= 0:
+        excess, wait = sum(request.tokens for request in self._sent) + self._last_tokens - self.tokens, 0.0
+        for request in self._sent:  # the oldest leave the minute first
+            if excess <= 0:
                 break
-            over -= request.tokens
-            wait = request.at + MINUTE - now
+            excess -= request.tokens
+            wait = request.time + MINUTE - now
         return wait

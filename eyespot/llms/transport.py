@@ -1,7 +1,7 @@
 """One HTTP request out, one JSON object back, through a vendor's own SDK.
 
 The SDK knows its keys, headers, proxies and certificates. Its retries are off and redirects are not followed: a call
-here is one request that leaves, so that counts are true.
+here sends one request, so that counts are true.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 from eyespot.llms.errors import RetryableError, Unreachable, of_status
 from eyespot.types import UsageError
 
-STAY: Any = {"follow_redirects": False}
+NO_REDIRECTS: Any = {"follow_redirects": False}
 
 
 @dataclass(frozen=True)
-class Wire:
-    """A client of the `openai` or the `anthropic` SDK (they are made alike), which module that is, and its address."""
+class Transport:
+    """A client of the `openai` or the `anthropic` SDK, which have the same interface, and the SDK's module."""
 
     sdk: Any
     client: Any
@@ -33,15 +33,15 @@ class Wire:
     def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The server's answer; `path` is relative to the address, or a whole URL.
 
-        Raises `Again` (an answer is lost, cut or no JSON; the server is busy), `Unreachable` and `Status`.
+        Raises `RetryableError` (an answer is lost, cut or not JSON; the server is busy), `Unreachable`, `StatusError`.
         """
-        return self._answered(lambda: self.client.post(path, body=body, cast_to=str, options=STAY))
+        return self._exchanged(lambda: self.client.post(path, body=body, cast_to=str, options=NO_REDIRECTS))
 
     def get(self, path: str) -> Mapping[str, Any]:
-        """What lies there; raises what `post` raises."""
-        return self._answered(lambda: self.client.get(path, cast_to=str, options=STAY))
+        """What the server has under this path; raises what `post` raises."""
+        return self._exchanged(lambda: self.client.get(path, cast_to=str, options=NO_REDIRECTS))
 
-    def _answered(self, exchange: Callable[[], str]) -> Mapping[str, Any]:
+    def _exchanged(self, exchange: Callable[[], str]) -> Mapping[str, Any]:
         try:
             text = exchange()
         except self.sdk.APITimeoutError:
@@ -57,34 +57,34 @@ class Wire:
         except self.sdk.APIStatusError as error:
             raise of_status(error.status_code, error.response.text, error.response.headers) from None
         try:
-            found = json.loads(text)
+            answer = json.loads(text)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            answer = None
+        if not isinstance(answer, dict):
             raise RetryableError("the answer is no JSON object; perhaps it was cut")
-        return found
+        return answer
 
 
-def openai(url: str | None, key: str | None, timeout: float) -> Wire:
-    """OpenAI, or whoever speaks its protocol at `url`; `UsageError` without an address and without a key."""
+def openai(url: str | None, key: str | None, timeout: float) -> Transport:
+    """OpenAI, or a server with its protocol at `url`; `UsageError` if there is neither an address nor a key."""
     import openai as sdk
 
     if url is None and key is None:
         raise UsageError("set OPENAI_API_KEY, or OPENAI_BASE_URL to a local server's address, http://localhost:8000/v1")
     client = sdk.OpenAI(base_url=url and _versioned(url), api_key=key or "none", max_retries=0, timeout=timeout)
-    return Wire(sdk, client, timeout)
+    return Transport(sdk, client, timeout)
 
 
-def anthropic(url: str | None, key: str | None, timeout: float) -> Wire:
-    """Anthropic, or whoever speaks its protocol at `url`; `UsageError` without a key."""
+def anthropic(url: str | None, key: str | None, timeout: float) -> Transport:
+    """Anthropic, or a server with its protocol at `url`; `UsageError` if there is neither an address nor a key."""
     import anthropic as sdk
 
     if url is None and key is None:
         raise UsageError("set ANTHROPIC_API_KEY to your key for Anthropic's models")
-    return Wire(sdk, sdk.Anthropic(base_url=url, api_key=key or "none", max_retries=0, timeout=timeout), timeout)
+    return Transport(sdk, sdk.Anthropic(base_url=url, api_key=key or "none", max_retries=0, timeout=timeout), timeout)
 
 
 def _versioned(url: str) -> str:
-    """People paste a local server's address without the /v1 that all of them have."""
+    """The address with /v1: people leave it out, and every local server has it."""
     bare = url.rstrip("/")
     return bare if bare.count("/") > 2 else f"{bare}/v1"

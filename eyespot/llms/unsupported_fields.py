@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
 from eyespot.llms.errors import StatusError
+from eyespot.types import Adjustment
 
 Body: TypeAlias = Mapping[str, Any]
 Amendment: TypeAlias = Callable[[Body], Body]
@@ -29,24 +30,15 @@ FORMS = ("response_format", "json_schema")
 NEEDED = ("model", "messages", "system")  # a request without them is none
 
 
-class Adjustment(NamedTuple):
-    """A field of a request that did not leave as it was asked; without `sent_as`, its name then, it was left out."""
-
-    field: str
-    asked: Any
-    sent_as: str = ""
-    sent: Any = None
-
-
 def changes(asked: Body, sent: Body) -> tuple[Adjustment, ...]:
-    """What became of the fields of a request on their way."""
-    found = (Adjustment(name, _plain(value), *_sent(name, sent)) for name, value in asked.items())
-    return tuple(one for one in found if (one.field, one.asked) != (one.sent_as, one.sent))
+    """Which fields of a request were changed or left out before it was sent."""
+    fields = (Adjustment(name, _plain(value), *_sent(name, sent)) for name, value in asked.items())
+    return tuple(field for field in fields if (field.field, field.asked) != (field.sent_as, field.sent))
 
 
 def left_out(several: Iterable[Adjustment]) -> list[str]:
     """The fields that were left out, each with its value: "temperature 0.25"."""
-    return list(dict.fromkeys(f"{one.field} {one.asked}" for one in several if not one.sent_as))
+    return list(dict.fromkeys(f"{change.field} {change.asked}" for change in several if not change.sent_as))
 
 
 def _sent(name: str, sent: Body) -> tuple[str, Any]:
@@ -59,7 +51,7 @@ def _plain(value: Any) -> Any:
     return value["type"] if isinstance(value, Mapping) and "json_schema" in value else value
 
 
-# -- what mends a request -------------------------------------------------------------------------------------
+# -- how a request is amended -------------------------------------------------------------------------------------
 
 
 def fewer_alternatives(body: Body) -> Body:
@@ -72,7 +64,7 @@ def room(body: Body) -> Body:
     return {name: max(value, LEAST) if name in LIMITS else value for name, value in body.items()}
 
 
-def thinking(body: Body) -> Body:
+def room_to_think(body: Body) -> Body:
     """A limit that leaves room for thought, which counts as part of the answer."""
     return {name: max(value, THOUGHT) if name in LIMITS else value for name, value in body.items()}
 
@@ -139,8 +131,8 @@ def _names(text: str, fields: Iterable[str]) -> bool:
     return any(re.search(rf"(?<![a-z_]){field}(?![a-z_])", text, re.IGNORECASE) for field in fields)
 
 
-class Amended:
-    """The amendments that a server has made necessary so far, shared by threads."""
+class UnsupportedFields:
+    """What this server does not accept, as far as it has said so, shared by threads."""
 
     def __init__(self) -> None:
         self._learned: list[Amendment] = []
@@ -148,14 +140,14 @@ class Amended:
         self._changes: dict[Adjustment, None] = {}
         self._lock, self._first = Lock(), Lock()
 
-    def __call__(self, body: Body) -> Body:
-        """The body as this server takes it, for all that is known."""
+    def adapted(self, body: Body) -> Body:
+        """The body as this server accepts it, as far as is known."""
         for amend in list(self._learned):
             body = amend(body)
         return body
 
     def learn(self, amend: Amendment) -> None:
-        """Mend all requests in this way from now on."""
+        """Amend all requests in this way from now on."""
         with self._lock:
             self._learned += [] if amend in self._learned else [amend]
 
@@ -170,8 +162,8 @@ class Amended:
         return list(self._changes)
 
     @contextmanager
-    def turn(self, body: Body) -> Iterator[None]:
-        """Alone with a request of fields that were never sent together: what it teaches, the others need not learn."""
+    def one_at_a_time(self, body: Body) -> Iterator[None]:
+        """Wait while another thread sends fields that were never sent together: what it learns, the others know."""
         fields = frozenset(body)
         with ExitStack() as alone:
             if fields not in self._tried:

@@ -7,9 +7,7 @@ A case that has changed since it was decided is open again, and so is one whose 
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -20,7 +18,9 @@ from typing import IO, Any, Literal, get_args
 
 from eyespot.pipelines.outcomes import Drop, Failed, Keep, Outcome, Record, line_of
 from eyespot.pipelines.step import digest_of_json
+from eyespot.storage.atomic import append_line
 from eyespot.storage.files import refuse, rows_of, write_whole
+from eyespot.storage.locks import in_turn
 from eyespot.types import UsageError
 
 Choice = Literal["accept", "mend", "drop"]
@@ -134,8 +134,7 @@ class Queue:
     @contextmanager
     def _appending(self) -> Iterator[IO[bytes]]:
         """The decisions, for one person at a time, without what a kill left of a line."""
-        with self.decided.open("a+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with in_turn(self.decided), self.decided.open("a+b") as file:
             # Take away what a kill left of a line, or the next one would be lost with it
             file.seek(0)
             whole = file.read().rfind(b"\n") + 1
@@ -248,9 +247,7 @@ def _decision(path: Path, number: int, line: bytes) -> ReviewDecision:
 
 
 def _append(file: IO[bytes], decision: ReviewDecision) -> None:
-    file.write(line_of(asdict(decision)))
-    file.flush()
-    os.fsync(file.fileno())
+    append_line(file, line_of(asdict(decision)))
 
 
 def _content(decision: ReviewDecision) -> tuple[object, ...]:

@@ -1,8 +1,7 @@
-"""Putting questions to models from a step: pictures and words in, an answer of a strict form out.
+"""Questions to models from a step: pictures and words in, an answer of a strict form out.
 
-`prompt_of` writes down what is asked, `answered` asks it through a step's `Context`, and `Models` is the client that
-carries it to endpoints (the judges' own: counted, paced, sent again, asked once to mend a bad form) or to models of
-a pipeline's own, such as a demonstration that runs offline.
+`prompt_of` makes the prompt, `answered` asks it through a step's `Context`, and `Models` is the client that sends it to
+language models (`eyespot.llms`) or to models of a pipeline's own, such as a demonstration that runs offline.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Lock
@@ -18,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from eyespot import rooms
-from eyespot.llms import BadAnswer, Declined, NoReply, image_message, text_message
-from eyespot.llms.client import free
-from eyespot.llms.prices import Price, Prices, Tokens, estimate, own_table, read_prices
+from eyespot import llms
+from eyespot.llms import BadAnswer, Declined, JpegEncoder, NoReply, image_message, text_message
+from eyespot.llms.images import SIDE
+from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.pipelines import CallMeter, Context, CostLimits, Declared, NoAnswer, Prompt, Provenance, Spent
 from eyespot.pipelines.running import Client
@@ -29,10 +28,10 @@ from eyespot.search.judge_rerank import picture_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.llms import Endpoint, JpegEncoder, Reply
+    from eyespot.types import LanguageModel, Message, Price, Reply
 
 WAY = ("url", "requests_per_minute", "tokens_per_minute", "timeout", "attempts", "first_rest")
-"""What a recipe says of the way to a model, which changes no answer."""
+"""A recipe's settings of the way to a model, which change no answer."""
 OWN = {"use", "system", "words", "form", "pictures", "side", "judge", "draw"}  # of a prompt, no option of the request
 FRACTIONS = ("timeout", "first_rest")  # seconds; the other numbers are whole
 ANSWER_TOKENS = 400  # what an answer with its reasons is taken to need, before anything is asked
@@ -41,7 +40,7 @@ PROMPT = "prompt"
 
 
 def silent(_sentence: str) -> None:
-    """Tells nobody."""
+    """Does nothing with a note."""
 
 
 class AnswerForm(BaseModel):
@@ -83,38 +82,38 @@ def filled(template: str, **words: object) -> str:
 def prompt_of(
     model: Mapping[str, Any], words: str, form: type[AnswerForm], pictures: Sequence[PromptPicture] = (), **more: Any
 ) -> Prompt:
-    """What is put to a model of a recipe's `[models]`; `more` (a `draw`, the `judge`) is part of what is asked.
+    """The prompt for a model of a recipe's `[models]`; `more` (a `draw`, the `judge`) is part of it.
 
-    Names in `more` that begin with `_` reach the client alone. Raises `UsageError` for a model without `use`, and for
+    Only the client gets names in `more` that begin with `_`. Raises `UsageError` for a model without `use`, and for
     a key that would be written down with the prompt.
     """
     if not isinstance(model.get("use"), str):
         raise UsageError('a model of the recipe does not say which it is; write use = "openai:MODEL"')
     if "key" in model:
         raise UsageError("a recipe holds no keys, for it is shown to others; set OPENAI_API_KEY or ANTHROPIC_API_KEY")
-    told = {f"_{name}" if name in WAY else name: value for name, value in model.items()}
-    asked = {"words": words, "form": form.model_json_schema(), "pictures": [one.id for one in pictures]}
-    return {**told, **asked, **more, "_pictures": [one.path for one in pictures], "_form": form}
+    options = {f"_{name}" if name in WAY else name: value for name, value in model.items()}
+    question = {"words": words, "form": form.model_json_schema(), "pictures": [picture.id for picture in pictures]}
+    return {**options, **question, **more, "_pictures": [picture.path for picture in pictures], "_form": form}
 
 
 def answered(context: Context, prompt: Prompt, form: type[Answer]) -> ModelAnswer[Answer]:
-    """What the model says, from the disk if it was ever asked this; `NoAnswer` where it gives none of this form."""
-    found = context.ask(prompt)
-    if "declined" in found and "declined" not in form.model_fields:
-        return ModelAnswer(None, str(found["declined"]))
-    return ModelAnswer(form.model_validate(found))
+    """The model's answer, from the disk if it was ever asked this; `NoAnswer` where it gives none of this form."""
+    answer = context.ask(prompt)
+    if "declined" in answer and "declined" not in form.model_fields:
+        return ModelAnswer(None, str(answer["declined"]))
+    return ModelAnswer(form.model_validate(answer))
 
 
 def expected(model: Mapping[str, Any], pictures: int, words: str, count: int = 1) -> Spent:
-    """What so many such questions are likely to cost; what runs offline costs nothing."""
+    """What `count` such questions are likely to cost; what runs offline costs nothing."""
     use = str(model.get("use", ""))
-    if use.partition(":")[0] not in rooms.names("judges"):
+    if not llms.is_language_model(use):
         return Spent()
     return estimate(count, read_prices().of(use.partition(":")[2]), _tokens(model, pictures, len(words)))
 
 
 def _tokens(model: Mapping[str, Any], pictures: int, letters: int) -> Tokens:
-    """What a question takes; an answer as many as it may have, where the recipe limits it."""
+    """The tokens of a question; its answer has as many as the recipe allows, where it has a limit."""
     usual = Tokens()
     answer = max((int(model[name]) for name in LIMITS if isinstance(model.get(name), int)), default=ANSWER_TOKENS)
     return Tokens(usual.picture * pictures, usual.words + letters // 4, answer)
@@ -123,18 +122,12 @@ def _tokens(model: Mapping[str, Any], pictures: int, letters: int) -> Tokens:
 # -- the client -------------------------------------------------------------------------------------------------
 
 
-class _OpenModel(NamedTuple):
-    endpoint: Endpoint
-    pictures: JpegEncoder
-    price: Price | None
-
-
 @dataclass
 class Models:
     """A runner's client for all models of a recipe, each opened when it is first asked.
 
-    `others` are clients by the first part of `use`. `prices` is a table of one's own. `note` is told once of each
-    setting that a model does not accept; with `strict` such a setting ends the run instead.
+    `others` are clients by the first part of `use`. `prices` is a table of one's own. `note` gets a sentence for each
+    setting that a model does not accept, once; with `strict` such a setting ends the run instead.
     """
 
     others: Mapping[str, Client] = field(default_factory=dict)
@@ -142,90 +135,94 @@ class Models:
     note: Callable[[str], None] = silent
     strict: bool = False
     _noted: set[str] = field(default_factory=set, repr=False)
-    _opened: dict[tuple[Any, ...], _OpenModel] = field(default_factory=dict, repr=False)
+    _opened: dict[tuple[Any, ...], LanguageModel] = field(default_factory=dict, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
-    def __call__(self, prompt: Prompt, till: CallMeter) -> Mapping[str, Any]:
+    def __call__(self, prompt: Prompt, meter: CallMeter) -> Mapping[str, Any]:
         """The answer's fields, or {"declined": why}; `NoAnswer` where there is none of the form that was asked for."""
         other = self.others.get(str(prompt["use"]).partition(":")[0])
-        return self._sent(prompt, till) if other is None else other(prompt, till)
+        return self._send(prompt, meter) if other is None else other(prompt, meter)
 
     def check(self, models: Mapping[str, Any], limits: CostLimits = CostLimits()) -> None:
         """`UsageError` or `EyespotError` for a model that cannot be asked, before anything is asked.
 
-        With a limit of money also for one whose price nobody knows: its requests would count as nothing.
+        With a limit of money also for one whose price is unknown: its requests would count as nothing.
         """
         for model in models.values():
             if isinstance(model, dict) and str(model.get("use")).partition(":")[0] not in self.others:
-                opened = self._model(prompt_of(model, "", AnswerForm))
-                if limits.money is not None and opened.price is None and opened.endpoint.money is not free:
+                prompt = prompt_of(model, "", AnswerForm)
+                opened = self._model(prompt)
+                JpegEncoder(_side(prompt))  # refuses a side that no picture can have
+                if limits.money is not None and opened.price is None and not opened.free:
                     raise UsageError(
                         f"no price is known for {model['use']}, so no budget of money can hold it; add it to "
                         f"{own_table()}, or limit calls or tokens instead"
                     )
 
-    def _sent(self, prompt: Prompt, till: CallMeter) -> Mapping[str, Any]:
+    def _send(self, prompt: Prompt, meter: CallMeter) -> Mapping[str, Any]:
         model = self._model(prompt)
         options = {name: value for name, value in prompt.items() if name not in OWN and not name.startswith("_")}
         try:
-            shown_to_it = [model.pictures(Path(path)) for path in prompt["_pictures"]]
-            messages = (
-                [image_message(shown_to_it, prompt["words"])]
-                if shown_to_it
-                else [text_message("user", prompt["words"])]
-            )
-            if "system" in prompt:
-                messages.insert(0, text_message("system", prompt["system"]))
-            till.expect(str(prompt["use"]), _likely(prompt, model.price))
-            endpoint = replace(
-                model.endpoint,
-                till=till,
-                on_reply=partial(self._reply, prompt, till),
-                strict=self.strict,
-                roomy=False,  # the recipe's limit is what the budget puts aside
-            )
-            found = endpoint.answer(messages, prompt["_form"], **options)
+            messages = _messages(prompt)
+            meter.expect(str(prompt["use"]), _likely(prompt, model.price))
+            metered = model.metered(meter, partial(self._reply, prompt, meter))
+            answer = metered.answer(messages, prompt["_form"], **options)
         except Declined as why:
             return {"declined": str(why) or "without a word"}
         except (BadAnswer, NoReply) as why:
             raise NoAnswer(f"{prompt['use']}: {why}") from None
-        plain: dict[str, Any] = found.model_dump(mode="json")
-        return plain
+        fields: dict[str, Any] = answer.model_dump(mode="json")
+        return fields
 
-    def _reply(self, prompt: Prompt, till: CallMeter, reply: Reply) -> None:
-        """Hand on how an answer came about, and tell what is new in it."""
-        till.reply(Provenance(reply.model, reply.changes))
+    def _reply(self, prompt: Prompt, meter: CallMeter, reply: Reply) -> None:
+        """Hand on how an answer came about, and note each setting that was left out, once."""
+        meter.reply(Provenance(reply.model, reply.changes))
         with self._lock:
             new = [field for field in left_out(reply.changes) if f"{prompt['use']} {field}" not in self._noted]
             self._noted |= {f"{prompt['use']} {field}" for field in new}
         if new:
             self.note(f"{prompt['use']} does not accept {', '.join(new)}; it is asked without")
 
-    def _model(self, prompt: Prompt) -> _OpenModel:
+    def _model(self, prompt: Prompt) -> LanguageModel:
         way = {name: prompt[f"_{name}"] for name in WAY if f"_{name}" in prompt}
-        key = (prompt["use"], prompt.get("side"), *sorted(way.items()))
+        key = (prompt["use"], *sorted(way.items()))
         with self._lock:
             if key not in self._opened:
-                self._opened[key] = _open(str(prompt["use"]), {**way, "side": prompt.get("side")}, self.prices)
+                self._opened[key] = self._open(str(prompt["use"]), way)
             return self._opened[key]
+
+    def _open(self, use: str, way: Mapping[str, Any]) -> LanguageModel:
+        if not llms.is_language_model(use):
+            raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
+        for name, value in way.items():
+            _check(use, name, value)
+        # The budget reserves what the recipe's limit allows, so that limit is not raised
+        return llms.load(use, prices=self.prices, strict=self.strict, raise_token_limit=False, **way)
+
+
+def _check(use: str, name: str, value: object) -> None:
+    """`UsageError` for an option that is text where a number belongs, or the other way round."""
+    kinds = str if name == "url" else (int, float) if name in FRACTIONS else int
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise UsageError(f"{use}: {name} is {value!r}; give {'an address' if kinds is str else 'a number'}")
+
+
+def _messages(prompt: Prompt) -> list[Message]:
+    encode, words = JpegEncoder(_side(prompt), picture_of), str(prompt["words"])
+    pictures = [encode(Path(path)) for path in prompt["_pictures"]]
+    system = [text_message("system", prompt["system"])] if "system" in prompt else []
+    return [*system, image_message(pictures, words) if pictures else text_message("user", words)]
+
+
+def _side(prompt: Prompt) -> int:
+    """The pixels of the longer side of each picture."""
+    side = prompt.get("side")
+    if side is not None:
+        _check(str(prompt["use"]), "side", side)
+    return SIDE if side is None else int(side)
 
 
 def _likely(prompt: Prompt, price: Price | None) -> Spent:
     """What a question is likely to cost, the form of its answer counted too."""
     letters = len(str(prompt["words"]).encode("utf-8", "replace")) + len(json.dumps(prompt["form"]))
     return estimate(1, price, _tokens(prompt, len(prompt["pictures"]), letters))
-
-
-def _open(use: str, options: Mapping[str, Any], prices: Prices | None) -> _OpenModel:
-    name = use.partition(":")[0]
-    known = name in rooms.names("judges")
-    given = {option: value for option, value in options.items() if value is not None}
-    # `UsageError` for an option that is text where a number belongs, or the other way round
-    for name, value in given.items():
-        kinds = str if name == "url" else (int, float) if name in FRACTIONS else int
-        if not isinstance(value, kinds) or isinstance(value, bool):
-            raise UsageError(f"{use}: {name} is {value!r}; give {'an address' if kinds is str else 'a number'}")
-    judge: Any = rooms.load("judges", use, read=picture_of, prices=prices, **given) if known else None
-    if not hasattr(judge, "endpoint"):
-        raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
-    return _OpenModel(judge.endpoint, judge.pictures, (prices or read_prices()).of(use.partition(":")[2]))

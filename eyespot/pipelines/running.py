@@ -14,7 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from eyespot.gallery.files import locked
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.pipelines.accounting import Account
 from eyespot.pipelines.budget_limits import CallMeter, CostLimits
@@ -33,6 +32,7 @@ from eyespot.pipelines.step_folder import (
 )
 from eyespot.pipelines.work_db import Origin, StepCost, StepKey, WorkDB
 from eyespot.storage.atomic import new_folder
+from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 
 Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]

@@ -1,8 +1,8 @@
-"""What a pipeline has done and paid for, in one file beside its steps, through a kill at any moment.
+"""What a pipeline has done and paid for, in one file next to its steps; it survives a kill at any moment.
 
-Answers of models are on the disk before they are used, requests with what they may cost before they leave; outcomes of
-single records follow in groups, four a second or more, and what a kill takes of them costs work and no money; what
-failed for want of an answer does not wait, for nothing else would tell that it was asked.
+Answers of models are on the disk before they are used, requests with what they may cost before they are sent. Outcomes
+of single records follow in groups, at least four a second: a kill may lose some, which costs work and no money. Records
+without an answer are written at once, because nothing else says that the model was asked.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from eyespot import ledger
-from eyespot.pipelines.budget_limits import Adjustment, Provenance, Spent
+from eyespot.pipelines.budget_limits import Adjustment, LargestCost, Provenance, Spent
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
 from eyespot.types import EyespotError
 
@@ -77,22 +77,15 @@ class Origin(NamedTuple):
 
 
 class StepKey(NamedTuple):
-    """A step as its outcomes are kept under: its name, and the digest of all its results hang on."""
+    """The key of a step's outcomes: its name, and the digest of all that its results depend on."""
 
     name: str
     digest: str
 
 
-class LargestCost(NamedTuple):
-    """How many requests to a model were paid for in a step, and the most that one of them cost, each part by itself."""
-
-    requests: int = 0
-    spent: Spent = Spent()
-
-
 @dataclass
 class _Pending:
-    """What waits for the disk."""
+    """What is not on the disk yet."""
 
     rows: list[tuple[str, bytes, str, bool]]
     uses: list[tuple[str, str]]
@@ -117,15 +110,14 @@ class WorkDB:
     # -- outcomes of single records -----------------------------------------------------------------------------
 
     def outcomes(self, step: StepKey, record: bytes) -> list[Outcome] | None:
-        """What the step said of the record of this digest; None if it was not asked yet."""
+        """The step's outcomes of the record of this digest; None if it has not worked on it yet."""
         with self._lock:
-            found = self._sql.execute(_KNOWN, (step.digest, record))
-            row = found.fetchone()
+            row = self._sql.execute(_KNOWN, (step.digest, record)).fetchone()
         return None if row is None else unpacked(row[0])
 
     def keep(self, step: StepKey, record: bytes, outcomes: list[Outcome]) -> None:
-        """Keep what a step said of a record; on the disk with its group, or at `flush`."""
-        failed = any(isinstance(one, Failed) for one in outcomes)
+        """Keep a step's outcomes of a record; on the disk with its group, or at `flush`."""
+        failed = any(isinstance(outcome, Failed) for outcome in outcomes)
         with self._lock:
             self._pending.rows.append((step.digest, record, packed(outcomes), failed))
             full = len(self._pending.rows) >= GROUP or time.monotonic() - self._pending.since > PAUSE
@@ -143,7 +135,7 @@ class WorkDB:
         return count
 
     def flush(self) -> None:
-        """Put on the disk what waits for it."""
+        """Write what is pending."""
         with self._lock:
             pending, self._pending = self._pending, _Pending([], [], time.monotonic())
             if pending.rows or pending.uses:
@@ -163,7 +155,7 @@ class WorkDB:
         self, prompt: str, asked: Mapping[str, Any], answer: Mapping[str, Any], provenance: Provenance = Provenance()
     ) -> None:
         """Keep an answer with what was asked and how it came about; it is on the disk when this returns."""
-        changes = line_of([one._asdict() for one in provenance.changes]).decode()
+        changes = line_of([change._asdict() for change in provenance.changes]).decode()
         with self._lock, self._transaction():
             self._sql.execute(_KEEP, (prompt, line_of(answer).decode(), line_of(asked).decode(), time.time()))
             self._sql.execute(_PROVENANCE, (prompt, provenance.served, changes))
@@ -183,18 +175,18 @@ class WorkDB:
     # -- costs --------------------------------------------------------------------------------------------------
 
     def reserve(self, step: StepKey, price: Spent) -> int:
-        """Count a request that is about to leave with what it may cost, on the disk when this returns; its number."""
+        """Count a request that is about to be sent with what it may cost, on the disk when this returns; its number."""
         with self._lock, self._transaction():
             number = self._sql.execute(_RESERVE, (step.name, *price[1:])).lastrowid
         assert number is not None
         return number
 
     def settle(self, number: int, step: StepKey, model: str, paid: Spent) -> None:
-        """Put what a request did cost in the place of what it might have; on the disk when this returns."""
+        """Replace what a request might have cost by what it did cost; on the disk when this returns."""
         with self._lock, self._transaction():
             self._sql.execute("DELETE FROM unpaid WHERE id = ?", (number,))
             self._sql.execute(_PAY, (*step, 0.0, *paid))
-            if any(paid[1:]):  # what was turned away tells nothing of the price
+            if any(paid[1:]):  # a request that was turned away says nothing of the price
                 self._sql.execute(_SEEN, (step.name, model, *paid[1:]))
 
     def dearest(self, step: StepKey, model: str) -> LargestCost:
@@ -245,7 +237,7 @@ class WorkDB:
 def _provenance(served: str | None, changes: str | None) -> Provenance | None:
     if served is None or changes is None:
         return None
-    return Provenance(served, tuple(Adjustment(**one) for one in json.loads(changes)))
+    return Provenance(served, tuple(Adjustment(**change) for change in json.loads(changes)))
 
 
 def _opened(path: Path) -> sqlite3.Connection:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +19,23 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-def embed(queries: Sequence[Query], encoder: Encoder) -> Vectors:
+@dataclass(frozen=True)
+class KnownVectors:
+    """Unit vectors (dim,) of queries by their ids, where no encoder is needed: of pictures that a gallery has, say."""
+
+    by_id: Mapping[str, Vectors]
+    dim: int
+
+
+def embed(queries: Sequence[Query], encoder: Encoder | KnownVectors) -> Vectors:
     """One unit vector for each query, (queries, dim).
 
     A term's vector counts with its weight, as in rclip's arithmetic; a picture and words of equal weight are one input
     where the encoder reads them so (`eyespot.types.Composer`). Raises `UsageError` for a picture that cannot be read,
     for words that are no Unicode and for terms that cancel out.
     """
+    if isinstance(encoder, KnownVectors):
+        return np.array([encoder.by_id[query.id] for query in queries], np.float32).reshape(len(queries), encoder.dim)
     refuse_halves([term.text for query in queries for term in query.terms if term.text is not None])
     together = [at for at, query in enumerate(queries) if hasattr(encoder, "encode_composed") and _is_composed(query)]
     apart = sorted(set(range(len(queries))) - set(together))

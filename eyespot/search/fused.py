@@ -13,18 +13,17 @@ plain z-scores where every run ranks all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.metrics import Measure, evaluate, parse
-from eyespot.types import Qrels, Query, RankedImage, Run, UsageError
+from eyespot.types import Qrels, Query, RankedImage, Run, Stage, UsageError
 
-Stage: TypeAlias = Callable[[Sequence[Query], Run | None], Run]
 WAYS, NORMS = ("rrf", "combsum", "combmnz"), ("min-max", "z")
 STEPS, TRIES = 20, 300  # weights are tried in steps of 1/20, or coarser ones that give at most so many tries
 
@@ -110,12 +109,16 @@ def scaled(scores: Sequence[float], norm: str = "min-max") -> NDArray[np.float64
     return points
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Fused:
     """A stage of stages: each of them answers the queries, and their runs become one."""
 
-    stages: Sequence[Stage]
+    stages: tuple[Stage, ...]
     fusion: Fusion
+
+    def __init__(self, *stages: Stage, fusion: Fusion | None = None) -> None:
+        object.__setattr__(self, "stages", stages)
+        object.__setattr__(self, "fusion", fusion or Fusion())
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """The fused run; the run that came before is handed to every stage."""

@@ -40,6 +40,8 @@ from eyespot.types import (
 if TYPE_CHECKING:
     from PIL.Image import Image
 
+    from eyespot.search.collection import Collection
+
 Key: TypeAlias = tuple[str, str]  # digest of the query, id of the picture
 BEHIND = "they go behind the judged"  # what has no verdict
 LISTED = 5  # names of pictures in a note
@@ -124,8 +126,18 @@ class JudgeRerank:
         if not 0 <= self.blend <= 1:
             raise UsageError(f"the judge counts between 0 (not at all) and 1 (alone), not {self.blend:g}")
 
-    def __call__(self, queries: Sequence[Query], run: Run) -> Run:
-        """The re-ranked run; its header says who judged, asked how, and what that took."""
+    @classmethod
+    def of(
+        cls, collection: Collection, judge: str, depth: int = 100, blend: float = 1.0, **options: Any
+    ) -> JudgeRerank:
+        """The stage for a collection, whose ledger keeps the verdicts; `options` are those of `judge_named`."""
+        ledger = Judgements(collection.gallery.path / "ledger.sqlite")
+        return cls(judge_named(judge, **options), ledger, depth, blend)
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """The re-ranked run; its header says who judged, with which prompt, and what that cost."""
+        if run is None:
+            raise UsageError("a judge re-ranks a run; put a first stage, such as Nearest, before this one")
         return self.reranked(run, self.look(queries, run))
 
     def plan(self, queries: Sequence[Query], run: Run) -> RerankEstimate:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery.local import Described
 from eyespot.gallery.view import View
 from eyespot.search.embedding import read_picture
 from eyespot.types import Extractor, EyespotError, LocalReranker, Query, RankedImage, Run, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
 
 DEPTH = 1000
 PER_QUERY = 600
@@ -43,6 +46,11 @@ class LocalRerank:
 
     def __post_init__(self) -> None:
         refuse_other_settings(self.described, self.extractor)
+
+    @classmethod
+    def of(cls, collection: Collection, spec: str, depth: int = DEPTH) -> LocalRerank:
+        """The stage for a collection, as `by_name` makes it."""
+        return cls.by_name(collection.view, spec, depth)
 
     @classmethod
     def by_name(cls, view: View, spec: str, depth: int = DEPTH) -> LocalRerank:

@@ -93,6 +93,13 @@ def flush(place: Path | str) -> None:
         os.close(handle)
 
 
+def append_line(file: IO[bytes], line: bytes) -> None:
+    """Write a line to a log; it is on the disk when this returns."""
+    file.write(line)
+    file.flush()
+    os.fsync(file.fileno())
+
+
 def _before(path: Path) -> Path:
     """Where the old folder lies for a moment on systems that cannot exchange two names."""
     return path.with_name(f".{path.name}.old")

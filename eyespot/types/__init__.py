@@ -1,18 +1,25 @@
 """The data that flows between the rooms, and the roles that move it."""
 
 from eyespot.types.arrays import Mask, Pixels, Vectors
+from eyespot.types.costs import Spent
 from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
 from eyespot.types.encoders import Composer, Encoder, Space
 from eyespot.types.errors import EyespotError, NothingFound, UsageError
-from eyespot.types.judging import Answer, Judge, Judgement, Pair, Spent, Verdict
+from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
+from eyespot.types.language_models import Adjustment, BudgetMeter, LanguageModel, Message, Price, Reply, Token
+from eyespot.types.notes import Note, without_code
 from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
 from eyespot.types.search import AdaptedQuery, Adapter, Index, NearestRows
+from eyespot.types.stages import Stage
 
 __all__ = [
     "AdaptedQuery",
     "Adapter",
+    "Adjustment",
     "Answer",
+    "AnswerStream",
+    "BudgetMeter",
     "Composer",
     "Encoder",
     "Extractor",
@@ -21,22 +28,31 @@ __all__ = [
     "Index",
     "Judge",
     "Judgement",
+    "LanguageModel",
     "LocalFeatures",
     "LocalReranker",
     "Mask",
+    "Message",
     "NearestRows",
+    "Note",
     "NothingFound",
     "Pair",
     "Pixels",
+    "Price",
     "Qrels",
     "Query",
     "RankedImage",
+    "Reply",
     "Run",
+    "SequentialAnswers",
     "Space",
     "Spent",
+    "Stage",
     "Term",
+    "Token",
     "UsageError",
     "Vectors",
     "Verdict",
     "repeated_row",
+    "without_code",
 ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from eyespot.types.costs import Spent
+from eyespot.types.language_models import LanguageModel
 from eyespot.types.queries import Query
 
 
@@ -34,24 +36,6 @@ class Verdict:
             raise ValueError("probability and confidence lie between 0 and 1")
 
 
-class Spent(NamedTuple):
-    """What answers cost: requests that left this machine (retries too), tokens, and money in US dollars."""
-
-    calls: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    money: float = 0.0
-
-    def plus(self, more: Spent) -> Spent:
-        """Both together."""
-        calls, tokens_in, tokens_out, money = more
-        return Spent(self.calls + calls, self.tokens_in + tokens_in, self.tokens_out + tokens_out, self.money + money)
-
-    def times(self, count: int) -> Spent:
-        """So many of it."""
-        return Spent(self.calls * count, self.tokens_in * count, self.tokens_out * count, self.money * count)
-
-
 class Answer(NamedTuple):
     """What came back for a pair: a verdict, or why there is none.
 
@@ -66,13 +50,72 @@ class Answer(NamedTuple):
     prompt: str = ""  # a digest of how it was asked, where that is another way than the judge's own
 
 
+class AnswerStream(Protocol):
+    """Answers as they come, in any order."""
+
+    def __iter__(self) -> Iterator[Answer]: ...
+
+    def __next__(self) -> Answer: ...
+
+    def ready(self) -> list[Answer]:
+        """What else is ready now, without waiting."""
+        ...
+
+    def throw(self, reason: BaseException) -> Answer:
+        """Start no more requests and give the next answer in flight; raises `reason` once there is none."""
+        ...
+
+
+class SequentialAnswers(Iterator[Answer]):
+    """The answers of a judge that does one pair after another, mostly a generator: never more than one is ready."""
+
+    def __init__(self, answers: Iterable[Answer]) -> None:
+        self._answers = iter(answers)
+
+    def __next__(self) -> Answer:
+        return next(self._answers)
+
+    def ready(self) -> list[Answer]:
+        """None: each answer is made when it is taken."""
+        return []
+
+    def throw(self, reason: BaseException) -> Answer:
+        """Raise `reason` in the generator, which may yield answers before it ends."""
+        if isinstance(self._answers, Generator):
+            answer: Answer = self._answers.throw(reason)
+            return answer
+        raise reason
+
+
 class Judge(Protocol):
-    """Who looks at pictures and says whether they are what the query asks for."""
+    """Says of pictures whether they are what a query asks for."""
 
-    name: str  # who it is: "openai:gpt-5-mini", "transformers:llava-hf/llava-1.5-7b-hf@main", "person:ada"
-    prompt: str  # a digest of how it is asked: another wording is another judge
+    @property
+    def name(self) -> str:
+        """Who it is: "openai:gpt-5-mini", "transformers:llava-hf/llava-1.5-7b-hf@main", "person:ada"."""
+        ...
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    @property
+    def prompt(self) -> str:
+        """A digest of how it is asked: another wording is another judge."""
+        ...
+
+    @property
+    def fallbacks(self) -> Mapping[str, str]:
+        """The prompts of ways that may stand in for its own, the finest scale first, each with a sentence on it."""
+        ...
+
+    @property
+    def notes(self) -> list[str]:
+        """What users should know of the answers so far, a sentence each."""
+        ...
+
+    @property
+    def language_model(self) -> LanguageModel | None:
+        """The model behind an endpoint that answers for it, and may cost money; None if there is none."""
+        ...
+
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         """One answer for every pair, each as soon as it is there, in any order."""
         ...
 

@@ -26,6 +26,7 @@ from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, quantise
 from eyespot.kernels.rows import RowBlocks
 from eyespot.types import AdaptedQuery, NearestRows, UsageError
+from tests.examples import examples
 
 CONFORMANCE = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "quari"
 CODED = {"small": 0, "patience": 0}
@@ -124,7 +125,7 @@ SOUND = view([1, 0], np.eye(2), np.eye(2), 1.0)
 # -- the answers ------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_any_small_world_is_ranked_as_by_the_matrix(data: st.DataObject) -> None:
     rows = data.draw(st.sampled_from([1, 2, 17, 300]), "rows")
@@ -137,7 +138,7 @@ def test_any_small_world_is_ranked_as_by_the_matrix(data: st.DataObject) -> None
     assert_best(found, 0, by_the_matrix(adapted, vectors), k)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_pruning_changes_no_answer(data: st.DataObject) -> None:
     vectors, adapted = world(data, 1500, widest=70)
@@ -311,7 +312,7 @@ def test_a_pool_smaller_than_the_answer_is_refused() -> None:
 # -- the bounds ---------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_no_score_is_above_its_ceiling(data: st.DataObject) -> None:
     vectors, adapted = world(data, 300, widest=70)
@@ -327,7 +328,7 @@ def test_no_score_is_above_its_ceiling(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("keep", [True, False], ids=["kept", "sent"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(data=st.data())
 def test_no_score_is_above_its_ceiling_where_torch_computes(keep: bool, data: st.DataObject) -> None:
     torch = pytest.importorskip("torch")
@@ -344,7 +345,7 @@ def test_no_score_is_above_its_ceiling_where_torch_computes(keep: bool, data: st
     assert np.allclose(first.ceilings([way], some)[0], everything[some], atol=1e-4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_float32_and_its_error_hold_the_score(data: st.DataObject) -> None:
     vectors, adapted = world(data, 300, widest=70)
@@ -356,7 +357,7 @@ def test_float32_and_its_error_hold_the_score(data: st.DataObject) -> None:
     assert (near.low <= true).all() and (near.high >= true).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.data())
 def test_directions_bound_the_length_from_below(data: st.DataObject) -> None:
     vectors, adapted = world(data, 100)

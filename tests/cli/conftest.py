@@ -17,6 +17,7 @@ import pytest
 
 from eyespot import sample
 from tests.cli.hatched import Nest
+from tests.made_once import made_once
 
 READ_LATE = ("EYESPOT_", "HOME", "OPENAI_")  # variables that only eyespot's own code looks at, when it needs them
 Eyespot = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -53,14 +54,20 @@ def confined() -> list[str]:
     return line
 
 
-@pytest.fixture(scope="session")
-def sample_gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The 208 sample photos, indexed once."""
-    gallery = tmp_path_factory.mktemp("sample") / "gallery"
-    made = run_eyespot("index", sample.photos(), "-g", gallery, "--json")
+def copy_of_sample_gallery(place: Path) -> Path:
+    """The 208 sample photos, which are indexed once."""
+    return Path(shutil.copytree(made_once("sample", _index_sample) / "gallery", place))
+
+
+def _index_sample(folder: Path) -> None:
+    made = run_eyespot("index", sample.photos(), "-g", folder / "gallery", "--json")
     assert made.returncode == 0, made.stderr
     assert json.loads(made.stdout)["pictures"] == 208
-    return gallery
+
+
+@pytest.fixture(scope="session")
+def sample_gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_sample_gallery(tmp_path_factory.mktemp("sample") / "gallery")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ any other does. How `eyespot` starts from nothing is what the tests of pages, ki
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -18,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import IO, NoReturn
@@ -32,8 +32,14 @@ USUAL = (
     "pyarrow.parquet",
     "PIL.Image",
     "eyespot.search.collection",
-    "eyespot.search.staged",
+    "eyespot.search.chain",
     "eyespot.gallery.indexing",
+    "eyespot.encoders.starter",
+    "eyespot.indexes.exact",
+    "eyespot.kernels.scans",
+    "eyespot.metrics",
+    "tokenizers",
+    "pyarrow.compute",
 )
 
 
@@ -94,10 +100,10 @@ def _text(file: IO[bytes]) -> str:
 def brood(orders: socket.socket) -> None:
     """Fork for each order; a keeper of each waits for its end and says how it ended."""
     for name in USUAL:
-        with suppress(ImportError):
-            importlib.import_module(name)
+        importlib.import_module(name)
     if os.listdir("/proc/self/task") != [str(os.getpid())]:
         return  # what has threads is not safely forked
+    gc.freeze()  # else each child copies most of this memory when it ends, only to see that nothing of it is garbage
     orders.send(b"ready")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
     while True:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from eyespot import sample
-from tests.cli.conftest import run_eyespot
+from tests.cli.conftest import nest, run_eyespot
 from tests.gallery.conftest import draw
 
 
@@ -21,6 +21,12 @@ def some_photos(folder: Path, count: int = 4) -> Path:
     for seed in range(count):
         draw(folder / f"{seed}.jpg", seed)
     return folder
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are hatched on Linux only")
+def test_command_lines_of_the_tests_start_warm() -> None:
+    """A name of what is imported beforehand that is no longer there, or one that starts a thread, makes all slow."""
+    assert nest().ready
 
 
 def test_help_names_every_verb_and_loads_nothing_heavy() -> None:

@@ -1,29 +1,57 @@
-"""What other people's programs find in a folder: `python -m tests.curate.outside WHAT FOLDER CACHE` prints it as JSON.
+"""What other people's programs find in a folder: `python -m tests.curate.outside` reads `[WHAT, FOLDER]` and prints it,
+a line of JSON for each.
 
 WHAT is `datasets` (every configuration, its splits, rows, columns and first row) or `mteb` (what MTEB's own loader
-makes of the test split). They run in a process of their own: both write to a cache that environment variables name.
+makes of the test split). They run in a process of their own, for they write to a cache that environment variables
+name; one process for all, for they take seconds to import.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
+ANSWER = "found: "  # before each answer; the programs print as well
 
 
-def loaded(what: str, folder: Path, cache: Path) -> Any:
+def loaded(what: str, folder: Path) -> Any:
     """What the program finds."""
-    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(cache)}
+    child, complaints = _reader()
+    assert child.stdin and child.stdout
+    print(json.dumps([what, str(folder)]), file=child.stdin, flush=True)
+    while line := child.stdout.readline():
+        if line.startswith(ANSWER):
+            return json.loads(line.removeprefix(ANSWER))
+    _reader.cache_clear()  # it ended
+    raise AssertionError(complaints.read_text()[-2000:])
+
+
+@cache
+def _reader() -> tuple[subprocess.Popen[str], Path]:
+    """The process, and where it complains; it ends with this one."""
+    folder = Path(tempfile.mkdtemp(prefix="eyespot-outside-"))
+    offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "HF_HOME": str(folder)}
     cached = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-    line = [sys.executable, "-m", "tests.curate.outside", what, str(folder)]
-    done = subprocess.run(line, cwd=ROOT, env=cached | offline, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    complaints = folder / "complaints.txt"
+    with complaints.open("w") as file:
+        line, pipe = [sys.executable, "-m", "tests.curate.outside"], subprocess.PIPE
+        child = subprocess.Popen(line, cwd=ROOT, env=cached | offline, stdin=pipe, stdout=pipe, stderr=file, text=True)
+    atexit.register(_end, child, folder)
+    return child, complaints
+
+
+def _end(child: subprocess.Popen[str], folder: Path) -> None:
+    child.communicate()
+    shutil.rmtree(folder)
 
 
 def by_datasets(folder: str) -> Any:
@@ -60,5 +88,14 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def main() -> None:
+    import datasets
+
+    for line in sys.stdin:
+        what, folder = json.loads(line)
+        datasets.config.HF_DATASETS_CACHE = Path(tempfile.mkdtemp(dir=os.environ["HF_HOME"]))  # knows nothing yet
+        print(ANSWER + json.dumps({"datasets": by_datasets, "mteb": by_mteb}[what](folder), default=str), flush=True)
+
+
 if __name__ == "__main__":
-    print(json.dumps({"datasets": by_datasets, "mteb": by_mteb}[sys.argv[1]](sys.argv[2]), default=str))
+    main()

@@ -29,6 +29,7 @@ from eyespot.pipelines.data_card.sankey import NARROW, SankeyStage, sankey
 from eyespot.pipelines.data_card.wording import flesch_kincaid, syllables, words
 from eyespot.types import UsageError
 from tests.curate.made_up import PRICE, asked, client, no_two_alike, odd_ones_go, source
+from tests.examples import examples
 
 NASTY = "<script>alert(1)</script> | `x`\n``` end \u202e ## not a heading"
 
@@ -174,7 +175,7 @@ def balanced(drawn: list[tuple[str, int, dict[str, int]]]) -> list[SankeyStage]:
     return found
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(stages, st.sampled_from([NARROW, 760]))
 def test_a_drawing_is_whole_and_lies_within_its_frame(drawn: list[tuple[str, int, dict[str, int]]], width: int) -> None:
     svg = ElementTree.fromstring(sankey(balanced(drawn), width))

@@ -24,6 +24,7 @@ from eyespot.curate._near_duplicates import (
     picture_hashes,
 )
 from eyespot.types import UsageError
+from tests.examples import examples
 
 # The same three views of monuments stand twice among the sample photos, once in each of two collections.
 TWINS = {
@@ -94,7 +95,7 @@ def test_most_slightly_changed_copies_are_found(kind: str) -> None:
     assert recall(np.stack([picture_hashes(change(picture)) for _, picture in photos()])) >= share
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 11), st.integers(0, 2**32 - 1))
 def test_no_pair_is_missed_for_not_comparing_all(bits: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

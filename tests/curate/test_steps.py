@@ -39,6 +39,7 @@ from eyespot.pipelines.outcomes import packed, unpacked
 from eyespot.pipelines.running import in_order
 from eyespot.types import EyespotError, UsageError
 from tests.curate.made_up import PRICE, asked, client, files, no_two_alike, odd_ones_go, pipeline, source
+from tests.examples import examples
 
 
 def ids(done: Any) -> list[str]:
@@ -77,7 +78,7 @@ def test_what_is_dropped_is_kept_with_its_reason(tmp_path: Path) -> None:
     ]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(st.integers(0, 50)), st.integers(1, 9))
 def test_the_order_is_that_of_the_input_whoever_is_ready_first(items: list[int], workers: int) -> None:
     assert list(in_order(items, lambda item: -item, workers)) == [-item for item in items]

@@ -15,6 +15,7 @@ from PIL import Image
 
 from eyespot import rooms
 from eyespot.types import EyespotError, UsageError
+from tests.examples import examples
 
 TEXTS = ["A heron, standing in a pool", "no", "x" * 300]
 SETTINGS = """
@@ -240,7 +241,7 @@ def test_a_vocabulary_with_gaps_has_a_caveat(folder: Path) -> None:
     assert "does not know most" in (load(folder).caveat("серая цапля") or "")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 90), st.integers(1, 90), st.integers(1, 40))
 def test_the_shortest_side_is_fitted_as_torchvision_does(width: int, height: int, size: int) -> None:
     """Same sides, same offsets, so the same pixels."""
@@ -256,7 +257,7 @@ def test_the_shortest_side_is_fitted_as_torchvision_does(width: int, height: int
     assert np.array_equal(np.asarray(ours), np.asarray(transforms.Compose(both)(Image.fromarray(noise))))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.integers(1, 90),
     st.integers(1, 90),

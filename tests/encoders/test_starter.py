@@ -21,6 +21,7 @@ from eyespot.encoders.starter.networks import threads
 from eyespot.encoders.starter.words import unframed, visible_nouns
 from eyespot.types import UsageError
 from scripts.build_starter import REFERENCE_TEXTS, drawn_pictures
+from tests.examples import examples
 
 PHOTOS = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -99,7 +100,7 @@ def test_no_texts_are_no_rows(starter: Starter) -> None:
     assert starter.encode_texts([]).shape == (0, starter.space.dim)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(text=st.text(max_size=80))
 def test_any_text_is_read(starter: Starter, text: str) -> None:
     assert abs(np.linalg.norm(starter.encode_texts([text])) - 1) < 1e-5

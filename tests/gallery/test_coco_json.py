@@ -18,6 +18,7 @@ from eyespot.gallery.photos.labels import LABELS_LOST
 from eyespot.gallery.photos.sources import Root, root_of
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import Encoder
+from tests.examples import examples
 from tests.gallery.test_sources import labels, pictures, problems, walk
 
 HERON = {"id": 3, "name": "Ardea cocoi", "class": "Aves", "family": "Ardeidae", "genus": "Ardea", "keypoints": ["eye"]}
@@ -255,7 +256,7 @@ def read(place: Path) -> dict[str, list[Any] | None]:
     return {key: None if elements is None else list(elements) for key, elements in lists_of(place)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(OBJECTS, st.data())
 def test_lists_are_those_of_the_whole_wherever_a_piece_ends(
     tmp_path_factory: pytest.TempPathFactory, value: dict[str, Any], data: st.DataObject

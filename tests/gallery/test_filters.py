@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from eyespot.gallery.filters import Condition, after, all_of, before, checked, columns_of, label, mask, near
 from eyespot.types import EyespotError, UsageError
+from tests.examples import examples
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -396,7 +397,7 @@ def true_of(tree: Any, row: dict[str, Any]) -> bool | None:
     return None if value is None else SIGNS[tree[1]](value, tree[2])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(numbers, texts), min_size=1, max_size=8), trees)
 def test_a_mask_is_what_python_says(tmp_path_factory: pytest.TempPathFactory, rows: list[Any], tree: Any) -> None:
     numbers, texts = zip(*rows, strict=True)
@@ -406,7 +407,7 @@ def test_a_mask_is_what_python_says(tmp_path_factory: pytest.TempPathFactory, ro
     assert mask([file], checked(spoken(tree), ["number", "text"])).tolist() == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.text(max_size=20), st.lists(st.text(max_size=6), min_size=1, max_size=5))
 def test_label_is_equality_of_any_text(
     tmp_path_factory: pytest.TempPathFactory, wanted: str, others: list[str]

@@ -32,6 +32,7 @@ from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.photos.labels import kind_of, wider
 from eyespot.gallery.view import Gallery, View
 from eyespot.types import Encoder, EyespotError, NothingFound, UsageError
+from tests.examples import examples
 
 DIM = 8
 NAME = "open_clip:ViT-B-32/openai"
@@ -263,7 +264,7 @@ def test_a_row_is_named_by_key_else_path_else_address_else_part_and_row(gallery:
     assert facts[0]["url"] == "http://c/d"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(parts=st.lists(st.lists(st.sampled_from("abc"), min_size=1), min_size=1, max_size=4))
 def test_ids_told_apart_are_unique_and_the_first_of_each_keeps_its_own(parts: list[list[str]]) -> None:
     known, told = np.zeros(0, np.uint64), []
@@ -443,7 +444,7 @@ def test_paths_with_signs_of_every_plane_survive_the_toml(tmp_path: Path) -> Non
     assert len(opened(tmp_path / "g").blocks[0]) == 2
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(values=st.lists(st.text(alphabet="0123-.7a ", min_size=1, max_size=18), min_size=1, max_size=5))
 def test_a_csv_column_has_the_kind_that_labels_have(values: list[str]) -> None:
     with tempfile.TemporaryDirectory() as place:
@@ -455,7 +456,7 @@ def test_a_csv_column_has_the_kind_that_labels_have(values: list[str]) -> None:
     assert facts.rows == len(values)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(st.integers(0, 9_999), min_size=1, max_size=30))
 def test_rows_read_from_parts_of_a_table_are_those_asked_for(rows: list[int]) -> None:
     with tempfile.TemporaryDirectory() as place:

@@ -18,6 +18,7 @@ from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.integrity import Fault, faults
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, EyespotError
+from tests.examples import examples
 from tests.gallery.conftest import draw
 
 SHARDS, ROWS = 3, 4
@@ -75,7 +76,7 @@ def struck(data: bytes, way: str, share: float) -> bytes | None:
     return left.get(way)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     blows=st.dictionaries(
         st.integers(0, SHARDS - 1),

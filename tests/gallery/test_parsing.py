@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from eyespot.gallery.filters import Condition, checked
 from eyespot.types import UsageError
+from tests.examples import examples
 
 ATTACKS = [
     # more than a condition
@@ -198,7 +199,7 @@ def test_a_refusal_says_the_way_out(expression: str, said: str) -> None:
         checked(expression, ["id", "label"])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text("abdeilnrw'\"()[]{}<>=!~|,;:.*+-/%$?#@\\ \n\t10", max_size=40))
 def test_random_text_is_a_filter_or_refused(expression: str) -> None:
     try:

@@ -23,6 +23,7 @@ from eyespot.gallery.photos import pictures
 from eyespot.gallery.photos.colours import to_rgb
 from eyespot.gallery.photos.pictures import SUFFIXES, BadPicture, id_of, open_picture, thumbnail
 from eyespot.types import UsageError
+from tests.examples import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:::PIL")  # the project's tests make errors of warnings
 
@@ -446,7 +447,7 @@ SEEDS = {format: encoded(quarters(), format) for format in ("JPEG", "PNG", "WEBP
 }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_damage_never_raises_anything_but_bad_picture(data: st.DataObject) -> None:
     damaged = bytearray(SEEDS[data.draw(st.sampled_from(sorted(SEEDS)))])

@@ -21,11 +21,12 @@ pytest.importorskip("fsspec", reason="galleries at an address need the extra [re
 import eyespot
 from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.files import locked
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.remote import MANIFEST, OURS, address_of, copies, fetch, publish
+from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
+from tests.examples import examples
 from tests.gallery.conftest import draw
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -227,7 +228,7 @@ def test_folders_are_no_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert address_of(Path(f"file://{tmp_path}/x")) == f"file://{tmp_path}/x"
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["add", "remove", "publish", "fetch"]), min_size=1, max_size=8))
 def test_whatever_happens_a_copy_is_what_was_published_last(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]

@@ -23,6 +23,7 @@ from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import Codes, quantise
 from eyespot.kernels.rows import RowBlocks, add_products
 from eyespot.types import EyespotError, NearestRows, UsageError
+from tests.examples import examples
 
 PASSES = ("plain", "few", "many")
 
@@ -111,7 +112,7 @@ def parted(draw: st.DrawFn, vectors: np.ndarray) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("how", PASSES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     world=hostile(),
     k=st.integers(1, 400),
@@ -129,7 +130,7 @@ def test_the_answer_is_that_of_a_double_precision_scan(
 
 
 @pytest.mark.parametrize("how", PASSES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(world=hostile())
 def test_the_bound_of_the_first_pass_holds_for_every_row(how: str, world: tuple[list[np.ndarray], np.ndarray]) -> None:
     blocks, queries = world
@@ -143,7 +144,7 @@ def test_the_bound_of_the_first_pass_holds_for_every_row(how: str, world: tuple[
         assert (shortlist.low <= true[shortlist.rows]).all() and (true[shortlist.rows] <= shortlist.high).all()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(world=hostile())
 def test_codes_hold_what_they_promise(world: tuple[list[np.ndarray], np.ndarray]) -> None:
     for block in world[0]:

@@ -124,7 +124,7 @@ class Count(pydantic.BaseModel):
 
 def test_an_answer_with_a_form_is_asked_for_in_words() -> None:
     with Double(then=message('Here it is: {"herons": 3}')) as server:
-        found = judge(server).endpoint.answer([text_message("user", "How many herons?")], Count, max_tokens=99)
+        found = judge(server).language_model.answer([text_message("user", "How many herons?")], Count, max_tokens=99)
 
     assert found == Count(herons=3)
     assert "response_format" not in server.seen[0].body and '"herons"' in str(server.seen[0].body["messages"])

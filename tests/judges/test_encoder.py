@@ -15,6 +15,7 @@ from eyespot.judges.encoder import share
 from eyespot.search.embedding import embed
 from eyespot.search.judge_rerank import SecondModel, judge_named
 from eyespot.types import EyespotError, Pair, Query, Space, UsageError, Vectors
+from tests.examples import examples
 
 HERON, POOL = Query.words("a heron"), Query.words("a pool")
 
@@ -53,7 +54,7 @@ def test_the_probability_is_the_stated_curve_of_the_cosine() -> None:
     assert found == [0.5, pytest.approx(1 / (1 + np.exp(-1)), abs=1e-6)]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=2))
 def test_the_curve_never_falls_and_is_a_probability(cosines: list[float]) -> None:
     low, high = sorted(cosines)

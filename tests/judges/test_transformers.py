@@ -23,6 +23,7 @@ from eyespot.judges._local.judging import PairBatches
 from eyespot.judges._local.yes_or_no import FirstWord, spellings
 from eyespot.judges._wording import JudgePrompt
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
+from tests.examples import examples
 from tests.judges import tiny_models as tiny
 from tests.lazy_import import lazy_import, requires
 
@@ -195,7 +196,7 @@ def test_the_share_of_yes_by_hand() -> None:
     assert (said.answers, said.unsure) == (2, 1)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.floats(-2000, 2000), min_size=3, max_size=3), st.floats(-500, 500))
 def test_no_is_what_yes_is_not(logits: list[float], shift: float) -> None:
     """Swapped answers give 1 - p; adding the same to every logit changes nothing; never NaN, however far apart."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from eyespot.kernels import kmeans
 from eyespot.kernels.kmeans import Clusters, KMeans, cluster, drawn, drawn_from_each
 from eyespot.types import UsageError
+from tests.examples import examples
 
 
 def blobs(rows: int, dim: int = 8, centres: int = 12, seed: int = 0) -> NDArray[np.float32]:
@@ -59,7 +60,7 @@ def test_four_points_by_hand() -> None:
     assert (found.inertia, found.distances.tolist()) == (4, [1, 1, 1, 1])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 60), st.integers(1, 9), st.integers(0, 20), st.integers(0, 8), st.sampled_from(["sampled", "++"]))
 def test_inertia_falls_and_is_that_of_the_labels(rows: int, dim: int, iterations: int, kept: int, seeding: str) -> None:
     vectors = blobs(rows, dim, seed=rows)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from eyespot.ledger.judgements import WITHDRAWN, Judgements, query_digest
 from eyespot.types import EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
+from tests.examples import examples
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = """
@@ -127,7 +128,7 @@ def test_what_was_asked_can_be_read_again(ledger: Judgements) -> None:
         unique_by=lambda one: one.image,
     )
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_what_is_recorded_comes_back_as_it_was(ledger: Judgements, judgements: list[Judgement]) -> None:
     query = uuid4().hex  # the ledger is the same for every example
     given = [one._replace(query=query) for one in judgements]
@@ -353,7 +354,7 @@ def test_a_limit_on_file_sizes_is_one_sentence_and_keeps_what_was_acknowledged(t
     with Judgements(path) as ledger:
         images = set(verdicts(ledger))
 
-    assert full.stderr.splitlines()[-1].startswith("eyespot.types.EyespotError: cannot write judgements to")
+    assert full.stderr.splitlines()[-1].startswith("eyespot.types.errors.EyespotError: cannot write judgements to")
     assert {f"x{number}" for number in full.stdout.split()} <= images and images
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from eyespot.metrics import Comparison, Resampling, Rules, Scores, compare, corrected, evaluate, parse, sign_flips
 from eyespot.types import Qrels, Run, UsageError
+from tests.examples import examples
 from tests.test_docs import ROOT, blocks, tools
 
 FEW = Resampling(samples=200)
@@ -66,7 +67,7 @@ def test_a_run_against_itself_shows_nothing() -> None:
     assert (pair.wins, pair.losses, pair.interval, pair.effect) == (0, 0, (0, 0), 0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(VALUES)
 def test_swapping_the_runs_turns_the_differences_and_keeps_the_ps(values: list[tuple[int, int]]) -> None:
     before, after = ([each[side] / 12 for each in values] for side in (0, 1))
@@ -82,7 +83,7 @@ def test_swapping_the_runs_turns_the_differences_and_keeps_the_ps(values: list[t
 # -- tests --------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.integers(-6, 6), min_size=1, max_size=9))
 def test_few_differences_are_tested_by_every_sign(differences: list[int]) -> None:
     """With whole numbers, so that the brute force has no rounding of its own."""

@@ -25,6 +25,7 @@ from eyespot.metrics import (
     simulated_floor,
 )
 from eyespot.types import Qrels, Run, UsageError
+from tests.examples import examples
 from tests.metrics.conftest import ranking
 
 RUN = Run.from_orders({"b": ["x", "y"], "a": ["z", "x", "w"], "other": ["x"]})
@@ -210,7 +211,7 @@ CLOSED = [
 ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=6), st.integers(0, 2))
 def test_closed_forms_are_means_over_all_orders(grades: list[int], outside: int) -> None:
     """Every order of the pool, with relevant images outside the pool, too."""

@@ -27,6 +27,7 @@ from eyespot.reports.moved import (
     write_html,
 )
 from eyespot.types import Qrels, Run, UsageError
+from tests.examples import examples
 from tests.search.test_contact_sheet import HOSTILE, Page
 
 QRELS = Qrels({"up": {"a": 1, "b": 0}, "down": {"a": 2, "z": 1}, "same": {"a": 1}})
@@ -124,7 +125,7 @@ def test_an_image_without_a_picture_is_shown_by_its_id(tmp_path: Path) -> None:
     assert {"b", "c", "d"} < set(page.texts["span"]) and "a" not in page.texts["span"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.text(st.characters() | st.sampled_from("<>&\"'/={}\udcff\u202e\0\n"), min_size=1) | st.just(HOSTILE))
 def test_no_text_breaks_the_page(text: str) -> None:
     run = Run.from_orders({text: [text]})

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from eyespot.runs.agreement import LEVELS, Ratings, Resampled, cohen_kappa, fleiss_kappa, krippendorff_alpha
 from eyespot.types import UsageError
+from tests.examples import examples
 
 FEW = Resampled(50)
 Grid = list[list[int | None]]  # raters by items
@@ -72,7 +73,7 @@ tables = st.integers(2, 5).flatmap(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(tables, st.sampled_from([*LEVELS]))
 def test_alpha_is_one_less_the_mean_distance_of_pairs_within_units_over_that_of_all_pairs(
     items: Grid, level: str

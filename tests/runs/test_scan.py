@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from eyespot.runs import read_qrels, read_run, scan, scanning, trec, write_qrels, write_run
 from eyespot.types import Qrels, Run, UsageError
+from tests.examples import examples
 from tests.runs.worlds import judgements, plain, rankings, run_of
 
 DECIMALS = st.one_of(
@@ -21,7 +22,7 @@ DECIMALS = st.one_of(
 
 
 @given(DECIMALS)
-@settings(max_examples=500, deadline=None)  # the first call compiles
+@settings(max_examples=examples(500), deadline=None)  # the first call compiles
 def test_a_number_is_read_to_its_last_bit_or_left_to_python(text: str) -> None:
     found = scanning.number_in(np.frombuffer(text.encode(), np.uint8))
     assert np.isnan(found) or found == float(text)

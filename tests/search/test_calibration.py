@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from eyespot.runs import read_qrels, read_run
 from eyespot.search.calibration import Accuracy, Curve, RankSample, _chain, fit, next_ranks, plan, reliability
 from eyespot.types import NothingFound, UsageError
+from tests.examples import examples
 
 LABELLED = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "inquire_rerank_hard"
 ERRING = Accuracy(0.9, 0.85)
@@ -49,7 +50,7 @@ def coverage(queries: list[np.ndarray], seeds: int, judge: Accuracy) -> float:
 # -- the sample -------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(hits=st.integers(1, 3000), verdicts=st.integers(1, 80), seed=st.integers(0, 9))
 def test_a_plan_has_as_many_hits_as_asked_from_every_stratum(hits: int, verdicts: int, seed: int) -> None:
     sample = plan(hits, verdicts, seed)
@@ -115,7 +116,7 @@ def test_where_every_hit_is_judged_nothing_is_left_to_guess() -> None:
     assert curve.count(3) == (2, 2, 2, 2)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.data())
 def test_counts_lie_in_their_intervals_and_grow_with_the_ranking(data: st.DataObject) -> None:
     hits = data.draw(st.integers(1, 300))

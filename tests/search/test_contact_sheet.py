@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from eyespot.search.contact_sheet import NOTHING, UNREADABLE, SheetPanel, Tile, as_html, as_png
+from tests.examples import examples
 
 RED, GREEN, BLUE = (200, 30, 30), (30, 160, 30), (30, 30, 200)
 HOSTILE = '<script>alert("1")</script> \' onerror=x {style} &lt;'
@@ -121,7 +122,7 @@ def test_a_hostile_title_stays_a_title() -> None:
     assert page.all("img")[1]["alt"] == HOSTILE
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.text(st.characters() | st.sampled_from("<>&\"'/={}\udcff\u202e\0\n"), min_size=1))
 def test_no_text_breaks_the_page(text: str) -> None:
     page = hostile_page(text)
@@ -189,7 +190,7 @@ def test_an_accent_is_drawn_or_left_out_but_never_a_box() -> None:
     assert as_png("č", []) not in (as_png(private, []), as_png("", []))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(30))
 @given(st.text(st.characters(), max_size=40))
 @pytest.mark.parametrize("width", [1, 500])
 def test_any_title_can_be_drawn(width: int, title: str) -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from eyespot.search.fused import Fused, Fusion, grid, learned, scaled
 from eyespot.types import Qrels, Query, Run, UsageError
+from tests.examples import examples
 
 A = Run.from_rankings({"q": [("x", 0.9), ("y", 0.5), ("z", 0.1)]})
 B = Run.from_rankings({"q": [("z", 30.0), ("y", 20.0), ("w", 10.0)]})
@@ -33,7 +34,7 @@ def rankings(draw: st.DrawFn) -> Run:
 
 
 RUNS = st.lists(rankings(), min_size=1, max_size=4)
-LAW = settings(max_examples=50, deadline=None)
+LAW = settings(max_examples=examples(50), deadline=None)
 FUSIONS = st.builds(Fusion, st.sampled_from(["rrf", "combsum", "combmnz"]), st.sampled_from(["min-max", "z"]))
 
 
@@ -94,7 +95,7 @@ def test_stages_are_asked_alike_and_fused() -> None:
         asked.append((queries[0].id, run))
         return A if len(asked) == 1 else B
 
-    assert order(Fused([stage, stage], Fusion("combsum"))([Query.words("a heron")], B)) == "xzyw"
+    assert order(Fused(stage, stage, fusion=Fusion("combsum"))([Query.words("a heron")], B)) == "xzyw"
     assert asked == [("q", B), ("q", B)]
 
 

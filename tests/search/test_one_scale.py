@@ -21,6 +21,7 @@ from eyespot.search.calibrated import Calibrated
 from eyespot.search.calibration.accuracy import Accuracy
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Query, Run
+from tests.examples import examples
 from tests.judges.servers import Double, Response, Seen, chat, error
 from tests.lazy_import import requires
 
@@ -97,7 +98,7 @@ def expected(bare: set[int]) -> list[int]:
     return [*sorted(told, key=lambda number: -SHARES[number]), *sorted(bare)]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(bare=st.sets(st.integers(0, COUNT - 1)), seed=st.integers(0, 99))
 def test_the_order_depends_on_the_answers_alone_and_nothing_is_paid_for_twice(
     bare: set[int], seed: int, photos: list[Path], tmp_path_factory: pytest.TempPathFactory

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from eyespot.search.query_language import format_query, parse, with_picture
 from eyespot.types import Query, Term, UsageError
+from tests.examples import examples
 
 NAMES = ("pool.jpg", "a - b.JPEG", 'say "+ x".png', "'s.webp", "no suffix", "~/home.jpg", "3: x.heic", "C:\\x.jpg")
 
@@ -153,7 +154,7 @@ terms = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=500, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(500), deadline=None)
 @given(st.lists(terms, min_size=1, max_size=4))
 @example([Term(1.0, text="2:heron")])
 @example([Term(1.0, text='"a"')])
@@ -164,7 +165,7 @@ def test_every_query_can_be_spoken_and_understood(album: Path, terms: list[Term]
     assert parse(format_query(query)) == query
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(300), deadline=None)
 @given(awkward)
 def test_any_text_is_a_query_or_a_usage_error(album: Path, text: str) -> None:
     try:

@@ -23,6 +23,7 @@ from eyespot.search.query_rewriting import (
     read_glossary,
 )
 from eyespot.types import Query, Run, Term, UsageError
+from tests.examples import examples
 
 AXANTHISM = Glossary({"axanthism": ["a blue frog", "a frog without yellow"]})
 
@@ -137,7 +138,7 @@ def test_the_runs_of_all_wordings_are_fused() -> None:
     assert sorted(asked) == sorted(answers) and [hit.image for hit in fused["p"]] == ["p"]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.sampled_from(["axanthism", "a pond"]), min_size=1, max_size=4), st.floats(0.1, 9))
 def test_sharing_keeps_the_whole_weight(texts: list[str], weight: float) -> None:
     query = Query("q", tuple(Term(weight, text=text) for text in texts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from eyespot import rooms
 from eyespot.gallery.indexing import Options, index
 from eyespot.web import Access, Role, ServerSettings, application
 from tests.gallery.conftest import draw
+from tests.made_once import made_once
 
 PHOTOS = 72
 HOSTILE = '"><img src=x onerror=alert(1)>'
@@ -45,10 +47,17 @@ def make_gallery(folder: Path, photos: int = PHOTOS) -> Path:
     return folder / "gallery"
 
 
+def copy_gallery(folder: Path, photos: int = PHOTOS) -> Path:
+    """The same, embedded once: the gallery may be changed, its photos may not."""
+    made = made_once(f"web-{photos}", lambda place: make_gallery(place, photos))
+    shutil.copytree(made / "photos", folder / "photos")
+    return Path(shutil.copytree(made / "gallery", folder / "gallery"))
+
+
 @pytest.fixture(scope="session")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """72 photos in three shards; nobody may change it."""
-    return make_gallery(tmp_path_factory.mktemp("web"))
+    return copy_gallery(tmp_path_factory.mktemp("web"))
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from eyespot.web import Judging, ServerSettings
-from tests.web.conftest import make_gallery, serving
+from tests.web.conftest import copy_gallery, serving
 
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 SCREENS = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
@@ -19,7 +19,7 @@ SCREENS = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "heig
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> Iterator[str]:
     """A gallery in which somebody has judged, with a judge that may be asked."""
-    gallery = make_gallery(tmp_path_factory.mktemp("axe"), 24)
+    gallery = copy_gallery(tmp_path_factory.mktemp("axe"), 24)
     judging = Judging((("quick", "encoder:starter"),), depth=10)
     with serving(replace(settings, gallery=gallery, cache=None, judging=judging)) as place:
         yield place

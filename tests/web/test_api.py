@@ -263,9 +263,9 @@ def test_a_summary_counts_the_first_hits(client: TestClient, run: str) -> None:
 
 
 def test_a_verdict_is_kept_and_the_last_one_counts(tmp_path: Path) -> None:
-    from tests.web.conftest import make_gallery
+    from tests.web.conftest import copy_gallery
 
-    gallery = make_gallery(tmp_path, photos=5)
+    gallery = copy_gallery(tmp_path, photos=5)
     with at_this_machine(ServerSettings(gallery)) as client:
         found = client.get("/v1/search", params={"q": "stripes"}).json()
         said = {"q": "stripes", "item": found["items"][0]["id"], "rank": 1, "by": "ada"}
@@ -280,9 +280,9 @@ def test_a_verdict_is_kept_and_the_last_one_counts(tmp_path: Path) -> None:
 
 
 def test_a_verdict_that_is_taken_back_counts_no_more_and_stays_as_history(tmp_path: Path) -> None:
-    from tests.web.conftest import make_gallery
+    from tests.web.conftest import copy_gallery
 
-    gallery = make_gallery(tmp_path, photos=5)
+    gallery = copy_gallery(tmp_path, photos=5)
     with at_this_machine(ServerSettings(gallery)) as client:
         found = client.get("/v1/search", params={"q": "stripes"}).json()
         about = {"q": "stripes", "item": found["items"][0]["id"]}

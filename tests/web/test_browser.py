@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from eyespot.web import Judging, Role, ServerSettings
-from tests.web.conftest import HOSTILE, PHOTOS, TOKENS, make_gallery, serving
+from tests.web.conftest import HOSTILE, PHOTOS, TOKENS, copy_gallery, serving
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -241,7 +241,7 @@ def test_without_scripts_it_still_searches(browser: Any, served: str) -> None:
 
 
 def test_labelling_without_scripts_says_what_to_do(browser: Any, tmp_path: Path) -> None:
-    gallery = make_gallery(tmp_path, photos=5)
+    gallery = copy_gallery(tmp_path, photos=5)
     with serving(ServerSettings(gallery)) as place, opened(browser, place, java_script_enabled=False) as page:
         page.goto("/annotate")
         page.locator("input[name=name]").fill("ada")
@@ -298,7 +298,7 @@ def test_a_token_behind_the_address_signs_in_and_leaves_no_trace(browser: Any, s
 @pytest.fixture(scope="module")
 def judging_place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server with an offline judge, over 24 photos of its own."""
-    gallery = make_gallery(tmp_path_factory.mktemp("judging"), 24)
+    gallery = copy_gallery(tmp_path_factory.mktemp("judging"), 24)
     with serving(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as address:
         yield address
 

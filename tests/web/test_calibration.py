@@ -13,13 +13,13 @@ import pytest
 from fastapi.testclient import TestClient
 
 from eyespot.web import Judging, Role, ServerSettings
-from tests.web.conftest import PHOTOS, TOKENS, at_this_machine, from_afar, make_gallery
+from tests.web.conftest import PHOTOS, TOKENS, at_this_machine, copy_gallery, from_afar
 
 
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """72 photos, whose ledger the tests share: each asks its own words."""
-    return make_gallery(tmp_path_factory.mktemp("calibration"))
+    return copy_gallery(tmp_path_factory.mktemp("calibration"))
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +144,7 @@ def let_look(client: TestClient, words: str) -> str:
 
 def test_a_model_s_word_counts_nothing_and_people_s_verdicts_do(tmp_path: Path) -> None:
     """60 photos, all of which a model has seen, and of which the first 20 are what somebody looks for."""
-    gallery = make_gallery(tmp_path, 60)
+    gallery = copy_gallery(tmp_path, 60)
     with at_this_machine(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=60))) as client:
         run = let_look(client, "stripes")
         told = client.get(f"/v1/runs/{run}/calibration").json()
@@ -162,7 +162,7 @@ def test_a_model_s_word_counts_nothing_and_people_s_verdicts_do(tmp_path: Path) 
 
 
 def test_in_a_model_s_order_its_number_is_told_as_its_own(tmp_path: Path) -> None:
-    gallery = make_gallery(tmp_path, 20)
+    gallery = copy_gallery(tmp_path, 20)
     with at_this_machine(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=10))) as client:
         let_look(client, "stripes")
         found = search(client, "stripes", rerank="quick")
@@ -177,7 +177,7 @@ def test_in_a_model_s_order_its_number_is_told_as_its_own(tmp_path: Path) -> Non
 def test_looking_writes_nothing_down_of_what_was_searched_for(tmp_path: Path) -> None:
     from eyespot.ledger.judgements import Judgements
 
-    gallery = make_gallery(tmp_path, 20)
+    gallery = copy_gallery(tmp_path, 20)
     with at_this_machine(ServerSettings(gallery)) as client:
         for place in ("/?q=a+secret", "/spread?q=a+secret"):
             assert client.get(place, headers={"Accept": "text/html"}).status_code == 200

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import at_this_machine, make_gallery, serving
+from tests.web.conftest import at_this_machine, copy_gallery, serving
 from tests.web.test_browser import opened
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -19,7 +19,7 @@ DISPUTES = 24
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> Iterator[str]:
     """Ada says yes to 24 photos, Bob says no."""
-    settings = replace(settings, gallery=make_gallery(tmp_path_factory.mktemp("disputes"), DISPUTES), cache=None)
+    settings = replace(settings, gallery=copy_gallery(tmp_path_factory.mktemp("disputes"), DISPUTES), cache=None)
     for name, mark in (("Ada", "y"), ("Bob", "n")):
         with at_this_machine(settings) as client:
             client.post("/name", data={"name": name})

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from eyespot.web import ServerSettings
-from tests.web.conftest import PHOTOS, make_gallery, serving
+from tests.web.conftest import PHOTOS, copy_gallery, serving
 from tests.web.test_browser import DROP, opened, titles
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -21,7 +21,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory, settings: ServerSettings) -> Iterator[str]:
     """A gallery of its own, for verdicts are given on it."""
-    gallery = make_gallery(tmp_path_factory.mktemp("going-on"))
+    gallery = copy_gallery(tmp_path_factory.mktemp("going-on"))
     with serving(replace(settings, gallery=gallery, cache=None)) as place:
         yield place
 

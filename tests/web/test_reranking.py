@@ -18,7 +18,7 @@ from eyespot.types import UsageError
 from eyespot.web import Judging, Role, ServerSettings, application
 from eyespot.web._jobs import Jobs
 from tests.judges.servers import YES, Double, Response, Seen, chat, error
-from tests.web.conftest import TOKENS, at_this_machine, from_afar, make_gallery
+from tests.web.conftest import TOKENS, at_this_machine, copy_gallery, from_afar, make_gallery
 
 PHOTOS = 12
 QUICK = Judging((("quick", "encoder:starter"),), depth=10)
@@ -28,7 +28,7 @@ PRICES = '["tiny"]\ninput = 10.0\noutput = 0.0\n'
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve photos, whose ledger the tests share: each asks its own words."""
-    return make_gallery(tmp_path_factory.mktemp("rerank"), PHOTOS)
+    return copy_gallery(tmp_path_factory.mktemp("rerank"))
 
 
 @pytest.fixture(scope="module")
@@ -223,7 +223,7 @@ def test_whoever_stops_a_judge_keeps_what_it_said_and_can_let_it_go_on(
         answering.wait(30)
         return YES
 
-    photos = make_gallery(tmp_path, 30)
+    photos = copy_gallery(tmp_path, 30)
     with paying(photos, Double(then=slow), monkeypatch) as settings:
         settings = replace(settings, judging=replace(settings.judging, depth=30))
         with at_this_machine(settings) as client:

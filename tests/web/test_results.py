@@ -15,7 +15,7 @@ from eyespot.types import Mask
 from eyespot.web._search_params import SearchParams, condition_of
 from eyespot.web.found.results import PLAIN, JudgedPlace, RankedResult, Results, SearchContext
 from eyespot.web.found.snapshot import Snapshot
-from tests.web.conftest import make_gallery
+from tests.web.conftest import copy_gallery
 
 MIB = 1 << 20
 
@@ -30,7 +30,7 @@ def world_of(gallery: Path, version: str) -> SearchContext:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> SearchContext:
     """Four photos."""
-    return world_of(make_gallery(tmp_path_factory.mktemp("results"), 4), "1")
+    return world_of(copy_gallery(tmp_path_factory.mktemp("results"), 4), "1")
 
 
 def one(world: SearchContext) -> RankedResult:
@@ -71,7 +71,7 @@ def test_what_a_judge_said_counts(world: SearchContext) -> None:
 
 def test_results_of_a_gallery_as_it_was_go_first(tmp_path: Path) -> None:
     """The old one was looked at last; its snapshot, which nobody else has, and what that remembers go with it."""
-    gallery = make_gallery(tmp_path, 4)
+    gallery = copy_gallery(tmp_path, 4)
     results, before = Results(4 * PLAIN), world_of(gallery, "1")
     old = results.freeze(SearchParams(q="stripes"), before)
     now = world_of(gallery, "2")
@@ -85,7 +85,7 @@ def test_results_of_a_gallery_as_it_was_go_first(tmp_path: Path) -> None:
 
 def test_filters_that_an_old_gallery_remembers_count_with_its_results(tmp_path: Path) -> None:
     """Three filters and the live rows, of four rows each."""
-    gallery = make_gallery(tmp_path, 4)
+    gallery = copy_gallery(tmp_path, 4)
     snapshot = world_of(gallery, "1").snapshot
     for at in range(3):
         snapshot.mask(condition_of(SearchParams(where=f"width > {at}"), list(snapshot.kinds)))

@@ -22,9 +22,9 @@ from eyespot.curate.inat.source import ObservationSource, source_of
 from eyespot.curate.inat.stages import FinishedStage
 from eyespot.curate.inat.steps import ALIGNED, DRAWN, LISTED, PHOTOGRAPHED, stages_of
 from eyespot.curate.inat.tables import Tables, opened, parquet
-from eyespot.gallery.files import locked
 from eyespot.pipelines.human_review import AWAITS, Queue
 from eyespot.storage.atomic import put_file
+from eyespot.storage.locks import locked
 from eyespot.types import UsageError
 
 WORK = ".work"

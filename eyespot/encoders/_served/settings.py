@@ -77,9 +77,9 @@ class ServedSettings:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             given = f"{url!r} is no address" if url else "no server is named"
             raise UsageError(f"{given}; set EYESPOT_EMBEDDINGS_URL as in http://localhost:8000/v1")
-        wire, rest = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), CancellableSleep()
-        pace, patience = RateLimiter(self.requests_per_minute, sleep=rest), RetryPolicy(self.attempts, self.first_rest)
-        return Endpoint(wire, model, ChatCompletions(), pace=pace, patience=patience, rest=rest)
+        transport, sleep = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), CancellableSleep()
+        limiter, retry = RateLimiter(self.requests_per_minute, sleep=sleep), RetryPolicy(self.attempts, self.first_rest)
+        return Endpoint(transport, model, ChatCompletions(), rate_limiter=limiter, retry=retry, sleep=sleep)
 
 
 def _check(name: str, value: Any) -> None:

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot import ledger
 from eyespot.gallery import disk
-from eyespot.gallery.files import Checksum, locked, map_array, need_open
+from eyespot.gallery.files import Checksum, map_array, need_open
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
     MEANT,
@@ -37,7 +36,9 @@ from eyespot.gallery.formats.tables import facts_in, widest
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.sources import Root
+from eyespot.storage import sqlite
 from eyespot.storage.atomic import new_file
+from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Space, UsageError
 
 Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
@@ -143,7 +144,7 @@ def take_in(
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
-            open_things.enter_context(ledger.whole(gallery / "ledger.sqlite"))
+            open_things.enter_context(sqlite.whole(gallery / "ledger.sqlite"))
             known = Ledger(gallery / "ledger.sqlite")
             open_things.callback(known.close)
             return _Import(gallery, known, source, encoder).run(way, progress)

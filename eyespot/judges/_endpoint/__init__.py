@@ -1,6 +1,6 @@
-"""Judges that ask a model behind an endpoint (`eyespot.llms`)."""
+"""Judges that ask a language model (`eyespot.llms`)."""
 
 from eyespot.judges._endpoint.judging import AnswerMode, EndpointJudge, VisionPrompt
-from eyespot.judges._endpoint.settings import OPTIONS, EndpointSettings
+from eyespot.judges._endpoint.settings import OPTIONS, EndpointJudgeSettings
 
-__all__ = ["OPTIONS", "AnswerMode", "EndpointJudge", "EndpointSettings", "VisionPrompt"]
+__all__ = ["OPTIONS", "AnswerMode", "EndpointJudge", "EndpointJudgeSettings", "VisionPrompt"]

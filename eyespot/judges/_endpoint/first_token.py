@@ -15,8 +15,7 @@ from eyespot.judges._endpoint.ways import MOST, Words, bare, in_words
 from eyespot.judges._wording import JudgePrompt
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import SORRY, BadAnswer, Declined, Halted, Refused
-from eyespot.llms.protocols import Reply, Token
-from eyespot.types import EyespotError, Verdict
+from eyespot.types import EyespotError, Reply, Token, Verdict
 
 ALTERNATIVES = 20  # of the first token: the most that servers give
 UNFINISHED = re.compile(r"could not finish the message", re.IGNORECASE)  # OpenAI, where thinking took all tokens
@@ -154,12 +153,12 @@ class FirstToken:
 
 def token_numbers(endpoint: Endpoint, wording: JudgePrompt) -> list[int]:
     """The numbers of the answers' spellings that are one token, from vLLM's own tokenizer; none on other servers."""
-    root = endpoint.wire.address.removesuffix("/v1")
+    root = endpoint.address.removesuffix("/v1")
     found = []
     for word in (wording.yes, wording.no):
         for spelling in dict.fromkeys((word, f" {word}", word.lower(), f" {word.lower()}", word.upper())):
             asked = {"model": endpoint.model, "prompt": spelling, "add_special_tokens": False}
-            if (answer := endpoint.offers(f"{root}/tokenize", asked)) is None:
+            if (answer := endpoint.request_if_supported(f"{root}/tokenize", asked)) is None:
                 return []
             numbers = answer.get("tokens")
             found += numbers if isinstance(numbers, list) and len(numbers) == 1 else []
@@ -179,7 +178,7 @@ class SystemOne:
 
     def offered(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
         """The decision, or None where this server has none for this model."""
-        answer = endpoint.offers("/systemone", self._request_body(endpoint, sight))
+        answer = endpoint.request_if_supported("/systemone", self._request_body(endpoint, sight))
         try:
             return self._verdict(answer or {})
         except BadAnswer:

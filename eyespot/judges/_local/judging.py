@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -12,7 +12,7 @@ from eyespot.judges._local.settings import LocalSettings
 from eyespot.judges._wording import examples
 from eyespot.models import hub
 from eyespot.rooms import needs
-from eyespot.types import Answer, EyespotError, Pair, Query, Verdict
+from eyespot.types import Answer, AnswerStream, EyespotError, Pair, Query, SequentialAnswers, Verdict
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -43,12 +43,23 @@ class LocalJudge:
     open: Callable[[], Scorer]
     settings: LocalSettings
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
-        """One answer for every pair, batch by batch, in the order given within what could be read."""
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        """One answer for every pair, batch by batch; in a batch, pictures that cannot be read come last."""
+        return SequentialAnswers(self._answers(pairs))
+
+    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         if pairs:
-            yield from PairBatches(self.scorer, self.ask, self.settings.read, self.settings.pairs_at_once).answers(
-                pairs
-            )
+            settings = self.settings
+            yield from PairBatches(self.scorer, self.ask, settings.read, settings.pairs_at_once).answers(pairs)
+
+    @property
+    def fallbacks(self) -> Mapping[str, str]:
+        """None: every answer is of one kind."""
+        return {}
+
+    @property
+    def language_model(self) -> None:
+        """None: it runs on this machine and costs nothing."""
 
     @property
     def notes(self) -> list[str]:

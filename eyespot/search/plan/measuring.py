@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.search.plan.slopes import BILLION, Line, Rate, Slopes
+from eyespot.storage.atomic import flush
 from eyespot.types import AdaptedQuery, Encoder
 
 Floats = NDArray[np.float32]
@@ -165,8 +166,8 @@ def _made(
     if not hasattr(os, "posix_fadvise"):
         seek = None
     else:
+        flush(place)
         with place.open("rb") as file:
-            os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             places = np.random.default_rng(1).integers(0, max(1, place.stat().st_size - 2 * dim), 200).tolist()
             start = time.perf_counter()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from eyespot.curate.inat.checking import slow_turns
 from eyespot.curate.inat.drawing import DrawSettings, SpeciesObservations, draw, lots_of, round_robin
+from tests.examples import examples
 
 
 def candidates(count: int, seed: int = 0, **more: object) -> SpeciesObservations:
@@ -75,7 +76,7 @@ def test_every_cluster_has_its_turn_in_each_round() -> None:
     assert np.bincount(cluster[turns >= 0]).tolist() == [5, 2, 1]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.integers(1, 80), st.integers(1, 90), st.integers(0, 10**6))
 def test_turns_are_those_of_the_slow_way(count: int, cap: int, seed: int) -> None:
     random = np.random.default_rng(seed)

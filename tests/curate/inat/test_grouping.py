@@ -13,6 +13,7 @@ from eyespot.curate.inat.checking import slow_groups
 from eyespot.curate.inat.grouping import groups
 from eyespot.curate.inat.sphere import RADIUS, equal_cells, great_circle, spread
 from eyespot.types import UsageError
+from tests.examples import examples
 
 DEGREE = math.radians(1) * RADIUS  # kilometres of a degree of latitude
 
@@ -58,7 +59,7 @@ def test_another_day_is_another_group() -> None:
     assert together([(50, 8), (50, 8), (50, 8)], [0, 0, 1]) == [0, 0, 2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_groups_are_those_of_all_pairs(data: st.DataObject) -> None:
     middle = data.draw(st.sampled_from([(0.0, 180.0), (89.95, 0.0), (-89.95, 50.0), (45.0, 10.0)]))

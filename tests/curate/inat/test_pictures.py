@@ -210,7 +210,7 @@ def test_datasets_tells_licence_and_holder_of_every_picture(photographed: Path) 
         silent,
     )
 
-    found = loaded("datasets", out, photographed / "cache")["default"]["train"]
+    found = loaded("datasets", out)["default"]["train"]
 
     first, known = found["first"], coco(out)
     assert found["rows"] == len(known["images"]) == 2

@@ -17,6 +17,7 @@ from eyespot.curate.recos.sources import DRAWN
 from eyespot.pipelines import Keep, Record, drops
 from eyespot.pipelines.step import Context
 from tests.curate.recos.worlds import made, recipe
+from tests.examples import examples
 
 KINDS = ("code", "numerical", "ocr", "translation")
 
@@ -57,7 +58,7 @@ def bare(text: str) -> str:
     return text.casefold().rstrip(".")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(0, 10**6), st.integers(2, 9), st.floats(0.1, 1.0))
 def test_no_caption_that_is_kept_is_true_of_two_pictures_of_the_pool(seed: int, count: int, share: float) -> None:
     """Only some of the pictures have captions; the others are there to be ranked."""

@@ -10,18 +10,18 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from eyespot import rooms, sample
+from eyespot import sample
 from eyespot.curate.recos.card import RecosSteps
-from eyespot.gallery.indexing import index
+from tests.cli.conftest import copy_of_sample_gallery
 from tests.curate.outside import loaded
 from tests.curate.recos.worlds import DEMONSTRATION, made, recipe
 
 
 @pytest.mark.skipif(find_spec("datasets") is None, reason="datasets is not installed")
-def test_datasets_reads_every_configuration(demonstrated: RecosSteps, tmp_path: Path) -> None:
+def test_datasets_reads_every_configuration(demonstrated: RecosSteps) -> None:
     place = demonstrated.pipe.out / "set"
 
-    found = loaded("datasets", place, tmp_path)
+    found = loaded("datasets", place)
 
     images = pq.read_table(place / "images.parquet").to_pylist()
     assert set(found) == {"default", "captions", "images"} and found["default"] == found["captions"]
@@ -41,7 +41,7 @@ def test_every_picture_is_in_the_table_byte_for_byte(demonstrated: RecosSteps) -
 
 def test_photos_tell_under_which_licence_they_may_be_handed_on(tmp_path: Path) -> None:
     """As the gallery's columns `licence`, `author` and `source` have it; what is drawn here has none."""
-    index(tmp_path / "gallery", [str(sample.photos())], [rooms.load("encoders", "starter")])
+    copy_of_sample_gallery(tmp_path / "gallery")
     with (sample.photos() / "metadata.csv").open(encoding="utf-8", newline="") as file:
         known = {row["title"]: (row["licence"], row["author"], row["source"]) for row in csv.DictReader(file)}
     collect = f"""galleries = {{ own = "{tmp_path / "gallery"}" }}

@@ -41,8 +41,8 @@ def targets(made: FinishedSteps) -> dict[str, dict[str, int]]:
     return {query: {id: grade for id, grade in judged.items() if id in pool} for query, judged in grades.items()}
 
 
-def test_mtebs_loader_reads_the_folder_for_mteb(place: Path, tmp_path: Path, parted: FinishedSteps) -> None:
-    found = loaded("mteb", place / "mteb", tmp_path)
+def test_mtebs_loader_reads_the_folder_for_mteb(place: Path, parted: FinishedSteps) -> None:
+    found = loaded("mteb", place / "mteb")
 
     assert found["corpus"]["ids"] == parted.pool
     assert found["queries"]["ids"] == [one["id"] for one in parted.in_split("test")]
@@ -51,8 +51,8 @@ def test_mtebs_loader_reads_the_folder_for_mteb(place: Path, tmp_path: Path, par
     assert shown == [place.name == "with pictures"] * 2
 
 
-def test_datasets_reads_every_configuration(place: Path, tmp_path: Path, parted: FinishedSteps) -> None:
-    found = loaded("datasets", place, tmp_path)
+def test_datasets_reads_every_configuration(place: Path, parted: FinishedSteps) -> None:
+    found = loaded("datasets", place)
 
     splits = {name: {split: told["rows"] for split, told in rows.items()} for name, rows in found.items()}
     test, train = (len(parted.in_split(name)) for name in ("test", "train"))
@@ -63,8 +63,8 @@ def test_datasets_reads_every_configuration(place: Path, tmp_path: Path, parted:
     assert all(told["first"] for rows in found.values() for told in rows.values())
 
 
-def test_datasets_reads_the_folder_for_mteb(place: Path, tmp_path: Path, parted: FinishedSteps) -> None:
-    found = loaded("datasets", place / "mteb", tmp_path)
+def test_datasets_reads_the_folder_for_mteb(place: Path, parted: FinishedSteps) -> None:
+    found = loaded("datasets", place / "mteb")
 
     assert set(found) == {"default", "corpus", "queries", "qrels"}
     assert found["corpus"]["test"]["rows"] == len(parted.pool)

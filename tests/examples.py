@@ -1,0 +1,20 @@
+"""On how many examples a law is tried: all of them in `make test-long`, two in five in `make test`."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+FULL = 100  # hypothesis' own number
+FEWEST = 5
+
+
+def register_profiles() -> None:
+    """`quick` is the default; `--hypothesis-profile=thorough` tries everything."""
+    settings.register_profile("quick", deadline=None, max_examples=2 * FULL // 5)  # a busy machine is no fault
+    settings.register_profile("thorough", deadline=None, max_examples=FULL)
+    settings.load_profile("quick")
+
+
+def examples(full: int) -> int:
+    """`full` in a thorough run, else the same share of it as of any other law."""
+    return max(min(full, FEWEST), full * settings().max_examples // FULL)
