@@ -91,7 +91,7 @@ def signature(name: str, thing: Any) -> str:
 
 
 def parameters(thing: Any) -> list[str]:
-    """Parameters as they are written; defaults that are made anew for each call as "…", fields with _ left out."""
+    """Parameters as they are written; defaults that are made anew for each call as ..., fields with _ left out."""
     try:
         every = inspect.signature(thing).parameters.values()
     except (TypeError, ValueError):  # as of classes made in C
@@ -102,7 +102,8 @@ def parameters(thing: Any) -> list[str]:
             shown.append("*")
         starred = starred or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         if not parameter.name.startswith("_"):
-            text = re.sub(r"= (<.*>|.* at 0x.*)$", "= …", str(parameter)).replace("'", '"')
+            text = re.sub(r"= (<.*>|.* at 0x.*)$", "= ...", str(parameter)).replace("'", '"')
+            text = text.replace("PosixPath(", "Path(")
             shown.append(re.sub(r': "([^"]*)"', r": \1", text))
     return shown
 
