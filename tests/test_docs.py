@@ -31,7 +31,7 @@ def tools(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.long
 def test_the_page_on_search_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "search.md"
+    page = ROOT / "docs" / "searching.md"
     script = "set -e\n" + "\n".join(blocks(page, "sh"))
     env = tools(tmp_path)
 

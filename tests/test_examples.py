@@ -60,6 +60,6 @@ def test_a_package_adds_an_encoder(tmp_path: Path) -> None:
     for photo in sorted(photos.glob("*.jpg"))[:5]:
         (few / photo.name).symlink_to(photo)
 
-    assert "colours" in run(["-m", "eyespot", "encoders", "list"], tmp_path, site)
-    run(["-m", "eyespot", "index", "photos", "-e", "colours", "-g", "gallery"], tmp_path, site)
-    assert ".jpg" in run(["-m", "eyespot", "search", "blue", "-g", "gallery", "--paths"], tmp_path, site)
+    assert "colours" in run(["-m", "eyespot.cli", "encoders", "list"], tmp_path, site)
+    run(["-m", "eyespot.cli", "index", "photos", "-e", "colours", "-g", "gallery"], tmp_path, site)
+    assert ".jpg" in run(["-m", "eyespot.cli", "search", "blue", "-g", "gallery", "--paths"], tmp_path, site)

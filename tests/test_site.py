@@ -30,3 +30,7 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     listed = set(re.findall(r"^([a-z_]+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.MULTILINE))
 
     assert {page.stem for page in (*DOCS.glob("*.md"), *DOCS.glob("*.rst"))} - {"index"} == listed
+
+
+def test_no_page_has_the_name_of_a_page_that_sphinx_makes() -> None:
+    assert {page.stem for page in DOCS.glob("*.md")} & {"search", "genindex", "modindex"} == set()
