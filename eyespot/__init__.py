@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eyespot.metrics import Comparison, Measure, Resampling, Rules, Scores
-    from eyespot.search.collection import Collection
-    from eyespot.types import Adapter, Encoder, Index, Judge, Qrels, Query, Run, Vectors
+    from eyespot.search import Chain, Collection
+    from eyespot.types import Adapter, Encoder, Index, Judge, LanguageModel, Qrels, Query, Run, Vectors
 
 __all__ = [
+    "Chain",
     "Collection",
     "Qrels",
     "Query",
@@ -29,13 +30,20 @@ __all__ = [
     "load_encoder",
     "load_index",
     "load_judge",
+    "load_language_model",
     "open",
 ]
 __version__ = "0.1.0"
 logging.getLogger("eyespot").addHandler(logging.NullHandler())  # silent, unless a program or --verbose asks for it
 
 if not TYPE_CHECKING:  # a type checker reads the imports above, so an unknown name stays an error
-    _PLACES = {"Collection": "search.collection", "Qrels": "types", "Query": "types", "Run": "types"}
+    _PLACES = {
+        "Chain": "search.chain",
+        "Collection": "search.collection",
+        "Qrels": "types",
+        "Query": "types",
+        "Run": "types",
+    }
 
     def __getattr__(name: str) -> Any:
         if name not in _PLACES:  # also asked for the rooms themselves, before their first import
@@ -161,3 +169,16 @@ def load_judge(name: str, **options: Any) -> Judge:
     from eyespot.search.judge_rerank import judge_named
 
     return judge_named(name, **options)
+
+
+def load_language_model(name: str, **options: Any) -> LanguageModel:
+    """A language model behind an endpoint: "openai:MODEL", "anthropic:MODEL"; `options` as for `eyespot.llms.load`.
+
+    Nothing is sent before the first question; give a `budget` (`eyespot.llms.Budget`) to limit what it may cost in
+    requests, tokens and US dollars. Raises `UsageError` for an unknown name or option, and `EyespotError` with the line
+    to install without the extra [llm].
+    """
+    from eyespot import llms, rooms
+
+    with rooms.needs(name):
+        return llms.load(name, **options)

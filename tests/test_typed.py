@@ -19,6 +19,7 @@ from eyespot.llms import Budget
 from eyespot.metrics import AP, evaluate, parse
 from eyespot.pipelines import MapStep, Step, run
 from eyespot.runs import read_qrels, read_run
+from eyespot.search import Adapted, Fused, JudgeRerank, LocalRerank, Nearest, QueryExpansion
 
 collection = eyespot.open(".eyespot")
 found = collection.search("a heron", k=5)
@@ -34,6 +35,12 @@ reveal_type(eyespot.load_adapter("checkpoint"))
 reveal_type(eyespot.load_judge("encoder:starter"))
 for name in (Hypernetwork, load, train, Gallery, Exact, Budget, AP, evaluate, parse, MapStep, Step, run):
     print(name)
+chain = eyespot.Chain(Nearest.of(collection), JudgeRerank.of(collection, "encoder:starter"))
+reveal_type(chain([eyespot.Query.words("a heron")]))
+reveal_type(eyespot.Chain(Fused(chain, chain)))
+for stage in (Adapted, Fused, LocalRerank, QueryExpansion):
+    print(stage)
+reveal_type(eyespot.load_language_model("openai:gpt-5-mini"))
 reveal_type(Hypernetwork)
 reveal_type(train)
 reveal_type(Gallery)

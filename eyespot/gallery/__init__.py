@@ -5,11 +5,15 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
+    from eyespot.gallery.indexing import Options, Summary, index
     from eyespot.gallery.view import Gallery, View
 
 __all__ = [
     "Gallery",
+    "Options",
+    "Summary",
     "View",
+    "index",
 ]
 
 if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
@@ -17,6 +21,9 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
         __name__,
         {
             "Gallery": "view",
+            "Options": "indexing",
+            "Summary": "indexing",
             "View": "view",
+            "index": "indexing",
         },
     )

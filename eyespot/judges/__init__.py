@@ -29,19 +29,20 @@ __all__ = [
     "wording",
 ]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "INQUIRE": "_wording",
-        "JudgePrompt": "_wording",
-        "JudgeStats": "_rounds",
-        "JudgingRound": "_rounds",
-        "ask": "_rounds",
-        "known": "_rounds",
-        "on_one_scale": "_scale",
-        "prompts_of": "_rounds",
-        "scale_of": "_scale",
-        "unknown": "_rounds",
-        "wording": "_wording",
-    },
-)
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "INQUIRE": "_wording",
+            "JudgePrompt": "_wording",
+            "JudgeStats": "_rounds",
+            "JudgingRound": "_rounds",
+            "ask": "_rounds",
+            "known": "_rounds",
+            "on_one_scale": "_scale",
+            "prompts_of": "_rounds",
+            "scale_of": "_scale",
+            "unknown": "_rounds",
+            "wording": "_wording",
+        },
+    )

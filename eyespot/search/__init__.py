@@ -33,20 +33,21 @@ __all__ = [
     "chain_of",
 ]
 
-__getattr__ = lazy(
-    __name__,
-    {
-        "Adapted": "adapted",
-        "Chain": "chain",
-        "Collection": "collection",
-        "Cut": "chain",
-        "Fused": "fused",
-        "Fusion": "fused",
-        "JudgeRerank": "judge_rerank",
-        "LocalRerank": "local_rerank",
-        "Nearest": "nearest",
-        "QueryExpansion": "query_expansion",
-        "StageOptions": "chain",
-        "chain_of": "chain",
-    },
-)
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "Adapted": "adapted",
+            "Chain": "chain",
+            "Collection": "collection",
+            "Cut": "chain",
+            "Fused": "fused",
+            "Fusion": "fused",
+            "JudgeRerank": "judge_rerank",
+            "LocalRerank": "local_rerank",
+            "Nearest": "nearest",
+            "QueryExpansion": "query_expansion",
+            "StageOptions": "chain",
+            "chain_of": "chain",
+        },
+    )
