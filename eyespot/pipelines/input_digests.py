@@ -25,8 +25,9 @@ def digests_of(files: Mapping[str, Path], memory: Path) -> dict[str, str]:
 
 def _digest(path: Path, known: Mapping[str, Any]) -> str:
     entry = known.get(str(path))
-    is_same = isinstance(entry, list) and entry[:2] == _state(path)
-    return str(entry[2]) if is_same else digest_of(path)
+    if isinstance(entry, list) and entry[:2] == _state(path):
+        return str(entry[2])
+    return digest_of(path)
 
 
 def _state(path: Path) -> list[int]:

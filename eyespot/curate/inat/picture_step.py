@@ -55,8 +55,9 @@ def _write_looked(looked: Iterable[Mapping[str, Any]], folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    sizes = pa.schema([("number", pa.int64()), ("width", pa.int32()), ("height", pa.int32())])
-    reasons = pa.schema([("number", pa.int64()), ("reason", pa.string())])
+    kinds: dict[str, Any] = {"number": pa.int64(), "width": pa.int32(), "height": pa.int32(), "reason": pa.string()}
+    sizes = pa.schema([(name, kinds[name]) for name in ("number", "width", "height")])
+    reasons = pa.schema([(name, kinds[name]) for name in ("number", "reason")])
     numbered = ({**one, "number": number} for number, one in enumerate(looked))
     with pq.ParquetWriter(folder / KEPT, sizes) as kept, pq.ParquetWriter(folder / DROPPED, reasons) as dropped:
         while rows := list(islice(numbered, 1 << 13)):
