@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check fix test-long test-slow bench package extras clean
+.PHONY: demo test check fix test-long test-slow docs bench package extras clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
 	$(BIN)/eyespot demo
@@ -26,6 +26,9 @@ test-long: $(VENV)/.dev   ## whole pages of the documentation, a Ray cluster, ru
 
 test-slow: $(VENV)/.dev   ## the tests that take minutes
 	$(BIN)/python -m pytest -q -m slow
+
+docs: $(VENV)/.dev        ## the pages and the README as a site in docs/_build/html, with warnings as errors
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 
 bench: $(VENV)/.dev       ## every speed and quality claim, measured
 	for file in bench/*.py; do $(BIN)/python $$file || exit $$?; done
@@ -52,4 +55,4 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@ $(VENV)/.demo
 
 clean:
-	rm -rf $(VENV) demo.html demo.png .eyespot-demo .eyespot-extras .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) docs/_build demo.html demo.png .eyespot-demo .eyespot-extras .mypy_cache .ruff_cache .pytest_cache

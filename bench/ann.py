@@ -1,109 +1,98 @@
 """Approximate search at recall@50 of 0.99 against exact scans, ScaNN, usearch and hnswlib, on one thread.
 
-A million clustered unit vectors of 768 dimensions (--quick: a tenth), as in exact.py. Every index is built, then its
-search setting is the fastest that reaches 0.993 on 100 queries; what counts is measured on 200 others: CPU time of
-single queries, each between two plain float32 scans, and recall@50 by score. Peers that are not installed are left out.
-Exit code 4 if the goal (a tenth of the plain scan, at 0.99) is missed.
+A million clustered unit vectors of 768 dimensions (--quick: a tenth), as in exact.py. Each index is built, then its
+search setting is the fastest that reaches 0.993 on 100 queries. CPU time of single queries, each between two plain
+float32 scans, and recall@50 by score are measured on 200 other queries. Peers that are not installed are left out.
+The goal is a tenth of the plain scan, at 0.99.
 
     python bench/ann.py [--quick] [--json] [--only ours,scann] [--graphs DIR]
 """
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
-import tempfile
 import time
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.exact import DIM, SKETCHY, Floats, K, Result, World, restart_unpinned, say, show
-
-if __name__ == "__main__":
-    restart_unpinned()
-
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.harness import DIM, Command, Floats, Measurement, Race, clusters, race, say, timed, vectors_on_disk
+from eyespot.extras import needed
 from eyespot.indexes import faiss as ours
 from eyespot.indexes.exact import load, quantise
 
 Rows = NDArray[np.int64]
 Find = Callable[[Floats], Rows]  # queries (m, dim) to their rows (m, ≤ K)
-WANTED, MARGIN = 0.99, 0.003
-LEARNT, MEASURED, TRIALS = 100, 200, 41
+K, RECALL, MARGIN = 50, 0.99, 0.003
+TUNED, MEASURED, TRIALS = 100, 200, 41
+PLAIN, CERTIFIED = "plain float32 scan", "certified exact search"
 DEPTHS = (100, 150, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 
 
 @dataclass(frozen=True)
 class Built:
-    """An index and its settings, cheapest first; `at(setting)` searches with one of them."""
+    """An index and its settings, cheapest first; `with_setting(setting)` gives the search."""
 
     name: str
     settings: Sequence[Any]
-    at: Callable[[Any], Find]
+    with_setting: Callable[[Any], Find]
     bytes: int  # on the disk, 0 if it was not written
 
 
-# -- those that are compared --------------------------------------------------------------------------------------
+# -- the indexes ----------------------------------------------------------------------------------------------------
 
 
 def eyespot(vectors: Floats, folder: Path) -> Iterator[Built]:
     """Ours, as `eyespot tune` builds them; vectors stay where they are."""
     for kind, parts in (("pq", DIM // 4), ("pq", DIM // 8), ("ivf", DIM // 4)):
-        place = folder / f"{kind}{parts}"
+        path = folder / f"{kind}{parts}"
         shape = ours.FaissShape(kind, parts).settled(len(vectors), DIM)
-        ours.load([vectors], folder=place, kind=kind, parts=parts)
-        size = sum(file.stat().st_size for file in place.iterdir())
+        ours.load([vectors], folder=path, kind=kind, parts=parts)
+        size = sum(file.stat().st_size for file in path.iterdir())
         for probes in dict.fromkeys(max(1, shape.lists // share) for share in (64, 32, 16, 8, 4)):
-            yield Built(f"eyespot {kind} {parts} parts, {probes} probes", DEPTHS, opened(vectors, place, probes), size)
+            yield Built(f"eyespot {kind} {parts} parts, {probes} probes", DEPTHS, reopened(vectors, path, probes), size)
 
 
-def opened(vectors: Floats, place: Path, probes: int) -> Callable[[int], Find]:
-    def at(depth: int) -> Find:
-        index = ours.load([vectors], folder=place, probes=probes, depth=depth)
+def reopened(vectors: Floats, path: Path, probes: int) -> Callable[[int], Find]:
+    def with_depth(depth: int) -> Find:
+        index = ours.load([vectors], folder=path, probes=probes, depth=depth)
         return lambda queries: index.search(queries, K).rows
 
-    return at
+    return with_depth
 
 
 def scann(vectors: Floats, _folder: Path) -> Iterator[Built]:
+    """ScaNN with a tree, and without: then it reads the codes of all rows, as our pq does."""
     import scann
 
     leaves = round(2 * len(vectors) ** 0.5)
     builder = scann.scann_ops_pybind.builder(vectors, K, "dot_product").set_n_training_threads(1)
     tree = builder.tree(leaves, leaves // 10, training_sample_size=min(len(vectors), 100_000))
-    index = tree.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(1000).build()
-
-    def at(setting: tuple[int, int]) -> Find:
-        searched, again = setting
-        how = {"leaves_to_search": searched, "pre_reorder_num_neighbors": again}
-        return lambda queries: np.stack([index.search(query, **how)[0] for query in queries]).astype(np.int64)
-
+    index = scann_codes(tree)
     for share in (40, 20, 10, 5, 3):
-        settings = [(max(1, leaves // share), again) for again in DEPTHS]
-        yield Built(f"ScaNN {leaves} leaves, {leaves // share} searched", settings, at, 0)
-    yield scann_of_all(vectors)
-
-
-def scann_of_all(vectors: Floats) -> Built:
-    """ScaNN without a tree: it reads the codes of all rows, as our pq does."""
-    import scann
-
+        settings = [{"leaves_to_search": max(1, leaves // share), "pre_reorder_num_neighbors": n} for n in DEPTHS]
+        yield Built(f"ScaNN {leaves} leaves, {leaves // share} searched", settings, index, 0)
     builder = scann.scann_ops_pybind.builder(vectors, K, "dot_product").set_n_training_threads(1)
+    yield Built("ScaNN, all codes", [{"pre_reorder_num_neighbors": n} for n in DEPTHS], scann_codes(builder), 0)
+
+
+def scann_codes(builder: Any) -> Callable[[Any], Find]:
     index = builder.score_ah(2, anisotropic_quantization_threshold=0.2).reorder(1000).build()
 
-    def at(again: int) -> Find:
-        how = {"pre_reorder_num_neighbors": again}
-        return lambda queries: np.stack([index.search(query, **how)[0] for query in queries]).astype(np.int64)
+    def with_setting(setting: dict[str, int]) -> Find:
+        return lambda queries: np.stack([index.search(query, **setting)[0] for query in queries]).astype(np.int64)
 
-    return Built("ScaNN, all codes", DEPTHS, at, 0)
+    return with_setting
 
 
 def hnswlib(vectors: Floats, folder: Path) -> Iterator[Built]:
@@ -115,14 +104,14 @@ def hnswlib(vectors: Floats, folder: Path) -> Iterator[Built]:
     else:
         index.init_index(len(vectors), M=32, ef_construction=300)
         index.set_num_threads(1)
-        grown("hnswlib", vectors, lambda keys, rows: index.add_items(rows, keys))
+        grow("hnswlib", vectors, lambda keys, rows: index.add_items(rows, keys))
         index.save_index(str(file))
 
-    def at(ef: int) -> Find:
+    def with_ef(ef: int) -> Find:
         index.set_ef(ef)
         return lambda queries: index.knn_query(queries, K, num_threads=1)[0].astype(np.int64)
 
-    yield Built("hnswlib M 32, efc 300", DEPTHS, at, file.stat().st_size)
+    yield Built("hnswlib M 32, efc 300", DEPTHS, with_ef, file.stat().st_size)
 
 
 def usearch(vectors: Floats, folder: Path) -> Iterator[Built]:
@@ -133,18 +122,18 @@ def usearch(vectors: Floats, folder: Path) -> Iterator[Built]:
     if file.exists():
         index.load(str(file))
     else:
-        grown("usearch", vectors, lambda keys, rows: index.add(keys, rows, threads=1))
+        grow("usearch", vectors, lambda keys, rows: index.add(keys, rows, threads=1))
         index.save(str(file))
 
-    def at(ef: int) -> Find:
+    def with_ef(ef: int) -> Find:
         index.expansion_search = ef
         return lambda queries: np.stack([index.search(query, K, threads=1).keys for query in queries]).astype(np.int64)
 
-    yield Built("usearch bf16 M 32, efc 300", DEPTHS, at, file.stat().st_size)
+    yield Built("usearch bf16 M 32, efc 300", DEPTHS, with_ef, file.stat().st_size)
 
 
-def grown(name: str, vectors: Floats, add: Callable[[Rows, Floats], Any], step: int = 10_000) -> None:
-    """A graph gets its rows a step at a time; what that took is told, as a kept graph is not built again."""
+def grow(name: str, vectors: Floats, add: Callable[[Rows, Floats], Any], step: int = 10_000) -> None:
+    """Add rows to a graph in steps and print the time, since a stored graph is not built again."""
     started = time.process_time()
     for start in range(0, len(vectors), step):
         add(np.arange(start, start + step), np.ascontiguousarray(vectors[start : start + step]))
@@ -152,156 +141,136 @@ def grown(name: str, vectors: Floats, add: Callable[[Rows, Floats], Any], step: 
             say(f"{name}: {start + step} rows in the graph, {time.process_time() - started:.0f} s of CPU time")
 
 
-BUILDERS = {"ours": ("faiss", eyespot), "scann": ("scann", scann)}
+BUILDERS = {  # name → the package it needs, and what builds it
+    "ours": ("faiss", eyespot),
+    "scann": ("scann", scann),
+    "hnswlib": ("hnswlib", hnswlib),
+    "usearch": ("usearch", usearch),
+}
 GRAPHS = ("hnswlib", "usearch")  # an hour of one core for a million rows
-BUILDERS |= {"hnswlib": ("hnswlib", hnswlib), "usearch": ("usearch", usearch)}
 
 
-# -- what is measured ---------------------------------------------------------------------------------------------
+# -- what is measured -----------------------------------------------------------------------------------------------
 
 
 def plain(vectors: Floats) -> Find:
-    """All products by BLAS in float32, and the best of each stretch: as plain as exact search gets."""
+    """All products by BLAS in float32, and the best of them: as plain as exact search gets."""
 
-    def find(queries: Floats) -> Rows:
-        return np.stack([best_of(vectors, query) for query in queries])
+    def best(query: Floats) -> Rows:
+        scores = vectors @ query
+        rows = np.argpartition(scores, -K)[-K:]
+        return rows[np.argsort(-scores[rows])]
 
-    return find
-
-
-def best_of(vectors: Floats, query: Floats) -> Rows:
-    scores = vectors @ query
-    best = np.argpartition(scores, -K)[-K:]
-    return best[np.argsort(-scores[best])]
+    return lambda queries: np.stack([best(query) for query in queries])
 
 
 class Truth:
-    """Queries and the score of their 50th row; what reaches it, counts."""
+    """Queries and the score of their 50th row: a row with at least this score counts as found."""
 
     def __init__(self, exact: Any, vectors: Floats, queries: Floats) -> None:
         self.queries, self._vectors = queries, vectors
         self._floors = exact.search(queries, K).scores[:, -1] - 1e-5
 
-    def recall(self, find: Find) -> float:
-        rows = find(self.queries)
-        scores = np.einsum("mkd,md->mk", self._vectors[rows], self.queries)
-        return float((scores >= self._floors[:, None]).sum() / (K * len(rows)))
+    def missed(self, find: Find) -> NDArray[np.bool_]:
+        """Which of the 50 of each query were missed, (m, K)."""
+        scores = np.einsum("mkd,md->mk", self._vectors[find(self.queries)], self.queries)
+        return np.asarray(scores < self._floors[:, None])
 
 
-def cpu(find: Find, query: Floats) -> float:
-    started = time.process_time()
-    find(query)
-    return time.process_time() - started
-
-
-def settled(built: Built, learnt: Truth) -> tuple[float, Any] | None:
-    """The cheapest setting that reaches what is wanted and a margin, by halving, and its time; None if none does."""
+def cheapest(built: Built, tuned: Truth) -> tuple[float, Any] | None:
+    """CPU time and setting of the first setting, by bisection, that reaches the recall and a margin; None if none."""
     low, high = 0, len(built.settings)
     while low < high:
         middle = (low + high) // 2
-        enough = learnt.recall(built.at(built.settings[middle])) >= WANTED + MARGIN
+        enough = 1 - tuned.missed(built.with_setting(built.settings[middle])).mean() >= RECALL + MARGIN
         low, high = (low, middle) if enough else (middle + 1, high)
     if low == len(built.settings):
-        say(f"{built.name}: no setting finds {WANTED + MARGIN:.3f}")
+        say(f"{built.name}: no setting finds {RECALL + MARGIN:.3f}")
         return None
-    find = built.at(built.settings[low])
-    return float(np.median([cpu(find, query[None]) for query in learnt.queries[:30]])), built.settings[low]
+    find = built.with_setting(built.settings[low])
+    seconds = [timed(partial(find, query[None]))[0] for query in tuned.queries[:30]]
+    return float(np.median(seconds)), built.settings[low]
 
 
-def fastest(indexes: Iterator[Built], learnt: Truth) -> tuple[Built, Any] | None:
-    """The index with its setting that was fastest on the first queries."""
-    found = [(taken, built) for built in indexes if (taken := settled(built, learnt)) is not None]
-    if not found:
+def fastest(indexes: Iterator[Built], tuned: Truth) -> tuple[Built, Any] | None:
+    """The index that is fastest on the first queries, with its setting."""
+    candidates = [(setting, built) for built in indexes if (setting := cheapest(built, tuned)) is not None]
+    if not candidates:
         return None
-    (_, setting), built = min(found, key=lambda one: one[0][0])
+    (_, setting), built = min(candidates, key=lambda candidate: candidate[0][0])
     return built, setting
 
 
-def raced(names: tuple[str, str], find: Find, peer: Find, queries: Floats) -> Result:
-    """CPU time over that of the peer, which runs before and after each call."""
-    times = np.array([[cpu(one, query[None]) for one in (peer, find, peer)] for query in queries[:TRIALS]])
-    before, mine, after = times.T
-    low, high = np.percentile(np.concatenate([before, after]), (10, 90))
-    if high / low > SKETCHY:
-        raise SystemExit(f"{names[0]}: the machine is too busy to tell (baseline p90/p10 {high / low:.1f}); run again")
-    say(f"{names[0]}: {1e3 * np.median(mine):.2f} ms, {names[1]} {1e3 * np.median(before):.2f} ms of CPU time")
-    p10, middle, p90 = np.percentile(2 * mine / (before + after), (10, 50, 90))
-    return Result(names[0], float(middle), names[1], float(p10), float(p90), len(times), np.inf)
+@dataclass(frozen=True)
+class ExactScans:
+    """Queries with their truth, and the two exact scans that every index is compared with."""
+
+    measured: Truth
+    plain: Find
+    certified: Find
+
+    def race(self, name: str, find: Find, peer: str, goal: float | None = None) -> Iterator[Measurement]:
+        """CPU time of single queries over that of a scan."""
+        scan = self.plain if peer == PLAIN else self.certified
+        inputs = [query[None] for query in self.measured.queries[: TRIALS + 1]]
+        return race([(Race(name, peer, find, scan, goal), inputs)])
+
+    def compare(self, built: Built, setting: Any, goals: tuple[float | None, float | None]) -> Iterator[Measurement]:
+        """Speed against both scans, and what the index misses."""
+        find, name = built.with_setting(setting), f"{built.name}, setting {setting}"
+        yield from self.race(name, find, PLAIN, goals[0])
+        missed = self.measured.missed(find).mean(axis=1)
+        yield Measurement.from_mean(f"{name}: missed of the 50", missed, "all", goals[1])
+        yield from self.race(name, find, CERTIFIED)
 
 
-def results(rows: int, folder: Path, graphs: Path, only: Sequence[str]) -> Iterator[Result]:
-    world = World()
-    vectors = world.fill(folder / "vectors.npy", rows)
-    exact = load([vectors], codes=[quantise(vectors, threads=1)], threads=1, small=0)
-    learnt, measured = (Truth(exact, vectors, world.draw(count, noise=0.75)) for count in (LEARNT, MEASURED))
+def measurements(options: Namespace) -> Iterator[Measurement]:
+    rows, world = 100_000 if options.quick else 1_000_000, clusters()
+    vectors = vectors_on_disk(world, options.folder / "vectors.npy", rows)
+    index = load([vectors], codes=[quantise(vectors, threads=1)], threads=1, small=0)
+    tuned, measured = (Truth(index, vectors, world.draw(count, noise=0.75)) for count in (TUNED, MEASURED))
+    exact = ExactScans(measured, plain(vectors), lambda queries: index.search(queries, K).rows)
     say(f"{rows} vectors made and searched exactly")
-    scan, certified = plain(vectors), lambda queries: exact.search(queries, K).rows
-    beside(raced(("certified exact search", "plain float32 scan"), certified, scan, measured.queries))
-    for name in only:
+    yield from exact.race(CERTIFIED, exact.certified, PLAIN)
+    for name in options.only:
         package, build = BUILDERS[name]
         if find_spec(package) is None:
-            say(f"{name} is left out: pip install {package}")
-            continue
-        started, before = time.process_time(), memory()
-        best = fastest(build(vectors, graphs if name in GRAPHS else folder), learnt)
-        if best is not None:
-            told = f"{time.process_time() - started:.0f} s of CPU time to build and settle"
-            say(
-                f"{best[0].name}: {told}, memory up by {memory() - before:.0f} MB, {best[0].bytes / 1e6:.0f} MB on disk"
-            )
-            yield from judged(best, (scan, certified), measured, name == "ours")
+            say(f"{name} is left out: {needed(name, package)}")
+        elif best := best_of(build(vectors, folder_of(name, options)), tuned):
+            yield from exact.compare(*best, (0.1, 1 - RECALL) if name == "ours" else (None, None))
 
 
-def judged(best: tuple[Built, Any], exact: tuple[Find, Find], measured: Truth, is_ours: bool) -> Iterator[Result]:
-    """Ours against its goals; of a peer the same is told."""
-    built, setting = best
-    find, name = built.at(setting), f"{built.name}, setting {setting}"
-    fast = raced((name, "plain float32 scan"), find, exact[0], measured.queries)
-    missed = 1 - measured.recall(find)
-    short = Result(f"{name}: missed of the 50", missed, "all", missed, missed, MEASURED, 1 - WANTED)
-    beside(raced((name, "certified exact search"), find, exact[1], measured.queries))
-    if is_ours:
-        yield from (replace(fast, goal=0.1), short)
-        return
-    beside(fast)
-    beside(short)
+def folder_of(name: str, options: Namespace) -> Path:
+    """Where an index is written: graphs are kept if the user says where."""
+    folder = Path(options.graphs if options.graphs and name in GRAPHS else options.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
-def beside(result: Result) -> None:
-    """What has no goal of its own."""
-    say(f"{result.name}: {result.ratio:.4f} ({result.p10:.4f}-{result.p90:.4f}, n={result.n}) of {result.peer}")
+def best_of(indexes: Iterator[Built], tuned: Truth) -> tuple[Built, Any] | None:
+    """The fastest index and its setting; prints what building all of them took."""
+    memory = peak_memory()
+    seconds, best = timed(lambda: fastest(indexes, tuned))
+    if best is not None:
+        costs = f"memory up by {peak_memory() - memory:.0f} MB, {best[0].bytes / 1e6:.0f} MB on disk"
+        say(f"{best[0].name}: {seconds:.0f} s of CPU time to build and tune, {costs}")
+    return best
 
 
-def memory() -> float:
+def peak_memory() -> float:
     """The most this process held so far, in MB; mapped files count."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the size")
-    parser.add_argument("--json", action="store_true", help="one line of JSON per result")
-    parser.add_argument(
-        "--graphs", type=Path, help="keep the graphs of hnswlib and usearch here, and take those that are"
-    )
-    parser.add_argument("--only", default=",".join(BUILDERS), help="some of: " + ", ".join(BUILDERS))
-    options = parser.parse_args()
-    wanted = [name for name in options.only.split(",") if name in BUILDERS]
-    met = True
-    with tempfile.TemporaryDirectory() as folder:
-        graphs = options.graphs or Path(folder)
-        graphs.mkdir(parents=True, exist_ok=True)
-        for result in results(100_000 if options.quick else 1_000_000, Path(folder), graphs, wanted):
-            show(result, options)
-            met &= result.met
-    return 0 if met else 4
+def names(text: str) -> list[str]:
+    """The indexes of `--only`."""
+    if unknown := set(text.split(",")) - set(BUILDERS):
+        raise ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; there are: {', '.join(BUILDERS)}")
+    return text.split(",")
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except SystemExit as end:
-        if isinstance(end.code, str):
-            say(end.code)
-            sys.exit(4)
-        raise
+    command = Command(__doc__, threads=1)
+    command.add_argument("--graphs", type=Path, help="keep the graphs of hnswlib and usearch here, and use those here")
+    command.add_argument("--only", type=names, default=list(BUILDERS), help="some of: " + ", ".join(BUILDERS))
+    command.run(measurements)

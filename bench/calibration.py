@@ -1,49 +1,45 @@
 """Does a 95 % interval for the number of relevant pictures hold the true number 95 times in 100?
 
 Rankings of known truth are calibrated from a few dozen verdicts, many times with fresh random draws. Real ones: the 59
-queries of inquire_rerank_hard with their 100 labelled candidates, as given (an order that tells nothing) and in the
-order of a simulated score that tells something. Made ones: 10,000 hits of many shapes, some chosen to mislead. The
-judge is right, or errs at a known rate, or at a rate that was itself measured on 50 + 50 pictures.
+queries of inquire_rerank_hard with their 100 labelled candidates, as given (an order without information) and in the
+order of a simulated score with some. Made ones: 10,000 hits of many shapes, some chosen to mislead. The judge is right,
+or errs at a known rate, or at a rate that was itself measured on 50 + 50 pictures.
 
 The peer is what textbooks do with the same sample and no curve: a beta-binomial posterior with Jeffreys' prior in each
-stratum, added up. `ratio` is our mean width over the peer's, `goal` the coverage that is asked for. Exit code 4 if a
-goal is missed or the labels are not there.
+stratum, added up. A ratio is our mean width over the peer's; the goal is the coverage in `between`.
 
     python bench/calibration.py [--quick] [--json] [--verdicts 30]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import numpy as np  # noqa: E402
-from numpy.typing import NDArray  # noqa: E402
+import numpy as np
+from numpy.typing import NDArray
 
-from eyespot.runs import read_qrels, read_run  # noqa: E402
-from eyespot.search.calibration import Accuracy, Curve, RankSample, fit, next_ranks, plan, reliability  # noqa: E402
+from bench.harness import Command, Measurement, Reals, say, shared
+from eyespot.runs import read_qrels, read_run
+from eyespot.search.calibration import Accuracy, Curve, RankSample, fit, next_ranks, plan, reliability
+from eyespot.types import NothingFound
 
 Labels = NDArray[np.int64]  # (hits,), 1 relevant or 0, best hit first
-Reals = NDArray[np.float64]
 
-LABELLED = ROOT.parent / "shared" / "conformance" / "inquire_rerank_hard"
 HITS = 10_000
 PEER = "stratified beta-binomial"
 RIGHT, ERRING = Accuracy(), Accuracy(0.9, 0.85)
 JUDGES = {"right": RIGHT, "errs 10/15 %": ERRING, "errs, measured on 50+50": Accuracy(0.9, 0.85, 50, 50)}
 LOWEST, HIGHEST = 0.92, 0.98  # three points of nominal, over the labelled queries
-# An order that tells something makes intervals safe rather than exact: .982 with 30 verdicts of a right judge.
+# An order with information makes intervals safe rather than exact: .982 with 30 verdicts of a right judge.
 GOALS = {"as given": (LOWEST, HIGHEST), "by a score": (LOWEST, 1.0)}
-TOLD = (0.0, 1.0)  # one shape of ranking among many: told, not promised
+ANY = (0.0, 1.0)  # one shape of ranking among many has no goal of its own
 
 
 class Trial(NamedTuple):
@@ -60,11 +56,10 @@ class Trial(NamedTuple):
     true: int
 
 
-@dataclass(frozen=True)
-class Result:
-    """One line of the answer; shares of trials, and means over them in pictures."""
+@dataclass(frozen=True, kw_only=True)
+class CalibratedInterval(Measurement):
+    """Shares of trials, and means over them in pictures."""
 
-    name: str
     coverage: float
     above: float  # trials in which the truth was above the interval
     width: float
@@ -72,32 +67,38 @@ class Result:
     expected: float
     median: float
     unbiased: float
-    peer: str
     peer_coverage: float
-    ratio: float
-    n: int
-    goal: tuple[float, float]
+    between: tuple[float, float]  # the coverage that is the goal
 
     @property
     def met(self) -> bool:
-        return self.goal[0] <= self.coverage <= self.goal[1]
+        return self.between[0] <= self.coverage <= self.between[1]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: coverage {self.coverage:.3f} (above {self.above:.3f}), width {self.width:.1f} = "
+            f"{self.ratio:.2f} of the peer's, which covers {self.peer_coverage:.3f}; true {self.true:.1f}, expected "
+            f"{self.expected:.1f}, median {self.median:.1f}, unbiased {self.unbiased:.1f}; "
+            f"{'met' if self.met else 'MISSED'}"
+        )
 
 
 # -- rankings -----------------------------------------------------------------------------------------------------
 
 
-def labelled() -> list[Labels]:
+def labelled_rankings() -> list[Labels]:
     """The labels of each query's candidates, in the order given."""
-    run, qrels = read_run(LABELLED / "run_given_order.txt"), read_qrels(LABELLED / "qrels.txt")
+    folder = shared("conformance/inquire_rerank_hard")
+    run, qrels = read_run(folder / "run_given_order.txt"), read_qrels(folder / "qrels.txt")
     return np.split((run.graded(qrels) > 0).astype(np.int64), run.offsets[1:-1])
 
 
 def by_signal(labels: Labels, distance: float, rng: np.random.Generator) -> Labels:
-    """In the order of a score whose means for relevant and other pictures lie so many deviations apart."""
+    """In the order of a score; its means for relevant and other pictures are `distance` deviations apart."""
     return labels[np.argsort(-(distance * labels + rng.standard_normal(len(labels))))]
 
 
-def drawn(share: Reals, rng: np.random.Generator) -> Labels:
+def random_labels(share: Reals, rng: np.random.Generator) -> Labels:
     return (rng.random(HITS) < share).astype(np.int64)
 
 
@@ -109,20 +110,20 @@ def scattered(first: int, deep: int, rng: np.random.Generator) -> Labels:
     return labels
 
 
-def made(rng: np.random.Generator) -> dict[str, Labels]:
+def made_rankings(rng: np.random.Generator) -> dict[str, Labels]:
     """Rankings of 10,000 hits."""
     rank = np.arange(1, HITS + 1)
     some = (np.arange(HITS) < 100).astype(np.int64)
     many = (np.arange(HITS) < 1000).astype(np.int64)
     return {
-        "share 10/rank": drawn(np.minimum(0.95, 10 / rank), rng),
-        "share (30/rank)²": drawn(np.minimum(0.95, (30 / rank) ** 2), rng),
+        "share 10/rank": random_labels(np.minimum(0.95, 10 / rank), rng),
+        "share (30/rank)²": random_labels(np.minimum(0.95, (30 / rank) ** 2), rng),
         "30 first, then none": (rank <= 30).astype(np.int64),
-        "500 first at 90 %": drawn(np.where(rank <= 500, 0.9, 0.0), rng),
+        "500 first at 90 %": random_labels(np.where(rank <= 500, 0.9, 0.0), rng),
         "100 by a good score": by_signal(some, 2.0, rng),
         "1000 by a weak score": by_signal(many, 0.7, rng),
-        "1 % anywhere": drawn(np.full(HITS, 0.01), rng),
-        "0.1 % anywhere": drawn(np.full(HITS, 0.001), rng),
+        "1 % anywhere": random_labels(np.full(HITS, 0.01), rng),
+        "0.1 % anywhere": random_labels(np.full(HITS, 0.001), rng),
         "20 first, 30 deep": scattered(20, 30, rng),
         "20 first, 300 deep": scattered(20, 300, rng),
         "none before rank 10": ((rank > 10) & (rank <= 60)).astype(np.int64),
@@ -133,14 +134,14 @@ def made(rng: np.random.Generator) -> dict[str, Labels]:
 # -- trials -------------------------------------------------------------------------------------------------------
 
 
-def said(labels: Labels, judge: Accuracy, rng: np.random.Generator) -> Reals:
-    """What a judge of this accuracy says of pictures."""
+def verdicts_of(judge: Accuracy, labels: Labels, rng: np.random.Generator) -> Reals:
+    """1 for yes and 0 for no, by a judge of this accuracy."""
     yes = np.where(labels == 1, judge.sensitivity, 1 - judge.specificity)
     return (rng.random(len(labels)) < yes).astype(np.float64)
 
 
-def measured(judge: Accuracy, rng: np.random.Generator) -> Accuracy:
-    """The accuracy as a test on as many pictures as it was measured on would tell it."""
+def estimated_accuracy(judge: Accuracy, rng: np.random.Generator) -> Accuracy:
+    """The accuracy as a test on as many pictures as it was measured on would estimate it."""
     if judge.relevant is None or judge.irrelevant is None:
         return judge
     right = rng.binomial(judge.relevant, judge.sensitivity), rng.binomial(judge.irrelevant, judge.specificity)
@@ -150,20 +151,20 @@ def measured(judge: Accuracy, rng: np.random.Generator) -> Accuracy:
 def trial(labels: Labels, judge: Accuracy, verdicts: int, seed: list[int]) -> Trial:
     rng = np.random.default_rng(seed)
     sample = plan(len(labels), verdicts, int(rng.integers(2**31)))
-    seen = said(labels[sample.ranks - 1], judge, rng)
-    curve = fit(-np.arange(len(labels)), sample, seen, measured(judge, rng), int(rng.integers(2**31)))
+    answers = verdicts_of(judge, labels[sample.ranks - 1], rng)
+    curve = fit(-np.arange(len(labels)), sample, answers, estimated_accuracy(judge, rng), int(rng.integers(2**31)))
     true, (expected, low, high, median) = int(labels.sum()), curve.count()
-    peer = peer_interval(sample, seen, rng)
+    peer = peer_interval(sample, answers, rng)
     return Trial(
         low <= true <= high, true > high, high - low,
         peer[0] <= true <= peer[1], peer[1] - peer[0], expected, median, curve.unbiased(), true,
     )  # fmt: skip
 
 
-def peer_interval(sample: RankSample, seen: Reals, rng: np.random.Generator) -> tuple[float, float]:
-    """Each stratum on its own, verdicts at their word."""
+def peer_interval(sample: RankSample, answers: Reals, rng: np.random.Generator) -> tuple[float, float]:
+    """Each stratum on its own, with every verdict taken as right."""
     stratum = sample.stratum_of(sample.ranks)
-    yes = np.bincount(stratum, weights=seen, minlength=len(sample.sizes))[:, None]
+    yes = np.bincount(stratum, weights=answers, minlength=len(sample.sizes))[:, None]
     taken = sample.taken[:, None]
     share = rng.beta(yes + 0.5, taken - yes + 0.5, size=(len(yes), 2000))
     total = (yes + rng.binomial(sample.sizes[:, None] - taken, share)).sum(axis=0)
@@ -171,48 +172,48 @@ def peer_interval(sample: RankSample, seen: Reals, rng: np.random.Generator) -> 
     return float(low), float(high)
 
 
-def result(name: str, trials: list[Trial], goal: tuple[float, float]) -> Result:
+def interval(name: str, trials: list[Trial], goal: tuple[float, float]) -> CalibratedInterval:
     mean = Trial(*np.mean(trials, axis=0).tolist())
     ratio = mean.width / mean.peer_width
-    return Result(
-        name, mean.held, mean.above, mean.width, mean.true, mean.expected, mean.median, mean.unbiased,
-        PEER, mean.peer_held, ratio, len(trials), goal,
+    return CalibratedInterval(
+        name, ratio, PEER, ratio, ratio, len(trials),
+        coverage=mean.held, above=mean.above, width=mean.width, true=mean.true, expected=mean.expected,
+        median=mean.median, unbiased=mean.unbiased, peer_coverage=mean.peer_held, between=goal,
     )  # fmt: skip
 
 
-def on_labels(seeds: int, verdicts: int) -> Iterator[Result]:
-    queries = labelled()
+def on_labels(seeds: int, verdicts: int) -> Iterator[CalibratedInterval]:
+    queries = labelled_rankings()
     for order, distance in {"as given": 0.0, "by a score": 1.5}.items():
         for name, judge in JUDGES.items():
             trials = [
-                trial(ordered(labels, distance, [seed, at]), judge, verdicts, [seed, at, 1])
+                trial(in_order(labels, distance, [seed, at]), judge, verdicts, [seed, at, 1])
                 for seed in range(seeds)
                 for at, labels in enumerate(queries)
             ]
-            yield result(f"59 queries {order}, judge {name}", trials, GOALS[order])
+            yield interval(f"59 queries {order}, judge {name}", trials, GOALS[order])
 
 
-def ordered(labels: Labels, distance: float, seed: list[int]) -> Labels:
+def in_order(labels: Labels, distance: float, seed: list[int]) -> Labels:
     return by_signal(labels, distance, np.random.default_rng(seed)) if distance else labels
 
 
-def on_made(seeds: int, verdicts: int) -> Iterator[Result]:
+def on_made(seeds: int, verdicts: int) -> Iterator[CalibratedInterval]:
     for judge in ("right", "errs 10/15 %"):
         trials: dict[str, list[Trial]] = {}
         for seed in range(seeds):
-            for at, (name, labels) in enumerate(made(np.random.default_rng([seed, 9])).items()):
+            for at, (name, labels) in enumerate(made_rankings(np.random.default_rng([seed, 9])).items()):
                 trials.setdefault(name, []).append(trial(labels, JUDGES[judge], verdicts, [seed, at, 2]))
-        for name, its in trials.items():
-            yield result(f"{name}, judge {judge}", its, TOLD)
-        yield result(
-            f"all made rankings, judge {judge}", [one for its in trials.values() for one in its], (LOWEST, 1.0)
-        )
+        for name, of_ranking in trials.items():
+            yield interval(f"{name}, judge {judge}", of_ranking, ANY)
+        everything = [one for of_ranking in trials.values() for one in of_ranking]
+        yield interval(f"all made rankings, judge {judge}", everything, (LOWEST, 1.0))
 
 
-# -- what else the curve says -------------------------------------------------------------------------------------
+# -- what else the curve gives -------------------------------------------------------------------------------------
 
 
-def told(seeds: int, verdicts: int) -> Iterator[str]:
+def more(seeds: int, verdicts: int) -> Iterator[str]:
     """Lines on reliability, cut-offs and where verdicts go."""
     curves = list(fitted(seeds, verdicts))
     hidden = [np.setdiff1d(np.arange(100), curve.sample.ranks - 1) for curve, _ in curves]
@@ -230,15 +231,13 @@ def told(seeds: int, verdicts: int) -> Iterator[str]:
 
 def fitted(seeds: int, verdicts: int) -> Iterator[tuple[Curve, Labels]]:
     for seed in range(seeds):
-        for at, given in enumerate(labelled()):
-            labels = ordered(given, 1.5, [seed, at])
+        for at, given in enumerate(labelled_rankings()):
+            labels = in_order(given, 1.5, [seed, at])
             sample = plan(100, verdicts, seed)
             yield fit(-np.arange(100), sample, labels[sample.ranks - 1], RIGHT, seed), labels
 
 
 def cuts(curves: list[tuple[Curve, Labels]], precision: float) -> str:
-    from eyespot.types import NothingFound
-
     held, expected, true = [], [], []
     for curve, labels in curves:
         try:
@@ -255,10 +254,10 @@ def cuts(curves: list[tuple[Curve, Labels]], precision: float) -> str:
 
 
 def spending(seeds: int, verdicts: int) -> str:
-    """The width of the interval with as many verdicts again: planned at once, or where the curve sends them."""
+    """The width of the interval with twice the verdicts: all planned at once, or half where the curve sends them."""
     planned, sent, held = [], [], []
     for seed in range(seeds):
-        for labels in made(np.random.default_rng([seed, 9])).values():
+        for labels in made_rankings(np.random.default_rng([seed, 9])).values():
             scores, both = -np.arange(HITS), plan(HITS, 2 * verdicts, seed)
             count = fit(scores, both, labels[both.ranks - 1], RIGHT, seed).count()
             planned.append(count.high - count.low)
@@ -276,42 +275,15 @@ def spending(seeds: int, verdicts: int) -> str:
     )
 
 
-def show(result: Result, options: Any) -> None:
-    if options.json:
-        print(json.dumps(asdict(result)), flush=True)
-        return
-    print(
-        f"{result.name}: coverage {result.coverage:.3f} (above {result.above:.3f}), width {result.width:.1f} = "
-        f"{result.ratio:.2f} of the peer's, which covers {result.peer_coverage:.3f}; true {result.true:.1f}, expected "
-        f"{result.expected:.1f}, median {result.median:.1f}, unbiased {result.unbiased:.1f}; "
-        f"{'met' if result.met else 'NOT MET'}",
-        flush=True,
-    )
-
-
-def results(seeds: int, verdicts: int) -> Iterator[Result]:
-    yield from on_labels(seeds, verdicts)
-    yield from on_made(seeds, verdicts)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the draws")
-    parser.add_argument("--json", action="store_true", help="one line of JSON per result")
-    parser.add_argument("--verdicts", type=int, default=30, help="on each ranking")
-    options = parser.parse_args()
-    if not LABELLED.is_dir():
-        print(f"this benchmark needs {LABELLED}", file=sys.stderr)
-        return 4
-    met = True
+def measurements(options: Namespace) -> Iterator[Measurement]:
     seeds = 10 if options.quick else 100
-    for one in results(seeds, options.verdicts):
-        show(one, options)
-        met &= one.met
-    for line in told(max(2, seeds // 10), options.verdicts):
-        print(line, file=sys.stderr)
-    return 0 if met else 4
+    yield from on_labels(seeds, options.verdicts)
+    yield from on_made(seeds, options.verdicts)
+    for line in more(max(2, seeds // 10), options.verdicts):
+        say(line)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command = Command(__doc__, quick="a tenth of the draws")
+    command.add_argument("--verdicts", type=int, default=30, help="on each ranking")
+    command.run(measurements)

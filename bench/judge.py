@@ -1,64 +1,43 @@
 """How many verdicts a second eyespot manages where the endpoint answers at once: through HTTP, and from the ledger.
 
-The endpoint is a small server in a process of its own, which counts what it is asked. Every photo of the sample is
-read, made smaller, sent and judged for several queries, eight at a time, and every verdict is on the disk before the
-next (goal: 100 a second on two cores). Then the same is asked again, from the ledger (goal: 500 a second), which must
-not make a single call. A ratio is the time over the time that the goal allows. Exit code 4 if a goal is missed.
+The endpoint is a small server in its own process, which counts its requests. Each photo of the sample is read, made
+smaller, sent and judged for several queries, eight at a time, and each verdict is on the disk before the next (goal:
+100 a second on two cores). Then the same verdicts come from the ledger (goal: 500 a second), without a single call.
+A ratio is the time over the time that the goal allows.
 
     python bench/judge.py [--quick] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import subprocess
 import sys
-import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
+from bench.harness import ROOT, Command, Measurement, say, timed
 from eyespot import rooms, sample
-from eyespot.extras import install_line
-from eyespot.judges._rounds import ask
+from eyespot.judges import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.types import Judge, Pair, Query
 
 THROUGH_HTTP, FROM_LEDGER = 100.0, 500.0  # verdicts a second
 ROUNDS = 5
-
-
-@dataclass(frozen=True)
-class Result:
-    """One line of the answer; ratio = ours / peer, smaller is better."""
-
-    name: str
-    ratio: float
-    peer: str
-    p10: float
-    p90: float
-    n: int
-    goal: float
-
-    @property
-    def met(self) -> bool:
-        return self.ratio <= self.goal
+SERVE = "from bench.judge import serve; serve()"
 
 
 # -- the endpoint ---------------------------------------------------------------------------------------------------
 
 
 def serve() -> None:
-    """Print the address, then the number of requests so far for every line that comes in."""
+    """Print the address, then the number of requests so far for each line of stdin."""
     from tests.judges.servers import Double
 
     with Double() as server:
@@ -67,7 +46,7 @@ def serve() -> None:
             print(len(server.seen), flush=True)
 
 
-class Endpoint:
+class EndpointProcess:
     """The server's process."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -87,87 +66,47 @@ class Endpoint:
 
 
 @contextmanager
-def endpoint() -> Iterator[Endpoint]:
+def endpoint() -> Iterator[EndpointProcess]:
     """A server for as long as it is needed."""
-    command = [sys.executable, __file__, "--serve"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield Endpoint(process)
+    command = [sys.executable, "-c", SERVE]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        yield EndpointProcess(process)
         assert process.stdin is not None
         process.stdin.close()
 
 
-# -- the measurement --------------------------------------------------------------------------------------------------
+# -- what is measured -----------------------------------------------------------------------------------------------
 
 
 def pairs(queries: int) -> list[Pair]:
-    """Every photo of the sample for each of so many queries."""
+    """Each photo of the sample for each query."""
     photos = sorted(sample.photos().glob("*.jpg"))
     return [Pair(Query.words(f"a bird, wording {n}"), photo.stem, photo) for n in range(queries) for photo in photos]
 
 
-def seconds(judge: Judge, asked: list[Pair], ledger: Judgements) -> float:
-    """How long it takes until there is a verdict for every pair."""
-    started = time.perf_counter()
-    verdicts = [judgement.verdict for judgement in ask(judge, asked, ledger)]
-    took = time.perf_counter() - started
-    assert len(verdicts) == len(asked) and None not in verdicts
-    return took
+def seconds(judge: Judge, batch: list[Pair], ledger: Judgements) -> float:
+    """Seconds a pair until all have a verdict."""
+    took, judgements = timed(lambda: list(ask(judge, batch, ledger)), time.perf_counter)
+    assert len(judgements) == len(batch) and None not in [judgement.verdict for judgement in judgements]
+    return took / len(batch)
 
 
-def results(queries: int) -> Iterator[Result]:
-    asked, http, cached, calls = pairs(queries), [], [], []
-    with endpoint() as server, tempfile.TemporaryDirectory(prefix="eyespot-bench-") as folder:
+def measurements(options: Namespace) -> Iterator[Measurement]:
+    batch, http, cached, calls = pairs(1 if options.quick else 10), [], [], []
+    with endpoint() as server:
         judge: Judge = rooms.load("judges", "openai:none", url=server.url)
         for number in range(ROUNDS):
-            with Judgements(Path(folder) / f"{number}.sqlite") as ledger:
-                http.append(seconds(judge, asked, ledger) / len(asked))
+            with Judgements(options.folder / f"{number}.sqlite") as ledger:
+                http.append(seconds(judge, batch, ledger))
                 before = server.calls
-                cached.append(seconds(judge, asked, ledger) / len(asked))
-                calls.append((server.calls - before) / len(asked))
+                cached.append(seconds(judge, batch, ledger))
+                calls.append((server.calls - before) / len(batch))
             rates = f"{1 / http[-1]:.0f} verdicts a second through HTTP, {1 / cached[-1]:.0f} from the ledger"
             say(f"round {number + 1}: {rates}")
-    yield compared("judge/http", [one * THROUGH_HTTP for one in http], f"{THROUGH_HTTP:g} verdicts a second", 1.0)
-    yield compared("judge/ledger", [one * FROM_LEDGER for one in cached], f"{FROM_LEDGER:g} verdicts a second", 1.0)
-    yield compared("judge/again", calls, "calls of the first run", 0.0)
-
-
-def compared(name: str, ratios: list[float], peer: str, goal: float) -> Result:
-    p10, ratio, p90 = np.percentile(ratios, (10, 50, 90)).round(4).tolist()
-    return Result(name, ratio, peer, p10, p90, len(ratios), goal)
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def show(result: Result, options: Any) -> None:
-    if options.json:
-        print(json.dumps(asdict(result)), flush=True)
-        return
-    verdict = "met" if result.met else "NOT MET"
-    spread = f"({result.p10:.3f}-{result.p90:.3f}, n={result.n})"
-    print(f"{result.name}: {result.ratio:.3f} {spread} of {result.peer}; goal {result.goal:g}: {verdict}", flush=True)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the pairs")
-    parser.add_argument("--json", action="store_true", help="one line of JSON per result")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.serve:
-        serve()
-        return 0
-    met = True
-    for result in results(1 if options.quick else 10):
-        show(result, options)
-        met &= result.met
-    return 0 if met else 4
+    for name, times, rate in (("judge/http", http, THROUGH_HTTP), ("judge/ledger", cached, FROM_LEDGER)):
+        yield Measurement.from_trials(name, np.array(times) * rate, f"{rate:g} verdicts a second", 1.0)
+    yield Measurement.from_trials("judge/again", calls, "calls of the first run", 0.0)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: {install_line('dev')}")
-        sys.exit(4)
+    Command(__doc__, quick="a tenth of the pairs").run(measurements)

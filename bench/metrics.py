@@ -1,80 +1,44 @@
 """Four measures of 10,000 queries with 1,000 hits each, against pytrec_eval and ir_measures.
 
-Three times: from arrays of grades and scores against their dicts; from a Run and Qrels, whose images are joined by id
-as theirs are; and from TREC files, end to end. A hundred thousand images, 10 to 190 judged for each query, a quarter of
-them relevant. The peer runs before and after our calls, in random order; a ratio is our CPU time over the mean of the
-two. --quick takes a tenth of the queries. The means are compared, too. Exit code 4 if a goal is missed.
+Three times: from arrays of grades and scores against the peers' dicts; from a Run and Qrels, whose images are joined by
+id as in the peers; and from TREC files, end to end. A hundred thousand images, 10 to 190 judged for each query, a
+quarter of them relevant. CPU time on one thread; the means are compared as well.
 
     python bench/metrics.py [--quick] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
-import os
 import sys
-import tempfile
-import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-ALONE = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import numpy as np
 
-def restart_unpinned() -> None:
-    """A pinned OPENBLAS_CORETYPE slows the peers, and BLAS reads it only once."""
-    wanted = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"} | ALONE
-    if wanted != dict(os.environ):
-        os.execve(sys.executable, [sys.executable, *sys.argv], wanted)
-
-
-if __name__ == "__main__":
-    restart_unpinned()
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
-import numpy as np  # noqa: E402
-
-from eyespot.extras import install_line  # noqa: E402
-from eyespot.metrics import Aligned, aligned, evaluate  # noqa: E402
-from eyespot.runs import read_qrels, read_run, write_qrels, write_run  # noqa: E402
-from eyespot.types import IdColumn, Qrels, Run  # noqa: E402
+from bench.harness import Command, Measurement, Race, race, say
+from eyespot.metrics import Aligned, aligned, evaluate
+from eyespot.runs import read_qrels, read_run, write_qrels, write_run
+from eyespot.types import IdColumn, Qrels, Run
 
 QUERIES, DEPTH, IMAGES = 10_000, 1000, 100_000
 MEASURES = ("AP", "nDCG@50", "RR", "R@100")
 TREC = {"AP": "map", "nDCG@50": "ndcg_cut_50", "RR": "recip_rank", "R@100": "recall_100"}
-ASKED = {"map", "ndcg_cut.50", "recip_rank", "recall.100"}
+PYTREC = {"map", "ndcg_cut.50", "recip_rank", "recall.100"}
 TRIALS = 3  # rounds of the peer before and after several calls of ours, which take a hundredth
-SKETCHY = 2.0  # a baseline whose p90 is more than this many times its p10 says nothing
 
 Means = dict[str, float]
-Task = Callable[[], Means]
-
-
-@dataclass(frozen=True)
-class Result:
-    """One line of the answer; ratio = ours / peer, smaller is better."""
-
-    name: str
-    ratio: float
-    peer: str
-    p10: float
-    p90: float
-    n: int
-    goal: float
-
-    @property
-    def met(self) -> bool:
-        return self.ratio <= self.goal
+Task = Callable[[int], Means]  # the number of the trial does not matter
 
 
 # -- the data -----------------------------------------------------------------------------------------------------
 
 
-def made(queries: int) -> tuple[Run, Qrels]:
+def synthetic(queries: int) -> tuple[Run, Qrels]:
     """Rankings with distinct scores, and judgements of which about a third were ranked."""
     rng = np.random.default_rng(0)
     query_ids = np.array([f"q{row}" for row in range(queries)], dtype=object)
@@ -105,35 +69,35 @@ def as_dict(run: Run) -> dict[str, dict[str, float]]:
 def ours_from_arrays(run: Run, qrels: Qrels) -> Task:
     known = aligned(run, qrels)
     arrays = known.offsets, known.grades, known.scores, known.ideal_offsets, known.ideal
-    return lambda: evaluate(Aligned(known.queries, *arrays), None, MEASURES).means
+    return lambda _: evaluate(Aligned(known.queries, *arrays), None, MEASURES).means
 
 
 def ours_in_memory(run: Run, qrels: Qrels) -> Task:
-    return lambda: evaluate(run, qrels, MEASURES).means
+    return lambda _: evaluate(run, qrels, MEASURES).means
 
 
 def ours_from_files(run: Path, qrels: Path) -> Task:
-    return lambda: evaluate(read_run(run, "trec"), read_qrels(qrels, "trec"), MEASURES).means
+    return lambda _: evaluate(read_run(run, "trec"), read_qrels(qrels, "trec"), MEASURES).means
 
 
 def pytrec(run: Any, qrels: Any) -> Means:
     import pytrec_eval
 
-    rows = pytrec_eval.RelevanceEvaluator(qrels, ASKED).evaluate(run)
+    rows = pytrec_eval.RelevanceEvaluator(qrels, PYTREC).evaluate(run)
     return {name: float(np.mean([row[TREC[name]] for row in rows.values()])) for name in MEASURES}
 
 
 def ir(run: Any, qrels: Any) -> Means:
     import ir_measures
 
-    wanted = [ir_measures.parse_measure(name) for name in MEASURES]
-    return {str(name): float(mean) for name, mean in ir_measures.calc_aggregate(wanted, qrels, run).items()}
+    measures = [ir_measures.parse_measure(name) for name in MEASURES]
+    return {str(name): float(mean) for name, mean in ir_measures.calc_aggregate(measures, qrels, run).items()}
 
 
 def pytrec_from_files(run: Path, qrels: Path) -> Task:
     import pytrec_eval
 
-    def task() -> Means:
+    def task(_: int) -> Means:
         with run.open() as ranked, qrels.open() as judged:
             return pytrec(pytrec_eval.parse_run(ranked), pytrec_eval.parse_qrel(judged))
 
@@ -144,121 +108,40 @@ def ir_from_files(run: Path, qrels: Path) -> Task:
     import ir_measures
 
     reading: Any = ir_measures  # its readers have no types
-    return lambda: ir(reading.read_trec_run(str(run)), reading.read_trec_qrels(str(qrels)))
+    return lambda _: ir(reading.read_trec_run(str(run)), reading.read_trec_qrels(str(qrels)))
 
 
-# -- timing -------------------------------------------------------------------------------------------------------
+# -- what is measured ---------------------------------------------------------------------------------------------
 
 
-def cpu(task: Task) -> tuple[float, Means]:
-    gc.collect()
-    start = time.process_time()
-    means = task()
-    return time.process_time() - start, means
+def same(means: Means, expected: Means) -> bool:
+    return all(abs(means[name] - expected[name]) <= 1e-9 for name in MEASURES)
 
 
-@dataclass
-class Race:
-    """Ours against a peer."""
-
-    name: str
-    peer: str
-    goal: float
-    ours: Task
-    theirs: Task
-    calls: int
-
-    def run(self) -> tuple[float, list[float], float]:
-        before, expected = cpu(self.theirs)
-        ours = [cpu(self.ours) for _ in range(self.calls)]
-        after, _ = cpu(self.theirs)
-        for _, means in ours:
-            if any(abs(means[name] - expected[name]) > 1e-9 for name in MEASURES):
-                raise SystemExit(f"{self.name}: means {means} unlike {self.peer}'s {expected}")
-        return before, [seconds for seconds, _ in ours], after
-
-
-def raced(races: list[Race]) -> Iterator[Result]:
-    order = [race for race in races for _ in range(TRIALS)]
-    np.random.default_rng(1).shuffle(order)
-    for race in races:
-        race.ours()  # compiled before the clock runs
-    times: dict[int, list[tuple[float, list[float], float]]] = {id(race): [] for race in races}
-    for race in order:
-        times[id(race)].append(race.run())
-    for race in races:
-        yield judged(race, times[id(race)])
-
-
-def judged(race: Race, times: list[tuple[float, list[float], float]]) -> Result:
-    peers = [seconds for before, _, after in times for seconds in (before, after)]
-    low, high = np.percentile(peers, (10, 90))
-    if high / low > SKETCHY:
-        raise SystemExit(f"{race.name}: the machine is too busy to tell (baseline p90/p10 {high / low:.1f}); run again")
-    middle = np.median([seconds for _, ours, _ in times for seconds in ours])
-    say(f"{race.name}: ours {1e3 * middle:.0f} ms, {race.peer} {np.median(peers):.2f} s of CPU time")
-    ratios = [2 * seconds / (before + after) for before, ours, after in times for seconds in ours]
-    p10, ratio, p90 = np.percentile(ratios, (10, 50, 90))
-    return Result(race.name, float(ratio), race.peer, float(p10), float(p90), len(ratios), race.goal)
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def results(queries: int, folder: Path) -> Iterator[Result]:
-    run, qrels = made(queries)
+def races(run: Run, qrels: Qrels, folder: Path) -> Iterator[Race]:
     files = folder / "run.txt", folder / "qrels.txt"
     write_run(run, files[0])
     write_qrels(qrels, files[1])
-    ranked, grades = as_dict(run), {query: dict(found) for query, found in qrels.items()}
-    say(f"{queries} queries with {DEPTH} hits made, {files[0].stat().st_size >> 20} MiB as a TREC file")
-    dicts: dict[str, Task] = {"pytrec_eval": lambda: pytrec(ranked, grades), "ir_measures": lambda: ir(ranked, grades)}
+    say(f"{len(run)} queries with {DEPTH} hits made, {files[0].stat().st_size >> 20} MiB as a TREC file")
+    ranked, grades = as_dict(run), {query: dict(images) for query, images in qrels.items()}
+    dicts: dict[str, Task] = {
+        "pytrec_eval": lambda _: pytrec(ranked, grades),
+        "ir_measures": lambda _: ir(ranked, grades),
+    }
     disk = {"pytrec_eval": pytrec_from_files(*files), "ir_measures": ir_from_files(*files)}
-    ways = [
+    for name, goal, ours, theirs, calls in (
         ("from arrays", 0.01, ours_from_arrays(run, qrels), dicts, 7),
         ("joined by id", 0.05, ours_in_memory(run, qrels), dicts, 7),
         ("from TREC files", 0.2, ours_from_files(*files), disk, 3),
-    ]
-    yield from raced(
-        [
-            Race(name, peer, goal, ours, theirs[peer], calls)
-            for name, goal, ours, theirs, calls in ways
-            for peer in theirs
-        ]
-    )
+    ):
+        for peer, task in theirs.items():
+            yield Race(name, peer, ours, task, goal, calls=calls, before_each=gc.collect, same=same)
 
 
-def show(result: Result, options: Any) -> None:
-    if options.json:
-        print(json.dumps(asdict(result)), flush=True)
-        return
-    verdict = "met" if result.met else "NOT MET"
-    spread = f"({result.p10:.4f}-{result.p90:.4f}, n={result.n})"
-    print(f"{result.name}: {result.ratio:.4f} {spread} of {result.peer}; goal {result.goal}: {verdict}", flush=True)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the queries")
-    parser.add_argument("--json", action="store_true", help="one line of JSON per result")
-    options = parser.parse_args()
-    met = True
-    with tempfile.TemporaryDirectory() as folder:
-        for result in results(QUERIES // 10 if options.quick else QUERIES, Path(folder)):
-            show(result, options)
-            met &= result.met
-    return 0 if met else 4
+def measurements(options: Namespace) -> Iterator[Measurement]:
+    run, qrels = synthetic(QUERIES // 10 if options.quick else QUERIES)
+    return race([(each, range(TRIALS + 1)) for each in races(run, qrels, options.folder)])
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: {install_line('dev')}")
-        sys.exit(4)
-    except SystemExit as end:
-        if isinstance(end.code, str):
-            say(end.code)
-            sys.exit(4)
-        raise
+    Command(__doc__, threads=1, quick="a tenth of the queries").run(measurements)

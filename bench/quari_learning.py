@@ -1,24 +1,24 @@
 """Learning that is real: a trained QuARI against the frozen space, two static adapters and its own ablations.
 
-A world with a planted subspace for every query. A vector has four aspects of four dimensions each; a picture has some
-content in every aspect, and a query means one aspect, the one that it is loudest in: what it says in the others is
-random. Relevant are the pictures with the query's content in that aspect. Texts and pictures lie apart by an offset of
-their own (the modality gap); training sees texts only, tests ask by texts and by pictures, for contents of which no
-training pair has any. A world and a training for each seed; paired tests over all queries of all seeds, corrected by
-Holm's method. Exit code 4 if QuARI does not beat the frozen space and both static adapters.
+A world with a planted subspace for each query. A vector has four aspects of four dimensions each; a picture has some
+content in each aspect, and a query means one aspect, its loudest one: what it contains in the others is random.
+Relevant are the pictures with the query's content in that aspect. Texts and pictures lie apart by an offset of their
+own (the modality gap); training sees texts only, tests search by texts and by pictures, for contents that no training
+pair has. A world and a training for each seed; paired tests over all queries of all seeds, corrected by Holm's method.
+A ratio is the peer's mean AP over QuARI's. The goal is a significant lead over the frozen space and both static
+adapters, from text to image.
 
     python bench/quari_learning.py [--quick] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.harness import Command, Measurement, say
 from eyespot import rooms
 from eyespot.adapters import linear
 from eyespot.adapters.quari import Config, load
 from eyespot.adapters.quari.mining import Mining, mine
 from eyespot.adapters.quari.training import ABLATIONS, Pairs, TrainingData, TrainingSettings, ablated
-from eyespot.extras import install_line
 from eyespot.metrics import compare, evaluate
 from eyespot.types import Qrels, Run
 
@@ -58,25 +58,31 @@ RECIPE = TrainingSettings(
     patience=0,
     device="cpu",
 )
-STATIC, GOALS = ("frozen", "TA", "static maps"), ("text to image",)  # what is trained; by pictures it is only told
+STATIC, TRAINED_TASK = ("frozen", "TA", "static maps"), "text to image"  # search by pictures has no goal
 
 
-@dataclass(frozen=True)
-class Result:
-    """One line of the answer: QuARI against a peer on the same queries."""
+@dataclass(frozen=True, kw_only=True)
+class Lead(Measurement):
+    """QuARI against a peer on the same queries, with the mean difference in favour of QuARI."""
 
-    peer: str
     task: str
     mean: float
     peer_mean: float
-    moved: tuple[float, float, float, float]  # in favour of QuARI: mean difference, its 95% interval, corrected p
-    n: int
-    goal: str | None
+    difference: float
+    interval: tuple[float, float]  # 95 %
+    p: float  # corrected
 
     @property
     def met(self) -> bool:
-        """Whether the difference is surely on the side it should be on."""
-        return self.goal is None or (self.moved[0] > 0 and self.moved[3] < 0.05)
+        """Whether QuARI is significantly better."""
+        return self.goal is None or (self.difference > 0 and self.p < 0.05)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{self.task:<15} QuARI {self.mean:.3f}  against {self.peer:<25} {self.peer_mean:.3f}  "
+            f"{self.difference:+.3f} [{low:+.3f}, {high:+.3f}]  p {self.p:.4f}  n {self.n}{self.verdict}"
+        )
 
 
 def unit(rows: Any) -> Vectors:
@@ -96,35 +102,36 @@ class World:
         return unit(self.rng.normal(size=(*shape, WIDE)))
 
     def vectors(self, parts: Vectors, loud: Choice | None, offset: Vectors) -> Vectors:
-        """(n, dim) from what is in each aspect (n, aspects, wide): one louder than the others, noise and an offset."""
-        heard = parts + NOISE * self.rng.normal(size=parts.shape)
+        """(n, dim) from the content of each aspect, (n, aspects, wide): one is louder; with noise and an offset."""
+        noisy = parts + NOISE * self.rng.normal(size=parts.shape)
         if loud is not None:
-            heard[np.arange(len(parts)), loud] *= LOUD
-        return unit(unit(np.einsum("naw,awd->nd", heard, self.turn)) + offset)
+            noisy[np.arange(len(parts)), loud] *= LOUD
+        return unit(unit(np.einsum("naw,awd->nd", noisy, self.turn)) + offset)
 
     @cached_property
     def pairs(self) -> Pairs:
-        """A caption has its picture's content in the aspect that it means, and elsewhere anything."""
+        """A caption has its picture's content in the aspect that it means, and random content elsewhere."""
         rows, loud = np.arange(self.pictures), self.rng.integers(0, ASPECTS, self.pictures)
-        shown, said = self.contents(self.pictures, ASPECTS), self.contents(self.pictures, ASPECTS)
-        said[rows, loud] = shown[rows, loud]
-        return Pairs(self.vectors(said, loud, self.text_offset), self.vectors(shown, None, self.picture_offset), rows)
+        pictures, texts = self.contents(self.pictures, ASPECTS), self.contents(self.pictures, ASPECTS)
+        texts[rows, loud] = pictures[rows, loud]
+        images = self.vectors(pictures, None, self.picture_offset)
+        return Pairs(self.vectors(texts, loud, self.text_offset), images, rows)
 
     @cached_property
-    def test(self) -> Test:
+    def test_set(self) -> TestSet:
         """A text and a picture for each content of each aspect, and a gallery that mixes these contents."""
         contents, chosen = self.contents(ASPECTS, CONTENTS), self.rng.integers(0, CONTENTS, (GALLERY, ASPECTS))
         gallery = self.vectors(contents[np.arange(ASPECTS), chosen], None, self.picture_offset)
-        loud, content = (one.ravel() for one in np.mgrid[:ASPECTS, :CONTENTS])
-        said = self.contents(len(loud), ASPECTS)
-        said[np.arange(len(loud)), loud] = contents[loud, content]
+        loud, content = (axis.ravel() for axis in np.mgrid[:ASPECTS, :CONTENTS])
+        parts = self.contents(len(loud), ASPECTS)
+        parts[np.arange(len(loud)), loud] = contents[loud, content]
         offsets = {"text to image": self.text_offset, "image to image": self.picture_offset}
-        queries = {task: self.vectors(said, loud, offset) for task, offset in offsets.items()}
-        return Test(queries, gallery, content[:, None] == chosen[:, loud].T)
+        queries = {task: self.vectors(parts, loud, offset) for task, offset in offsets.items()}
+        return TestSet(queries, gallery, content[:, None] == chosen[:, loud].T)
 
 
 @dataclass(frozen=True)
-class Test:
+class TestSet:
     """Queries (q, dim) by task, the gallery (g, dim), and which pictures are relevant, (q, g)."""
 
     queries: Mapping[str, Vectors]
@@ -139,9 +146,9 @@ def frozen(queries: Vectors, gallery: Vectors) -> NDArray[Any]:
     return np.asarray(queries @ gallery.T)
 
 
-def adapted_by(place: Path) -> Scoring:
+def adapted_by(path: Path) -> Scoring:
     """The served checkpoint, in numpy, by the dense formula."""
-    adapter = load(place)
+    adapter = load(path)
 
     def scores(queries: Vectors, gallery: Vectors) -> NDArray[Any]:
         return np.stack([_cosines(view, gallery) for view in adapter.adapt(queries)])
@@ -177,8 +184,8 @@ def static_map(world: World, seed: int) -> Scoring:
     optimizer = torch.optim.AdamW(maps.parameters(), 1e-3, weight_decay=1e-2)
     for number in range(RECIPE.epochs * batches.per_epoch):
         texts, targets = batches.batch(number)
-        asked = normalize(maps[0](noisy(texts, RECIPE.noise, torch.default_generator)), dim=1)
-        logits = asked @ normalize(maps[1](targets.images), dim=1).T / RECIPE.temperature
+        queries = normalize(maps[0](noisy(texts, RECIPE.noise, torch.default_generator)), dim=1)
+        logits = queries @ normalize(maps[1](targets.images), dim=1).T / RECIPE.temperature
         logits = logits.masked_fill(targets.hidden, -torch.inf)
         loss = -(logits.log_softmax(0).diagonal() + logits.log_softmax(1).diagonal()).mean() / 2
         optimizer.zero_grad()
@@ -188,8 +195,8 @@ def static_map(world: World, seed: int) -> Scoring:
     def scores(queries: Vectors, gallery: Vectors) -> NDArray[Any]:
         both = zip(maps, (queries, gallery), strict=True)
         with torch.no_grad():
-            pair = [normalize(one(torch.from_numpy(rows)), dim=1) for one, rows in both]
-        return np.asarray((pair[0] @ pair[1].T).numpy())
+            left, right = (normalize(each(torch.from_numpy(rows)), dim=1) for each, rows in both)
+        return np.asarray((left @ right.T).numpy())
 
     return scores
 
@@ -208,8 +215,8 @@ def trained(world: World, shape: Config, recipe: TrainingSettings, seed: int) ->
         return adapted_by(done.model)
 
 
-def runs(options: Any, seed: int) -> Iterator[tuple[str, Scoring, World]]:
-    """Every method with its way to score, in one world."""
+def methods(options: Namespace, seed: int) -> Iterator[tuple[str, Scoring, World]]:
+    """Each method with its scoring, in one world."""
     world = World(seed, PICTURES)
     recipe = replace(RECIPE, epochs=options.epochs)
     yield "frozen", frozen, world
@@ -220,79 +227,48 @@ def runs(options: Any, seed: int) -> Iterator[tuple[str, Scoring, World]]:
         yield f"QuARI, {name}", trained(world, *ablated(SHAPE, recipe, name), seed), world
 
 
-def judged(options: Any) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, int]]]:
+def rank_all(options: Namespace) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, int]]]:
     """{task: {method: {query: ranking}}} over all seeds, and the judgements of all queries."""
     rankings: dict[str, dict[str, Any]] = {}
     grades: dict[str, dict[str, int]] = {}
     for seed in range(1 if options.quick else options.seeds):
-        for method, scoring, world in runs(options, seed):
+        for method, scoring, world in methods(options, seed):
             started = time.perf_counter()
-            test = world.test
+            test = world.test_set
             names = np.array([f"{seed}/{row}" for row in range(GALLERY)])
             for at, relevant in enumerate(test.relevant):
                 grades[f"{seed}/{at}"] = dict.fromkeys(names[relevant].tolist(), 1)
             for task, queries in test.queries.items():
                 best = np.argsort(-scoring(queries, test.gallery), axis=1, kind="stable")[:, :DEPTH]
-                found = {f"{seed}/{at}": names[rows].tolist() for at, rows in enumerate(best)}
-                rankings.setdefault(task, {}).setdefault(method, {}).update(found)
+                ranked = {f"{seed}/{at}": names[rows].tolist() for at, rows in enumerate(best)}
+                rankings.setdefault(task, {}).setdefault(method, {}).update(ranked)
             say(f"seed {seed}: {method} ({time.perf_counter() - started:.0f} s to score)")
     return rankings, grades
 
 
-def results(options: Any) -> Iterator[Result]:
-    rankings, grades = judged(options)
-    qrels = Qrels(grades)
-    for task, methods in rankings.items():
-        orders = {"QuARI": methods.pop("QuARI"), **methods}
-        comparison = compare(
-            {name: evaluate(Run.from_orders(found), qrels, [MEASURE]) for name, found in orders.items()}
-        )
-        yield from (result_of(pair, task) for pair in comparison.pairs)
+def measurements(options: Namespace) -> Iterator[Measurement]:
+    rankings, grades = rank_all(options)
+    for task, runs in rankings.items():
+        for lead in leads(task, {"QuARI": runs.pop("QuARI"), **runs}, Qrels(grades), MEASURE):
+            yield lead if lead.peer in STATIC and task == TRAINED_TASK else replace(lead, goal=None)
 
 
-def result_of(pair: Any, task: str) -> Result:
-    low, high = pair.interval
-    goal = "better" if pair.run in STATIC and task in GOALS else None
-    moved = -pair.difference, -high, -low, pair.corrected_p
-    return Result(
-        pair.run, task, float(np.mean(pair.before)), float(np.mean(pair.after)), moved, len(pair.queries), goal
-    )
-
-
-def show(result: Result, options: Any) -> None:
-    if options.json:
-        print(json.dumps(asdict(result) | {"met": result.met}), flush=True)
-        return
-    verdict = "" if result.goal is None else ("  goal met" if result.met else "  GOAL MISSED")
-    difference, low, high, p = result.moved
-    print(
-        f"{result.task:<15} QuARI {result.mean:.3f}  against {result.peer:<25} {result.peer_mean:.3f}  "
-        f"{difference:+.3f} [{low:+.3f}, {high:+.3f}]  p {p:.4f}  n {result.n}{verdict}",
-        flush=True,
-    )
-
-
-def say(sentence: str) -> None:
-    print(sentence, file=sys.stderr, flush=True)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--quick", action="store_true", help="one seed")
-    parser.add_argument("--json", action="store_true", help="one line of JSON per result")
-    parser.add_argument("--seeds", type=int, default=3, help="worlds and trainings")
-    parser.add_argument("--epochs", type=int, default=RECIPE.epochs, help="of each training")
-    options = parser.parse_args()
-    met = True
-    for result in results(options):
-        show(result, options)
-        met &= result.met
-    return 0 if met else 4
+def leads(task: str, runs: dict[str, Any], qrels: Qrels, measure: str) -> Iterator[Lead]:
+    """QuARI, the first of the runs, against each of the others."""
+    scores = {name: evaluate(Run.from_orders(rankings), qrels, [measure]) for name, rankings in runs.items()}
+    for pair in compare(scores).pairs:
+        mean, peer_mean = float(np.mean(pair.before)), float(np.mean(pair.after))
+        low, high = pair.interval
+        ratio = peer_mean / max(mean, 1e-9)
+        yield Lead(
+            f"{task}, {pair.run}", ratio, pair.run, ratio, ratio, len(pair.queries), 1.0,
+            task=task, mean=mean, peer_mean=peer_mean,
+            difference=-pair.difference, interval=(-high, -low), p=pair.corrected_p,
+        )  # fmt: skip
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: {install_line('torch')}")
-        sys.exit(4)
+    command = Command(__doc__, quick="one seed")
+    command.add_argument("--seeds", type=int, default=3, help="worlds and trainings")
+    command.add_argument("--epochs", type=int, default=RECIPE.epochs, help="of each training")
+    command.run(measurements)

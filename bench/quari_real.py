@@ -1,20 +1,19 @@
 """QuARI on few real pairs: what it learns from some hundred captioned photos, against the frozen space and TA.
 
 Captions of Flickr8k's hundred sample images, the English names of Chilean birds, and the titles of the sample photos,
-in the vectors of `starter`. The images of each set are parted into folds; what is trained on the other folds of all
+in the vectors of `starter`. The images of each set are divided into folds. A model trained on the other folds of all
 sets ranks all images of a set for the captions of the fold left out. The measure is RR of the caption's own image, for
-birds of the first photo of the species; paired sign-flip tests over all queries, Holm's correction. No goal: so few
-pairs may teach nothing, and the table says what came out. Sets that are not there are left out and said.
+birds of the first photo of the species; paired sign-flip tests over all queries, Holm's correction. A ratio is the
+peer's mean RR over QuARI's, without a goal: so few pairs may teach nothing. Sets that are missing are left out.
 
     python bench/quari_real.py [--quick] [--json] [--data DIR]
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -25,107 +24,102 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.quari_learning import Scoring, adapted_by, frozen, result_of, say, show
+from bench.harness import SHARED, Command, Floats, Measurement, metadata, say
+from bench.quari_learning import Scoring, adapted_by, frozen, leads
 from eyespot import rooms, sample
 from eyespot.adapters import linear
 from eyespot.adapters.quari import Config
 from eyespot.adapters.quari.mining import Mining, mine
 from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
-from eyespot.extras import install_line
 from eyespot.gallery.photos.pictures import open_picture
-from eyespot.metrics import compare, evaluate
-from eyespot.types import Encoder, Qrels, Run
+from eyespot.types import Encoder, Qrels
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 FOLDS = 5
 SHAPE = Config(512, low_rank_dim=8, hidden_dim=128, num_steps=2, nhead=4, num_layers=2)
-# The released recipe, but for a batch that so few pairs fill and a validation after every other epoch.
+# The released recipe, with a batch that so few pairs fill and a validation after every other epoch.
 RECIPE = TrainingSettings(batch=64, accumulate=1, epochs=10, validate_every=25, patience=5, device="cpu")
 
 
-class Told(NamedTuple):
+class EmbeddedSet(NamedTuple):
     """One set: its images (m, dim), its texts (n, dim), the row of each text's image (n,), and what images show."""
 
     name: str
-    images: NDArray[np.float32]
-    texts: NDArray[np.float32]
+    images: Floats
+    texts: Floats
     of: NDArray[np.int64]
-    shown: list[str]  # images with the same are all right answers
+    subjects: list[str]  # images with the same subject are all relevant
 
 
-class Rows(NamedTuple):
-    """The pictures of a set, what each shows, and its captions."""
+class CaptionedPhotos(NamedTuple):
+    """The pictures of a set, their subjects, and their captions."""
 
     files: list[Path]
-    shown: list[str]
+    subjects: list[str]
     captions: list[list[str]]
 
 
-def flickr(data: Path) -> Rows:
-    found = _table(data / "flickr8k_100" / "metadata.csv")
-    files = [data / "flickr8k_100" / row["file"] for row in found]
-    return Rows(files, [row["file"] for row in found], [[row[f"caption_{n}"] for n in range(1, 6)] for row in found])
+def flickr(data: Path) -> CaptionedPhotos:
+    folder = data / "flickr8k_100"
+    rows = metadata(folder)
+    names = [row["file"] for row in rows]
+    captions = [[row[f"caption_{n}"] for n in range(1, 6)] for row in rows]
+    return CaptionedPhotos([folder / name for name in names], names, captions)
 
 
-def birds(data: Path) -> Rows:
-    found = [row for row in _table(data / "chilean_birds" / "metadata.csv") if row["kind"] == "photo"]
-    files = [data / "chilean_birds" / row["file"] for row in found]
-    names = [row["english_name"] for row in found]
-    return Rows(files, names, [[f"a photo of a {name}"] for name in names])
+def birds(data: Path) -> CaptionedPhotos:
+    folder = data / "chilean_birds"
+    rows = [row for row in metadata(folder) if row["kind"] == "photo"]
+    names = [row["english_name"] for row in rows]
+    return CaptionedPhotos([folder / row["file"] for row in rows], names, [[f"a photo of a {name}"] for name in names])
 
 
-def titles(_: Path) -> Rows:
+def titles(_: Path) -> CaptionedPhotos:
     folder = sample.photos()
-    found = [row for row in _table(folder / "metadata.csv") if row["title"]]
-    name = "file_name" if "file_name" in found[0] else "file"
-    files = [folder / Path(row[name]).name for row in found]
-    return Rows(files, [row["title"] for row in found], [[row["title"]] for row in found])
-
-
-def _table(path: Path) -> list[dict[str, str]]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    rows = [row for row in metadata(folder) if row["title"]]
+    column = "file_name" if "file_name" in rows[0] else "file"
+    files = [folder / Path(row[column]).name for row in rows]
+    return CaptionedPhotos(files, [row["title"] for row in rows], [[row["title"]] for row in rows])
 
 
 SETS = {"Flickr8k": flickr, "birds": birds, "sample titles": titles}
 
 
-def told(name: str, rows: Rows, encoder: Encoder) -> Told:
-    pictures = [encoder.read(open_picture(file.read_bytes(), encoder.min_side).image) for file in rows.files]
-    at = range(0, len(pictures), encoder.batch)
-    images = np.concatenate([encoder.encode_pixels(np.stack(pictures[start : start + encoder.batch])) for start in at])
-    texts = encoder.encode_texts([caption for captions in rows.captions for caption in captions])
-    of = np.repeat(np.arange(len(images)), [len(captions) for captions in rows.captions])
-    return Told(name, images, texts, of, rows.shown)
+def embedded(name: str, photos: CaptionedPhotos, encoder: Encoder) -> EmbeddedSet:
+    pixels = [encoder.read(open_picture(file.read_bytes(), encoder.min_side).image) for file in photos.files]
+    starts = range(0, len(pixels), encoder.batch)
+    images = [encoder.encode_pixels(np.stack(pixels[start : start + encoder.batch])) for start in starts]
+    texts = encoder.encode_texts([caption for captions in photos.captions for caption in captions])
+    of = np.repeat(np.arange(len(pixels)), [len(captions) for captions in photos.captions])
+    return EmbeddedSet(name, np.concatenate(images), texts, of, photos.subjects)
 
 
-def sets(data: Path) -> Iterator[Told]:
+def embedded_sets(data: Path) -> Iterator[EmbeddedSet]:
     encoder: Encoder = rooms.load("encoders", "starter")
-    for name, rows in SETS.items():
+    for name, read in SETS.items():
         try:
-            yield told(name, rows(data), encoder)
+            yield embedded(name, read(data), encoder)
         except FileNotFoundError as missing:
-            say(f"{name} is left out: there is no {missing.filename}")
+            say(f"{name} is left out: {missing.filename} is missing")
 
 
-def folds(one: Told) -> NDArray[np.int64]:
-    """The fold of each image, (m,); images that show the same are in the same."""
-    shown = sorted(set(one.shown))
-    drawn = dict(zip(shown, np.random.default_rng(0).permutation(len(shown)) % FOLDS, strict=True))
-    return np.array([drawn[each] for each in one.shown])
+def folds(photos: EmbeddedSet) -> NDArray[np.int64]:
+    """The fold of each image, (m,); images with the same subject are in the same."""
+    subjects = sorted(set(photos.subjects))
+    drawn = dict(zip(subjects, np.random.default_rng(0).permutation(len(subjects)) % FOLDS, strict=True))
+    return np.array([drawn[subject] for subject in photos.subjects])
 
 
-def pairs(every: list[Told], fold: int) -> Pairs:
-    """What may be learned from when a fold is left out, of all sets."""
+def pairs(sets: list[EmbeddedSet], fold: int) -> Pairs:
+    """The pairs of all sets that are not in this fold."""
     texts, images, of, start = [], [], [], 0
-    for one in every:
-        kept = folds(one) != fold  # (m,)
-        place = np.cumsum(kept) - 1 + start
-        learned = kept[one.of]
-        texts.append(one.texts[learned])
-        images.append(one.images[kept])
-        of.append(place[one.of[learned]])
-        start += int(kept.sum())
+    for photos in sets:
+        training = folds(photos) != fold  # (m,)
+        rows = np.cumsum(training) - 1 + start
+        of_training = training[photos.of]
+        texts.append(photos.texts[of_training])
+        images.append(photos.images[training])
+        of.append(rows[photos.of[of_training]])
+        start += int(training.sum())
     return Pairs(np.concatenate(texts), np.concatenate(images), np.concatenate(of))
 
 
@@ -146,48 +140,41 @@ def task_adaptation(known: Pairs, fold: int) -> Scoring:
     return lambda queries, gallery: frozen(adapter.apply(queries), adapter.apply(gallery))
 
 
-def rankings(every: list[Told], recipe: TrainingSettings) -> Iterator[tuple[str, str, Any, Any]]:
+def rankings(sets: list[EmbeddedSet], recipe: TrainingSettings) -> Iterator[tuple[str, str, Any, Any]]:
     """Set, method, {query: ranking} and {query: grades}, fold by fold."""
     for fold in range(FOLDS):
-        known = pairs(every, fold)
+        known = pairs(sets, fold)
         methods = {"QuARI": quari(known, recipe, fold), "frozen": frozen, "TA": task_adaptation(known, fold)}
         say(f"fold {fold + 1} of {FOLDS}: {len(known.texts)} pairs")
-        for one in every:
-            asked = np.flatnonzero((folds(one) == fold)[one.of])  # texts
-            shown = np.array(one.shown)
-            right = {f"{at}": dict.fromkeys(np.flatnonzero(shown == shown[one.of[at]]).astype(str), 1) for at in asked}
+        for photos in sets:
+            texts = np.flatnonzero((folds(photos) == fold)[photos.of])
+            grades = relevant(photos, texts)
             for method, scoring in methods.items():
-                best = np.argsort(-scoring(one.texts[asked], one.images), axis=1, kind="stable")
-                yield (
-                    one.name,
-                    method,
-                    {f"{at}": rows.astype(str).tolist() for at, rows in zip(asked, best, strict=True)},
-                    right,
-                )
+                best = np.argsort(-scoring(photos.texts[texts], photos.images), axis=1, kind="stable")
+                ranked = {f"{at}": rows.astype(str).tolist() for at, rows in zip(texts, best, strict=True)}
+                yield photos.name, method, ranked, grades
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="one epoch")
-    parser.add_argument("--json", action="store_true", help="one line of JSON per result")
-    parser.add_argument("--data", type=Path, default=DATA, help="the folder of the sets")
-    options = parser.parse_args()
-    every = list(sets(options.data))
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+def relevant(photos: EmbeddedSet, texts: NDArray[np.int64]) -> dict[str, dict[str, int]]:
+    """The images with the subject of each text."""
+    subjects = np.array(photos.subjects)
+    rows = {f"{at}": np.flatnonzero(subjects == subjects[photos.of[at]]) for at in texts}
+    return {at: dict.fromkeys(images.astype(str).tolist(), 1) for at, images in rows.items()}
+
+
+def measurements(options: Namespace) -> Iterator[Measurement]:
+    runs: dict[str, dict[str, dict[str, Any]]] = {}
     grades: dict[str, dict[str, Any]] = {}
-    for name, method, run, right in rankings(every, replace(RECIPE, epochs=1) if options.quick else RECIPE):
-        found.setdefault(name, {}).setdefault(method, {}).update(run)
-        grades.setdefault(name, {}).update(right)
-    for name, methods in found.items():
-        scores = {each: evaluate(Run.from_orders(run), Qrels(grades[name]), ["RR"]) for each, run in methods.items()}
-        for pair in compare(scores).pairs:
-            show(replace(result_of(pair, name), goal=None), options)
-    return 0
+    recipe = replace(RECIPE, epochs=1) if options.quick else RECIPE
+    for name, method, ranked, of_queries in rankings(list(embedded_sets(options.data)), recipe):
+        runs.setdefault(name, {}).setdefault(method, {}).update(ranked)
+        grades.setdefault(name, {}).update(of_queries)
+    for name, methods in runs.items():
+        for lead in leads(name, methods, Qrels(grades[name]), "RR"):
+            yield replace(lead, goal=None)
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except ModuleNotFoundError as missing:
-        say(f"this benchmark needs {missing.name}: {install_line('torch')}")
-        sys.exit(4)
+    command = Command(__doc__, quick="one epoch")
+    command.add_argument("--data", type=Path, default=SHARED / "data", help="the folder of the sets")
+    command.run(measurements)

@@ -1,20 +1,19 @@
-"""Fifty people searching at once, beside one: the search page of a gallery of 200,000 vectors, for five minutes.
+"""Fifty people searching at once, and one alone: the search page of a gallery of 200,000 vectors, for five minutes.
 
-Each searcher asks for the page of a search that nobody asked before, reads it for about 2 seconds and asks again. The
-ratio is the 95th percentile of their waiting over the median of a lone searcher on the same server just before (goal:
-at most 10, and no error); and the server's memory at the end over that after the first fifth (goal: at most 1.1).
+Each searcher opens the page of a new search, reads it for about 2 seconds and searches again. The ratio is the 95th
+percentile of their waiting over the median of a lone searcher on the same server just before (goal: at most 10, and no
+error); and the server's memory at the end over that after the first fifth (goal: at most 1.1).
 
-Small answers, as a verdict gets one, over a connection that stays open, each beside one of uvicorn alone with the same
-bytes (goal: at most 10 times as long; without TCP_NODELAY it is 20 to 60 times).
+Small answers, as for a verdict, over a connection that stays open, against uvicorn alone with the same bytes (goal: at
+most 10 times as long; without TCP_NODELAY it is 20 to 60 times).
 
-Server and searchers share the machine. Exit code 4 if a goal is missed.
+Server and searchers share the machine.
 
     python bench/serve.py [--quick] [--json] [--seconds N]
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import http.client
 import json
@@ -23,23 +22,26 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote_plus
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 import pyarrow as pa
 
+from bench.harness import ROOT, BenchmarkError, Command, Measurement, Race, clusters, say
 from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.gallery.facts import FIXED
 from eyespot.gallery.photos.sources import Root
-from eyespot.types import Space, Vectors
+from eyespot.types import Space
 
 SEARCHERS, THINKING = 50, 2.0  # people, seconds
 SHARD = 50_000  # rows
@@ -47,25 +49,12 @@ WORDS = "heron egret lake stone river bridge red green old small bird tree boat 
 KINDS = ["heron", "egret", "coot", "grebe"]
 
 
-@dataclass(frozen=True)
-class Result:
-    """A ratio to a named peer of the same run; below the goal is good."""
-
-    name: str
-    ratio: float
-    peer: str
-    p10: float
-    p90: float
-    n: int
-    goal: float
-
-
 @dataclass
 class Waited:
-    """How long each page took, in seconds, and what went wrong."""
+    """How long each page took, in seconds, and the errors."""
 
     seconds: list[float] = field(default_factory=list)
-    wrong: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
 
 # -- a gallery without photos -----------------------------------------------------------------------------------
@@ -74,26 +63,17 @@ class Waited:
 def make_gallery(folder: Path, rows: int) -> Path:
     """Clustered unit vectors in the built-in encoder's space, with dates, places and labels."""
     space: Space = rooms.load("encoders", "starter").space
-    rng = np.random.default_rng(5)
-    middles = rng.normal(size=(300, space.dim))
+    rng, world = np.random.default_rng(5), clusters(300, space.dim)
     folder.mkdir(parents=True, exist_ok=True)
     for number, start in enumerate(range(0, rows, SHARD)):
         count = min(SHARD, rows - start)
         with disk.new_shard(folder, number) as shard:
             disk.write_items(shard, _facts(rng, start, count))
-            vectors = _vectors(rng, middles, count)
+            vectors = world.draw(count)
             disk.write_vectors(shard, vectors, disk.SpaceNote(space, [], vectors[:3].astype(float).tolist()))
     stem = disk.stem_of(space)
     disk.write_header(folder, disk.Header({0: Root("/photos", "folder")}, {stem: space}, stem, rows))
     return folder
-
-
-def _vectors(rng: np.random.Generator, middles: np.ndarray, count: int) -> Vectors:
-    # A power-law spectrum, as real embeddings have it.
-    spread = rng.normal(size=(count, middles.shape[1])) * np.arange(1, middles.shape[1] + 1) ** -0.5 * 8
-    vectors = middles[rng.integers(0, len(middles), count)] + spread
-    unit: Vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    return unit
 
 
 def _facts(rng: np.random.Generator, start: int, count: int) -> pa.Table:
@@ -112,7 +92,7 @@ def _facts(rng: np.random.Generator, start: int, count: int) -> pa.Table:
         "longitude": rng.uniform(-180, 180, count).tolist(),
         "camera": ["camera"] * count,
     }
-    fixed = [pa.array(columns[one.name]).cast(one.type) for one in FIXED]
+    fixed = [pa.array(columns[column.name]).cast(column.type) for column in FIXED]
     kinds = pa.array([KINDS[at] for at in rng.integers(0, len(KINDS), count)])
     return pa.table([*fixed, kinds], names=[*FIXED.names, "kind"])
 
@@ -134,40 +114,38 @@ uvicorn.run(app, port=int(sys.argv[1]), http="h11", access_log=False, log_level=
 """
 
 
-def small_answers(port: int, rounds: int) -> Iterator[Result]:
+def small_answers(port: int, rounds: int) -> Iterator[Measurement]:
     """How much longer a small answer takes than one of uvicorn alone just before and after it."""
-    with asking(port) as ours:
-        ours("/v1/items?limit=1")
-        item = json.loads(ours("/v1/items?limit=1")[1])["items"][0]["id"]
-        for path in ("/healthz", f"/v1/items/{item}"):
-            body = ours(path)[1]
-            with uvicorn_alone(body) as peer_port, asking(peer_port) as peer:
-                assert peer("/")[1] == body
-                yield _compared(path.removesuffix(f"/{item}"), [(peer("/")[0], ours(path)[0]) for _ in range(rounds)])
+    with connection_to(port) as ours:
+        item = json.loads(ours("/v1/items?limit=1"))["items"][0]["id"]
+        for name, path in (("healthz", "/healthz"), ("v1-items", f"/v1/items/{item}")):
+            with uvicorn_alone(ours(path)) as peer_port, connection_to(peer_port) as peer:
+                yield pings(f"serve/small-{name}", partial(ours, path), partial(peer, "/"), rounds)
 
 
-def _compared(name: str, pairs: list[tuple[float, float]]) -> Result:
-    peers, ours = np.array(pairs[10:]).T  # the first ones warm up
-    around = (peers[:-1] + peers[1:]) / 2
-    p10, p50, p90 = np.percentile(ours[:-1] / around, [10, 50, 90]).round(2).tolist()
-    peer = f"uvicorn alone with the same bytes, {np.median(peers) * 1000:.2f} ms"
-    return Result(f"serve/small{name.replace('/', '-')}", p50, peer, p10, p90, len(around), 10)
+def pings(name: str, ours: Callable[[], bytes], theirs: Callable[[], bytes], rounds: int) -> Measurement:
+    peer = "uvicorn alone with the same bytes"
+    pinging = Race(name, peer, lambda _: ours(), lambda _: theirs(), 10, time.perf_counter, same=bytes.__eq__)
+    for number in range(10):
+        pinging.warm(number)
+    for number in range(rounds):
+        pinging.run(number)
+    return pinging.measurement()
 
 
 @contextmanager
-def asking(port: int) -> Iterator[Callable[[str], tuple[float, bytes]]]:
-    """One connection that stays open; gives seconds and body of each answer."""
+def connection_to(port: int) -> Iterator[Callable[[str], bytes]]:
+    """One connection that stays open; gives the body of each answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
-    def ask(path: str) -> tuple[float, bytes]:
-        begun = time.perf_counter()
+    def get(path: str) -> bytes:
         connection.request("GET", path)
         answer = connection.getresponse()
         body = answer.read()
         assert answer.status == 200, path
-        return time.perf_counter() - begun, body
+        return body
 
-    yield ask
+    yield get
     connection.close()
 
 
@@ -179,7 +157,7 @@ def uvicorn_alone(body: bytes) -> Iterator[int]:
     assert process.stdin is not None
     process.stdin.write(body)
     process.stdin.close()
-    with _until_ready(process, port, "/"):
+    with ready(process, port, "/"):
         yield port
 
 
@@ -188,19 +166,21 @@ def uvicorn_alone(body: bytes) -> Iterator[int]:
 
 @contextmanager
 def serving(gallery: Path) -> Iterator[int]:
-    """A server in a process of its own, ready; gives its port."""
+    """eyespot's server in its own process, ready; gives its port."""
     port = free_port()
     line = [sys.executable, "-m", "eyespot.cli", "serve", "-g", str(gallery), "--port", str(port)]
-    process = subprocess.Popen(line, stderr=subprocess.DEVNULL)
-    with _until_ready(process, port, "/readyz"):
+    process = subprocess.Popen(line, stderr=subprocess.DEVNULL, cwd=ROOT)
+    with ready(process, port, "/readyz"):
         yield port
 
 
 @contextmanager
-def _until_ready(process: subprocess.Popen[bytes], port: int, address: str) -> Iterator[None]:
+def ready(process: subprocess.Popen[bytes], port: int, path: str) -> Iterator[None]:
     """A block that begins once the server answers, and ends the server."""
     try:
-        while asyncio.run(_status(port, address)) != 200:
+        while asyncio.run(status(port, path)) != 200:
+            if process.poll() is not None:
+                raise BenchmarkError(f"the server ended with code {process.returncode} before it answered")
             time.sleep(0.2)
         yield
     finally:
@@ -214,7 +194,7 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-async def _status(port: int, path: str) -> int:
+async def status(port: int, path: str) -> int:
     try:
         return (await fetch(port, path))[0]
     except OSError:
@@ -231,25 +211,25 @@ async def fetch(port: int, path: str) -> tuple[int, bytes]:
     return int(head.split(b" ", 2)[1]) if head else 0, body
 
 
-async def look(port: int, waited: Waited, rng: random.Random) -> None:
-    """One search that nobody asked before."""
+async def search(port: int, waited: Waited, rng: random.Random) -> None:
+    """One new search, which no cache has."""
     words = " ".join(rng.sample(WORDS, 3)) + f" {rng.randrange(10**9)}"
     begun = time.perf_counter()
     try:
-        status, body = await fetch(port, f"/?q={quote_plus(words)}")
+        code, body = await fetch(port, f"/?q={quote_plus(words)}")
     except OSError as error:
-        waited.wrong.append(str(error))
+        waited.errors.append(str(error))
         return
     waited.seconds.append(time.perf_counter() - begun)
-    if status != 200 or body.count(b'class="tile"') != 60:
-        waited.wrong.append(f"{status} for {words}")
+    if code != 200 or body.count(b'class="tile"') != 60:
+        waited.errors.append(f"{code} for {words}")
 
 
 async def searcher(port: int, waited: Waited, rng: random.Random, until: float) -> None:
-    """Somebody who searches, reads, and searches again."""
-    await asyncio.sleep(rng.uniform(0, THINKING))  # people do not come all at once
+    """A person who searches, reads, and searches again."""
+    await asyncio.sleep(rng.uniform(0, THINKING))  # people do not start all at once
     while time.monotonic() < until:
-        await look(port, waited, rng)
+        await search(port, waited, rng)
         await asyncio.sleep(rng.uniform(0.5, 1.5) * THINKING)
 
 
@@ -257,7 +237,7 @@ async def lone(port: int, searches: int) -> Waited:
     """One searcher alone."""
     waited, rng = Waited(), random.Random(1)
     for _ in range(searches):
-        await look(port, waited, rng)
+        await search(port, waited, rng)
     return waited
 
 
@@ -272,51 +252,35 @@ async def crowd(port: int, seconds: float) -> tuple[Waited, list[float]]:
 
 
 async def memory(port: int) -> float:
-    """Resident bytes of the server, as it tells them."""
-    found = re.search(rb"process_resident_memory_bytes (\d+)", (await fetch(port, "/metrics"))[1])
-    return float(found[1]) if found else float("nan")
+    """Resident bytes of the server, by its own metrics."""
+    match = re.search(rb"process_resident_memory_bytes (\d+)", (await fetch(port, "/metrics"))[1])
+    return float(match[1]) if match else float("nan")
 
 
-def measure(port: int, seconds: float) -> Iterator[Result]:
-    """Both ratios; an error ends the run."""
+def fifty(port: int, seconds: float) -> Iterator[Measurement]:
+    """The waiting of fifty searchers, and the growth of the server's memory."""
     asyncio.run(lone(port, 10))
     alone = asyncio.run(lone(port, 30))
     together, (early, late) = asyncio.run(crowd(port, seconds))
-    if wrong := alone.wrong + together.wrong:
-        sys.exit(f"{len(wrong)} of {len(together.seconds)} searches went wrong, such as: {wrong[0]}")
+    if errors := alone.errors + together.errors:
+        raise BenchmarkError(f"{len(errors)} of {len(together.seconds)} searches failed, such as: {errors[0]}")
     single = float(np.median(alone.seconds))
-    print(f"alone {single * 1000:.0f} ms; {len(together.seconds)} searches in {seconds:.0f} s", file=sys.stderr)
-    p10, p50, p90, p95 = (np.percentile(together.seconds, [10, 50, 90, 95]) / single).round(3).tolist()
-    print(f"median of the crowd: {p50} of that; memory {early / 2**20:.0f} -> {late / 2**20:.0f} MiB", file=sys.stderr)
-    yield Result("serve/p95", p95, "the median of a lone searcher", p10, p90, len(together.seconds), 10)
-    grown = round(late / early, 3)
-    yield Result("serve/memory", grown, "the same server after a fifth of the time", grown, grown, 1, 1.1)
+    say(f"alone {single * 1000:.0f} ms; {len(together.seconds)} searches in {seconds:.0f} s")
+    p10, p50, p90, p95 = (np.percentile(together.seconds, [10, 50, 90, 95]) / single).tolist()
+    say(f"median of the fifty: {p50:.2f} of that; memory {early / 2**20:.0f} -> {late / 2**20:.0f} MiB")
+    yield Measurement("serve/p95", p95, "the median of a lone searcher", p10, p90, len(together.seconds), 10)
+    yield Measurement.from_mean("serve/memory", late / early, "the same server after a fifth of the time", 1.1)
 
 
-def main() -> int:
-    """Measure, print, and tell by the exit code whether the goals are met."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="one JSON line per result")
-    parser.add_argument("--quick", action="store_true", help="a tenth of the gallery and of the time")
-    parser.add_argument("--seconds", type=float, help="how long the fifty search")
-    options = parser.parse_args()
-    rows, seconds = (20_000, 30.0) if options.quick else (200_000, 300.0)
-    missed = 0
-    with tempfile.TemporaryDirectory(prefix="eyespot-bench-") as folder:
-        gallery = make_gallery(Path(folder) / "gallery", rows)
-        with serving(gallery) as port:
-            small = small_answers(port, 100 if options.quick else 1000)
-            for result in chain(small, measure(port, options.seconds or seconds)):
-                missed += not result.ratio <= result.goal
-                print(json.dumps(asdict(result)) if options.json else told(result), flush=True)
-    return 4 if missed else 0
-
-
-def told(result: Result) -> str:
-    """A result for people."""
-    verdict = "met" if result.ratio <= result.goal else "missed"
-    return f"{result.name}: {result.ratio} of {result.peer}; goal {result.goal:g}: {verdict}"
+def measurements(options: Namespace) -> Iterator[Measurement]:
+    rows, seconds, rounds = (20_000, 30.0, 100) if options.quick else (200_000, 300.0, 1000)
+    gallery = make_gallery(options.folder / "gallery", rows)
+    with serving(gallery) as port:
+        yield from small_answers(port, rounds)
+        yield from fifty(port, options.seconds or seconds)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command = Command(__doc__, quick="a tenth of the gallery and of the time")
+    command.add_argument("--seconds", type=float, help="how long the fifty search")
+    command.run(measurements)

@@ -1,85 +1,95 @@
-"""How well the built-in encoder finds photos by words, beside plain ConSE with the same two networks.
+"""How well the built-in encoder finds photos by words, against plain ConSE with the same two networks.
 
-Three sets of real photos, read from the folder `shared` beside the repository; without it this ends with code 4.
-Quality, not time: ratio = plain ConSE / ours, so below 1 means ours is better, as everywhere in `bench/`.
-Plain ConSE: the ten likeliest classes' probabilities times the sentence vectors of "a photo of a <class>".
-The bird words were split by a seed before anything was measured; ours was chosen on the tuning half (and on
-flickr8k captions) only. The sample photos and open_wildlife were not used to choose.
+Three sets of real photos from the shared data. Quality, not time: a ratio is plain ConSE / ours, so below 1 means ours
+is better, as everywhere in `bench/`; p10 and p90 come from a bootstrap over the queries. Plain ConSE: the ten likeliest
+classes' probabilities times the sentence vectors of "a photo of a <class>".
+The bird words were split by a seed before anything was measured; ours was chosen only on the tuning half (and on
+flickr8k captions). The sample photos and open_wildlife were not used to choose.
+
+    python bench/starter.py [--quick] [--json]
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import json
 import random
 import re
 import sys
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(REPOSITORY))
+from bench.harness import Command, Floats, Measurement, Reals, metadata, shared
+from eyespot.encoders.starter import Starter, load, unit
 
-from eyespot.encoders.starter import Starter, load, unit  # noqa: E402
-
-DATA = REPOSITORY.parent / "shared" / "data"
-LEAST_PHOTOS = 3  # a bird word needs so many photos
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
+LEAST_PHOTOS = 3  # of a bird word
+GOAL = 0.833  # for all bird words; elsewhere ours must not be worse
 Row = dict[str, str]
-Asked = tuple[str, Callable[[Row], bool]]  # a text, and whether a row is right for it
+Labelled = tuple[str, Callable[[Row], bool]]  # a text, and whether a row is relevant to it
 
 
 @dataclass
-class Query:
-    """A text, and which photos of the set are right for it."""
+class LabelledText:
+    """A text, and which photos of the set are relevant to it."""
 
     text: str
-    right: NDArray[np.bool_]  # (photos,)
+    relevant: NDArray[np.bool_]  # (photos,)
 
 
 @dataclass
-class PhotoSet:
-    """Photos with queries, and the ratio of mAP that ours should stay below."""
+class LabelledPhotos:
+    """Photos with queries, and the goal for the ratio of mAP."""
 
     name: str
     files: list[Path]
-    queries: list[Query]
+    queries: list[LabelledText]
     goal: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Quality(Measurement):
+    """The means of ours and of the peer, too."""
+
+    ours: float
+    plain: float
+
+    def __str__(self) -> str:
+        return f"{super().__str__()} (ours {self.ours:.3f}, plain {self.plain:.3f})"
 
 
 # -- the sets ---------------------------------------------------------------------------------------------------
 
 
-def photo_sets() -> list[PhotoSet]:
+def photo_sets() -> list[LabelledPhotos]:
     return [*birds(), samples(), wildlife()]
 
 
-def rows(name: str) -> list[Row]:
-    with (DATA / name / "metadata.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+def photo_set(name: str, table: list[Row], queries: Iterable[Labelled], goal: float = 1.0) -> LabelledPhotos:
+    folder = shared("data") / name.partition(":")[0]
+    texts = [LabelledText(text, np.array([is_relevant(row) for row in table])) for text, is_relevant in queries]
+    return LabelledPhotos(name, [folder / row["file"] for row in table], texts, goal)
 
 
-def photo_set(name: str, table: list[Row], queries: Iterable[Asked], goal: float) -> PhotoSet:
-    files = [DATA / name.partition(":")[0] / row["file"] for row in table]
-    asked = [Query(text, np.array([is_right(row) for row in table])) for text, is_right in queries]
-    return PhotoSet(name, files, asked, goal)
-
-
-def birds() -> list[PhotoSet]:
-    """Photographs of Chilean birds; a query asks for the last word of an English name; two halves of the words."""
-    table = [row for row in rows("chilean_birds") if row["kind"] == "photo"]
+def birds() -> list[LabelledPhotos]:
+    """Photographs of Chilean birds; a query is the last word of an English name; two halves of the words."""
+    table = [row for row in metadata(shared("data/chilean_birds")) if row["kind"] == "photo"]
     halves = split_words(table)
     parts = {**halves, "all": [word for half in halves.values() for word in half]}
     return [
-        photo_set(f"chilean_birds:{part}", table, [(f"a photo of a {w}", named(w)) for w in words], 0.833)
+        photo_set(
+            f"chilean_birds:{part}",
+            table,
+            [(f"a photo of a {word}", has_word(word)) for word in words],
+            GOAL if part == "all" else 1.0,
+        )
         for part, words in parts.items()
     ]
 
@@ -94,7 +104,7 @@ def split_words(table: list[Row]) -> dict[str, list[str]]:
     return {"tuning": sorted(words[:middle]), "held_out": sorted(words[middle:])}
 
 
-def named(word: str) -> Callable[[Row], bool]:
+def has_word(word: str) -> Callable[[Row], bool]:
     return lambda row: word in re.findall(r"[a-z]+", row["english_name"].lower())
 
 
@@ -108,10 +118,10 @@ SAMPLE_QUERIES = {
 }
 
 
-def samples() -> PhotoSet:
+def samples() -> LabelledPhotos:
     """The sample photos by category."""
     queries = [(text, in_category(*categories)) for text, categories in SAMPLE_QUERIES.items()]
-    return photo_set("commons_gcompris", rows("commons_gcompris"), queries, 1.0)
+    return photo_set("commons_gcompris", metadata(shared("data/commons_gcompris")), queries)
 
 
 def in_category(*categories: str) -> Callable[[Row], bool]:
@@ -119,7 +129,7 @@ def in_category(*categories: str) -> Callable[[Row], bool]:
 
 
 INSECT = "Insecta|butterfly|moth-trap"
-WILDLIFE_QUERIES = {  # query → pattern that the title, name, text or category of a right photo has
+WILDLIFE_QUERIES = {  # query → pattern in the title, name, text or category of a relevant photo
     "a photo of a butterfly": "butterfly",
     "moths on a white sheet": "moth-trap",
     "a photo of a heron": "Ardea",
@@ -143,10 +153,10 @@ WILDLIFE_QUERIES = {  # query → pattern that the title, name, text or category
 }
 
 
-def wildlife() -> PhotoSet:
-    """Camera traps, moth sheets and observations by what is in them."""
+def wildlife() -> LabelledPhotos:
+    """Camera traps, moth sheets and observations by their content."""
     queries = [(text, matching(pattern)) for text, pattern in WILDLIFE_QUERIES.items()]
-    return photo_set("open_wildlife", rows("open_wildlife"), queries, 1.0)
+    return photo_set("open_wildlife", metadata(shared("data/open_wildlife")), queries)
 
 
 def matching(pattern: str) -> Callable[[Row], bool]:
@@ -175,84 +185,69 @@ class PlainConSE:
         return self.ours.sentences(texts)
 
 
-def photo_vectors(encoders: list[Starter | PlainConSE], files: list[Path]) -> list[Floats]:
-    """The photos' vectors by each encoder, (photos, dim)."""
-    pixels = np.stack([load().read(ImageOps.exif_transpose(Image.open(file)).convert("RGB")) for file in files])
-    batches = [pixels[i : i + Starter.batch] for i in range(0, len(pixels), Starter.batch)]
-    return [np.concatenate([encoder.encode_pixels(batch) for batch in batches]) for encoder in encoders]
+def read_photos(files: Iterable[Path]) -> NDArray[np.uint8]:
+    """Photos as the encoder takes them, (photos, height, width, 3)."""
+    starter = load()
+    return np.stack([starter.read(ImageOps.exif_transpose(Image.open(file)).convert("RGB")) for file in files])
 
 
-# -- the measures -----------------------------------------------------------------------------------------------
+def encode(encoder: Starter | PlainConSE, pixels: NDArray[np.uint8]) -> Floats:
+    """The photos' vectors, (photos, dim)."""
+    starts = range(0, len(pixels), Starter.batch)
+    return np.concatenate([encoder.encode_pixels(pixels[start : start + Starter.batch]) for start in starts])
 
 
-def average_precision(scores: Floats, right: NDArray[np.bool_]) -> float:
+# -- what is measured ---------------------------------------------------------------------------------------------
+
+
+def average_precision(scores: Floats, relevant: NDArray[np.bool_]) -> float:
     """AP over the whole ranking."""
-    ranked = right[np.argsort(-scores, kind="stable")]
+    ranked = relevant[np.argsort(-scores, kind="stable")]
     return float((np.cumsum(ranked)[ranked] / (np.flatnonzero(ranked) + 1)).mean())
 
 
-def precision_at_5(scores: Floats, right: NDArray[np.bool_]) -> float:
-    return float(right[np.argsort(-scores, kind="stable")[:5]].mean())
+def precision_at_5(scores: Floats, relevant: NDArray[np.bool_]) -> float:
+    return float(relevant[np.argsort(-scores, kind="stable")[:5]].mean())
 
 
 MEASURES = {"mAP": average_precision, "P@5": precision_at_5}
 
 
-def result(name: str, ours: Doubles, peer: Doubles, goal: float, draws: int) -> dict[str, object]:
-    """One line: the ratio of the means, with a bootstrap over the queries."""
+def quality(name: str, ours: Reals, plain: Reals, goal: float, draws: int) -> Quality:
+    """The ratio of the means of some queries, with a bootstrap over them."""
     picks = np.random.default_rng(0).integers(0, len(ours), (draws, len(ours)))
-    low, high = np.percentile(ratio(peer[picks].mean(1), ours[picks].mean(1)), (10, 90))
-    line = {"name": name, "ratio": float(ratio(peer.mean(), ours.mean())), "peer": "plain ConSE, same networks"}
-    line |= {"p10": float(low), "p90": float(high), "n": len(ours), "goal": goal}
-    return line | {"ours": float(ours.mean()), "plain": float(peer.mean())}
-
-
-def ratio(peer: Doubles, ours: Doubles) -> Doubles:
-    return np.asarray(np.maximum(peer, 1e-9) / np.maximum(ours, 1e-9))
-
-
-def measured(photos: PhotoSet, tables: list[Floats], draws: int) -> Iterable[dict[str, object]]:
-    """One line per measure; the tables are the scores of ours and of the peer, (queries, photos)."""
-    for name, measure in MEASURES.items():
-        mine, plain = (per_query(measure, table, photos) for table in tables)
-        goal = photos.goal if name == "mAP" else 1.0
-        yield result(f"starter {photos.name} {name}", mine, plain, goal, draws)
-
-
-def per_query(measure: Callable[[Floats, NDArray[np.bool_]], float], table: Floats, photos: PhotoSet) -> Doubles:
-    return np.array([measure(row, query.right) for row, query in zip(table, photos.queries, strict=True)])
-
-
-def shown(line: dict[str, object]) -> str:
-    values = "{name:34} ours {ours:.3f}  plain ConSE {plain:.3f}  ratio {ratio:.3f} [{p10:.3f}, {p90:.3f}]"
-    return f"{values}  goal {{goal}}  n {{n}}".format(**line)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_const", const=json.dumps, default=shown, dest="form")
-    parser.add_argument(
-        "--quick", action="store_const", const=100, default=1000, dest="draws", help="a tenth of the draws"
+    p10, p90 = np.percentile(ratio(plain[picks].mean(1), ours[picks].mean(1)), (10, 90)).tolist()
+    means = {"ours": float(ours.mean()), "plain": float(plain.mean())}
+    return Quality(
+        name, float(ratio(plain.mean(), ours.mean())), "plain ConSE, same networks", p10, p90, len(ours), goal, **means
     )
-    given = parser.parse_args()
-    try:
-        sets = photo_sets()
-    except FileNotFoundError as error:
-        print(f"the photos to measure on are not there: {error.filename}", file=sys.stderr)
-        return 4
-    ours = load()
-    encoders: list[Starter | PlainConSE] = [ours, PlainConSE(ours)]
-    seen: dict[Path, list[Floats]] = {}  # the parts of the birds share their photos
-    for photos in sets:
-        if photos.files[0] not in seen:
-            seen[photos.files[0]] = photo_vectors(encoders, photos.files)
-        vectors = seen[photos.files[0]]
+
+
+def ratio(plain: Reals, ours: Reals) -> Reals:
+    return np.asarray(np.maximum(plain, 1e-9) / np.maximum(ours, 1e-9))
+
+
+def measurements(options: Namespace) -> Iterator[Measurement]:
+    starter = load()
+    encoders: list[Starter | PlainConSE] = [starter, PlainConSE(starter)]
+
+    @cache  # the parts of the birds share their photos
+    def vectors(files: tuple[Path, ...]) -> list[Floats]:
+        pixels = read_photos(files)
+        return [encode(encoder, pixels) for encoder in encoders]
+
+    for photos in photo_sets():
         texts = [query.text for query in photos.queries]
-        tables = [encoder.encode_texts(texts) @ rows.T for encoder, rows in zip(encoders, vectors, strict=True)]
-        for line in measured(photos, tables, given.draws):
-            print(given.form(line), flush=True)
-    return 0
+        both = zip(encoders, vectors(tuple(photos.files)), strict=True)
+        tables = [encoder.encode_texts(texts) @ rows.T for encoder, rows in both]  # (queries, photos)
+        for name, measure in MEASURES.items():
+            ours, plain = (
+                np.array([measure(row, query.relevant) for row, query in zip(table, photos.queries, strict=True)])
+                for table in tables
+            )
+            goal, draws = photos.goal if name == "mAP" else 1.0, 100 if options.quick else 1000
+            yield quality(f"starter {photos.name} {name}", ours, plain, goal, draws)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    Command(__doc__, quick="a tenth of the draws").run(measurements)

@@ -43,7 +43,18 @@ def install_line(extra: str) -> str:
     checkout = Path(__file__).resolve().parent.parent
     if (checkout / "pyproject.toml").is_file():
         return pip_line("-e", f"{checkout}[{extra}]")
-    source = _source()
+    # The address that eyespot was installed from, if not an index: a repository, or a file that is still there
+    try:
+        recorded = json.loads(distribution("eyespot").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        source = None
+    else:
+        url, repository = recorded.get("url"), recorded.get("vcs_info")
+        if repository:
+            source = f"{repository['vcs']}+{url}@{repository['commit_id']}"
+        else:
+            here = url and urlsplit(url).scheme == "file"
+            source = None if here and not Path(url2pathname(urlsplit(url).path)).exists() else url
     return pip_line(f"eyespot[{extra}] @ {source}" if source else f"eyespot[{extra}]")
 
 
@@ -52,16 +63,3 @@ def pip_line(*words: str) -> str:
     if find_spec("pip") is None:  # as in the environments of uv
         return shlex.join(["uv", "pip", "install", "--python", sys.executable, *words])
     return shlex.join([sys.executable, "-m", "pip", "install", *words])
-
-
-def _source() -> str | None:
-    """The address that eyespot was installed from, if not an index: a repository, or a file that is still there."""
-    try:
-        recorded = json.loads(distribution("eyespot").read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):
-        return None
-    url, repository = recorded.get("url"), recorded.get("vcs_info")
-    if repository:
-        return f"{repository['vcs']}+{url}@{repository['commit_id']}"
-    here = url and urlsplit(url).scheme == "file"
-    return None if here and not Path(url2pathname(urlsplit(url).path)).exists() else url

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -27,7 +27,30 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()
     with needs(name):
-        return _member(room, name).load(*first, *args, **options)
+        if name in _files(room):
+            member = import_module(f"eyespot.{room}.{name}")
+        else:
+            guests = _guests(room)
+            if name not in guests:
+                raise UsageError(f"no {name!r} in {room}; there are: {', '.join(names(room))}")
+            member = guests[name].load()
+        return member.load(*first, *args, **options)
+
+
+def lazy(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package: a public name is imported from its module when it is first used.
+
+    `places` maps each name to its module below the package. So `import eyespot` stays quick, and a room can name what
+    needs an extra: `EyespotError` with the line to install if it is missing.
+    """
+
+    def load_name(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with needs(name):
+            return getattr(import_module(f"{package}.{places[name]}"), name)
+
+    return load_name
 
 
 @contextmanager
@@ -48,12 +71,3 @@ def _files(room: str) -> list[str]:
 
 def _guests(room: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=f"eyespot.{room}")}
-
-
-def _member(room: str, name: str) -> Any:
-    if name in _files(room):
-        return import_module(f"eyespot.{room}.{name}")
-    guests = _guests(room)
-    if name not in guests:
-        raise UsageError(f"no {name!r} in {room}; there are: {', '.join(names(room))}")
-    return guests[name].load()

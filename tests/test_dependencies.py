@@ -24,7 +24,7 @@ PLACES = {
     "hdf5": ("gallery/hdf5.py",),
     "inat": ("curate/inat/faces.py",),
     "lance": ("indexes/lance.py",),
-    "llm": ("models/endpoint/",),
+    "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
     "mteb": ("bridges/mteb.py",),
     "plots": ("cli/tune.py", "reports/drawing.py", "reports/figures/"),

@@ -31,7 +31,7 @@ def tools(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.long
 def test_the_page_on_search_runs_as_it_stands(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "search.md"
+    page = ROOT / "docs" / "searching.md"
     script = "set -e\n" + "\n".join(blocks(page, "sh"))
     env = tools(tmp_path)
 
@@ -55,8 +55,19 @@ def test_links_inside_the_project_lead_somewhere(page: Path) -> None:
 def test_every_room_and_verb_is_described() -> None:
     told = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     verbs = [path.stem for path in (ROOT / "eyespot" / "cli").glob("[a-z]*.py")]
-    shown = [verb for verb in verbs if verb not in ("settings", "telling", "transfer")]
+    shown = [verb for verb in verbs if verb not in ("settings", "console", "transfer")]
 
     assert [verb for verb in [*shown, "import", "export"] if f"eyespot {verb}" not in told] == []
     rooms = [path.name for path in (ROOT / "eyespot").iterdir() if path.is_dir() and not path.name.startswith("_")]
     assert [room for room in rooms if f"`{room}/`" not in (ROOT / "README.md").read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_python_on_a_page_uses_public_names_only(page: Path) -> None:
+    """What a page shows is what people build on."""
+    code = "\n".join(blocks(page, "python"))
+    imports = re.findall(r"^\s*(?:from (eyespot\S*) import (.+)|import (eyespot\S*))$", code, re.MULTILINE)
+    used = " ".join(word for words in imports for word in words)
+
+    assert re.findall(r"(?:^|[\s.(,])(_\w+)", used) == []
+    assert re.findall(r"eyespot(?:\.\w+)*\.(_[a-z]\w*)", code) == []

@@ -11,6 +11,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "eyespot"
 PARTICIPLES = {"asked", "found", "heard", "kept", "named", "said", "shown", "spoken", "stood", "told"}
 LONGEST_BODY = 40  # lines
+LONGEST_FILE = 400
 
 
 @cache
@@ -56,3 +57,39 @@ def test_no_room_has_a_name_that_tools_skip() -> None:
     """Test discovery, ignore files and editors take these names for generated code."""
     folders = {path.name for path in PACKAGE.rglob("*") if path.is_dir()}
     assert folders & {"build", "dist", "env", "venv", "node_modules", "target"} == set()
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    lengths = {
+        str(path.relative_to(PACKAGE)): len(path.read_text(encoding="utf-8").splitlines())
+        for path in PACKAGE.rglob("*.py")
+    }
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
+def private_imports(path: Path, tree: ast.Module) -> Iterator[str]:
+    """Where a file imports a module or a name of another room that begins with one underscore."""
+    room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    for node in ast.walk(tree):
+        imported: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and str(node.module).split(".")[0] == PACKAGE.name:
+            imported = [f"{node.module}.{name.name}" for name in node.names]
+        elif isinstance(node, ast.Import):
+            imported = [name.name for name in node.names if name.name.split(".")[0] == PACKAGE.name]
+        for name in imported:
+            parts = name.split(".")[1:]
+            if parts[:1] != [room] and any(part.startswith("_") and not part.startswith("__") for part in parts):
+                yield f"{path.relative_to(PACKAGE)}:{node.lineno} {name}"
+
+
+def test_no_room_imports_what_is_private_to_another() -> None:
+    assert [place for path, tree in trees().items() for place in private_imports(path, tree)] == []
+
+
+def test_a_private_import_is_seen_however_it_is_written() -> None:
+    lines = "import eyespot.judges._wording\nfrom eyespot.judges._wording import JudgePrompt\n"
+    lines += "from eyespot.judges import _wording\nfrom eyespot.search import _plan\nfrom eyespot import __version__\n"
+
+    found = [place.split()[0] for place in private_imports(PACKAGE / "search" / "new.py", ast.parse(lines))]
+
+    assert found == ["search/new.py:1", "search/new.py:2", "search/new.py:3"]

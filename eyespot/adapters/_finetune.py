@@ -159,25 +159,20 @@ def unfreeze(model: Any, blocks: int | None) -> dict[str, Any]:
 
     `UsageError` if a tower has fewer blocks, or none that can be told.
     """
-    stacks = _stacks(model)
+    # The towers' rows of like blocks, by name: the outermost lists of two or more modules of one class
+    from torch import nn
+
+    stacks: dict[str, Any] = {}
+    for name, module in model.named_modules():
+        like = isinstance(module, nn.ModuleList | nn.Sequential) and len({type(one) for one in module}) == 1
+        if like and len(module) > 1 and not any(name.startswith(f"{outer}.") for outer in stacks):
+            stacks[name] = module
     if blocks is not None and (not stacks or min(map(len, stacks.values())) < blocks):
         there = ", ".join(f"{name} {len(stack)}" for name, stack in stacks.items()) or "none"
         raise UsageError(f"the towers have blocks: {there}; train {blocks} of them with a smaller --blocks, or all")
     for name, value in model.named_parameters():
         value.requires_grad_(blocks is None or _follows(name, stacks, blocks))
     return {name: value for name, value in model.named_parameters() if value.requires_grad}
-
-
-def _stacks(model: Any) -> dict[str, Any]:
-    """The towers' rows of like blocks, by name: the outermost lists of two or more modules of one class."""
-    from torch import nn
-
-    found: dict[str, Any] = {}
-    for name, module in model.named_modules():
-        like = isinstance(module, nn.ModuleList | nn.Sequential) and len({type(one) for one in module}) == 1
-        if like and len(module) > 1 and not any(name.startswith(f"{outer}.") for outer in found):
-            found[name] = module
-    return found
 
 
 def _follows(name: str, stacks: dict[str, Any], blocks: int) -> bool:
@@ -251,7 +246,15 @@ class _Tuning:
         half = self.device.type == "cuda"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half):
             images = self.towers.image(batch.shown.to(self.device))
-            texts = self._queries(batch)
+            from torch.nn.functional import normalize
+
+            tokens = self.towers.tokens([self.material.texts[row] for row in batch.rows.tolist()])
+            texts = self.towers.text({name: value.to(self.device) for name, value in tokens.items()})
+            if batch.asking is None:
+                texts = texts
+            else:
+                pictures = normalize(self.towers.image(batch.asking.to(self.device)), dim=1)
+                texts = normalize(texts, dim=1).index_add(0, batch.asked.to(self.device), pictures.to(texts.dtype))
         scale = getattr(self.towers.model, "logit_scale", None)
         steep = torch.tensor(1 / 0.07) if scale is None else scale.exp().clamp(max=SCALE)
         loss = info_nce(texts.float(), images.float(), self._others(batch.rows), steep)
@@ -260,17 +263,6 @@ class _Tuning:
                 f"the loss of step {self.step + 1} is no number; train into a new folder with a lower --rate"
             )
         return loss
-
-    def _queries(self, batch: _PairBatch) -> torch.Tensor:
-        """The vectors of texts, and of texts with pictures, (n, dim)."""
-        from torch.nn.functional import normalize
-
-        tokens = self.towers.tokens([self.material.texts[row] for row in batch.rows.tolist()])
-        texts = self.towers.text({name: value.to(self.device) for name, value in tokens.items()})
-        if batch.asking is None:
-            return texts
-        pictures = normalize(self.towers.image(batch.asking.to(self.device)), dim=1)
-        return normalize(texts, dim=1).index_add(0, batch.asked.to(self.device), pictures.to(texts.dtype))
 
     def _others(self, rows: Ids) -> torch.Tensor:
         """Which pictures of a batch are also right for which of its queries, (n, n): they are no negatives."""

@@ -17,6 +17,7 @@ from eyespot.benchmarks._judging import Jury
 from eyespot.benchmarks._making import made_by
 from eyespot.benchmarks._official import Beside, beside
 from eyespot.benchmarks._ranking import files_of, runs_of, sampled
+from eyespot.benchmarks._reranking import unfit
 from eyespot.benchmarks._rescoring import RankingStage
 from eyespot.benchmarks._searching import LEAST, Around, GallerySearcher
 from eyespot.search.rescored import Rescored
@@ -51,6 +52,7 @@ __all__ = [
     "runs_of",
     "sampled",
     "scored",
+    "unfit",
     "unknown",
 ]
 

@@ -93,12 +93,12 @@ class QueryVectors:
         listed = [image for image in images if rows.get(image, -1) >= 0]
         facts = zip(listed, view.facts([rows[image] for image in listed]), strict=True)
         paths = {image: Path(its["path"]) for image, its in facts if its["path"]}
-        found = {image: self._file(image, paths.get(image)) for image in images}
+        found = {}
+        for image in images:
+            indexed = paths.get(image)
+            places = [self.data / image, self.data / "images" / image, self.data / "ilias_core" / image]
+            found[image] = next((place for place in ([indexed] if indexed else []) + places if place.is_file()), None)
         return {image: path for image, path in found.items() if path is not None}
-
-    def _file(self, image: str, indexed: Path | None) -> Path | None:
-        places = [self.data / image, self.data / "images" / image, self.data / "ilias_core" / image]
-        return next((place for place in ([indexed] if indexed else []) + places if place.is_file()), None)
 
 
 def task_queries(task: Task) -> dict[str, tuple[str | None, str | None]]:

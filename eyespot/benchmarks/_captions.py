@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -55,16 +54,14 @@ def fine_grained_tasks(needs: tuple[Needed, Needed], scoring: str, data: Path, a
 
 def table_2(benchmark: str) -> list[Printed]:
     """What ReCoS prints of a benchmark in its table 2: Recall@K in both directions."""
-    return list(_table_2(benchmark))
-
-
-def _table_2(benchmark: str) -> Iterator[Printed]:
+    printeds: list[Printed] = []
     for row in rows("recos_table2"):
         about = Column(row["direction"], f"Hit@{row['k']}")
         methods = row.items() if row["benchmark"] == benchmark else ()
         for method, value in methods:
             if method not in ("direction", "benchmark", "k") and value:
-                yield printed(f"ReCoS, table 2 ({benchmark})", method, about, float(value))
+                printeds.append(printed(f"ReCoS, table 2 ({benchmark})", method, about, float(value)))
+    return printeds
 
 
 def of_split(name: str, title: str, about: str, need: Needed, source: tuple[str, str, str]) -> Benchmark:

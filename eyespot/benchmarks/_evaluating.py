@@ -11,7 +11,7 @@ import numpy as np
 from eyespot.benchmarks._benchmark import Benchmark, Group, Task
 from eyespot.benchmarks._fitting import fitted
 from eyespot.benchmarks._rescoring import RankingStage, two_stages
-from eyespot.metrics import Aligned, Floor, Scores, aligned, evaluate, floor, labels_of
+from eyespot.metrics import Floor, Scores, aligned, evaluate, floor, labels_of
 from eyespot.search.rescored import Rescored
 from eyespot.types import NothingFound, Run, UsageError
 
@@ -68,18 +68,16 @@ def scored(task: Task, run: Run, second: Rescored | None = None, pool: int | Non
     if not scores.queries:
         raise NothingFound(f"no query of {task.name} is left to score; the run and the rules leave out all")
     groups = {by.name: found for by in task.by if (found := by(ranked, task, scores))}
-    notes += [*run.notes, *scores.notes, *_unasked(task)]
+    lacking = [query for query in task.judged.queries if query not in task.judged.qrels]
+    if not lacking:
+        texts = []
+    else:
+        whole = len(task.judged.queries)
+        texts = [f"{len(lacking)} of {whole} queries have no judgements (such as {lacking[0]!r}) and are left out"]
+    notes += [*run.notes, *scores.notes, *texts]
     known = pool or ranked.header.get("pool")
     size = None if task.judged.candidates is not None else known or task.size
     return Result(task, ranked, scores, groups, _floors(task, scores, size), stages, notes, size, known)
-
-
-def _unasked(task: Task) -> list[str]:
-    lacking = [query for query in task.judged.queries if query not in task.judged.qrels]
-    if not lacking:
-        return []
-    whole = len(task.judged.queries)
-    return [f"{len(lacking)} of {whole} queries have no judgements (such as {lacking[0]!r}) and are left out"]
 
 
 def _floors(task: Task, scores: Scores, size: int | None) -> dict[str, Floor]:
@@ -92,18 +90,17 @@ def _floors(task: Task, scores: Scores, size: int | None) -> dict[str, Floor]:
     found: dict[str, Floor] = {}
     for label, measure in labels_of(list(task.measures)).items():
         try:
-            found[label] = floor(measure, rankings, _sizes(task, rankings, size))
+            # The pool of each query, (q,), without its own picture where that is left out, and with all
+            # that is relevant
+            if size is None:
+                sizes = None
+            else:
+                own = [_own_picture(task, query) for query in rankings.queries] if task.exclude_input else 0
+                sizes = np.maximum(np.subtract(size, own), rankings.relevant)
+            found[label] = floor(measure, rankings, sizes)
         except (UsageError, NotImplementedError):  # Judged@k says nothing of relevance
             continue
     return found
-
-
-def _sizes(task: Task, rankings: Aligned, size: int | None) -> Any:
-    """The pool of each query, (q,), without its own picture where that is left out, and with all that is relevant."""
-    if size is None:
-        return None
-    own = [_own_picture(task, query) for query in rankings.queries] if task.exclude_input else 0
-    return np.maximum(np.subtract(size, own), rankings.relevant)
 
 
 def _own_picture(task: Task, query: str) -> bool:

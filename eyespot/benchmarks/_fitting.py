@@ -29,12 +29,31 @@ def fitted(task: Task, run: Run) -> tuple[Run, list[str]]:
 
     Raises `NothingFound` if the run has no query of the task, or ranks nothing that can be ranked there.
     """
-    ours = _without_inputs(task, run.only(task.judged.qrels))
+    without_inputs_run = run.only(task.judged.qrels)
+    # A query's own picture leaves where it is no answer, unless somebody judged it to be one
+    if not task.exclude_input:
+        ours = without_inputs_run
+    else:
+        made = Run({query: _others(task, query, without_inputs_run[query]) for query in without_inputs_run})
+        made.header, made.facts, made.notes = (
+            without_inputs_run.header,
+            without_inputs_run.facts,
+            without_inputs_run.notes,
+        )
+        ours = made
     if not len(ours):
         raise NothingFound(_strange(task, "queries", run.queries, list(task.judged.qrels)))
     if task.judged.candidates is not None:
         return _among(task, ours, task.judged.candidates)
-    return ours, _outside(task, ours)
+    if not task.pool or not len(ours.codes):
+        outside = []
+    else:
+        inside = np.array([image in task.pool for image in ours.images.tolist()], bool)[ours.codes]  # (hits,)
+        if not inside.any():
+            raise NothingFound(_strange(task, "pool", ours.images.tolist(), list(task.pool)))
+        count = int((~inside).sum())
+        outside = [f"{count} hits are not in the benchmark's pool; they count as not relevant"] if count else []
+    return ours, outside
 
 
 def unknown(tasks: Sequence[Task], runs: Mapping[str, Run]) -> list[str]:
@@ -47,15 +66,6 @@ def unknown(tasks: Sequence[Task], runs: Mapping[str, Run]) -> list[str]:
         for run, odd in strange
         if odd
     ]
-
-
-def _without_inputs(task: Task, run: Run) -> Run:
-    """A query's own picture leaves where it is no answer, unless somebody judged it to be one."""
-    if not task.exclude_input:
-        return run
-    made = Run({query: _others(task, query, run[query]) for query in run})
-    made.header, made.facts, made.notes = run.header, run.facts, run.notes
-    return made
 
 
 def _others(task: Task, query: str, hits: list[RankedImage]) -> list[RankedImage]:
@@ -88,17 +98,6 @@ def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:
     notes = [f"{strange} hits that are no candidates of their query were left out"] if strange else []
     notes += [f"{absent} candidates that the run does not rank go last, as equals"] if absent else []
     return restricted, notes
-
-
-def _outside(task: Task, run: Run) -> list[str]:
-    """What is said of hits that the benchmark's pool has not: they take their ranks and count as not relevant."""
-    if not task.pool or not len(run.codes):
-        return []
-    inside = np.array([image in task.pool for image in run.images.tolist()], bool)[run.codes]  # (hits,)
-    if not inside.any():
-        raise NothingFound(_strange(task, "pool", run.images.tolist(), list(task.pool)))
-    count = int((~inside).sum())
-    return [f"{count} hits are not in the benchmark's pool; they count as not relevant"] if count else []
 
 
 def _strange(task: Task, what: str, theirs: Sequence[str], ours: Sequence[str]) -> str:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._evaluating import Result, scored
 from eyespot.benchmarks._fitting import fitted
+from eyespot.benchmarks._rescoring import UNSCORED
 from eyespot.benchmarks._searching import GallerySearcher
-from eyespot.judges._budget import BudgetSpent
+from eyespot.llms.budget import BudgetSpent
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, learned_blend
 from eyespot.search.rescored import Rescored
-from eyespot.types import EyespotError, NothingFound, Query, Run
+from eyespot.types import EyespotError, NothingFound, Query, Run, without_code
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,9 @@ class Jury:
         result.run.header |= self.stage.header(looked)
         unasked = len(ranked) - len(looked.judgements)
         silent = [f"{unasked} queries ask with a picture that is not here; their hits were not judged"] * bool(unasked)
-        said = [f"{self.stage.judge.name}: {looked.asked}", *silent, *self.stage.notes(run, looked)]
-        # How many have no score is told by the judge, with the reason.
-        plain = [sentence for sentence in result.notes if "have no score in the second stage" not in sentence]
-        return replace(result, notes=[*plain, *said])
+        judge_notes = [f"{self.stage.judge.name}: {looked.asked}", *silent, *self.stage.notes(run, looked)]
+        # The judge's own notes count the hits without a score, with the reason
+        return replace(result, notes=[*without_code(list(result.notes), UNSCORED), *judge_notes])
 
     def learned(self, task: Task, run: Run) -> Jury:
         """The same with the weight under which this task, of another split, scores best by its first measure."""

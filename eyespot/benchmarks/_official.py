@@ -66,20 +66,18 @@ def _difference(evaluation: Evaluation, result: Result, row: Printed, about: lis
 
 def _other_images(result: Result, wanted: int | None, several: bool) -> str:
     """`several`: there are rows of more than one collection, so that a run that does not say which fits none."""
-    ranked = _ranked(result)
+    ranked: int | None
+    # How many images each query ranked at least; None where nobody says
+    candidates = result.task.judged.candidates
+    if candidates is not None:
+        ranked = int(np.diff(candidates.only(set(result.scores.queries)).offsets).min())
+    else:
+        ranked = result.ranked or len(result.task.pool) or None
     if wanted is None or (ranked is None and not several):
         return ""
     if ranked is None:
         return "how many images were ranked is not known; say so with --pool"
     return "" if abs(ranked - wanted) <= CLOSE * wanted else f"{_part(ranked, wanted)} images were ranked"
-
-
-def _ranked(result: Result) -> int | None:
-    """How many images each query ranked at least; None where nobody says."""
-    candidates = result.task.judged.candidates
-    if candidates is not None:
-        return int(np.diff(candidates.only(set(result.scores.queries)).offsets).min())
-    return result.ranked or len(result.task.pool) or None
 
 
 def _part(here: int, there: int) -> str:

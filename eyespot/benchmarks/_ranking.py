@@ -17,7 +17,16 @@ def runs_of(tasks: Sequence[Task], given: Sequence[str], format: str | None = No
 
     A file without a name serves every task whose queries and pool it ranks. Raises `NothingFound` if that is none.
     """
-    named, read = _file_of_task(tasks, given), _RunFiles({})
+    only = tasks[0].name if len(tasks) == 1 else None
+    parts = [(name or only, path) for name, path in (_parts(tasks, one) for one in given)]
+    named = dict(parts)
+    if len(named) < len(parts):
+        twice = next(name for name in named if [name for name, _ in parts].count(name) > 1)
+        if twice is not None:
+            raise UsageError(f"--run {twice}=FILE is given more than once; keep one of them")
+    if None in named and len(parts) > 1:
+        raise UsageError(f"name the task of each file, as in --run {tasks[0].name}=FILE; there are: {_names(tasks)}")
+    read = _RunFiles({})
     found: dict[str, Run] = {}
     for task in tasks:
         if task.name in named:
@@ -59,20 +68,6 @@ def _meant(read: _RunFiles, task: Task, path: Path, format: str | None) -> Run |
             return None
         return turned if answers(task, turned) else None
     return None
-
-
-def _file_of_task(tasks: Sequence[Task], given: Sequence[str]) -> dict[str | None, Path]:
-    """The file of each task that was named, and under None that of all others."""
-    only = tasks[0].name if len(tasks) == 1 else None
-    parts = [(name or only, path) for name, path in (_parts(tasks, one) for one in given)]
-    named = dict(parts)
-    if len(named) < len(parts):
-        twice = next(name for name in named if [name for name, _ in parts].count(name) > 1)
-        if twice is not None:
-            raise UsageError(f"--run {twice}=FILE is given more than once; keep one of them")
-    if None in named and len(parts) > 1:
-        raise UsageError(f"name the task of each file, as in --run {tasks[0].name}=FILE; there are: {_names(tasks)}")
-    return named
 
 
 def _parts(tasks: Sequence[Task], given: str) -> tuple[str | None, Path]:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from eyespot.benchmarks._benchmark import Task
 from eyespot.metrics import Scores, evaluate
 from eyespot.search.rescored import Rescored
-from eyespot.types import NothingFound, RankedImage, Run
+from eyespot.types import Note, NothingFound, RankedImage, Run
+
+UNSCORED = "unscored"  # the code of the note that counts hits without a score
 
 
 @dataclass(frozen=True)
@@ -31,17 +33,16 @@ def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[RankingStag
             "queries and images alike"
         )
     # Who knows the grades re-ranks best; what lies deeper stays behind, as it does for every other second stage.
-    best, _ = Rescored(_grades(task, run), second.depth)(run)
+    judged = task.judged.qrels
+    grades = Run({query: [RankedImage(image, float(grade)) for image, grade in judged[query].items()] for query in run})
+    best, _ = Rescored(grades, second.depth)(run)
     runs = {"first stage": run, f"best possible of the first {second.depth}": best, "re-ranked": reranked}
     stages = [
         RankingStage(name, evaluate(each, task.judged.qrels, task.measures, task.rules)) for name, each in runs.items()
     ]
     short = sum(head < second.depth for head in heads)
-    notes = [f"{without} of the first {second.depth} hits have no score in the second stage; they go behind the scored"]
+    unscored = (
+        f"{without} of the first {second.depth} hits have no score in the second stage; they go behind the scored"
+    )
     fewer = f"{short} queries rank fewer than {second.depth} images; of those all are re-ranked"
-    return stages, reranked, [*notes * bool(without), *[fewer] * bool(short)]
-
-
-def _grades(task: Task, run: Run) -> Run:
-    judged = task.judged.qrels
-    return Run({query: [RankedImage(image, float(grade)) for image, grade in judged[query].items()] for query in run})
+    return stages, reranked, [*[Note(UNSCORED, unscored)] * bool(without), *[fewer] * bool(short)]

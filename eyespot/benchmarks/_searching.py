@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -18,12 +18,14 @@ from eyespot import rooms
 from eyespot.benchmarks._asking import QueryVectors, VectorSource, task_queries
 from eyespot.benchmarks._benchmark import Task
 from eyespot.benchmarks._ranking import aliases
+from eyespot.benchmarks._reranking import reranked, unfit
 from eyespot.gallery.view import View
 from eyespot.runs.matrix import ranked_matrix
 from eyespot.search.adapted import IndexUnder, refuse_other_space, seen_by
+from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
+from eyespot.search.embedding import KnownVectors
 from eyespot.search.matching import UNMATCHED, RowMatching, matched, renamed
-from eyespot.search.nearest import tell_recall
 from eyespot.types import (
     Adapter,
     IdColumn,
@@ -58,7 +60,7 @@ class GallerySearcher:
     `data` is where pictures of queries lie that the gallery has not; `match` the gallery's column that judged images
     are named by; `allow_missing`: go on though some images of the benchmark are not in the gallery. At least `least`
     images are ranked for each query. The first `looked_at` of a run have their pictures in its facts; `reword` gives a
-    query other terms before it is searched.
+    query other terms before it is searched. `stages` says what follows the first stage.
     """
 
     collection: Collection
@@ -69,6 +71,7 @@ class GallerySearcher:
     looked_at: int = 0
     reword: Callable[[Query], Query] | None = None
     adapter: Adapter | None = None
+    stages: StageOptions = field(default_factory=StageOptions)
 
     def __post_init__(self) -> None:
         if self.adapter is not None:
@@ -76,8 +79,18 @@ class GallerySearcher:
 
     def __call__(self, task: Task) -> Run:
         """The task's queries ranked; raises `UsageError` if images are missing and that is not allowed."""
+        if why := unfit(task, self.stages):
+            raise UsageError(why)
         matching = self._matched(*_wanted(task))
-        needed = _needed(task)
+        # What must be in the gallery for the numbers to be those of the benchmark: all that is to be ranked
+        # or found
+        judged = task.judged
+        if task.way == "i2t":
+            needed = set()  # what a query asks with may lie in the data folder
+        else:
+            handed = judged.candidates.images.tolist() if judged.candidates is not None else []
+            relevant = (image for query in judged.qrels for image in judged.qrels.relevant(query))
+            needed = {*relevant, *handed, *task.pool}
         notes = self._checked(matching, needed)
         sources, said = self._sources(task, matching)
         seconds: dict[str, float] = {}
@@ -93,17 +106,47 @@ class GallerySearcher:
         run.notes = [*notes, *said, *run.notes]
         return run
 
+    def rerank(self, task: Task, run: Run, depth: int) -> Run:
+        """The first `depth` hits of another system's run in the order of these stages, the rest behind as they were."""
+        return reranked(self, task, run, depth)
+
+    def ranked(self, task: Task, run: Run, depth: int) -> Run:
+        """A run of gallery ids after these stages; without the queries whose pictures are not here."""
+        matching = self._matched(*_wanted(task))
+        sources, notes = self._sources(task, matching)
+        there = {query: sources[query] for query in run if query in sources}
+        vectors = self._asking.vectors(there)
+        queries = self._queries(task, matching, list(there))
+        options = replace(self.stages, k=depth, mask=self.view.live, adapt=self.adapter, reranks=depth)
+        made = chain_of(self.collection, options, self._known(queries, vectors))(queries, run)
+        made.notes = [*notes, *made.notes]
+        return made
+
+    def ids_of(self, task: Task, names: Sequence[str]) -> dict[str, str]:
+        """The gallery's id of each image that it has, by the names of a run."""
+        rows = self._rows_named(list(dict.fromkeys(names)), {**task.judged.images, **task.pool})
+        return {name: str(its["id"]) for name, its in zip(rows, self.view.facts(list(rows.values())), strict=True)}
+
+    def _queries(self, task: Task, matching: RowMatching, names: Sequence[str]) -> list[Query]:
+        """Queries whose vectors are known; with their pictures, where local descriptors compare those."""
+        if self.stages.rerank_local is None:
+            return [Query(name, ()) for name in names]
+        pictured = {query.id: query for query in self._asking.queries(task, matching)}
+        if lacking := [name for name in names if name not in pictured]:
+            raise UsageError(
+                f"the pictures of {len(lacking)} queries are not on this machine (such as that of {lacking[0]!r}), and "
+                "local descriptors need them; add them to the data folder, or leave out --rerank-local"
+            )
+        return [pictured[name] for name in names]
+
+    def _known(self, queries: Sequence[Query], vectors: Vectors) -> KnownVectors:
+        by_id = {query.id: vector for query, vector in zip(queries, vectors, strict=True)}
+        return KnownVectors(by_id, self.view.space.dim)
+
     @property
     def view(self) -> View:
         """The gallery's rows in this space."""
         return self.collection.view
-
-    @cached_property
-    def index(self) -> Index:
-        """Search over all of the gallery's vectors, exact unless the collection was opened with another index."""
-        if self.adapter is None:
-            return self.collection.index
-        return IndexUnder.through(self.adapter, self.collection.scan)
 
     @cached_property
     def _asking(self) -> QueryVectors:
@@ -217,7 +260,9 @@ class GallerySearcher:
                 f"{len(silent)} captions of {task.name} have no text here (such as {silent[0]!r}); score rankings "
                 "with --run"
             )
-        index = self._over(self._asking.texts([str(task.pool[id]["text"]) for id in ids]))
+        vectors = self._asking.texts([str(task.pool[id]["text"]) for id in ids])
+        over_index: Index = rooms.load("indexes", "exact", [vectors])
+        index = over_index if self.adapter is None else IndexUnder(self.adapter, [vectors])
 
         def rank(names: list[str], queries: Vectors) -> Run:
             run = _run(names, index.search(queries, min(len(ids), self._depth(task))), ids)
@@ -233,27 +278,30 @@ class GallerySearcher:
         if not mask.any():
             raise NothingFound(f"no image of {task.name} is in the gallery; choose another with -g")
 
-        def rank(names: list[str], queries: Vectors) -> Run:
-            found = self.index.search(queries, min(int(mask.sum()), self._depth(task)), mask)
-            run = self._rename_rows(task, matching, names, found)
-            tell_recall(run, found)
-            run.header |= {"pool": int(mask.sum())}
+        def rank(names: list[str], vectors: Vectors) -> Run:
+            k = min(int(mask.sum()), self._depth(task))
+            options = replace(self.stages, k=k, mask=mask, adapt=self.adapter)
+            queries = self._queries(task, matching, names)
+            ranked = chain_of(self.collection, options, self._known(queries, vectors))(queries)
+            run = self._renamed(task, matching, ranked)
+            run.header, run.notes = ranked.header | {"pool": int(mask.sum())}, ranked.notes
             return run
 
         return rank
 
-    def _rename_rows(self, task: Task, matching: RowMatching, queries: list[str], found: NearestRows) -> Run:
-        """Rows under the names of the benchmark; one may have several, and then is ranked under each."""
-        rows = np.unique(found.rows).tolist()
-        facts = dict(zip(rows, self.view.facts(rows), strict=True))
-        known = _with_calls(task, matching, facts)
-        names = {row: known.by_row.get(row, [UNMATCHED + its["id"]]) for row, its in facts.items()}
+    def _renamed(self, task: Task, matching: RowMatching, ranked: Run) -> Run:
+        """Gallery ids under the names of the benchmark; one may have several, and then is ranked under each."""
+        known = matching if task.called is None else _with_other_names(task.called, matching, ranked)
+        names = {id: known.by_id.get(id, [UNMATCHED + id]) for id in ranked.images.tolist()}
         if all(len(several) == 1 for several in names.values()):
-            run = _run(queries, found, {row: its[0] for row, its in names.items()})
+            single = np.array([*(several[0] for several in names.values()), None], dtype=object)[:-1]
+            queries = np.array([*ranked.queries, None], dtype=object)[:-1]
+            of_query = np.repeat(np.arange(len(queries)), np.diff(ranked.offsets))  # (hits,)
+            run = Run.from_columns(IdColumn(queries, of_query), IdColumn(single, ranked.codes), ranked.score)
         else:
-            run = renamed(_run(queries, found, {row: its["id"] for row, its in facts.items()}), known)
-        seen = np.unique(found.rows[:, : self.looked_at]).tolist()
-        run.facts = {name: _picture(facts[row]) for row in seen for name in names[row]}
+            run = renamed(ranked, known)
+        seen = ranked.images[np.unique(ranked.codes[ranked.rank <= self.looked_at])].tolist()
+        run.facts = {name: _picture(ranked.facts[id]) for id in seen for name in names[id]}
         return run
 
     def _mask(self, task: Task, matching: RowMatching) -> Mask:
@@ -273,20 +321,15 @@ class GallerySearcher:
         for query, vector in zip(queries, vectors, strict=True):
             names = [hit.image for hit in candidates[query] if hit.image in row]
             if names:
-                scores = self._scores(vector, self._asking.rows([row[name] for name in names]))
+                scores_vectors = self._asking.rows([row[name] for name in names])
+                # What a query (dim,) thinks of images (n, dim): (n,)
+                if self.adapter is None:
+                    scores = (scores_vectors @ vector).astype(np.float64)
+                else:
+                    (view,) = self.adapter.adapt(vector[None])
+                    scores = (seen_by(view, scores_vectors) @ view.query).astype(np.float64)
                 made[query] = ranked_matrix([query], names, scores[None], len(names))[query]
         return Run(made)
-
-    def _scores(self, query: Vectors, vectors: Vectors) -> NDArray[np.float64]:
-        """What a query (dim,) thinks of images (n, dim): (n,)."""
-        if self.adapter is None:
-            return (vectors @ query).astype(np.float64)
-        (view,) = self.adapter.adapt(query[None])
-        return (seen_by(view, vectors) @ view.query).astype(np.float64)
-
-    def _over(self, vectors: Vectors) -> Index:
-        index: Index = rooms.load("indexes", "exact", [vectors])
-        return index if self.adapter is None else IndexUnder(self.adapter, [vectors])
 
     def _depth(self, task: Task) -> int:
         """As far as any measure looks: its cutoff, R, or else a thousand; and as far as a second stage re-ranks."""
@@ -294,6 +337,21 @@ class GallerySearcher:
         looks = {"mAP@R": relevant, "Rprec": relevant}
         deepest = [measure.cutoff or looks.get(measure.name, DEPTH) for measure in task.measures]
         return max([self.least, *deepest]) + task.exclude_input  # one leaves
+
+
+def _with_other_names(called: Callable[[str], str | None], matching: RowMatching, ranked: Run) -> RowMatching:
+    """The matching, and what the benchmark calls the other pictures that were found."""
+    taken = set(matching.names)
+    names: dict[str, str] = {}  # by name, the id
+    for id in ranked.images.tolist():
+        path = ranked.facts[id]["path"]
+        name = None if id in matching.by_id or not path else called(path)
+        if name is not None and name not in taken:
+            taken.add(name)
+            names[name] = id
+    rows = np.concatenate([matching.rows, np.full(len(names), -1, np.int64)])
+    ids = [*matching.ids, *names.values()]
+    return RowMatching(matching.way, [*matching.names, *names], rows, ids, matching.ambiguous)
 
 
 def _picture(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -321,21 +379,6 @@ def _run(queries: list[str], found: NearestRows, names: Any) -> Run:
     return Run.from_columns(told, IdColumn(ids, codes.ravel()), found.scores.ravel())
 
 
-def _with_calls(task: Task, matching: RowMatching, facts: Mapping[int, Mapping[str, Any]]) -> RowMatching:
-    """The matching, and what the benchmark calls the other pictures that were found."""
-    if task.called is None:
-        return matching
-    taken, more = set(matching.names), {}
-    for row, its in facts.items():
-        name = None if row in matching.by_row or not its["path"] else task.called(its["path"])
-        if name is not None and name not in taken:
-            taken.add(name)
-            more[row] = name
-    rows = np.concatenate([matching.rows, np.array(list(more), np.int64)])
-    ids = [*matching.ids, *(facts[row]["id"] for row in more)]
-    return RowMatching(matching.way, [*matching.names, *more.values()], rows, ids, matching.ambiguous)
-
-
 def _wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
     """Everything that is looked for in the gallery (judged, listed, handed out, asked with), and its facts."""
     judged = task.judged
@@ -346,13 +389,3 @@ def _wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
     named = [*judged.qrels.images.tolist(), *task.pool, *handed, *pictures, *task.apart]
     # Captions have numbers that are images' numbers as well: what is known of queries is no fact of images.
     return list(dict.fromkeys(named)), {**judged.images, **task.pool}
-
-
-def _needed(task: Task) -> set[str]:
-    """What must be in the gallery for the numbers to be those of the benchmark: all that is to be ranked or found."""
-    judged = task.judged
-    if task.way == "i2t":
-        return set()  # what a query asks with may lie in the data folder
-    handed = judged.candidates.images.tolist() if judged.candidates is not None else []
-    relevant = (image for query in judged.qrels for image in judged.qrels.relevant(query))
-    return {*relevant, *handed, *task.pool}

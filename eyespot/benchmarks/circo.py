@@ -9,7 +9,6 @@ from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, T
 from eyespot.benchmarks._grouping import columns
 from eyespot.metrics import parse, preset
 from eyespot.runs import circo
-from eyespot.runs.judged import JudgedQueries
 from eyespot.types import Qrels
 
 HOME = "https://github.com/miccunifi/CIRCO"
@@ -44,9 +43,9 @@ IMAGES = Needed(
 def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """All truths (mAP@K), and the target alone, where what CIRCO calls Recall@K is Hit@K."""
     read = circo.read(ANNOTATIONS[asked.split].place(data))
-    judged = replace(
-        read, images={image: {"path": f"unlabeled2017/{image:0>12}.jpg"} for image in _target_images(read)}
-    )
+    asking = (str(facts["image"]) for facts in read.queries.values() if facts.get("image"))
+    target_images = list(dict.fromkeys([*read.qrels.images.tolist(), *asking]))
+    judged = replace(read, images={image: {"path": f"unlabeled2017/{image:0>12}.jpg"} for image in target_images})
     by = columns("semantic_aspects")
     every = Task.of("it2i", judged, preset("circo"), by=by, size=PHOTOS, composed=True, called=number_of)
     targets = {query: facts.get("target") for query, facts in judged.queries.items()}
@@ -61,11 +60,6 @@ def number_of(path: str) -> str | None:
     """COCO's number of a photo, which is its name: 000000243611.jpg is 243611."""
     name = PurePath(path).stem
     return str(int(name)) if name.isascii() and name.isdigit() else None
-
-
-def _target_images(judged: JudgedQueries) -> list[str]:
-    asking = (str(facts["image"]) for facts in judged.queries.values() if facts.get("image"))
-    return list(dict.fromkeys([*judged.qrels.images.tolist(), *asking]))
 
 
 def load() -> Benchmark:

@@ -17,7 +17,7 @@ from eyespot.benchmarks._grouping import group_of
 from eyespot.benchmarks._published import Column, table
 from eyespot.metrics import Scores, aligned, evaluate, preset
 from eyespot.runs import ilias
-from eyespot.runs.files import json_of, refuse
+from eyespot.storage.files import json_of, refuse
 from eyespot.types import Qrels, Run
 
 HOME = "https://vrg.fel.cvut.cz/ilias/"
@@ -43,12 +43,13 @@ class ByPositives:
     def __call__(self, run: Run, task: Task, scores: Scores) -> list[Group]:
         """A group for each range; an instance that has no positive in it is passed over."""
         ranges = pairwise(EDGES[self.name])
-        return [self._group(run, task, low, high) for low, high in ranges]
-
-    def _group(self, run: Run, task: Task, low: float, high: float) -> Group:
-        within = {image for image, facts in task.judged.images.items() if low <= float(facts[self.name]) < high}
-        inside, outside = _split(task.judged.qrels, within)
-        return group_of(f"{low:.3g} to {high:.3g}", _scores(run, task, inside, outside))
+        groups = []
+        for low, high in ranges:
+            within = {image for image, facts in task.judged.images.items() if low <= float(facts[self.name]) < high}
+            inside, outside = _split(task.judged.qrels, within)
+            group = group_of(f"{low:.3g} to {high:.3g}", _scores(run, task, inside, outside))
+            groups.append(group)
+        return groups
 
 
 @dataclass(frozen=True)
@@ -64,16 +65,15 @@ class ByTaxonomy:
         for row, query in enumerate(scores.queries):
             instance = query.partition("/")[0]
             rows[self.of_instance.get(instance, "(unknown)")][instance].append(row)
-        return [group_of(name, _means(scores, instances)) for name, instances in sorted(rows.items())]
-
-
-def _means(scores: Scores, rows: Mapping[str, list[int]]) -> Scores:
-    """Scores of instances: of each the mean of its queries."""
-    values = {
-        label: np.array([np.mean(values[chosen]) for chosen in rows.values()])
-        for label, values in scores.values.items()
-    }
-    return replace(scores, queries=list(rows), values=values)
+        groups = []
+        for name, instances in sorted(rows.items()):
+            values = {
+                label: np.array([np.mean(values[chosen]) for chosen in instances.values()])
+                for label, values in scores.values.items()
+            }
+            means = replace(scores, queries=list(instances), values=values)
+            groups.append(group_of(name, means))
+        return groups
 
 
 def _split(qrels: Qrels, group: set[str]) -> tuple[Qrels, Qrels]:
@@ -114,17 +114,14 @@ def _taxonomies(data: Path) -> tuple[ByTaxonomy, ...]:
     found = json_of(path)
     if not isinstance(found, dict):
         refuse(path, "", "holds no object; expected {category: {subcategory: [instance, …]}}")
-    places = list(_places(found))
+    places: list[tuple[str, str, str]] = []
+    # (category, subcategory, instance) of every instance
+    for top, parts in found.items():
+        for below, inside in parts.items() if isinstance(parts, dict) else [(top, parts)]:
+            places += ((top, below, instance) for instance in _leaves(inside))
     category = {instance: top for top, _, instance in places}
     subcategory = {instance: f"{top}-{below}" for top, below, instance in places}
     return ByTaxonomy("category", category), ByTaxonomy("subcategory", subcategory)
-
-
-def _places(found: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(category, subcategory, instance) of every instance."""
-    for top, parts in found.items():
-        for below, inside in parts.items() if isinstance(parts, dict) else [(top, parts)]:
-            yield from ((top, below, instance) for instance in _leaves(inside))
 
 
 def _leaves(inside: Any) -> Iterator[str]:

@@ -30,30 +30,28 @@ GROUPS = {
 
 def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """One task; R is the relevant among the candidates, and a query may rank nothing else."""
-    judged = inquire.read_rerank(_files(data, asked.split))
-    return [Task.of("t2i", judged, preset("inquire-rerank"), by=columns(*BREAKDOWNS))]
-
-
-def _files(data: Path, split: str) -> list[Path]:
-    """The hub names its files by split; a folder that does not is taken whole. Its train-* are an older release."""
+    # The hub names its files by split; a folder that does not is taken whole. Its train-* are an older release.
     found = [file for pattern in PARQUETS for file in sorted(data.glob(pattern))]
-    of_split = [file for file in found if file.name.startswith(split)]
+    of_split = [file for file in found if file.name.startswith(asked.split)]
     named = any(file.name.startswith(HUB_SPLITS) for file in found)
     if not found or (named and not of_split):
-        raise UsageError(f"there are no parquet files of the {split} split in {data}; get them: {HUB}/tree/main/data")
+        raise UsageError(
+            f"there are no parquet files of the {asked.split} split in {data}; get them: {HUB}/tree/main/data"
+        )
     chosen = of_split if named else found
     for file in chosen:
-        _whole(data, file, {each.name for each in chosen})
-    return chosen
-
-
-def _whole(data: Path, file: Path, names: set[str]) -> None:
-    """Of test-00001-of-00004.parquet all four must be there: a part of the queries would score without a word."""
-    parts = re.fullmatch(r"(.*-)\d{5}(-of-(\d{5})\.parquet)", file.name)
-    wanted = [f"{parts[1]}{at:05}{parts[2]}" for at in range(int(parts[3]))] if parts else []
-    lacking = [name for name in wanted if name not in names]
-    if lacking:
-        raise UsageError(f"{len(lacking)} of {len(wanted)} files are not in {data} (such as {lacking[0]}); get: {HUB}")
+        names = {each.name for each in chosen}
+        # Of test-00001-of-00004.parquet all four must be there: a part of the queries would score without a
+        # word
+        parts = re.fullmatch(r"(.*-)\d{5}(-of-(\d{5})\.parquet)", file.name)
+        wanted = [f"{parts[1]}{at:05}{parts[2]}" for at in range(int(parts[3]))] if parts else []
+        lacking = [name for name in wanted if name not in names]
+        if lacking:
+            raise UsageError(
+                f"{len(lacking)} of {len(wanted)} files are not in {data} (such as {lacking[0]}); get: {HUB}"
+            )
+    judged = inquire.read_rerank(chosen)
+    return [Task.of("t2i", judged, preset("inquire-rerank"), by=columns(*BREAKDOWNS))]
 
 
 def printed() -> list[Printed]:

@@ -8,8 +8,8 @@ from eyespot.benchmarks._benchmark import Benchmark, BenchmarkRequest, Needed, T
 from eyespot.benchmarks._grouping import ByColumn
 from eyespot.metrics import parse
 from eyespot.runs import read_qrels
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import UsageError
 
 MEASURES = ("AP(norm='min-k', ties='average')@50", "nDCG(ties='average')@50", "RR(ties='average')@50", "R@20", "P@10")
@@ -30,16 +30,22 @@ QRELS = Needed(
 def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
     """One task; a column `split` is followed where it is there, and every other column breaks the results down."""
     every = dict(_queries(QUERIES.place(data)))
-    queries = _of_split(every, asked.split)
+    queries = {q: facts for q, facts in every.items() if facts.get("split") in (None, "", asked.split)}
     if not queries:
         there = ", ".join(sorted({str(facts.get("split")) for facts in every.values()})) or "none"
         raise UsageError(f"no query of {data} is in the split {asked.split!r}; splits there: {there}")
     qrels = read_qrels(QRELS.place(data))
     if not any(query in qrels for query in queries):
-        raise UsageError(f"no query of {data} is judged; {_example(list(queries))} are not in {qrels.header['source']}")
+        example_queries = list(queries)
+        text = ", ".join(map(repr, example_queries[:2])) + (" …" if len(example_queries) > 2 else "")
+        raise UsageError(f"no query of {data} is judged; {text} are not in {qrels.header['source']}")
     judged = JudgedQueries(queries, qrels).only(queries)
     measures = [parse(measure) for measure in MEASURES]
-    return [Task("own", judged, measures, by=_breakdowns(queries), composed=True, exclude_input=True)]
+    # The columns whose values recur: what is different for every query groups nothing
+    names = dict.fromkeys(name for facts in queries.values() for name in facts if name not in NOT_A_GROUP)
+    counts = {name: len({str(facts.get(name)) for facts in queries.values()}) for name in names}
+    breakdowns = tuple(ByColumn(name) for name, count in counts.items() if count <= min(MOST_GROUPS, len(queries) // 2))
+    return [Task("own", judged, measures, by=breakdowns, composed=True, exclude_input=True)]
 
 
 def _queries(path: Path) -> list[tuple[str, Columns]]:
@@ -53,21 +59,6 @@ def _queries(path: Path) -> list[tuple[str, Columns]]:
             refuse(path, f"line {line}", f"has neither text nor image; there are: {', '.join(row)}")
         found[query] = {**row, **({"text": text} if text else {})}
     return list(found.items())
-
-
-def _of_split(queries: dict[str, Columns], split: str) -> dict[str, Columns]:
-    return {q: facts for q, facts in queries.items() if facts.get("split") in (None, "", split)}
-
-
-def _breakdowns(queries: dict[str, Columns]) -> tuple[ByColumn, ...]:
-    """The columns whose values recur: what is different for every query groups nothing."""
-    names = dict.fromkeys(name for facts in queries.values() for name in facts if name not in NOT_A_GROUP)
-    counts = {name: len({str(facts.get(name)) for facts in queries.values()}) for name in names}
-    return tuple(ByColumn(name) for name, count in counts.items() if count <= min(MOST_GROUPS, len(queries) // 2))
-
-
-def _example(queries: list[str]) -> str:
-    return ", ".join(map(repr, queries[:2])) + (" …" if len(queries) > 2 else "")
 
 
 def load() -> Benchmark:

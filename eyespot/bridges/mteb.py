@@ -7,10 +7,8 @@ in cosine.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -26,6 +24,7 @@ from eyespot.gallery.view import Gallery
 from eyespot.rooms import needs
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.search.matching import matched
+from eyespot.storage.digests import json_sha256
 from eyespot.types import Encoder, UsageError, Vectors
 
 Batch: TypeAlias = Mapping[str, Any]  # columns of mteb's loader: lists of `text` and `image` (PIL), one or both
@@ -76,7 +75,11 @@ class MtebModel:
         return (torch.as_tensor(embeddings1) * torch.as_tensor(embeddings2)).sum(-1)
 
     def _encoded(self, batch: Batch) -> Vectors:
-        texts, pictures = _texts(batch), _pictures(batch)
+        # The words of each row, if the batch has any; None where a picture stands without them
+        texts = list(batch.get("text") or ())
+        pictures = _pictures(batch) or [None] * len(texts)
+        texts = [text if text or picture is None else None for text, picture in zip(texts, pictures, strict=False)]
+        pictures = _pictures(batch)
         sums = np.zeros((len(texts or pictures), self.encoder.space.dim), np.float32)  # (rows, dim)
         for encode, column in ((self._words, texts), (self._looks, pictures)):
             there = {row: given for row, given in enumerate(column) if given is not None}
@@ -99,13 +102,6 @@ class MtebModel:
 
 def _pictures(batch: Batch) -> list[Any]:
     return list(batch.get("image") or ())
-
-
-def _texts(batch: Batch) -> list[str | None]:
-    """The words of each row, if the batch has any; None where a picture stands without them."""
-    texts = list(batch.get("text") or ())
-    pictures = _pictures(batch) or [None] * len(texts)
-    return [text if text or picture is None else None for text, picture in zip(texts, pictures, strict=False)]
 
 
 def _model_meta(encoder: Encoder) -> Any:
@@ -199,7 +195,7 @@ class _Collection:
     def digest(self) -> str:
         """Sixteen hex digits of all that numbers depend on, but for the pixels."""
         whole = [list(self.pool), self.texts, self.places, self.grades, self.candidates]
-        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+        return json_sha256(whole)[:16]
 
     def split(self) -> Any:
         """The tables that mteb evaluates, made anew because it changes them."""
@@ -220,22 +216,26 @@ def _collected(judged: JudgedQueries, images: Pictures) -> _Collection:
     asked = {query: facts for query, facts in judged.queries.items() if judged.qrels.grades.get(query)}
     if not asked:
         raise UsageError("no query has a judged image; mteb scores only queries that have one")
-    given = _places(images, judged)
-    candidates = _orders(judged, asked)
+    if isinstance(images, Mapping):
+        given = {str(image): str(place) for image, place in images.items()}
+    else:
+        wanted = _distinct(
+            [judged.qrels.images.tolist(), judged.candidates.images.tolist() if judged.candidates else []]
+        )
+        given = _of_gallery(images, wanted) if isinstance(images, Gallery) else _of_folder(str(images), set(wanted))
+    run = judged.candidates
+    candidates = (
+        None if run is None else {query: [hit.image for hit in run[query]] if query in run else [] for query in asked}
+    )
     ranked = judged.qrels.images.tolist() if candidates is None else _distinct(candidates.values())
     _refuse_missing([image for image in ranked if image not in given], len(ranked))
     pool = _without_askers(given, judged) if candidates is None else {image: given[image] for image in ranked}
     texts = {query: facts.get("text") or None for query, facts in asked.items()}
     places = {query: _asking(query, facts, given) for query, facts in asked.items()}
-    _refuse_empty(query for query in asked if not (texts[query] or places[query]))
+    queries = (query for query in asked if not (texts[query] or places[query]))
+    if (query := next(queries, None)) is not None:
+        raise UsageError(f"query {query!r} has neither text nor image; give it one, or leave it out")
     return _Collection(pool, texts, places, {query: dict(judged.qrels[query]) for query in asked}, candidates)
-
-
-def _orders(judged: JudgedQueries, queries: Iterable[str]) -> dict[str, list[str]] | None:
-    run = judged.candidates
-    return (
-        None if run is None else {query: [hit.image for hit in run[query]] if query in run else [] for query in queries}
-    )
 
 
 def _distinct(orders: Iterable[Sequence[str]]) -> list[str]:
@@ -270,11 +270,6 @@ def _refuse_missing(missing: Sequence[str], total: int) -> None:
         )
 
 
-def _refuse_empty(queries: Iterator[str]) -> None:
-    if (query := next(queries, None)) is not None:
-        raise UsageError(f"query {query!r} has neither text nor image; give it one, or leave it out")
-
-
 def _table(columns: dict[str, list[Any]]) -> Any:
     from datasets import Dataset, Features, Image, Value
 
@@ -287,14 +282,13 @@ def _table(columns: dict[str, list[Any]]) -> Any:
 def _stored(place: str) -> dict[str, Any]:
     # What lies in a tar has no path that Pillow could open: its bytes are held.
     there = Path(place).is_file()
-    return {"path": place, "bytes": None} if there else {"path": None, "bytes": _bytes(place)}
-
-
-def _bytes(place: str) -> bytes:
+    if there:
+        return {"path": place, "bytes": None}
     try:
-        return read_again(place)
+        data = read_again(place)
     except OSError as error:
         raise UsageError(f"cannot read the picture {place}: {(error.strerror or str(error)).lower()}") from error
+    return {"path": None, "bytes": data}
 
 
 def _task_metadata(collection: _Collection, name: str, about: TaskNotes) -> Any:
@@ -318,13 +312,6 @@ def _task_metadata(collection: _Collection, name: str, about: TaskNotes) -> Any:
 
 
 # -- where the pictures lie ---------------------------------------------------------------------------------
-
-
-def _places(images: Pictures, judged: JudgedQueries) -> Places:
-    if isinstance(images, Mapping):
-        return {str(image): str(place) for image, place in images.items()}
-    wanted = _distinct([judged.qrels.images.tolist(), judged.candidates.images.tolist() if judged.candidates else []])
-    return _of_gallery(images, wanted) if isinstance(images, Gallery) else _of_folder(str(images), set(wanted))
 
 
 def _of_folder(folder: str, wanted: set[str]) -> Places:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
@@ -34,7 +35,7 @@ from eyespot.cli import (
     transfer,
     tune,
 )
-from eyespot.cli.console import note
+from eyespot.cli.console import escaped, note
 from eyespot.cli.settings import from_toml
 from eyespot.types import EyespotError
 
@@ -51,10 +52,26 @@ app = typer.Typer(
 @app.callback()
 def options(
     debug: bool = typer.Option(False, "--debug", envvar="EYESPOT_DEBUG", help="Show the traceback of an error."),
+    verbose: bool = typer.Option(False, "--verbose", help="Log requests, retries and decisions on stderr."),
 ) -> None:
     """Search your own photos by words, by picture, or both; build and measure image collections."""
     if debug:
         os.environ["EYESPOT_DEBUG"] = "1"
+    if verbose:
+        _log_to_stderr()
+
+
+def _log_to_stderr() -> None:
+    """Show what the package logs; escaped, because names of files and models are in it."""
+
+    class Escaped(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return escaped(super().format(record))
+
+    handler, logger = logging.StreamHandler(), logging.getLogger("eyespot")
+    handler.setFormatter(Escaped("%(asctime)s %(name)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
 
 
 for verb in (demo, index, failures, search, serve, metrics, eval, compare, fuse, stats, adapt, describe, tune, doctor):
@@ -87,7 +104,14 @@ def main() -> None:
         _leave_stdout()
         sys.exit(1)
     except OSError as error:
-        _fail(_out_of_order(error))
+        reason = (error.strerror or str(error)).lower()
+        if error.filename is None:
+            out_of_order = f"cannot write what was found ({reason}); make room, or send it elsewhere"
+        else:
+            out_of_order = (
+                f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room"
+            )
+        _fail(out_of_order)
     except Exception as error:
         _fail(_stumbled(error))
 
@@ -107,13 +131,6 @@ def _leave_stdout() -> None:
         return
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _out_of_order(error: OSError) -> str:
-    reason = (error.strerror or str(error)).lower()
-    if error.filename is None:
-        return f"cannot write what was found ({reason}); make room, or send it elsewhere"
-    return f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room"
 
 
 def _stumbled(error: Exception) -> str:

@@ -12,13 +12,13 @@ import typer
 from eyespot.cli.console import note, print_json, print_line, progress_bar
 
 if TYPE_CHECKING:
-    from eyespot.curate._steps import Origin, PlannedStep, RunOptions, Step, StepResult
+    from eyespot.pipelines import Origin, PlannedStep, RunOptions, Step, StepResult
 
 
 def carry_out(steps: Sequence[Step], work: Path, how: RunOptions) -> list[StepResult]:
     """Run the steps with a bar on a terminal; ends with exit code 3 once the budget is spent."""
-    from eyespot.curate._asking import Models
-    from eyespot.curate._steps import run
+    from eyespot.pipelines import run
+    from eyespot.pipelines.prompts import Models
 
     client = replace(how.client, note=note) if isinstance(how.client, Models) else how.client
     with progress_bar("records") as tell:
@@ -27,7 +27,7 @@ def carry_out(steps: Sequence[Step], work: Path, how: RunOptions) -> list[StepRe
 
 def foretell(steps: Sequence[Step], work: Path, how: RunOptions, json: bool) -> None:
     """What running would do at most and is likely to cost, a line each step or as JSON; nothing is asked."""
-    from eyespot.curate._steps import plan
+    from eyespot.pipelines import plan
 
     tell_planned(plan(steps, work, how), json)
 
@@ -38,17 +38,15 @@ def tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
         print_json({"steps": [{**one._asdict(), "spent": one.spent._asdict()} for one in planned]})
         return
     for one in planned:
-        print_line(f"{one.name:<16} {_outlook(one)}")
-
-
-def _outlook(one: PlannedStep) -> str:
-    if one.finished:
-        return f"finished, {one.records:,} records"
-    if one.records is None:
-        return "to run on records nobody knows yet"
-    spent = one.spent
-    price = f"; at most {spent.calls:,} calls, likely ${spent.money:,.2f}" if spent.calls else ""
-    return f"to run on at most {one.records:,} records, {one.known:,} of them done{price}"
+        if one.finished:
+            outlook = f"finished, {one.records:,} records"
+        elif one.records is None:
+            outlook = "to run on records nobody knows yet"
+        else:
+            spent = one.spent
+            price = f"; at most {spent.calls:,} calls, likely ${spent.money:,.2f}" if spent.calls else ""
+            outlook = f"to run on at most {one.records:,} records, {one.known:,} of them done{price}"
+        print_line(f"{one.name:<16} {outlook}")
 
 
 def tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
@@ -68,7 +66,7 @@ def tell_done(done: Sequence[StepResult], json: bool, **more: Any) -> None:
 
 def tell_lapsed(queues: Iterable[Path]) -> None:
     """Note how many decisions no longer stand, queue by queue."""
-    from eyespot.curate._human_review import Queue
+    from eyespot.pipelines.human_review import Queue
 
     for queue in queues:
         if count := len(Queue(queue).lapsed()):

@@ -10,7 +10,7 @@ import typer
 from eyespot.cli._judge_options import calls_option, ledger_of, ledger_option, money_option
 from eyespot.cli.console import escaped, print_json, print_line, print_summary
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.judges._budget import Budget
+from eyespot.llms.budget import Budget
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -20,28 +20,32 @@ SOME_FAILED = 3
 
 
 def captions(
-    out: Path = typer.Option(..., "--out", help="A .parquet or .csv file, with the columns id and caption."),
-    gallery: Path = gallery_option("The gallery whose labels speak."),
+    out: Path = typer.Option(..., "--out", help="The output, .parquet or .csv, with the columns id and caption."),
+    gallery: Path = gallery_option("The gallery whose labels are used."),
     common: str | None = typer.Option(
-        None, metavar="COLUMN", help="The column of everyday names.", show_default="common_name and its like"
+        None, metavar="COLUMN", help="The column with common names.", show_default="common_name and similar"
     ),
     species: str | None = typer.Option(
-        None, metavar="COLUMN", help="The column of scientific names.", show_default="scientific_name and its like"
+        None, metavar="COLUMN", help="The column with scientific names.", show_default="scientific_name and similar"
     ),
     templates: Path | None = typer.Option(
-        None, help="Own sentences, one a line: {COLUMN} stands for a label, {a COLUMN} for a label with its article."
+        None, help="Your own templates, one per line: {COLUMN} is a label, {a COLUMN} a label with its article."
     ),
-    seed: int = typer.Option(0, help="Another seed draws other sentences."),
+    seed: int = typer.Option(0, help="Another seed selects other templates."),
     by: str | None = typer.Option(
-        None, "--by", metavar="MODEL", help="Let a model look and write: openai:MODEL.", show_default="templates"
+        None,
+        "--by",
+        metavar="MODEL",
+        help="Let a vision model write the captions: openai:MODEL.",
+        show_default="templates",
     ),
     budget_calls: int | None = calls_option(),
     budget_money: float | None = money_option(),
     ledger: Path | None = ledger_option(),
     json: bool = json_option(),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only count."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only count; write nothing."),
 ) -> None:
-    """Write a sentence for each picture that has labels only, such as somebody might type to find it."""
+    """Write a caption for each picture that has only labels, like a query that a person would type."""
     from eyespot.curate.captions import captioned, count, write, writer_of
 
     writer_of(out)
@@ -64,7 +68,7 @@ def captions(
 def _captioner(gallery: Path, named: dict[str, str], templates: Path | None, seed: int) -> Captioner:
     from eyespot.curate.captions import columns
     from eyespot.curate.templates import Templates, parsed
-    from eyespot.runs.files import text_of
+    from eyespot.storage.files import text_of
 
     there = columns(gallery)
     if templates is None:
@@ -77,11 +81,11 @@ def _seeing(model: str, gallery: Path, named: dict[str, str], paid: tuple[Budget
     from eyespot.curate.captions import columns
     from eyespot.curate.seeing import Seeing
     from eyespot.curate.templates import Templates
-    from eyespot.search.query_rewriting import endpoint_of
+    from eyespot.search.query_rewriting import language_model
 
     budget, ledger = paid
     known = Templates.over(columns(gallery), named, 0).columns
-    return Seeing(model, endpoint_of(model, budget), ledger, tuple(known.values()))
+    return Seeing(model, language_model(model, budget), ledger, tuple(known.values()))
 
 
 def _tell_captions(written: Written, out: Path, json: bool) -> None:

@@ -19,36 +19,44 @@ _CHECKS = ("decode", "face", "spectrogram", "empty")
 
 
 def inat(
-    export: Path = typer.Argument(help="iNaturalist's open-data export, a Camtrap DP, or a table of observations."),
-    out: Path | None = typer.Option(None, "--out", help="A folder of its own; run the line again to go on."),
+    export: Path = typer.Argument(
+        help="iNaturalist's open-data export, a Camtrap DP package, or a table of observations."
+    ),
+    out: Path | None = typer.Option(None, "--out", help="A separate folder; run the same command again to continue."),
     targets: Path | None = typer.Option(None, help="The species to collect: csv with name, and id, taxon_id, ranks."),
-    mapping: Path | None = typer.Option(None, help="How taxa changed: csv with old, new, kind (rename, split, merge)."),
-    ranges: Path | None = typer.Option(None, help="Where species live: csv with species, west, south, east, north."),
-    years: str | None = typer.Option(None, help="2021-2023, or 2022.", show_default="2021-2023 of an export, else all"),
-    grade: list[str] = typer.Option([], help="Quality grades.", show_default="research of an export, else all"),
-    licence: list[str] = typer.Option([], help="Licences that are wanted.", show_default="all that allow copying"),
-    cap: int = typer.Option(550, help="Observations of a species at most."),
-    seed: int = typer.Option(0, help="Another seed is another draw."),
+    mapping: Path | None = typer.Option(None, help="Changes of taxa: csv with old, new, kind (rename, split, merge)."),
+    ranges: Path | None = typer.Option(None, help="Ranges of species: csv with species, west, south, east, north."),
+    years: str | None = typer.Option(
+        None, help="Years of observation: 2021-2023, or 2022.", show_default="2021-2023 of an export, else all"
+    ),
+    grade: list[str] = typer.Option([], help="Quality grades to keep.", show_default="research of an export, else all"),
+    licence: list[str] = typer.Option([], help="Licences to keep.", show_default="all that allow copying"),
+    cap: int = typer.Option(550, help="The most observations of a species."),
+    seed: int = typer.Option(0, help="Another seed gives another sample."),
     km: float = typer.Option(10.0, help="Observations of a day within this distance are one group."),
-    groups: str = typer.Option("all", help="Groups over all species, or within each: species."),
-    clusters: int = typer.Option(200, help="Clusters of a species' groups at most."),
+    groups: str = typer.Option("all", help="all: groups over all species; species: groups within each."),
+    clusters: int = typer.Option(200, help="The most clusters of a species' groups."),
     space_km: float = typer.Option(100.0, help="A distance that counts as much as --time-days."),
     time_days: float = typer.Option(90.0, help="A time that counts as much as --space-km."),
-    photos: Path | None = typer.Option(None, help="Where the photos lie; without it a list to fetch is made."),
-    check: list[str] = typer.Option(list(_CHECKS), help="What to look for in pictures."),
+    photos: Path | None = typer.Option(
+        None, help="The folder with the photos; without it the result is a list to download."
+    ),
+    check: list[str] = typer.Option(list(_CHECKS), help="Checks to run on pictures."),
     side: int = typer.Option(500, help="Pixels of the longer side."),
-    face: float = typer.Option(0.5, help="How sure a face is that a person should look at."),
-    flagged: Path | None = typer.Option(None, help="Photos that annotators flagged: csv with a column photo."),
-    coarsen: Path | None = typer.Option(None, help="Taxa whose positions are coarsened: csv with name, or lines."),
+    face: float = typer.Option(0.5, help="The confidence from which a face goes to a person."),
+    flagged: Path | None = typer.Option(None, help="Photos flagged by annotators: csv with a column photo."),
+    coarsen: Path | None = typer.Option(
+        None, help="Taxa whose positions are coarsened: csv with name, or one per line."
+    ),
     accuracy: float = typer.Option(10_000.0, help="Positions less accurate than this (m) are coarsened."),
-    coarse_degrees: float = typer.Option(0.2, help="The cells that positions are coarsened to."),
-    memory: float = typer.Option(3.0, help="GiB for the tables."),
-    threads: int = typer.Option(2, help="Threads for the work."),
-    sample: int = typer.Option(200_000, help="Observations that --dry-run takes."),
+    coarse_degrees: float = typer.Option(0.2, help="The cell size of coarsened positions."),
+    memory: float = typer.Option(3.0, help="GiB of memory for the tables."),
+    threads: int = typer.Option(2, help="Number of threads."),
+    sample: int = typer.Option(200_000, help="Observations that --dry-run reads."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only show the funnel of the first observations."),
     json: bool = json_option(),
 ) -> None:
-    """Curate a collection like iNat24: balanced, licensed, clean and documented, out of millions of observations."""
+    """Build a collection like iNat24 from millions of observations: balanced, licensed, clean and documented."""
     from eyespot.curate.inat.settings import (
         CollectionSettings,
         ObservationFilter,

@@ -1,119 +1,192 @@
-"""What `eyespot eval` is asked for: the benchmark and its tasks, their rankings, and who re-ranks them.
-
-`given` holds the verb's options by their names throughout.
-"""
+"""The options of `eyespot eval`, and what they name: the benchmark, its tasks, their rankings and the judge."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from eyespot.cli._judge_options import JudgeOptions, ledger_of, second_stage, wordings_of
+from eyespot.cli._judge_options import DEPTH, JudgeArguments, JudgeOptions, ledger_of, second_stage, wordings_of
 from eyespot.cli.console import note
 from eyespot.cli.settings import gallery_here
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.benchmarks import Benchmark, Jury, Result, Task
+    from eyespot.benchmarks import Benchmark, GallerySearcher, Jury, Result, Task
+    from eyespot.search.adapted import SearchBackend
     from eyespot.types import Run
 
 
-def known(given: dict[str, Any]) -> tuple[Benchmark, Path, str]:
+@dataclass(frozen=True)
+class EvalOptions:
+    """The options of the verb by their names; `means` searches in place of this process."""
+
+    benchmark: str | None = None
+    data: Path | None = None
+    run: Sequence[str] | None = None
+    run_format: str | None = None
+    gallery: Path | None = None
+    encoder: str | None = None
+    index: str | None = None
+    adapt: str | None = None
+    neighbours: int | None = None
+    rerank_local: str | None = None
+    expand: str | None = None
+    rerank: str | None = None
+    depth: int = DEPTH
+    blend: float | None = None
+    blend_from: str | None = None
+    judge: Sequence[str] | None = None
+    budget_calls: int | None = None
+    budget_money: float | None = None
+    wording: str | None = None
+    prices: Path | None = None
+    ledger: Path | None = None
+    split: str | None = None
+    ids: str | None = None
+    match: str | None = None
+    allow_missing: bool = False
+    sample: int | None = None
+    seed: int = 0
+    pool: int | None = None
+    system: str | None = None
+    beside: Sequence[Path] | None = None
+    out: Path | None = None
+    map: str | None = None
+    means: SearchBackend | None = None
+
+    @property
+    def data_folder(self) -> Path:
+        """The folder with the benchmark's files; `UsageError` if none is given."""
+        if self.data is None:
+            raise UsageError(f"give the folder with its files: eyespot eval {self.benchmark} --data DIR [--check]")
+        return Path(self.data).expanduser()
+
+
+def known(options: EvalOptions) -> tuple[Benchmark, Path, str]:
     """The benchmark, its data folder and the split."""
     from eyespot.benchmarks import benchmark
 
-    if given["benchmark"] is None:
+    if options.benchmark is None:
         raise UsageError("name a benchmark, as in: eyespot eval inquire-rerank --data DIR; all: eyespot eval list")
-    found = benchmark(given["benchmark"])
-    if given["data"] is None:
-        raise UsageError(f"give the folder with its files: eyespot eval {found.name} --data DIR [--check]")
-    split = given["split"] or found.splits[0]
+    found = benchmark(options.benchmark)
+    data = options.data_folder
+    split = options.split or found.splits[0]
     if split not in found.splits:
         raise UsageError(f"{found.name} has no split {split!r}; there are: {', '.join(found.splits)}")
-    return found, Path(given["data"]).expanduser(), split
+    return found, data, split
 
 
-def tasks_of(given: dict[str, Any]) -> tuple[Benchmark, Sequence[Task], Sequence[Task]]:
-    """The benchmark, all its tasks, and what of them is asked for."""
+def tasks_of(options: EvalOptions) -> tuple[Benchmark, Sequence[Task], Sequence[Task]]:
+    """The benchmark, all its tasks, and those of them to evaluate, sampled if that is wanted."""
     from eyespot.benchmarks import BenchmarkRequest, sampled
 
-    found, data, split = known(given)
-    _refuse_idle(given)
-    whole = found.tasks(data, BenchmarkRequest(split, given["ids"]))
-    return found, whole, sampled(whole, given["sample"], given["seed"]) if given["sample"] else whole
+    found, data, split = known(options)
+    _refuse_useless(options)
+    whole = found.tasks(data, BenchmarkRequest(split, options.ids))
+    return found, whole, sampled(whole, options.sample, options.seed) if options.sample else whole
 
 
-def _refuse_idle(given: dict[str, Any]) -> None:
-    """Options that would do nothing."""
-    if given["map"] and not given["out"]:
+def _refuse_useless(options: EvalOptions) -> None:
+    """`UsageError` for options that would do nothing."""
+    if options.map and not options.out:
         raise UsageError("--map is drawn in the report; say where to write it with --out DIR")
-    for name, what in (("map", "a map"), ("adapt", "an adapter")):
-        if given[name] and given["run"]:
-            raise UsageError(f"{what} needs the vectors of a gallery; give one with -g in place of --run")
-    if given["expand"] and given["run"]:
-        raise UsageError("--expand changes how a gallery is searched; give one with -g in place of --run")
+    if not options.run:
+        return
+    if options.map:
+        raise UsageError("a map needs the vectors of a gallery; give one with -g in place of --run")
+    for option, value in (("--expand", options.expand), ("--neighbours", options.neighbours)):
+        if value is not None:
+            raise UsageError(f"{option} changes how a gallery is searched; give one with -g in place of --run")
+    needs = (("an adapter needs the vectors", options.adapt), ("--rerank-local needs pictures", options.rerank_local))
+    for what, value in needs:
+        if value and options.gallery is None:
+            raise UsageError(f"{what} of a gallery; give one with -g, next to --run or in place of it")
 
 
-# -- rankings -----------------------------------------------------------------------------------------------
+# -- rankings ---------------------------------------------------------------------------------------------------
 
 
-def rankings(given: dict[str, Any], whole: Sequence[Task], tasks: Sequence[Task]) -> tuple[dict[str, Run], Any]:
+def rankings(
+    options: EvalOptions, whole: Sequence[Task], tasks: Sequence[Task]
+) -> tuple[dict[str, Run], GallerySearcher | None]:
     """A run for each task that has one, and the searcher where a gallery was searched."""
-    from eyespot.benchmarks import runs_of, unknown
-
-    if given["run"]:
-        runs = runs_of(whole, given["run"], given["run_format"])
-        for sentence in unknown(whole, runs):
-            note(sentence)
-        return runs, None
+    if options.run:
+        return _rankings_of_files(options, whole, tasks)
     if not any(task.judged.queries for task in tasks):
         raise NothingFound("there is nothing to ask in this split; choose another with --split")
-    searcher = _searcher(given)
+    searcher = _searcher(options)
     made: dict[str, Run] = {}
-    for task in tasks:
-        same = _asked_alike(task, tasks, made)
+    for task in _fit(tasks, searcher):
+        # An earlier task with the same queries and pool: its ranking serves this one too
+        like = (
+            t
+            for t in tasks
+            if t.name in made and (t.way, t.judged.queries, t.pool) == (task.way, task.judged.queries, task.pool)
+        )
+        same = next((t.name for t in like), None)
         made[task.name] = searcher(task) if same is None else made[same]
-    if searcher.reword is not None:
-        note(f"{searcher.reword.worded} of {searcher.reword.asked} queries have further wordings by {given['expand']}")
+    if (reword := searcher.reword) is not None:
+        note(f"{reword.worded} of {reword.asked} queries have further wordings by {options.expand}")
     return made, searcher
 
 
-def _asked_alike(task: Task, tasks: Sequence[Task], made: dict[str, Run]) -> str | None:
-    """An earlier task with the same queries and pool: its ranking serves this one too."""
-    like = (
-        t
-        for t in tasks
-        if t.name in made and (t.way, t.judged.queries, t.pool) == (task.way, task.judged.queries, task.pool)
-    )
-    return next((t.name for t in like), None)
+def _rankings_of_files(
+    options: EvalOptions, whole: Sequence[Task], tasks: Sequence[Task]
+) -> tuple[dict[str, Run], GallerySearcher | None]:
+    """The runs of files; their first hits re-ranked by an adapter or by local descriptors where that is wanted."""
+    from eyespot.benchmarks import runs_of, unknown
+
+    runs = runs_of(whole, options.run or (), options.run_format)
+    for sentence in unknown(whole, runs):
+        note(sentence)
+    if not (options.adapt or options.rerank_local):
+        return runs, None
+    searcher = _searcher(options)
+    fit = _fit([task for task in tasks if task.name in runs], searcher)
+    return {task.name: searcher.rerank(task, runs[task.name], options.depth) for task in fit}, searcher
 
 
-def _searcher(given: dict[str, Any]) -> Any:
+def _fit(tasks: Sequence[Task], searcher: GallerySearcher) -> list[Task]:
+    """The tasks that the stages can rank; `UsageError` if they can rank none, else a note for each other."""
+    from eyespot.benchmarks import unfit
+
+    reasons = {task.name: unfit(task, searcher.stages) for task in tasks}
+    if reasons and all(reasons.values()):
+        raise UsageError(next(iter(reasons.values())))
+    for reason in filter(None, reasons.values()):
+        note(reason)
+    return [task for task in tasks if not reasons[task.name]]
+
+
+def _searcher(options: EvalOptions) -> GallerySearcher:
     from eyespot import rooms
     from eyespot.benchmarks import LEAST, GallerySearcher
+    from eyespot.search.chain import StageOptions
     from eyespot.search.collection import Collection
-
-    place = gallery_here(given["gallery"])
-    if given["gallery"] is None and not (place / "gallery.toml").is_file():
-        search = "give rankings with --run FILE, or a gallery to search with -g GALLERY"
-        raise UsageError("say with -g which gallery has the pictures for the judge" if given["run"] else search)
-    depth = given["depth"] if given["rerank"] else 0
-    data = Path(given["data"]).expanduser()
-    names = (given["match"], given["allow_missing"])
-    adapter = rooms.load("adapters", f"quari:{given['adapt']}") if given["adapt"] else None
-    collection = Collection(place, given["encoder"], given["index"] or "exact")
-    collection.means = given.get("means")
-    found = GallerySearcher(collection, data, *names, max(LEAST, depth))
-    return replace(found, looked_at=depth, reword=_reword(given, place), adapter=adapter)
-
-
-def _reword(given: dict[str, Any], gallery: Path) -> Any:
     from eyespot.search.query_rewriting import Reworded
 
-    return Reworded(wordings_of(given["expand"], ledger_of(given["ledger"], gallery))) if given["expand"] else None
+    place = gallery_here(options.gallery)
+    if options.gallery is None and not (place / "gallery.toml").is_file():
+        search = "give rankings with --run FILE, or a gallery to search with -g GALLERY"
+        raise UsageError("say with -g which gallery has the pictures for the judge" if options.run else search)
+    depth = options.depth if options.rerank else 0
+    collection = Collection(place, options.encoder, options.index or "exact")
+    collection.means = options.means
+    reword = Reworded(wordings_of(options.expand, ledger_of(options.ledger, place))) if options.expand else None
+    return GallerySearcher(
+        collection,
+        options.data_folder,
+        options.match,
+        options.allow_missing,
+        max(LEAST, depth),
+        looked_at=depth,
+        reword=reword,
+        adapter=rooms.load("adapters", f"quari:{options.adapt}") if options.adapt else None,
+        stages=StageOptions(neighbours=options.neighbours, rerank_local=options.rerank_local),
+    )
 
 
 # -- numbers ------------------------------------------------------------------------------------------------
@@ -138,29 +211,38 @@ def results_of(tasks: Sequence[Task], runs: dict[str, Run], score: Callable[[Tas
         note(f"{name} is left out: {why}")
 
 
-def by_scores(given: dict[str, Any]) -> Callable[[Task, Run], Result]:
+def by_scores(options: EvalOptions) -> Callable[[Task, Run], Result]:
     """Tasks scored as they are, or with a second stage whose scores are there."""
     from eyespot.benchmarks import Rescored, scored
     from eyespot.runs import read_run
 
-    second = Rescored(read_run(Path(given["rerank"]).expanduser()), given["depth"]) if given["rerank"] else None
-    return lambda task, run: scored(task, run, second, given["pool"])
+    second = Rescored(read_run(Path(options.rerank).expanduser()), options.depth) if options.rerank else None
+    return lambda task, run: scored(task, run, second, options.pool)
 
 
 # -- a judge ----------------------------------------------------------------------------------------------------
 
 
-def second_of(given: dict[str, Any]) -> JudgeOptions | None:
+def second_of(options: EvalOptions) -> JudgeOptions | None:
     """The judge that is to re-rank; None where nothing does, or a file of scores."""
     from eyespot.search.judge_rerank import is_judge
 
-    spec = given["rerank"]
+    spec = options.rerank
     judge = None if spec is None or is_file(spec) else spec
     if judge is not None and not is_judge(judge):
         raise UsageError(f"there is no file {judge} of scores, and no judge of that name; see: eyespot judges list")
-    options = ("blend", "blend_from", "budget_calls", "budget_money", "wording", "prices", "ledger", "judge")
-    about = {name.replace("_", "-"): given[name] for name in options}
-    return second_stage(judge, {**about, "depth": given["depth"] if judge else None})
+    about = JudgeArguments(
+        depth=options.depth if judge else None,
+        blend=options.blend,
+        blend_from=options.blend_from,
+        judge=options.judge or (),
+        budget_calls=options.budget_calls,
+        budget_money=options.budget_money,
+        wording=options.wording,
+        prices=options.prices,
+        ledger=options.ledger,
+    )
+    return second_stage(judge, about)
 
 
 def is_file(given: str | None) -> bool:
@@ -169,55 +251,55 @@ def is_file(given: str | None) -> bool:
 
 
 def judged(
-    given: dict[str, Any], second: JudgeOptions, about: tuple[Sequence[Task], dict[str, Run], Any]
+    options: EvalOptions, second: JudgeOptions, ranked: tuple[Sequence[Task], dict[str, Run], GallerySearcher | None]
 ) -> list[Result]:
     """The results after a judge has looked at the first pictures of every ranking."""
-    tasks, runs, searched = about
-    with _jury(given, second, searched) as jury:
+    tasks, runs, searched = ranked
+    with _jury(options, second, searched) as jury:
 
         def result(task: Task, run: Run) -> Result:
-            return jury.result(task, run, jury.look(task, run), given["pool"])
+            return jury.result(task, run, jury.look(task, run), options.pool)
 
         return list(results_of(tasks, runs, result))
 
 
 @contextmanager
-def _jury(given: dict[str, Any], second: JudgeOptions, searched: Any) -> Iterator[Jury]:
+def _jury(options: EvalOptions, second: JudgeOptions, searched: GallerySearcher | None) -> Iterator[Jury]:
     """The judge with the pictures it looks at, and the weight that it was given or that is learned now."""
     from eyespot.benchmarks import Jury
 
-    searcher = searched or _searcher(given)
+    searcher = searched or _searcher(options)
     with second.stage(searcher.view.gallery.path) as stage:
         jury = Jury(stage, searcher)
-        yield _learned(given, jury) if given["blend_from"] else jury
+        yield _learned(options, jury) if options.blend_from else jury
 
 
-def _learned(given: dict[str, Any], jury: Jury) -> Jury:
+def _learned(options: EvalOptions, jury: Jury) -> Jury:
     """How much the judge counts, by the judgements of another split."""
     from eyespot.benchmarks import BenchmarkRequest, runs_of
 
-    found, data, split = known(given)
-    if given["blend_from"] == split or given["blend"] is not None:
+    found, data, split = known(options)
+    if options.blend_from == split or options.blend is not None:
         raise UsageError("--blend-from learns the weight on a split other than the one that is scored; drop --blend")
-    known({**given, "split": given["blend_from"]})
-    task = found.tasks(data, BenchmarkRequest(given["blend_from"], given["ids"]))[0]
-    runs = runs_of([task], given["run"], given["run_format"]) if given["run"] else {task.name: jury.searcher(task)}
+    known(replace(options, split=options.blend_from))
+    task = found.tasks(data, BenchmarkRequest(options.blend_from, options.ids))[0]
+    runs = runs_of([task], options.run, options.run_format) if options.run else {task.name: jury.searcher(task)}
     learned = jury.learned(task, runs[task.name])
-    queries = f"{len(task.judged.qrels)} queries of {given['blend_from']}"
+    queries = f"{len(task.judged.qrels)} queries of {options.blend_from}"
     note(f"the judge counts {learned.stage.blend:g}, learned on the {queries} by {task.measures[0]}")
     return learned
 
 
-def tell_plan(given: dict[str, Any], json: bool) -> None:
+def tell_plan(options: EvalOptions, json: bool) -> None:
     """What a judge would be asked, without asking."""
     from eyespot.search.judge_rerank import RerankEstimate
 
-    second = second_of(given)
+    second = second_of(options)
     if second is None:
         raise UsageError("--dry-run says what a judge would be asked; name one with --rerank, as in --rerank person")
-    _, whole, tasks = tasks_of(given)
-    runs, searched = rankings(given, whole, tasks)
-    with _jury({**given, "blend_from": None}, second, searched) as jury:
+    _, whole, tasks = tasks_of(options)
+    runs, searched = rankings(options, whole, tasks)
+    with _jury(replace(options, blend_from=None), second, searched) as jury:
         plans = [jury.plan(task, runs[task.name]) for task in tasks if task.name in runs and task.way != "i2t"]
         if not plans:
             raise NothingFound("no task of this split ranks pictures; a judge looks at nothing else")

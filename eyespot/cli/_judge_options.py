@@ -14,8 +14,8 @@ from eyespot.cli.console import note, print_json, print_line
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.judges._budget import Budget
-    from eyespot.judges._prices import Prices
+    from eyespot.llms.budget import Budget
+    from eyespot.llms.prices import Prices
     from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
     from eyespot.search.query_rewriting import Tell
 
@@ -28,23 +28,31 @@ DEPTH = 100
 def blend_option() -> Any:
     """`--blend`: how much the judge counts beside the first stage."""
     return typer.Option(
-        None, min=0, max=1, help="How much the judge counts beside the first stage, 0 to 1.", show_default="1"
+        None, min=0, max=1, help="The weight of the judge next to the first stage, 0 to 1.", show_default="1"
     )
 
 
 def calls_option() -> Any:
     """`--budget-calls`, in requests."""
-    return typer.Option(None, "--budget-calls", min=0, help="Stop after so many requests to the judge, retries too.")
+    return typer.Option(
+        None, "--budget-calls", min=0, help="Stop after this many requests to the judge, including retries."
+    )
 
 
 def money_option() -> Any:
     """`--budget-money`, in US dollars."""
-    return typer.Option(None, "--budget-money", min=0, help="Stop once the judge has cost so many US dollars.")
+    return typer.Option(None, "--budget-money", min=0, help="Stop when the judge has cost this much, in US dollars.")
 
 
 def wording_option() -> Any:
     """`--wording`, a name or a TOML file."""
-    return typer.Option(None, "--wording", metavar="NAME|FILE", help="How the judge is asked.", show_default="its own")
+    return typer.Option(
+        None,
+        "--wording",
+        metavar="NAME|FILE",
+        help="The prompt of the judge: a name or a TOML file.",
+        show_default="its own",
+    )
 
 
 def judge_option() -> Any:
@@ -53,31 +61,36 @@ def judge_option() -> Any:
         None,
         "--judge",
         metavar="KEY=VALUE",
-        help="How the judge is run: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
+        help="An option of the judge: url=…, answer=votes, requests_per_minute=60, batch=8, extra=JSON, …; repeatable.",
     )
 
 
 def prices_option() -> Any:
     """`--prices`, a table of one's own."""
     return typer.Option(
-        None, "--prices", envvar="EYESPOT_PRICES", metavar="FILE", help="What models cost: a table of your own."
+        None, "--prices", envvar="EYESPOT_PRICES", metavar="FILE", help="Your own table of model prices."
     )
 
 
 def ledger_option() -> Any:
     """`--ledger`, where verdicts are kept."""
-    return typer.Option(None, "--ledger", metavar="FILE", help="Where verdicts are kept.", show_default="the gallery's")
+    return typer.Option(
+        None, "--ledger", metavar="FILE", help="The file that stores verdicts.", show_default="the gallery's"
+    )
 
 
 def dry_run_option() -> Any:
     """`--dry-run` of a verb that may ask a judge."""
-    return typer.Option(False, "--dry-run", help="Only say what the judge would be asked, and what that would cost.")
+    return typer.Option(False, "--dry-run", help="Only print how many requests the judge would get, and their cost.")
 
 
 def expand_option() -> Any:
     """`--expand`, a language model or a table of terms."""
     return typer.Option(
-        None, "--expand", metavar="MODEL|FILE", help="Search further wordings too: openai:MODEL, or a JSON of terms."
+        None,
+        "--expand",
+        metavar="MODEL|FILE",
+        help="Also search with rewritten queries: openai:MODEL, or a JSON file of terms.",
     )
 
 
@@ -100,7 +113,7 @@ class JudgeOptions:
     @contextmanager
     def stage(self, gallery: Path) -> Iterator[JudgeRerank]:
         """The second stage; verdicts are kept in the gallery's ledger unless a file is named."""
-        from eyespot.judges._wording import wording
+        from eyespot.judges import wording
         from eyespot.ledger.judgements import Judgements
         from eyespot.search.judge_rerank import JudgeRerank, judge_named
 
@@ -115,25 +128,30 @@ class JudgeOptions:
     def tell_plan(self, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:
         """What the judge would be asked: on stdout, for it is what was wanted."""
         told = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
-        paid = hasattr(stage.judge, "endpoint")
-        cost = self._cost(plan.to_ask) if paid else {"tokens": 0, "money": 0.0}
+        paid = stage.judge.language_model is not None
+        if paid:
+            # What so many questions would cost, where a table has the model's price
+            from eyespot.llms.prices import estimate
+
+            price = self._table().of(self._model)
+            spent = estimate(plan.to_ask, price)
+            cost = {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
+        else:
+            cost = {"tokens": 0, "money": 0.0}
         if json:
             print_json({**told, **cost})
             return
         known = f"{plan.pairs - plan.to_ask:,} in the ledger, {plan.to_ask:,} to ask"
         lacking = f"; {plan.pictureless:,} hits have no picture here" if plan.pictureless else ""
-        print_line(f"{stage.judge.name}: {plan.pairs:,} pairs, {known}{_cost_text(cost) if paid else ''}{lacking}")
-
-    def _cost(self, calls: int) -> dict[str, Any]:
-        """What so many questions would cost, where a table has the model's price."""
-        from eyespot.judges._prices import estimate
-
-        price = self._table().of(self._model)
-        spent = estimate(calls, price)
-        return {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
+        if paid:
+            money = "no price is known" if cost["money"] is None else f"${cost['money']:.2f}"
+            cost_text = f", about {cost['tokens']:,} tokens, {money}"
+        else:
+            cost_text = ""
+        print_line(f"{stage.judge.name}: {plan.pairs:,} pairs, {known}{cost_text}{lacking}")
 
     def _table(self) -> Prices:
-        from eyespot.judges._prices import read_prices
+        from eyespot.llms.prices import read_prices
 
         return read_prices(self.prices)
 
@@ -142,53 +160,61 @@ class JudgeOptions:
         return self.judge.partition(":")[2]
 
 
-def second_stage(judge: str | None, about: Mapping[str, Any]) -> JudgeOptions | None:
-    """The judge that re-ranks, or None; `about` is what the options say of it, by their names.
+@dataclass(frozen=True)
+class JudgeArguments:
+    """What the command line says about a judge, by the names of its options; None and empty where it says nothing."""
 
-    Raises `UsageError` for a judge that nobody knows, and for options that would say something of no judge.
+    calibrate: int | None = None
+    depth: int | None = None
+    blend: float | None = None
+    blend_from: str | None = None
+    judge: Sequence[str] = ()
+    budget_calls: int | None = None
+    budget_money: float | None = None
+    wording: str | None = None
+    prices: Path | None = None
+    ledger: Path | None = None
+    dry_run: bool = False
+
+    @property
+    def first_given(self) -> str | None:
+        """The first option that needs a judge; `--prices` and `--ledger` may be settings that other verbs need."""
+        # 0 is a value: a budget of no calls
+        empty = {name for name, value in vars(self).items() if value is None or value is False or value in ((), [])}
+        given = (name for name in vars(self) if name not in empty)
+        return next((f"--{name.replace('_', '-')}" for name in given if name not in ("prices", "ledger")), None)
+
+
+def second_stage(judge: str | None, about: JudgeArguments) -> JudgeOptions | None:
+    """The judge that re-ranks, or None.
+
+    Raises `UsageError` for an unknown judge, and for options about a judge without one.
     """
     if judge is None:
-        _refuse_idle(about)
+        if option := about.first_given:
+            raise UsageError(f"{option} is about a judge; name one with --rerank, as in --rerank encoder:starter")
         return None
-    from eyespot.judges._budget import Budget
+    from eyespot import rooms
+    from eyespot.llms.budget import Budget
+    from eyespot.search.judge_rerank import is_judge
 
-    _refuse_unknown(judge)
-    blend, prices = about.get("blend"), about.get("prices")
+    if not is_judge(judge):
+        raise UsageError(f"no judge {judge!r}; there are: {', '.join(rooms.names('judges'))}")
     return JudgeOptions(
         judge,
-        about.get("depth") or DEPTH,
-        1.0 if blend is None else blend,
-        Budget(about.get("budget-calls"), None, about.get("budget-money")),
-        about.get("wording"),
-        about.get("ledger"),
-        None if prices is None else Path(prices),
-        _options(judge.partition(":")[0], about.get("judge") or ()),
+        about.depth or DEPTH,
+        1.0 if about.blend is None else about.blend,
+        Budget(about.budget_calls, None, about.budget_money),
+        about.wording,
+        about.ledger,
+        None if about.prices is None else Path(about.prices),
+        dict(_option(judge.partition(":")[0], text) for text in about.judge or ()),
     )
 
 
 def ledger_of(given: Path | str | None, gallery: Path) -> Path:
     """The ledger that is named, else the gallery's."""
     return Path(given).expanduser() if given is not None else gallery / "ledger.sqlite"
-
-
-def _refuse_idle(about: Mapping[str, Any]) -> None:
-    """`--prices` and `--ledger` may come from settings and be meant for other verbs."""
-    for option, value in about.items():
-        if value not in ((), []) and value is not None and value is not False and option not in ("prices", "ledger"):
-            raise UsageError(f"--{option} is about a judge; name one with --rerank, as in --rerank encoder:starter")
-
-
-def _refuse_unknown(judge: str) -> None:
-    from eyespot import rooms
-    from eyespot.search.judge_rerank import is_judge
-
-    if not is_judge(judge):
-        raise UsageError(f"no judge {judge!r}; there are: {', '.join(rooms.names('judges'))}")
-
-
-def _options(kind: str, told: Sequence[str]) -> dict[str, Any]:
-    """What `--judge KEY=VALUE` says, each value of its type."""
-    return dict(_option(kind, one) for one in told)
 
 
 def _option(kind: str, told: str) -> tuple[str, Any]:
@@ -212,11 +238,6 @@ def _known_options(kind: str) -> Mapping[str, Callable[[str], Any]]:
         return {}
     known: Mapping[str, Callable[[str], Any]] = getattr(module, "OPTIONS", {})
     return known
-
-
-def _cost_text(cost: Mapping[str, Any]) -> str:
-    money = "no price is known" if cost["money"] is None else f"${cost['money']:.2f}"
-    return f", about {cost['tokens']:,} tokens, {money}"
 
 
 # -- what is told -------------------------------------------------------------------------------------------

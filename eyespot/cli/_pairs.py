@@ -11,32 +11,32 @@ from eyespot.cli.console import escaped, note, print_json, print_line, print_sum
 from eyespot.cli.settings import json_option
 
 if TYPE_CHECKING:
-    from eyespot.curate.pairs._making import PairSource, PairsResult
+    from eyespot.curate.pair_set import PairSource
 
 app = typer.Typer(
-    no_args_is_help=True, help="Make lists of pictures and texts of COCO, CC12M, BioTrove or an RMIR set."
+    no_args_is_help=True, help="Make pairs of pictures and texts from COCO, CC12M, BioTrove or an RMIR set."
 )
 SOME_FAILED = 3
 
-_OUT = typer.Option(..., "--out", help="A folder; each file of the set gets a folder in it.")
-_WITHOUT = typer.Option(None, metavar="FILE", help="Ids that give no pair, one a line: those of a test set.")
+_OUT = typer.Option(..., "--out", help="The output folder; each file of the set gets a folder in it.")
+_WITHOUT = typer.Option(None, metavar="FILE", help="Ids to leave out, one per line: those of a test set.")
 _JSON = json_option()
 
 
 @app.callback()
 def options() -> None:
-    """Make pairs of pictures and texts of COCO, CC12M, BioTrove, RMIR; cut off, run the same line again."""
+    """Make pairs of pictures and texts from COCO, CC12M, BioTrove or RMIR; run it again to continue."""
 
 
 @app.command("coco")
 def coco(
-    files: list[Path] = typer.Argument(help="captions_train2017.json and its like."),
+    files: list[Path] = typer.Argument(help="captions_train2017.json or a similar file."),
     images: Path = typer.Option(..., help="The folder with the pictures."),
     out: Path = _OUT,
     without: Path = _WITHOUT,
     json: bool = _JSON,
 ) -> None:
-    """COCO captions: about five a picture."""
+    """COCO captions: about five per picture."""
     from eyespot.curate.pairs.coco import Coco
 
     _make(Coco(files, images, out, _ids(without)), out, json)
@@ -44,12 +44,12 @@ def coco(
 
 @app.command("cc12m")
 def cc12m(
-    files: list[Path] = typer.Argument(help="Webdataset shards, .tar; index them as they are."),
+    files: list[Path] = typer.Argument(help="Webdataset shards, .tar; eyespot index reads them unchanged."),
     out: Path = _OUT,
     without: Path = _WITHOUT,
     json: bool = _JSON,
 ) -> None:
-    """Conceptual 12M: the captions of its shards."""
+    """Conceptual 12M: the captions in its shards."""
     from eyespot.curate.pairs.cc12m import Cc12m
 
     _make(Cc12m(files, _ids(without)), out, json)
@@ -58,15 +58,15 @@ def cc12m(
 @app.command("biotrove")
 def biotrove(
     files: list[Path] = typer.Argument(help="The metadata's parquet files, all of them."),
-    images: Path = typer.Option(..., help="The folder with the photos, as PHOTO_ID.jpg; they may come later."),
+    images: Path = typer.Option(..., help="The folder with the photos, as PHOTO_ID.jpg; they can be added later."),
     out: Path = _OUT,
-    count: int = typer.Option(5_000_000, min=1, help="Photos to draw."),
-    captioned: int = typer.Option(500_000, min=0, help="Of these, photos that somebody is to caption."),
-    seed: int = typer.Option(0, min=0, help="Another seed draws other photos."),
+    count: int = typer.Option(5_000_000, min=1, help="Photos to sample."),
+    captioned: int = typer.Option(500_000, min=0, help="The number of these photos that are left to be captioned."),
+    seed: int = typer.Option(0, min=0, help="Another seed samples other photos."),
     without: Path = _WITHOUT,
     json: bool = _JSON,
 ) -> None:
-    """BioTrove: photos drawn by lot, with captions made of their labels, but for those to be captioned."""
+    """BioTrove: a random sample of photos with captions from their labels, some left to be captioned."""
     from eyespot.curate.pairs.biotrove import BioTrove, Draw
 
     _make(BioTrove(files, images, out, Draw(count, captioned, seed), _ids(without)), out, json)
@@ -76,35 +76,28 @@ def biotrove(
 def rmir(
     folder: Path = typer.Argument(metavar="SET", help="The folder of the set: queries, qrels and pool."),
     out: Path = _OUT,
-    split: str = typer.Option("train", help="Of which split."),
+    split: str = typer.Option("train", help="The split to use."),
     without: Path = _WITHOUT,
     json: bool = _JSON,
 ) -> None:
-    """An RMIR set: questions with the pictures they ask with, and the pictures that answer them."""
+    """An RMIR set: questions with their own picture, and the pictures that answer them."""
     from eyespot.curate.pairs.rmir import Rmir
 
     _make(Rmir(folder, split, _ids(without)), out, json)
 
 
 def _ids(path: Path | None) -> frozenset[str]:
-    from eyespot.runs.files import text_of
+    from eyespot.storage.files import text_of
 
     lines = [] if path is None else text_of(path).splitlines()
     return frozenset(one.strip() for one in lines if one.strip())
 
 
 def _make(source: PairSource, out: Path, json: bool) -> None:
-    from eyespot.curate.pairs._making import make
+    from eyespot.curate.pair_set import make
 
     with progress_bar() as progress:
         made = make(source, out, progress)
-    _tell(made, out, json)
-    print_summary(f"train on them with: eyespot train quari GALLERY --captions {out}/")
-    if made.failures:
-        raise typer.Exit(SOME_FAILED)
-
-
-def _tell(made: PairsResult, out: Path, json: bool) -> None:
     counts = {"files": made.parts, "files_before": made.before}
     failures = [{"file": failure.place, "reason": failure.reason} for failure in made.failures]
     if json:
@@ -120,3 +113,6 @@ def _tell(made: PairsResult, out: Path, json: bool) -> None:
             print_line(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
     for failure in made.failures:
         note(f"{failure.reason}; it makes no pairs until it is mended")
+    print_summary(f"train on them with: eyespot train quari GALLERY --captions {out}/")
+    if made.failures:
+        raise typer.Exit(SOME_FAILED)

@@ -23,7 +23,7 @@ def ray_option() -> Any:
 
 def workers_option() -> Any:
     """The option `--workers` of verbs that have workers on a cluster only."""
-    told = "Workers on the cluster; 0: one for each GPU, or processor."
+    told = "Workers on the cluster; 0: one per GPU, or per processor."
     return typer.Option(0, "--workers", min=0, max=MOST, help=told)
 
 

@@ -12,23 +12,27 @@ from eyespot.cli.console import note, print_line, print_summary
 from eyespot.cli.settings import json_option
 
 if TYPE_CHECKING:
-    from eyespot.curate._steps import CostLimits
     from eyespot.curate.recos.making import RecosJob
+    from eyespot.pipelines import CostLimits
 
 
 def recos(
     recipe: Path = typer.Argument(help="The recipe, a TOML file; or `demonstration`, which needs no model."),
-    out: Path | None = typer.Option(None, "--out", help="A folder: the same one goes on where an earlier run ended."),
-    gallery: list[str] = typer.Option([], "-g", "--gallery", help="NAME=FOLDER, once a source; before the recipe's."),
-    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: no more than so many pictures in v0."),
+    out: Path | None = typer.Option(None, "--out", help="The output folder; use the same one again to continue a run."),
+    gallery: list[str] = typer.Option(
+        [], "-g", "--gallery", help="NAME=FOLDER, once per source; overrides the recipe."
+    ),
+    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: at most this many pictures in v0."),
     calls: int | None = calls_option(),
     money: float | None = money_option(),
-    retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed in earlier runs."),
-    show: bool = typer.Option(False, "--show", help="Only print the recipe, to begin one of your own with."),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what failed in earlier runs."),
+    show: bool = typer.Option(False, "--show", help="Only print the recipe, as a start for your own."),
     json: bool = json_option(),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be asked, and what that would cost."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Only print how many requests would be sent, and their cost."
+    ),
 ) -> None:
-    """Make a ReCoS set: captioned pictures (v0), as many to confuse them with (v1), and many more like them (v2)."""
+    """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
     from eyespot.curate.recos.card import notes
     from eyespot.curate.recos.dry_run import foretold
@@ -57,14 +61,14 @@ def recos(
 
 def _show(recipe: Path) -> None:
     from eyespot.curate.recos.making import place_of
-    from eyespot.runs.files import text_of
+    from eyespot.storage.files import text_of
 
     print_line(text_of(place_of(recipe)).rstrip())
 
 
 def _limits(making: RecosJob, calls: int | None, money: float | None) -> CostLimits:
     """The recipe's budget, with what the command line says in its place."""
-    from eyespot.curate._steps import CostLimits
+    from eyespot.pipelines import CostLimits
 
     own = making.recipe.limits
     return CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)

@@ -104,14 +104,14 @@ def calibrate_option() -> Any:
         None,
         metavar="N",
         min=1,
-        help="Let the judge look at N of the first --depth hits: how probable is each?",
+        help="Judge N of the first --depth hits, and estimate how probable it is that each is relevant.",
     )
 
 
 def likely_option() -> Any:
     """`--likely`, an expected precision."""
     return typer.Option(
-        None, metavar="P", min=0, max=1, help="With --calibrate: only hits down to an expected precision of P."
+        None, metavar="P", min=0, max=1, help="With --calibrate: show only hits down to an expected precision of P."
     )
 
 
@@ -120,7 +120,7 @@ def accuracy_option() -> Any:
     return typer.Option(
         None,
         metavar="SENS,SPEC[,N,M]",
-        help="With --calibrate: how often the judge is right on relevant and on other pictures (of N and M measured).",
+        help="With --calibrate: how often the judge is right on relevant and on other pictures, measured on N and M.",
         show_default="a person: always; a model: not known",
     )
 
@@ -147,11 +147,21 @@ class CalibrationOptions:
         tell_cost(stage, made.looked)
         if not made.verified:
             return _opinion(made, k or FEW)
-        sentences = [_counted(made)]
+        count, hits, exact = made.count, made.curve.hits, made.curve.accuracy.exact
+        text = (
+            f"{count.expected:.1f} relevant pictures are expected among the first {hits:,} (95% interval "
+            f"{count.low:,} to "
+            f"{count.high:,}), by {len(made.curve.sample.ranks):,} verdicts"
+        ) + ("" if exact else f" of {made.judge}, if it is right as often as --accuracy says")
+        sentences = [text]
         note(sentences[0])
         cut = None if self.likely is None else made.likely(self.likely)
         if cut is not None:
-            sentences.append(_down_to(cut))
+            down = (
+                f"of the first {cut.hits:,} a share of {cut.precision:.2f} is expected to be relevant (95% interval "
+                + (f"{cut.low:.2f} to {cut.high:.2f})")
+            )
+            sentences.append(down)
             note(sentences[1])
         return _calibrated(made, _shown_of(made, k, cut), cut, sentences)
 
@@ -189,7 +199,12 @@ def _shown_of(made: Calibration, k: int | None, cut: Cut | None) -> int:
 
 def _opinion(made: Calibration, k: int) -> SearchOutput:
     """The ranking as it was, with the judge's word where it looked."""
-    sentence = _opined(made)
+    opinion = made.opinion
+    sentence = (
+        f"{opinion.judge} says yes (0.5 or more) to {opinion.yes:,} of the {opinion.looked:,} pictures it looked at, "
+        f"spread over the first {opinion.among:,}; that is its opinion, and how many are relevant is not known: judge "
+        "yourself (--rerank person:NAME), or say how often it is right on labelled pictures (--accuracy)"
+    )
     note(sentence)
     first = _first(made.run, k)
     (hits,) = first.values()
@@ -226,26 +241,3 @@ def _numbers(made: Calibration, cut: Cut | None) -> dict[str, Any]:
     told = {"relevant": {"among": made.curve.hits, **count._asdict(), "expected": round(count.expected, 2)}}
     told |= {} if accuracy.exact else {"accuracy": asdict(accuracy)}
     return told | ({} if cut is None else {"likely": cut._asdict()})
-
-
-def _counted(made: Calibration) -> str:
-    count, hits, exact = made.count, made.curve.hits, made.curve.accuracy.exact
-    return (
-        f"{count.expected:.1f} relevant pictures are expected among the first {hits:,} (95% interval {count.low:,} to "
-        f"{count.high:,}), by {len(made.curve.sample.ranks):,} verdicts"
-    ) + ("" if exact else f" of {made.judge}, if it is right as often as --accuracy says")
-
-
-def _opined(made: Calibration) -> str:
-    opinion = made.opinion
-    return (
-        f"{opinion.judge} says yes (0.5 or more) to {opinion.yes:,} of the {opinion.looked:,} pictures it looked at, "
-        f"spread over the first {opinion.among:,}; that is its opinion, and how many are relevant is not known: judge "
-        "yourself (--rerank person:NAME), or say how often it is right on labelled pictures (--accuracy)"
-    )
-
-
-def _down_to(cut: Cut) -> str:
-    return f"of the first {cut.hits:,} a share of {cut.precision:.2f} is expected to be relevant (95% interval " + (
-        f"{cut.low:.2f} to {cut.high:.2f})"
-    )

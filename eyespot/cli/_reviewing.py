@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eyespot.cli.console import escaped
 
 if TYPE_CHECKING:
-    from eyespot.curate._human_review import Case, Queue
+    from eyespot.pipelines.human_review import Case, Queue
 
 KEYS = "a accept, m mend, d drop, s skip, b back, q quit"
 
@@ -24,19 +24,17 @@ def review(queue: Queue, who: str) -> None:
     """
     cases, at = queue.open(), 0
     while at < len(cases):
-        _show(cases[at], f"{at + 1} of {len(cases)}")
+        case = cases[at]
+        place = f"{at + 1} of {len(cases)}"
+        _say(f"\n{place}  {escaped(case.id)}\n  {escaped(case.why)}")
+        for picture in case.pictures:
+            _say(f"  picture  {escaped(picture)}")
+        for name, text in case.texts.items():
+            _say(f"  {escaped(name)}: {escaped(text)}")
         try:
             at = max(0, at + _decided(queue, cases[at], who))
         except Leave:
             return
-
-
-def _show(case: Case, place: str) -> None:
-    _say(f"\n{place}  {escaped(case.id)}\n  {escaped(case.why)}")
-    for picture in case.pictures:
-        _say(f"  picture  {escaped(picture)}")
-    for name, text in case.texts.items():
-        _say(f"  {escaped(name)}: {escaped(text)}")
 
 
 def _decided(queue: Queue, case: Case, who: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -13,35 +13,41 @@ from eyespot.cli.console import note, print_json, print_line, print_summary
 from eyespot.cli.settings import json_option
 
 if TYPE_CHECKING:
-    from eyespot.curate._steps import CostLimits
     from eyespot.curate.rmir.making import RmirJob
+    from eyespot.pipelines import CostLimits
 
 
 def rmir(
     context: typer.Context,
-    recipe: Path = typer.Argument(help="The recipe, a TOML file; docs/rmir.md has one to begin with."),
-    out: Path = typer.Option(..., "--out", help="A folder: the same one goes on where an earlier run ended."),
+    recipe: Path = typer.Argument(help="The recipe, a TOML file; docs/rmir.md has one to start with."),
+    out: Path = typer.Option(..., "--out", help="The output folder; use the same one again to continue a run."),
     gallery: Path | None = typer.Option(None, "-g", "--gallery", help="The photos.", show_default="the recipe's"),
-    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: ask about no more than so many photos."),
+    limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: ask about at most this many photos."),
     calls: int | None = calls_option(),
     money: float | None = money_option(),
-    audit: int = typer.Option(100, "--audit", min=0, help="Judgements of each verdict for a person to check."),
-    pictures: bool = typer.Option(False, "--pictures", help="Put the photos into the set: only if you may."),
-    retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what failed in earlier runs."),
+    audit: int = typer.Option(
+        100, "--audit", min=0, help="The number of judgements of each verdict that a person checks."
+    ),
+    pictures: bool = typer.Option(
+        False, "--pictures", help="Put the photos into the set; only if you are allowed to share them."
+    ),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what failed in earlier runs."),
     ray: str | None = ray_option(),
     workers: int = workers_option(),
     json: bool = json_option(),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be asked, and what that would cost."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Only print how many requests would be sent, and their cost."
+    ),
 ) -> None:
     """Make an RMIR set: questions about your photos that need reasoning, and the photos that answer them."""
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
-    from eyespot.curate._steps import read_recipe
     from eyespot.curate.rmir import files
     from eyespot.curate.rmir.audit import Sizes
     from eyespot.curate.rmir.card import notes, summary
     from eyespot.curate.rmir.dry_run import foretold
     from eyespot.curate.rmir.finished import FinishedSteps
     from eyespot.curate.rmir.making import AUDIT, SET, RmirJob, write_set
+    from eyespot.pipelines import read_recipe
 
     clustering = context.with_resource(clustering_on(ray, workers))
     making = RmirJob(read_recipe(recipe), out, gallery, limit, clustering)
@@ -61,14 +67,14 @@ def rmir(
 
 def rmir_audit(
     recipe: Path = typer.Argument(help="The recipe of the set."),
-    out: Path = typer.Option(..., "--out", help="The folder in which the set was made."),
+    out: Path = typer.Option(..., "--out", help="The folder that eyespot build rmir wrote."),
     gallery: Path | None = typer.Option(None, "-g", "--gallery", help="The photos.", show_default="the recipe's"),
     json: bool = json_option(),
 ) -> None:
-    """Say how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
-    from eyespot.curate._steps import read_recipe
+    """Print how far a person agrees with the panel of an RMIR set; decide with: eyespot build review OUT/audit/…"""
     from eyespot.curate.rmir.audit import agreements, last_hits
     from eyespot.curate.rmir.making import AUDIT, RmirJob
+    from eyespot.pipelines import read_recipe
 
     made = RmirJob(read_recipe(recipe), out, gallery).finished()
     found, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
@@ -80,13 +86,15 @@ def rmir_audit(
         print_line(
             f"{one.kind:<10} {one.agreed} of {one.cases} agreed, {one.share:.0%} ({one.low:.0%} to {one.high:.0%})"
         )
-    print_line(_verdict_counts(groups) if groups else "last hits  too few decisions to compare reliability by them")
-
-
-def _verdict_counts(groups: Any) -> str:
-    counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
-    how = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
-    return f"last hits  {counts}: reliability is {groups.difference:.2f} lower before the accepted ({how})"
+    if groups:
+        counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
+        how = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
+        verdict_counts = (
+            f"last hits  {counts}: reliability is {groups.difference:.2f} lower before the accepted ({how})"
+        )
+    else:
+        verdict_counts = "last hits  too few decisions to compare reliability by them"
+    print_line(verdict_counts)
 
 
 def _limits(making: RmirJob, calls: int | None, money: float | None) -> CostLimits | None:

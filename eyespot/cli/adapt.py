@@ -14,17 +14,19 @@ from eyespot.types import UsageError
 def run(
     checkpoint: str = typer.Argument(help="A QuARI checkpoint: its folder, or hub:OWNER/NAME."),
     queries: Path = typer.Option(..., help="Vectors of the queries, .npy (queries, dim)."),
-    gallery: Path = typer.Option(..., help="Vectors of the images, .npy (images, dim); mapped, not read."),
-    k: int = typer.Option(50, "-k", min=1, help="How many images for each query."),
-    out: Path = typer.Option(..., metavar="FILE.npz", help="Gets ids, scores and refined_query, a row for each query."),
+    gallery: Path = typer.Option(..., help="Vectors of the images, .npy (images, dim); memory-mapped."),
+    k: int = typer.Option(50, "-k", min=1, help="The number of images per query."),
+    out: Path = typer.Option(
+        ..., metavar="FILE.npz", help="The output: ids, scores and refined_query, one row per query."
+    ),
 ) -> None:
-    """Search arrays: every query in its own view of the space."""
+    """Search arrays with a QuARI adapter: each query transforms the space in its own way."""
     import numpy as np
 
     from eyespot import rooms
     from eyespot.adapters.quari.scoring import AdaptedIndex
     from eyespot.gallery.files import map_array
-    from eyespot.runs.files import write_whole
+    from eyespot.storage.files import write_whole
 
     adapter = rooms.load("adapters", f"quari:{checkpoint}")
     asked, images = map_array(queries), map_array(gallery)

@@ -16,19 +16,18 @@ from eyespot.types import NothingFound, UsageError
 if TYPE_CHECKING:
     from eyespot.curate.annotate.agreement import Overlap
     from eyespot.curate.annotate.annotation_store import AnnotationStore
-    from eyespot.curate.annotate.progress import LabellingProgress
     from eyespot.search.collection import Collection
 
-app = typer.Typer(no_args_is_help=True, help="Label queries to the end, alone or with others.")
+app = typer.Typer(no_args_is_help=True, help="Label queries completely, alone or with others.")
 GALLERY = gallery_option("The gallery whose photos are labelled.")
 ENCODER = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space.")
 QUERY = typer.Argument(help="The query's id.")
-AS = typer.Option(..., "--as", envvar="EYESPOT_ANNOTATOR", help="Your name: a label, not a proof.")
+AS = typer.Option(..., "--as", envvar="EYESPOT_ANNOTATOR", help="Your name: a label, without proof.")
 
 
 @app.callback()
 def options() -> None:
-    """Label queries to the end, alone or with others; `eyespot serve` has the pages for it."""
+    """Label queries completely, alone or with others; `eyespot serve` has the pages for it."""
 
 
 @contextmanager
@@ -52,13 +51,13 @@ def _collection(gallery: Path | None, encoder: str | None = None) -> Collection:
 
 @app.command("add")
 def add(
-    file: Path = typer.Argument(None, help="A CSV with query_id, query_text, and INQUIRE's other columns."),
-    text: str = typer.Option(None, "--text", help="One query in words, instead of a file."),
-    id: str = typer.Option(None, "--id", help="Its id.", show_default="its words"),
+    file: Path = typer.Argument(None, help="A CSV file with query_id, query_text, and INQUIRE's other columns."),
+    text: str = typer.Option(None, "--text", help="The text of one query, instead of a file."),
+    id: str = typer.Option(None, "--id", help="The id of that query.", show_default="its words"),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
-    """Take queries in; those that fail a criterion of the intake (visible, feasible, of_interest) are left out."""
+    """Add queries, except those that fail an intake criterion (visible, feasible, of_interest)."""
     from eyespot.curate.annotate.queries import AnnotationQuery, read
 
     if (file is None) == (text is None):
@@ -78,14 +77,21 @@ def add(
 @app.command("list")
 def listed(
     id: str = QUERY,
-    label: list[str] = typer.Option(None, "--label", metavar="COLUMN=VALUE", help="All photos of a label; repeatable."),
-    nearest: int = typer.Option(None, "--nearest", min=1, help="The nearest photos to the words; more come later."),
+    label: list[str] = typer.Option(
+        None, "--label", metavar="COLUMN=VALUE", help="All photos with this label; repeatable."
+    ),
+    nearest: int = typer.Option(
+        None,
+        "--nearest",
+        min=1,
+        help="The photos nearest to the text, this many at first; more are added as you label.",
+    ),
     run: Path = typer.Option(None, "--run", help="The photos of a ranking, in any known format."),
     gallery: Path = GALLERY,
     encoder: str = ENCODER,
     json: bool = json_option(),
 ) -> None:
-    """Say which photos a query is labelled over: all of some labels, the nearest, or those of a ranking."""
+    """Select the photos to label for a query: those with some labels, the nearest, or those of a ranking."""
     from eyespot.curate.annotate import candidates
 
     if (bool(label) + (nearest is not None) + (run is not None)) != 1:
@@ -109,7 +115,12 @@ def listed(
 def _list_labels(desk: AnnotationStore, id: str, labels: list[str], collection: Collection) -> int:
     from eyespot.curate.annotate import candidates
 
-    pairs = [_pair(one) for one in labels]
+    pairs = []
+    for one in labels:
+        pair_column, sign, pair_value = one.partition("=")
+        if not sign or not pair_column.strip():
+            raise UsageError(f"--label takes COLUMN=VALUE, as in --label species='Ardea cinerea', not {one!r}")
+        pairs.append((pair_column.strip(), pair_value.strip()))
     columns = {column for column, _ in pairs}
     if len(columns) > 1:
         raise UsageError("the labels of a list are values of one column; repeat --label with the same COLUMN")
@@ -117,16 +128,9 @@ def _list_labels(desk: AnnotationStore, id: str, labels: list[str], collection: 
     return candidates.list_labelled(desk, id, collection, wanted)
 
 
-def _pair(text: str) -> tuple[str, str]:
-    column, sign, value = text.partition("=")
-    if not sign or not column.strip():
-        raise UsageError(f"--label takes COLUMN=VALUE, as in --label species='Ardea cinerea', not {text!r}")
-    return column.strip(), value.strip()
-
-
 @app.command("remove")
 def remove(id: str = QUERY, gallery: Path = GALLERY) -> None:
-    """Forget a query that nobody has marked a photo for, with its list."""
+    """Delete a query that has no marks, with its list."""
     with _desk(gallery) as desk:
         desk.remove(id)
     print_line(f"{id} is removed")
@@ -138,13 +142,22 @@ def remove(id: str = QUERY, gallery: Path = GALLERY) -> None:
 @app.command("mark")
 def mark(
     id: str = QUERY,
-    file: Path = typer.Argument(help="A table with the columns image and mark: y, n, d for doubt, empty to take back."),
+    file: Path = typer.Argument(
+        help="A table with the columns image and mark: y, n, d for doubt, empty to remove a mark."
+    ),
     who: str = AS,
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
-    """Keep marks that were made elsewhere."""
-    marks = _marks(file)
+    """Import marks that were made elsewhere."""
+    # By photo; a table without the column takes no mark back, it is refused
+    from eyespot.storage.files import refuse, required, rows_of
+
+    marks: dict[str, str | None] = {}
+    for at, row in rows_of(file):
+        if "mark" not in row:
+            refuse(file, f"line {at}", f"has no column mark; there are: {', '.join(row)}")
+        marks[required(file, at, row, "image", "image_id")] = str(row["mark"] or "") or None
     with _desk(gallery) as desk:
         strange = set(marks) - set(desk.photos(id))
         if strange:
@@ -158,28 +171,16 @@ def mark(
             note(f"{empty} of the {len(marks)} had an empty mark, which takes back what was marked before")
 
 
-def _marks(file: Path) -> dict[str, str | None]:
-    """By photo; a table without the column takes no mark back, it is refused."""
-    from eyespot.runs.files import refuse, required, rows_of
-
-    found: dict[str, str | None] = {}
-    for at, row in rows_of(file):
-        if "mark" not in row:
-            refuse(file, f"line {at}", f"has no column mark; there are: {', '.join(row)}")
-        found[required(file, at, row, "image", "image_id")] = str(row["mark"] or "") or None
-    return found
-
-
 @app.command("audit")
 def audit(
     id: str = QUERY,
     who: str = AS,
-    size: int = typer.Option(300, "--size", min=1, help="Photos to draw."),
-    seed: int = typer.Option(None, "--seed", help="Draw the same again.", show_default="a fresh draw"),
+    size: int = typer.Option(300, "--size", min=1, help="Photos to sample."),
+    seed: int = typer.Option(None, "--seed", help="The same seed gives the same sample.", show_default="a fresh draw"),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
-    """Draw photos at random from what you have not labelled; their marks say how many relevant ones remain."""
+    """Sample photos at random from the unlabelled ones; their marks show how many relevant photos remain."""
     from eyespot.curate.annotate.auditing import Plan, draw
 
     with _desk(gallery) as desk:
@@ -199,7 +200,7 @@ def settle(
     who: str = AS,
     gallery: Path = GALLERY,
 ) -> None:
-    """Say the last word on a photo on which annotators differ."""
+    """Settle a photo on which annotators differ."""
     from eyespot.curate.annotate import agreement
 
     with _desk(gallery) as desk:
@@ -214,11 +215,11 @@ def settle(
 @app.command("status")
 def status(
     id: str = typer.Argument(None, help="Only this query."),
-    wage: float = typer.Option(15.5, "--wage", min=0, help="What an hour costs."),
+    wage: float = typer.Option(15.5, "--wage", min=0, help="The cost of an hour, in US dollars."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
-    """How far each query is: labelled, stopped, what remains and how sure that is, time, cost, what is to be mended."""
+    """Show the progress of each query: labelled, stopped, remaining with its interval, time, cost, open problems."""
     from eyespot.curate.annotate.export import labelled
 
     with _desk(gallery) as desk:
@@ -231,7 +232,15 @@ def status(
     for one in found:
         print_line(escaped(f"{one.wanted.id}: {one.wanted.text} ({len(one.photos)} listed)"))
         for stands in one.stands:
-            print_line(escaped(f"  {_status_line(stands, wage)}"))
+            from eyespot.curate.annotate.datasheet import unseen
+
+            down = stands.descent
+            where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
+            stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
+            took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
+            counts = f"{stands.relevant} relevant of {stands.labelled}"
+            status_line = f"{stands.who}: {counts}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
+            print_line(escaped(f"  {status_line}"))
         if one.faults:
             print_line(escaped(f"  to mend: {'; '.join(one.faults)}"))
 
@@ -241,24 +250,13 @@ def _status_fields(one: Any, wage: float) -> dict[str, Any]:
     return {"text": one.wanted.text, "listed": len(one.photos), "annotators": stands, "faults": one.faults}
 
 
-def _status_line(stands: LabellingProgress, wage: float) -> str:
-    from eyespot.curate.annotate.datasheet import unseen
-
-    down = stands.descent
-    where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
-    stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
-    took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
-    counts = f"{stands.relevant} relevant of {stands.labelled}"
-    return f"{stands.who}: {counts}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
-
-
 @app.command("agreement")
 def agreement(
     id: str = typer.Argument(None, help="Only this query."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
-    """How often annotators who labelled the same photos agree, and how far beyond chance."""
+    """Show how often annotators who labelled the same photos agree, and how far beyond chance."""
     from eyespot.curate.annotate.agreement import coefficients, everybody, overlaps
 
     with _desk(gallery) as desk:
@@ -287,7 +285,7 @@ def disputes(
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
-    """The photos on which annotators differ and nobody has settled it."""
+    """List the photos on which annotators differ and that nobody has settled."""
     from eyespot.curate.annotate import agreement
 
     with _desk(gallery) as desk:
@@ -310,10 +308,12 @@ def disputes(
 @app.command("export")
 def export(
     out: Path = typer.Argument(help="A new folder."),
-    kept: bool = typer.Option(False, "--kept", help="Only queries with nothing to mend."),
-    rerank: Path = typer.Option(None, "--rerank", help="Make the RERANK subset too, in this new folder."),
-    depth: int = typer.Option(100, "--depth", help="Candidates of each query of that subset."),
-    layout: str = typer.Option("rerank-set", "--layout", help="rerank-set, or inquire-rerank: the hub's parquet."),
+    kept: bool = typer.Option(False, "--kept", help="Only queries without open problems."),
+    rerank: Path = typer.Option(None, "--rerank", help="Also make the re-ranking subset, in this new folder."),
+    depth: int = typer.Option(100, "--depth", help="Candidates per query of that subset."),
+    layout: str = typer.Option(
+        "rerank-set", "--layout", help="rerank-set, or inquire-rerank: the parquet files of the hub."
+    ),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -20,14 +19,14 @@ if TYPE_CHECKING:
     from eyespot.curate.rerank_card import RerankInputs
     from eyespot.runs.judged import JudgedQueries
 
-app = typer.Typer(no_args_is_help=True, help="Make a judged collection out of what is there.")
+app = typer.Typer(no_args_is_help=True, help="Build judged collections.")
 app.add_typer(_pairs.app, name="pairs")
 BY, SHARE = "category", 0.2
 
 
 @app.callback()
 def options() -> None:
-    """Make a judged collection out of what is there."""
+    """Build judged collections."""
 
 
 @app.command("rerank")
@@ -35,34 +34,39 @@ def rerank(
     run: Path = typer.Argument(help="Rankings in any known format; their first images are the candidates."),
     qrels: Path = typer.Argument(help="Judgements in any known format."),
     out: Path = typer.Option(..., "--out", help="A new folder."),
-    queries: Path | None = typer.Option(None, help="The queries that count, with their columns: csv, jsonl, parquet."),
-    depth: int = typer.Option(100, help="Candidates of each query."),
-    most: int = typer.Option(50, help="Drop queries with more relevant candidates."),
-    least: int = typer.Option(1, help="Drop queries with fewer relevant candidates."),
+    queries: Path | None = typer.Option(None, help="The queries to include, with their columns: csv, jsonl, parquet."),
+    depth: int = typer.Option(100, help="Candidates per query."),
+    most: int = typer.Option(50, help="Drop queries with more relevant candidates than this."),
+    least: int = typer.Option(1, help="Drop queries with fewer relevant candidates than this."),
     by: str | None = typer.Option(
         None, help="Split in proportion to the values of this column.", show_default="category, if there is one"
     ),
-    val: int | None = typer.Option(None, help="How many queries are for validation.", show_default="a fifth"),
-    val_share: float | None = typer.Option(None, help="What share of them is."),
-    keep_split: bool = typer.Option(
-        False, "--keep-split", help="Keep the split that the queries' column `split` says."
-    ),
-    seed: int = typer.Option(0, help="Another seed is another split."),
-    judged_only: bool = typer.Option(False, "--judged-only", help="Leave hits without a judgement out first."),
-    layout: str = typer.Option("rerank-set", help="rerank-set, or inquire-rerank: the hub's parquet."),
+    val: int | None = typer.Option(None, help="The number of validation queries.", show_default="a fifth"),
+    val_share: float | None = typer.Option(None, help="The share of validation queries."),
+    keep_split: bool = typer.Option(False, "--keep-split", help="Keep the split in the queries' column `split`."),
+    seed: int = typer.Option(0, help="Another seed gives another split."),
+    judged_only: bool = typer.Option(False, "--judged-only", help="First remove hits without a judgement."),
+    layout: str = typer.Option("rerank-set", help="rerank-set, or inquire-rerank: the parquet files of the hub."),
     run_format: str | None = typer.Option(None, help="The format of the rankings."),
     format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
     json: bool = json_option(),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only count."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only count; write nothing."),
 ) -> None:
-    """Make a re-ranking set: queries with candidates of which some, and not most, are relevant."""
+    """Make a re-ranking set: queries with candidates, of which some but not most are relevant."""
     from eyespot.curate.rerank import RerankLimits, select
     from eyespot.runs import read_run
 
     limits, division = RerankLimits(depth, least, most, judged_only), _division(val, val_share, keep_split, seed)
-    writing = _writing(layout)
+    from eyespot.curate.rerank_files import LAYOUTS, write
+
+    if layout not in LAYOUTS:
+        raise UsageError(f"no layout {layout!r}; there are: {', '.join(LAYOUTS)}")
+    writing = partial(write, layout=layout)
     judged = _judged(qrels, format, queries)
-    column = _column(judged, by)
+    # The column to split by: the one asked for, or the usual one where the queries have it
+    if by is not None and not any(judged.queries.values()):
+        raise UsageError("a split by a column needs the columns of the queries; name their file with --queries")
+    column = by or (BY if any(BY in facts for facts in judged.queries.values()) else None)
     made = _split(select(read_run(run, run_format), judged, limits), division, column)
     for sentence in made.notes:
         note(sentence)
@@ -75,16 +79,16 @@ def rerank(
 
 @app.command("review")
 def review(
-    queue: Path = typer.Argument(help="The queue: a .jsonl file that a step of a pipeline wrote."),
-    who: str | None = typer.Option(None, "--as", help="Who decides.", show_default="the name of your account"),
+    queue: Path = typer.Argument(help="The queue: a .jsonl file written by a step of a pipeline."),
+    who: str | None = typer.Option(None, "--as", help="Your name.", show_default="the name of your account"),
     json: bool = json_option(),
 ) -> None:
-    """Decide what a pipeline was in doubt of: accept, mend or drop, case by case; each decision is kept at once."""
+    """Review the cases a pipeline is in doubt about: accept, mend (edit) or drop; each decision is saved at once."""
     import getpass
 
     from eyespot.cli import _reviewing
     from eyespot.cli._building import tell_lapsed
-    from eyespot.curate._human_review import Queue
+    from eyespot.pipelines.human_review import Queue
 
     opened = Queue(queue)
     tell_lapsed([queue])
@@ -112,27 +116,12 @@ def _division(val: int | None, share: float | None, keep_split: bool, seed: int)
     return None if keep_split else Division(val, SHARE if share is None else share, seed)
 
 
-def _writing(layout: str) -> Callable[[RerankSet, Path, RerankInputs], None]:
-    from eyespot.curate.rerank_files import LAYOUTS, write
-
-    if layout not in LAYOUTS:
-        raise UsageError(f"no layout {layout!r}; there are: {', '.join(LAYOUTS)}")
-    return partial(write, layout=layout)
-
-
 def _judged(qrels: Path, format: str | None, queries: Path | None) -> JudgedQueries:
     from eyespot.runs import read_judged
     from eyespot.runs.queries import read_queries
 
     judged = read_judged(qrels, format)
     return judged if queries is None else replace(judged, queries=read_queries(queries))
-
-
-def _column(judged: JudgedQueries, by: str | None) -> str | None:
-    """The column to split by: the one asked for, or the usual one where the queries have it."""
-    if by is not None and not any(judged.queries.values()):
-        raise UsageError("a split by a column needs the columns of the queries; name their file with --queries")
-    return by or (BY if any(BY in facts for facts in judged.queries.values()) else None)
 
 
 def _split(made: RerankSet, division: Division | None, column: str | None) -> RerankSet:

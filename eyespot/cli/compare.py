@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,20 +25,26 @@ def run(
     ),
     qrels: Path = typer.Option(..., "--qrels", help="Judgements in any known format."),
     measure: list[str] | None = typer.Option(
-        None, "-m", "--measure", help=f"Such as {', '.join(USUAL)} (the default)."
+        None, "-m", "--measure", help=f"A measure, repeatable: {', '.join(USUAL)} (the default)."
     ),
     preset: str | None = typer.Option(None, help="The measures and rules of a benchmark."),
     norm: str | None = typer.Option(None, help="What AP divides by: min-k, all or retrieved.", show_default=NORM),
-    ties: str | None = typer.Option(None, help="Equal scores: average or rank (as given).", show_default=TIES),
-    samples: int = typer.Option(10_000, min=1, max=10_000_000, help="How often each test draws."),
+    ties: str | None = typer.Option(
+        None, help="How to treat equal scores: average, or rank (as given).", show_default=TIES
+    ),
+    samples: int = typer.Option(10_000, min=1, max=10_000_000, help="The number of random samples of each test."),
     seed: int = typer.Option(0, min=0, help="The same seed gives the same numbers."),
-    correction: str = typer.Option("holm", help="For testing many times: holm, bonferroni or none."),
-    moved: int = typer.Option(6, min=0, help="How many of the queries that moved most, each way."),
-    html: Path | None = typer.Option(None, "--html", help="Write a page of these queries' images, run above run."),
-    gallery: Path | None = gallery_option("Where the page's images are, by id, path or file stem."),
-    images: Path | None = typer.Option(None, help="A folder that holds the page's images, by path or file stem."),
-    queries: Path | None = typer.Option(None, help="What the queries ask, for the page: a table of id and text."),
-    per_query: bool = typer.Option(False, "--per-query", help="Both values and the difference of every query, too."),
+    correction: str = typer.Option("holm", help="Correction for multiple tests: holm, bonferroni or none."),
+    moved: int = typer.Option(6, min=0, help="How many of the queries that moved most to show, each way."),
+    html: Path | None = typer.Option(
+        None, "--html", help="Write a page with the images of these queries, run above run."
+    ),
+    gallery: Path | None = gallery_option("The gallery with the images of the page, by id, path or file stem."),
+    images: Path | None = typer.Option(None, help="A folder with the images of the page, by path or file stem."),
+    queries: Path | None = typer.Option(None, help="The texts of the queries, for the page: a table of id and text."),
+    per_query: bool = typer.Option(
+        False, "--per-query", help="Also print both values and the difference of every query."
+    ),
     qrels_format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
     run_format: str | None = typer.Option(None, help="The format of the rankings."),
     json: bool = json_option(),
@@ -58,7 +64,12 @@ def run(
         note(sentence)
     if html:
         chosen = _sections(comparison, _as_scored(rankings, scoring[1]), judged, moved, _texts(queries))
-        _write_page(html, comparison, chosen, _pictures(chosen, gallery, images))
+        pictures = _pictures(chosen, gallery, images)
+        from eyespot.reports.moved import summary, write_html
+
+        told = _first_measure(comparison)
+        title = f"{', '.join(pair.run for pair in told)} against {comparison.baseline}"
+        write_html(html, title, chosen, pictures, [summary(pair) for pair in told])
     if json:
         print_json(comparison.as_json(moved, per_query))
     else:
@@ -90,7 +101,9 @@ def _print(comparison: Comparison, moved: int, per_query: bool) -> None:
     print_line("")
     for pair in comparison.pairs:
         if per_query or pair.measure == comparison.pairs[0].measure:
-            for words in _moves(pair, moved, per_query):
+            for move in pair.moves() if per_query else [*pair.down(moved), *pair.up(moved)]:
+                values = f"{move.baseline:.6f}", f"{move.value:.6f}", f"{move.difference:+.6f}"
+                words = (pair.measure, escaped(pair.run), escaped(move.query), *values)
                 print_line("\t".join(words))
 
 
@@ -104,13 +117,6 @@ def _row(pair: Compared) -> tuple[str, ...]:
 
 def _p(p: float) -> str:
     return f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
-
-
-def _moves(pair: Compared, moved: int, per_query: bool) -> Iterator[tuple[str, ...]]:
-    """Measure, run, query, baseline, value, difference: of every query, or of those that moved most."""
-    for move in pair.moves() if per_query else [*pair.down(moved), *pair.up(moved)]:
-        values = f"{move.baseline:.6f}", f"{move.value:.6f}", f"{move.difference:+.6f}"
-        yield (pair.measure, escaped(pair.run), escaped(move.query), *values)
 
 
 # -- the page -----------------------------------------------------------------------------------------------
@@ -163,13 +169,3 @@ def _pictures(chosen: Sequence[Section], gallery: Path | None, images: Path | No
         way_out = "name the gallery that has them with -g, or the folder with --images"
         note(f"{lacking} of the page's {len(wanted)} images were not found and are shown by their ids; {way_out}")
     return found
-
-
-def _write_page(
-    place: Path, comparison: Comparison, chosen: Sequence[Section], pictures: Mapping[str, Picture]
-) -> None:
-    from eyespot.reports.moved import summary, write_html
-
-    told = _first_measure(comparison)
-    title = f"{', '.join(pair.run for pair in told)} against {comparison.baseline}"
-    write_html(place, title, chosen, pictures, [summary(pair) for pair in told])

@@ -30,23 +30,21 @@ def run(
     from eyespot.search.sheets import write_html, write_png
 
     with tempfile.TemporaryDirectory(prefix="eyespot-demo-") as folder:
-        found = _search(_indexed(sample.photos(), Path(folder) / "gallery"), sample.photos())
+        photos = sample.photos()
+        gallery = Path(folder) / "gallery"
+        import eyespot
+        from eyespot import rooms
+        from eyespot.gallery.indexing import Options, index
+
+        with progress_bar() as progress:
+            summary = index(gallery, [str(photos)], [rooms.load("encoders", "starter")], Options(progress=progress))
+        print_summary(f"{summary.pictures} sample photos indexed")
+        found = _search(eyespot.open(gallery), sample.photos())
         out.mkdir(parents=True, exist_ok=True)
         write_html(out / "demo.html", found, "eyespot: five searches in the sample photos", CAPTIONS)
         write_png(out / "demo.png", found, "eyespot: five searches in the sample photos", CAPTIONS)
     _print(found, json)
     note(f"look at {out / 'demo.html'} or {out / 'demo.png'}; now your own photos: eyespot index PHOTOS")
-
-
-def _indexed(photos: Path, gallery: Path) -> Collection:
-    import eyespot
-    from eyespot import rooms
-    from eyespot.gallery.indexing import Options, index
-
-    with progress_bar() as progress:
-        summary = index(gallery, [str(photos)], [rooms.load("encoders", "starter")], Options(progress=progress))
-    print_summary(f"{summary.pictures} sample photos indexed")
-    return eyespot.open(gallery)
 
 
 def _search(collection: Collection, photos: Path) -> list[Run]:
@@ -65,7 +63,15 @@ def _search(collection: Collection, photos: Path) -> list[Run]:
 
 
 def _print(runs: list[Run], json: bool) -> None:
-    rows = [_item_fields(found) for found in runs]
+    rows = []
+    for found in runs:
+        (query,) = found
+        items = [
+            {"rank": rank, "score": round(hit.score, 4), "title": found.facts[hit.image].get("title")}
+            for rank, hit in enumerate(found[query], 1)
+        ]
+        item_fields = {"heading": found.header["heading"], "query": found.header["query"], "items": items}
+        rows.append(item_fields)
     if json:
         print_json(rows)
         return
@@ -73,12 +79,3 @@ def _print(runs: list[Run], json: bool) -> None:
         typer.echo(row["heading"])
         for hit in row["items"]:
             typer.echo(f"{hit['rank']:>4}  {hit['score']:.3f}  {hit['title']}")
-
-
-def _item_fields(found: Run) -> dict[str, Any]:
-    (query,) = found
-    items = [
-        {"rank": rank, "score": round(hit.score, 4), "title": found.facts[hit.image].get("title")}
-        for rank, hit in enumerate(found[query], 1)
-    ]
-    return {"heading": found.header["heading"], "query": found.header["query"], "items": items}

@@ -12,7 +12,7 @@ from eyespot.cli.console import escaped, note, print_json, print_line, print_sum
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 
 if TYPE_CHECKING:
-    from eyespot.gallery.describing import DescribeSummary
+    pass
 
 SOME_FAILED = 3
 
@@ -20,16 +20,20 @@ SOME_FAILED = 3
 def run(
     gallery: Path = gallery_option("The gallery to describe."),
     extractor: str = typer.Option(
-        "sift", "--with", help="sift, or dinov2:ORG/NAME (in full: docs/rerank_baselines.md)."
+        "sift", "--with", help="sift, or dinov2:ORG/NAME (details: docs/rerank_baselines.md)."
     ),
-    count: int = typer.Option(100, "--count", min=1, help="Descriptors of a picture, the strongest."),
+    count: int = typer.Option(
+        100, "--count", min=1, help="The number of descriptors per picture; the strongest are kept."
+    ),
     workers: int = typer.Option(
-        0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one a core."
+        0, "--workers", envvar="EYESPOT_WORKERS", min=0, max=256, help="Reading threads; 0: one per core."
     ),
-    retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be described before."),
+    retry_failed: bool = typer.Option(
+        False, "--retry-failed", help="Retry pictures that could not be described before."
+    ),
     json: bool = json_option(),
 ) -> None:
-    """Compute local descriptors, once for every picture; run it again after indexing more."""
+    """Compute the local descriptors of every picture once; run it again after you index more."""
     from eyespot import rooms
     from eyespot.gallery.describing import Describing, describe
 
@@ -37,18 +41,15 @@ def run(
     with progress_bar() as progress:
         options = Describing(count, workers or os.cpu_count() or 1, retry_failed, progress)
         summary = describe(place, made_by, options)
-    _report(place, made_by.name, summary, json)
-
-
-def _report(gallery: Path, extractor: str, summary: DescribeSummary, json: bool) -> None:
+    extractor = made_by.name
     failures = [failure._asdict() for failure in summary.failures]
     if json:
-        told = {"gallery": str(gallery), "extractor": extractor, "pictures": summary.pictures}
+        told = {"gallery": str(place), "extractor": extractor, "pictures": summary.pictures}
         print_json({**told, "described": summary.described, "failures": failures})
     else:
         for failure in summary.failures:
             print_line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")
-    print_summary(f"{summary.pictures} pictures in {gallery}, {summary.described} described now with {extractor}")
+    print_summary(f"{summary.pictures} pictures in {place}, {summary.described} described now with {extractor}")
     if summary.failures:
         note(f"{len(summary.failures)} could not be described; mend them and run this with --retry-failed")
         raise typer.Exit(SOME_FAILED)

@@ -26,7 +26,7 @@ TOLERANCE = 1e-2  # of a fingerprint's components: other CPUs differ by rounding
 
 
 def run(
-    gallery: Path = gallery_option("A gallery whose vectors are checked against their encoders."),
+    gallery: Path = gallery_option("The gallery whose vectors are compared with their encoders."),
     json: bool = json_option(),
 ) -> None:
     """Check the installation, every byte of a gallery's vectors, and its spaces against their fingerprints."""
@@ -34,11 +34,18 @@ def run(
     has_gallery = gallery is not None or (place / "gallery.toml").exists()
     damaged = _damaged(place) if has_gallery else []
     spaces = list(_spaces(place, damaged)) if has_gallery else []
+    import eyespot
+
+    found = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
+    versions = found | {name: _version(name) for name in PACKAGES}
+    from eyespot.cli.encoders import known
+
+    encoders = {row["name"]: row["needs"] for row in known()}
     told = {
-        "versions": _versions(),
-        "encoders": _encoders(),
+        "versions": versions,
+        "encoders": encoders,
         "threads": _threads(),
-        "warnings": _warnings(),
+        "warnings": [*_pinned_blas(), *_torchvision()],
         "spaces": spaces,
         "damaged": [fault._asdict() for fault in damaged],
     }
@@ -50,24 +57,11 @@ def run(
         raise typer.Exit(GATE_FAILED)
 
 
-def _versions() -> dict[str, str]:
-    import eyespot
-
-    found = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
-    return found | {name: _version(name) for name in PACKAGES}
-
-
 def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
-
-
-def _encoders() -> dict[str, str]:
-    from eyespot.cli.encoders import known
-
-    return {row["name"]: row["needs"] for row in known()}
 
 
 def _threads() -> dict[str, Any]:
@@ -76,10 +70,6 @@ def _threads() -> dict[str, Any]:
     return {"cores": os.cpu_count(), "usable": affinity} | {
         name: os.environ[name] for name in variables if name in os.environ
     }
-
-
-def _warnings() -> list[str]:
-    return [*_pinned_blas(), *_torchvision()]
 
 
 def _pinned_blas() -> Iterator[str]:

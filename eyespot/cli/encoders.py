@@ -7,12 +7,12 @@ import typer
 from eyespot.cli.console import print_json
 from eyespot.cli.settings import json_option
 
-app = typer.Typer(no_args_is_help=True, help="What turns pictures and words into vectors.")
+app = typer.Typer(no_args_is_help=True, help="Encoders turn pictures and words into vectors.")
 
 
 @app.callback()
 def options() -> None:
-    """What turns pictures and words into vectors."""
+    """Encoders turn pictures and words into vectors."""
 
 
 @app.command("list")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from eyespot.cli._eval_inputs import (
+    EvalOptions,
     by_scores,
     is_file,
     judged,
@@ -38,26 +40,23 @@ from eyespot.cli.settings import gallery_here, gallery_option, index_option, jso
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.benchmarks import Benchmark, Evaluation, Result, Task
+    from eyespot.benchmarks import Benchmark, Evaluation, GallerySearcher, Result, Task
     from eyespot.reports.tables import Summary
     from eyespot.types import Run
 
 LIST = "list"
-NOT_ARGUMENTS = ("again", "json", "check", "ray", "workers")  # the numbers do not hang on where they are made
+NOT_OPTIONS = ("again", "json", "check", "ray", "workers", "dry_run")
 PLACES = ("data", "gallery", "ledger", "prices")
 NAMES_OR_FILES = ("rerank", "wording", "expand")
-OPTIONS = (
-    *("benchmark", "data", "run", "run_format", "gallery", "encoder", "index", "rerank", "split", "ids", "match"),
-    *("pool", "system", "beside", "map", "adapt", "expand", "blend", "blend_from", "budget_calls", "budget_money"),
-    *("wording", "prices", "ledger", "judge", "sample"),
-)
 
 
 def run(
     context: typer.Context,
-    benchmark: str = typer.Argument(None, help="Which one, or `list`."),
+    benchmark: str = typer.Argument(None, help="The benchmark, or `list`."),
     data: Path = typer.Option(None, help="The folder with the benchmark's files."),
-    check: bool = typer.Option(False, "--check", help="Say what is there, what is missing, and how to get it."),
+    check: bool = typer.Option(
+        False, "--check", help="List the files that are present or missing, and where to get them."
+    ),
     run: list[str] = typer.Option(
         None, "--run", metavar="[TASK=]FILE", help="Rankings, or a similarity matrix (.npz)."
     ),
@@ -68,13 +67,19 @@ def run(
     ray: str = ray_option(),
     workers: int = workers_option(),
     adapt: str = typer.Option(
-        None, metavar="CKPT", help="Search with a QuARI checkpoint: its folder, or hub:OWNER/NAME."
+        None, metavar="CKPT", help="Search, or re-rank --run, with a QuARI checkpoint: its folder, or hub:OWNER/NAME."
+    ),
+    neighbours: int = typer.Option(
+        None, metavar="N", min=0, help="Search again with the N nearest pictures added (query expansion, QE-N)."
+    ),
+    rerank_local: str = typer.Option(
+        None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
     ),
     expand: str = expand_option(),
     rerank: str = typer.Option(
         None, metavar="JUDGE|FILE", help="A second stage: a judge (encoder:starter, openai:…), or scores as rankings."
     ),
-    depth: int = typer.Option(DEPTH, min=1, help="How many of the first stage the second one re-ranks."),
+    depth: int = typer.Option(DEPTH, min=1, help="How many hits of the first stage the second one re-ranks."),
     blend: float = blend_option(),
     blend_from: str = typer.Option(None, metavar="SPLIT", help="Learn --blend on the judgements of this split."),
     judge: list[str] = judge_option(),
@@ -84,41 +89,38 @@ def run(
     prices: Path = prices_option(),
     ledger: Path = ledger_option(),
     dry_run: bool = dry_run_option(),
-    split: str = typer.Option(None, help="Which split.", show_default="the benchmark's first"),
-    ids: str = typer.Option(None, help="INQUIRE: the column that names images (image_id, image_path)."),
-    match: str = typer.Option(None, metavar="COLUMN", help="The gallery's column that judged images are named by."),
-    allow_missing: bool = typer.Option(False, help="Go on though judged images are not in the gallery."),
-    sample: int = typer.Option(None, min=1, help="Only so many queries, drawn by the seed."),
-    seed: int = typer.Option(0, help="Of the sample."),
-    pool: int = typer.Option(None, min=1, help="How many images each query ranked (for the numbers by chance)."),
-    system: str = typer.Option(
-        None, "--name", help="What to call the system in tables.", show_default="run or encoder"
-    ),
+    split: str = typer.Option(None, help="The split to evaluate.", show_default="the benchmark's first"),
+    ids: str = typer.Option(None, help="INQUIRE: the column with the names of images (image_id, image_path)."),
+    match: str = typer.Option(None, metavar="COLUMN", help="The column of the gallery that identifies judged images."),
+    allow_missing: bool = typer.Option(False, help="Continue even if judged images are not in the gallery."),
+    sample: int = typer.Option(None, min=1, help="Evaluate a random sample of this many queries."),
+    seed: int = typer.Option(0, help="The seed of the sample."),
+    pool: int = typer.Option(None, min=1, help="How many images each query ranks (for the scores by chance)."),
+    system: str = typer.Option(None, "--name", help="The name of the system in tables.", show_default="run or encoder"),
     beside: list[Path] = typer.Option(
         None, metavar="DIR", help="A report to show in the same tables and figures; repeatable."
     ),
-    out: Path = typer.Option(None, metavar="DIR", help="Write the report: run, values, tables, figures, page."),
+    out: Path = typer.Option(None, metavar="DIR", help="Write the report here: run, values, tables, figures, page."),
     map: str = typer.Option(
         None, metavar="QUERY", help="Draw a map of the vectors around this query (with -g, --out)."
     ),
-    again: Path = typer.Option(None, "--from", metavar="FILE", help="Run the evaluation of a summary.json again."),
+    again: Path = typer.Option(None, "--from", metavar="FILE", help="Repeat the evaluation of a summary.json."),
     json: bool = json_option(),
 ) -> None:
     """Score a benchmark from rankings, from a similarity matrix, or end to end over a gallery."""
-    given = {name: value for name, value in context.params.items() if name not in NOT_ARGUMENTS}
-    dry_run = given.pop("dry_run")
+    options = EvalOptions(**{name: value for name, value in context.params.items() if name not in NOT_OPTIONS})
     earlier: dict[str, str] = {}
     if again is not None:
-        given, earlier = _again(again, out)
-    given["means"] = context.with_resource(means_on(ray, workers))
-    if given["benchmark"] == LIST:
+        options, earlier = _again(again, out)
+    options = replace(options, means=context.with_resource(means_on(ray, workers)))
+    if options.benchmark == LIST:
         _list(json)
     elif check:
-        _check(given, json)
+        _check(options, json)
     elif dry_run:
-        tell_plan(given, json)
+        tell_plan(options, json)
     else:
-        _evaluate(given, json, earlier)
+        _evaluate(options, json, earlier)
 
 
 # -- what there is ----------------------------------------------------------------------------------------------
@@ -136,10 +138,10 @@ def _list(json: bool) -> None:
         print_line(f"{one.name:<17} {one.about}")
 
 
-def _check(given: dict[str, Any], json: bool) -> None:
+def _check(options: EvalOptions, json: bool) -> None:
     from eyespot.benchmarks import check
 
-    found, data, split = known(given)
+    found, data, split = known(options)
     states = check(found, data, split)
     if json:
         print_json(
@@ -173,23 +175,26 @@ def _path_text(place: Path | None) -> str | None:
 # -- numbers ----------------------------------------------------------------------------------------------------
 
 
-def _evaluate(given: dict[str, Any], json: bool, earlier: dict[str, str]) -> None:
-    second = second_of(given)  # a judge that is not there must not cost a search
-    found, whole, tasks = tasks_of(given)
-    runs, searched = rankings(given, whole, tasks)
+def _evaluate(options: EvalOptions, json: bool, earlier: dict[str, str]) -> None:
+    second = second_of(options)  # a judge that is not there must not cost a search
+    found, whole, tasks = tasks_of(options)
+    runs, searched = rankings(options, whole, tasks)
     if not any(task.judged.qrels.grade.any() for task in tasks):
-        _submit(given, found, tasks[0], runs)
+        _submit(options, found, tasks[0], runs)
         return
     if second is None:
-        results = list(results_of(tasks, runs, by_scores(given)))
+        results = list(results_of(tasks, runs, by_scores(options)))
     else:
-        results = judged(given, second, (tasks, runs, searched))
-    evaluation = _whole(given, found, (results, searched, _run_files(whole, given)))
+        results = judged(options, second, (tasks, runs, searched))
+    from eyespot.benchmarks import files_of
+
+    files = files_of(whole, options.run or ())
+    evaluation = _whole(options, found, results, searched, files)
     for sentence in [*evaluation.notes, *_changed(earlier, evaluation)]:
         note(sentence)
-    beside = _beside(given, evaluation)
-    if given["out"]:
-        _write(given, evaluation, beside, searched)
+    beside = _beside(options, evaluation)
+    if options.out:
+        _write(options, evaluation, beside, searched)
     _print(evaluation, beside, json)
     verdicts = [result.run.header.get("verdicts", {}) for result in results]
     if any(its.get("failed") or its.get("unscored") for its in verdicts):
@@ -199,70 +204,75 @@ def _evaluate(given: dict[str, Any], json: bool, earlier: dict[str, str]) -> Non
 # -- the whole --------------------------------------------------------------------------------------------------
 
 
-def _whole(given: dict[str, Any], found: Benchmark, done: tuple[list[Result], Any, list[Path]]) -> Evaluation:
+def _whole(
+    options: EvalOptions,
+    found: Benchmark,
+    results: list[Result],
+    searched: GallerySearcher | None,
+    files: list[Path],
+) -> Evaluation:
     from eyespot.benchmarks import Evaluation, made_by
 
-    results, searched, files = done
     header = results[0].run.header
     if "judge" in header:
-        given = {**given, "gallery": gallery_here(given["gallery"])}
-    split = given["split"] or found.splits[0]
-    named = [Path(given[name]) for name in NAMES_OR_FILES if is_file(given[name])]
-    inputs = [*files, *named, *_files_of(found, given, split), *_index_of(given, searched)]
+        options = replace(options, gallery=gallery_here(options.gallery))
+    split = options.split or found.splits[0]
+    named = [Path(value) for value in (vars(options)[name] for name in NAMES_OR_FILES) if is_file(value)]
+    # The benchmark's own files, on which the numbers depend as well
+    from eyespot.benchmarks import check
+
+    places = (state.place for state in check(found, options.data_folder, split))
+    paths = [place for place in places if place is not None and place.is_file()]
+    inputs = [*files, *named, *paths, *_index_of(options, searched)]
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
     judge = {name: header[name] for name in ("judge", "prompt", "blend") if name in header}
-    made = made_by(_arguments(given, more), map(_absolute, inputs), seed=given["seed"], **more, **judge)
-    system = given["system"] or (_system(given, searched) if searched else files[0].name)
-    depth = given["depth"] if given["rerank"] else None
+    made = made_by(_arguments(options, more), map(_absolute, inputs), seed=options.seed, **more, **judge)
+    system = options.system or _system(options, searched, files)
+    depth = options.depth if options.rerank else None
     return Evaluation(found, split, system, results, made, depth)
 
 
-def _system(given: dict[str, Any], searched: Any) -> str:
-    encoder = searched.view.space.encoder
-    return f"{encoder} + {Path(given['adapt']).name}" if given["adapt"] else str(encoder)
+def _system(options: EvalOptions, searched: GallerySearcher | None, files: Sequence[Path]) -> str:
+    """The first stage, and what re-ranks it or changes how it searches."""
+    first = files[0].name if files or searched is None else searched.view.space.encoder
+    parts = [first, Path(options.adapt).name if options.adapt else "", options.rerank_local or ""]
+    parts += [f"QE-{options.neighbours}"] if options.neighbours is not None else []
+    return " + ".join(filter(None, parts))
 
 
-def _run_files(whole: Sequence[Task], given: dict[str, Any]) -> list[Path]:
-    from eyespot.benchmarks import files_of
-
-    return files_of(whole, given["run"] or ())
-
-
-def _files_of(found: Benchmark, given: dict[str, Any], split: str) -> list[Path]:
-    """The benchmark's own files, which the numbers hang on as well."""
-    from eyespot.benchmarks import check
-
-    places = (state.place for state in check(found, Path(given["data"]).expanduser(), split))
-    return [place for place in places if place is not None and place.is_file()]
-
-
-def _index_of(given: dict[str, Any], searched: Any) -> list[Path]:
+def _index_of(options: EvalOptions, searched: GallerySearcher | None) -> list[Path]:
     """What says which approximate index was searched, and how."""
     from eyespot.search.stored_indexes import EXACT, SETTINGS, folder_of
 
-    name = given["index"] or EXACT
-    unused = searched is None or name == EXACT or (given["adapt"] and not given["expand"])
-    return [] if unused else [folder_of(searched.view, name) / SETTINGS]
+    name = options.index or EXACT
+    if searched is None or name == EXACT or options.run or (options.adapt and options.neighbours is None):
+        return []
+    return [folder_of(searched.view, name) / SETTINGS]
 
 
-def _arguments(given: dict[str, Any], searched: dict[str, str]) -> dict[str, Any]:
-    """What was asked for, with places that hold wherever it is asked for again."""
+def _arguments(options: EvalOptions, searched: dict[str, str]) -> dict[str, Any]:
+    """The options, with places that hold wherever the evaluation is repeated."""
+    given = vars(options)
     named = {name: _absolute(given[name]) for name in PLACES if given[name]}
     if "gallery" in searched:
         named["gallery"] = _absolute(Path(searched["gallery"]))
     named |= {name: _absolute(Path(given[name])) for name in NAMES_OR_FILES if is_file(given[name])}
-    runs = [_absolute_run(one) for one in given["run"] or ()]
-    told = {**given, **named, "run": runs}
-    return {name: _plain(value) for name, value in told.items() if name != "means"}
+    runs = []
+    for one in options.run or ():
+        absolute_run_name, sign, path = one.partition("=")
+        absolute_run = (
+            f"{absolute_run_name}={_absolute(Path(path))}"
+            if sign and not Path(one).exists()
+            else str(_absolute(Path(one)))
+        )
+        runs.append(absolute_run)
+    arguments = {**given, **named, "run": runs}
+    # The numbers do not depend on where they are made
+    return {name: _plain(value) for name, value in arguments.items() if name != "means"}
 
 
 def _absolute(path: Path) -> Path:
     return Path(path).expanduser().absolute()
-
-
-def _absolute_run(given: str) -> str:
-    name, sign, path = given.partition("=")
-    return f"{name}={_absolute(Path(path))}" if sign and not Path(given).exists() else str(_absolute(Path(given)))
 
 
 def _plain(value: Any) -> Any:
@@ -271,24 +281,20 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _again(place: Path, out: Path | None) -> tuple[dict[str, Any], dict[str, str]]:
+def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:
     """The arguments of an earlier evaluation, to make its numbers once more, and the digests of its inputs."""
     from eyespot.reports.summary import read_summary
 
     made = read_summary(place)["made"]
     if not isinstance(made, dict) or not isinstance(made.get("arguments"), dict):
         raise UsageError(f"{place} does not say how its numbers were made; give a summary.json of eyespot eval --out")
-    given = {
-        **dict.fromkeys(OPTIONS),
-        "allow_missing": False,
-        "seed": 0,
-        "depth": DEPTH,
-        **made["arguments"],
-        "out": out,
-    }
-    if out is None:
-        given |= {"map": None, "beside": None}
-    return {n: Path(value) if n in PLACES and value else value for n, value in given.items()}, made.get("inputs", {})
+    arguments = made["arguments"]
+    if unknown := arguments.keys() - {field.name for field in fields(EvalOptions)}:
+        raise UsageError(f"{place} has options that this version does not know ({min(unknown)}); update eyespot")
+    given = {name: Path(value) if name in PLACES and value else value for name, value in arguments.items()}
+    options = EvalOptions(**{**given, "out": out})
+    options = options if out is not None else replace(options, map=None, beside=None)
+    return options, made.get("inputs", {})
 
 
 def _changed(earlier: dict[str, str], evaluation: Evaluation) -> list[str]:
@@ -297,12 +303,12 @@ def _changed(earlier: dict[str, str], evaluation: Evaluation) -> list[str]:
     return [f"{path} has changed since" for path, digest in earlier.items() if now.get(path) != digest]
 
 
-def _beside(given: dict[str, Any], evaluation: Evaluation) -> Sequence[Summary]:
+def _beside(options: EvalOptions, evaluation: Evaluation) -> Sequence[Summary]:
     """The summaries of other systems on the same benchmark."""
     from eyespot.reports.folder import comparable
     from eyespot.reports.summary import read_summary
 
-    return comparable(evaluation, [read_summary(Path(place)) for place in given["beside"] or ()])
+    return comparable(evaluation, [read_summary(Path(place)) for place in options.beside or ()])
 
 
 def _print(evaluation: Evaluation, beside: Sequence[Summary], json: bool) -> None:
@@ -318,38 +324,40 @@ def _print(evaluation: Evaluation, beside: Sequence[Summary], json: bool) -> Non
 # -- the report -------------------------------------------------------------------------------------------------
 
 
-def _write(given: dict[str, Any], evaluation: Evaluation, beside: Sequence[Summary], searched: Any) -> None:
+def _write(
+    options: EvalOptions, evaluation: Evaluation, beside: Sequence[Summary], searched: GallerySearcher | None
+) -> None:
     from eyespot.reports.folder import write
 
-    out = Path(given["out"]).expanduser()
-    written = write(evaluation, out, beside, lambda: _maps(given, evaluation, searched))
+    out = Path(options.out).expanduser()
+    written = write(evaluation, out, beside, lambda: _maps(options, evaluation, searched))
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
 
-def _maps(given: dict[str, Any], evaluation: Evaluation, searched: Any) -> Any:
+def _maps(options: EvalOptions, evaluation: Evaluation, searched: GallerySearcher | None) -> Any:
     """The map that is asked for: of the first task that has the query."""
     from eyespot.reports.drawing import map_of
 
-    query = given["map"]
-    if query is None:
+    query = options.map
+    if query is None or searched is None:
         return
     tasks = [result.task for result in evaluation.results]
     task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
-    around = searched.around(task, query, given["seed"])
+    around = searched.around(task, query, options.seed)
     yield map_of(query, around, searched.adapted(around))
 
 
-def _submit(given: dict[str, Any], found: Benchmark, task: Task, runs: dict[str, Run]) -> None:
+def _submit(options: EvalOptions, found: Benchmark, task: Task, runs: dict[str, Run]) -> None:
     """Rankings of a split whose truths are not public, as its server takes them."""
     from eyespot.runs import write_run
 
-    if given["out"] is None or found.submission is None:
+    if options.out is None or found.submission is None:
         way = f"; --out DIR writes what to send there: {found.home}" if found.submission else ""
         raise NothingFound(f"no image of this split of {found.name} is judged relevant: there is nothing to score{way}")
     ranked = runs[task.name].only(task.judged.queries)
     if lacking := len(task.judged.queries) - len(ranked):
         note(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
-    out = Path(given["out"]).expanduser()
+    out = Path(options.out).expanduser()
     out.mkdir(parents=True, exist_ok=True)
     write_run(ranked, out / "submission.json", found.submission)
     note(f"the truths of this split are not public; send {out / 'submission.json'} to {found.home}")

@@ -14,23 +14,20 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """List the pictures, folders and label rows that could not be read, with the reason."""
-    rows = _failures(gallery_here(gallery))
-    if json:
-        print_json(rows)
-    else:
-        for row in rows:
-            print_line(f"{escaped(row['path'])}\t{escaped(row['reason'])}")
-
-
-def _failures(gallery: Path) -> list[dict[str, str]]:
+    failures_gallery = gallery_here(gallery)
     from eyespot.gallery import disk
     from eyespot.gallery.photos.sources import full_path
     from eyespot.gallery.reading import reading
     from eyespot.gallery.remote import STATE
 
-    disk.read_header(gallery)
-    if (gallery / STATE).is_file():
+    disk.read_header(failures_gallery)
+    if (failures_gallery / STATE).is_file():
         raise UsageError("what could not be read is known where the gallery was indexed and published; ask there")
-    with reading(gallery) as ledger:
+    with reading(failures_gallery) as ledger:
         roots = ledger.roots()
-        return [{"path": full_path(roots[f.root], f.path), "reason": f.reason} for f in ledger.failures()]
+        rows = [{"path": full_path(roots[f.root], f.path), "reason": f.reason} for f in ledger.failures()]
+    if json:
+        print_json(rows)
+    else:
+        for row in rows:
+            print_line(f"{escaped(row['path'])}\t{escaped(row['reason'])}")

@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 
 def run(
     runs: list[Path] = typer.Argument(help="Rankings in any known format, two or more."),
-    out: Path = typer.Option(..., "--out", metavar="FILE", help="Where the fused ranking goes, by the name's ending."),
+    out: Path = typer.Option(
+        ..., "--out", metavar="FILE", help="The file for the fused ranking; its ending decides the format."
+    ),
     by: str = typer.Option("rrf", help="rrf (reciprocal ranks), combsum or combmnz (scores)."),
-    norm: str = typer.Option("min-max", help="What brings scores to one scale: min-max or z."),
-    k: int = typer.Option(60, "-k", min=0, help="Of rrf: 1 / (k + rank)."),
-    weights: str = typer.Option(None, metavar="W,W…", help="A number for each run.", show_default="1 each"),
+    norm: str = typer.Option("min-max", help="How scores are normalised: min-max or z."),
+    k: int = typer.Option(60, "-k", min=0, help="The k of rrf: 1 / (k + rank)."),
+    weights: str = typer.Option(None, metavar="W,W…", help="One weight per run.", show_default="1 each"),
     learn: Path = typer.Option(None, metavar="QRELS", help="Learn the weights on these judgements (a validation set)."),
-    measure: str = typer.Option("AP@50", "-m", "--measure", help="What learned weights make best."),
+    measure: str = typer.Option("AP@50", "-m", "--measure", help="The measure that learned weights optimise."),
     run_format: str = typer.Option(None, help="The format of the rankings."),
     json: bool = json_option(),
 ) -> None:
-    """Fuse rankings of several encoders, wordings or judges."""
+    """Fuse the rankings of several encoders, query texts or judges."""
     from eyespot.runs import read_run, write_run
     from eyespot.search.fused import Fusion
 

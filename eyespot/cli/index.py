@@ -26,9 +26,9 @@ SOME_FAILED = 3
 
 def run(
     photos: list[str] = typer.Argument(
-        None, help="Folders, .tar, .csv, .json or .parquet lists, pictures; none: those known."
+        None, help="Folders, .tar files, .csv, .json or .parquet lists, pictures; default: the known ones."
     ),
-    gallery: Path = gallery_option("Where the gallery lies or shall lie."),
+    gallery: Path = gallery_option("The gallery; created if it does not exist."),
     encoder: str = typer.Option(
         None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Add or update this space only."
     ),
@@ -41,20 +41,20 @@ def run(
         help="Reading threads, or workers on Ray; 0: all cores.",
     ),
     ray: str = ray_option(),
-    half: bool = typer.Option(False, "--half", help="Keep new vectors in float16, half the size, from now on."),
-    codes: bool = typer.Option(False, "--codes", help="Keep int8 codes too: fast exact search in little memory."),
-    retry_failed: bool = typer.Option(False, "--retry-failed", help="Try again what could not be read before."),
+    half: bool = typer.Option(False, "--half", help="Store new vectors in float16, half the size, from now on."),
+    codes: bool = typer.Option(False, "--codes", help="Also store int8 codes: fast exact search in little memory."),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what could not be read before."),
     repair: bool = typer.Option(
-        False, "--repair", help="Read all vectors and facts, and make again what is damaged on the disk."
+        False, "--repair", help="Read all vectors and facts, and rebuild what is damaged on disk."
     ),
-    forget: bool = typer.Option(False, "--forget", help="Forget pictures that are gone, however many."),
+    forget: bool = typer.Option(False, "--forget", help="Forget pictures that no longer exist, even if they are many."),
     remove: list[str] = typer.Option(
-        None, "--remove", help="Take this folder, tar or list out of the gallery; its files stay where they are."
+        None, "--remove", help="Remove this folder, tar or list from the gallery; its files are not touched."
     ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only count what lies there and what of it is new."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only count all pictures and the new ones."),
     json: bool = json_option(),
 ) -> None:
-    """Index photos, again and again: only what is new or changed is embedded."""
+    """Index photos, or update an index: only new and changed photos are embedded."""
     from eyespot.gallery.indexing import Options, index
 
     place = gallery_here(gallery, writes=True)
@@ -114,21 +114,17 @@ def _encoders(gallery: Path, wanted: str | None, has_paths: bool) -> list[Encode
         return [rooms.load("encoders", wanted)]
     if not (gallery / "gallery.toml").is_file():
         return [rooms.load("encoders", "starter")]
-    known = _known(gallery)
+    # The encoders whose spaces can grow; what was imported cannot
+    from eyespot.gallery.disk import read_or_rebuild_header
+
+    spaces = read_or_rebuild_header(gallery).spaces.values()
+    known = list(dict.fromkeys(space.encoder for space in spaces if space.revision != "imported"))
     if not known:
         return [rooms.load("encoders", "starter")] if has_paths else []
     loaded = [encoder for name in known if (encoder := _loaded(name))]
     if not loaded:
         raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
     return loaded
-
-
-def _known(gallery: Path) -> list[str]:
-    """The encoders whose spaces can grow; what was imported cannot."""
-    from eyespot.gallery.disk import read_or_rebuild_header
-
-    spaces = read_or_rebuild_header(gallery).spaces.values()
-    return list(dict.fromkeys(space.encoder for space in spaces if space.revision != "imported"))
 
 
 def _loaded(name: str) -> Encoder | None:
@@ -166,7 +162,18 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         note(sentence)
     if json:
         print_json(_as_dict(gallery, summary))
-    conclude(_account(gallery, summary))
+    # What became of every file that was met, in one line
+    found = summary.looked
+    parts = [
+        f"{summary.embedded:,} embedded now" if summary.embedded else "",
+        _counted(found.copies, "exact cop", "y", "ies") if found.copies else "",
+        *_skipped_texts(found.skipped),
+        f"{found.failures:,} failed" if found.failures else "",
+    ]
+    head = f"{_counted(found.pictures, 'picture')} from {_counted(found.files, 'file')}"
+    account = f"{head}: {', '.join(filter(None, parts))}" if any(parts) else head
+    text = f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}"
+    conclude(text)
     for fault in summary.damaged:
         what = f"vectors of {fault.stem}" if fault.stem else "facts"
         note(f"the {what} in shard {fault.shard} stay damaged ({fault.reason}); {fault.way_out}")
@@ -186,20 +193,6 @@ def _as_dict(gallery: Path, summary: Summary) -> dict[str, Any]:
 
 
 # -- what was taken and what not ----------------------------------------------------------------------------
-
-
-def _account(gallery: Path, summary: Summary) -> str:
-    """What became of every file that was met, in one line."""
-    found = summary.looked
-    parts = [
-        f"{summary.embedded:,} embedded now" if summary.embedded else "",
-        _counted(found.copies, "exact cop", "y", "ies") if found.copies else "",
-        *_skipped_texts(found.skipped),
-        f"{found.failures:,} failed" if found.failures else "",
-    ]
-    head = f"{_counted(found.pictures, 'picture')} from {_counted(found.files, 'file')}"
-    account = f"{head}: {', '.join(filter(None, parts))}" if any(parts) else head
-    return f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}"
 
 
 def _skipped_texts(skipped: SkippedFiles) -> list[str]:

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 TABLES, SCORES = (".parquet", ".jsonl"), (".txt", ".trec", ".qrels", ".json")
 
-app = typer.Typer(no_args_is_help=True, help="Who looks at pictures and says whether they are what was asked for.")
+app = typer.Typer(no_args_is_help=True, help="Judges look at pictures and decide whether they match a query.")
 
 
 @app.callback()
 def options() -> None:
-    """Who looks at pictures and says whether they are what was asked for."""
+    """Judges look at pictures and decide whether they match a query."""
 
 
 @app.command("list")
 def listing(json: bool = json_option()) -> None:
-    """List kinds of judges, how to name one, whether they work offline, and what they need."""
+    """List the kinds of judges, how to name one, whether they work offline, and what they need."""
     rows = known()
     if json:
         print_json(rows)
@@ -64,12 +64,12 @@ def _offline(said: bool | str | None) -> str:
 
 @app.command("prices")
 def prices(
-    model: str | None = typer.Argument(None, help="One model."),
-    table: Path | None = typer.Option(None, "--prices", envvar="EYESPOT_PRICES", help="A table of your own."),
+    model: str | None = typer.Argument(None, help="Show only this model."),
+    table: Path | None = typer.Option(None, "--prices", envvar="EYESPOT_PRICES", help="Your own table of prices."),
     json: bool = json_option(),
 ) -> None:
-    """Show what models cost in US dollars for a million tokens, and in which file to change that."""
-    from eyespot.judges._prices import own_table, read_prices
+    """Show model prices in US dollars per million tokens, and the file in which to change them."""
+    from eyespot.llms.prices import own_table, read_prices
 
     found = read_prices(table)
     shown = {model: found.of(model)} if model else dict(sorted(found.models.items()))
@@ -92,46 +92,58 @@ def prices(
 
 def export(
     to: Path = typer.Option(..., help=f"A table ({', '.join(TABLES)}) or qrels ({', '.join(SCORES)})."),
-    gallery: Path = gallery_option("Whose judgements."),
+    gallery: Path = gallery_option("The gallery with the judgements."),
     ledger: Path | None = ledger_option(),
-    by: list[str] | None = typer.Option(None, help="Only this judge; several vote; `all` for every one."),
-    queries: Path | None = typer.Option(None, help="A table or folder of queries: only these, named by their id."),
-    threshold: float = typer.Option(0.5, min=0, max=1, help="Relevant from this probability on."),
-    least_grade: int | None = typer.Option(None, help="Relevant from this grade on; else grades stay."),
+    by: list[str] | None = typer.Option(None, help="Only this judge; several judges vote; `all` for every judge."),
+    queries: Path | None = typer.Option(None, help="A table or folder of queries: export only these, under their ids."),
+    threshold: float = typer.Option(0.5, min=0, max=1, help="The probability from which a picture counts as relevant."),
+    least_grade: int | None = typer.Option(
+        None, help="The grade from which a picture counts as relevant; default: keep grades."
+    ),
     as_qrels: bool = typer.Option(False, "--qrels", help="Qrels, also in .parquet."),
     json: bool = json_option(),
 ) -> None:
-    """Write judgements: every column as a table, or what they come to as qrels."""
+    """Write judgements: as a table with every column, or combined as qrels."""
     from eyespot.ledger.judgements import Judgements
 
     wanted = as_qrels or to.suffix.lower() not in TABLES
     place = (ledger or gallery_here(gallery) / "ledger.sqlite").expanduser()
-    _check(to, place, wanted)
+    endings = (*SCORES, ".parquet") if wanted else TABLES
+    if not to.name.lower().removesuffix(".gz").endswith(endings):
+        raise UsageError(f"{to} has no ending that says what to write; use {', '.join((*TABLES, *SCORES))}")
+    if not place.is_file():
+        raise NothingFound(f"there is no ledger {place}; name the gallery with -g, or the file with --ledger")
     with Judgements(place) as judgements:
         names = _names(judgements, queries)
         if wanted:
             told = _qrels(judgements, by or [], names, to, (threshold, least_grade))
         else:
-            told = _table(judgements, by or [], names, to)
+            table_by = by or []
+            from eyespot.ledger.export import voters, write_table
+
+            whose = voters(judgements.judges(), table_by or ["all"])
+            rows = (row for row in judgements.rows() if row.judgement.judge in whose)
+            told = {"judgements": write_table(rows, names, to)}
     if json:
         print_json({"out": str(to), **told})
     print_summary(f"{', '.join(f'{count} {what}' for what, count in told.items())} written to {to}")
 
 
-def _check(to: Path, place: Path, qrels: bool) -> None:
-    endings = (*SCORES, ".parquet") if qrels else TABLES
-    if not to.name.lower().removesuffix(".gz").endswith(endings):
-        raise UsageError(f"{to} has no ending that says what to write; use {', '.join((*TABLES, *SCORES))}")
-    if not place.is_file():
-        raise NothingFound(f"there is no ledger {place}; name the gallery with -g, or the file with --ledger")
-
-
 def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
     """What each query is called: its id in the file given, else its own words."""
-    from eyespot.judges._exporting import distinct_names
+    from eyespot.ledger.export import distinct_names
 
     if queries is not None:
-        return _ids(queries)
+        from eyespot.ledger.judgements import query_digest
+        from eyespot.runs.queries import read_queries
+
+        named: dict[str, str] = {}
+        for id, facts in read_queries(queries).items():
+            query = _query(queries, id, facts)
+            other = named.setdefault(query_digest(query), id)
+            if other != id:
+                raise UsageError(f"{queries}: {id!r} asks what {other!r} asks; keep one of the two")
+        return named
     asked = judgements.queries()
     return distinct_names({digest: digest if query is None else _called(query) for digest, query in asked.items()})
 
@@ -141,19 +153,6 @@ def _called(query: Query) -> str:
 
     (first, *others) = query.terms
     return first.text if first.text is not None and first.weight == 1 and not others else format_query(query)
-
-
-def _ids(path: Path) -> dict[str, str]:
-    from eyespot.ledger.judgements import query_digest
-    from eyespot.runs.queries import read_queries
-
-    named: dict[str, str] = {}
-    for id, facts in read_queries(path).items():
-        query = _query(path, id, facts)
-        other = named.setdefault(query_digest(query), id)
-        if other != id:
-            raise UsageError(f"{path}: {id!r} asks what {other!r} asks; keep one of the two")
-    return named
 
 
 def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:
@@ -172,7 +171,7 @@ def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:
 def _qrels(
     judgements: Judgements, by: list[str], names: dict[str, str], to: Path, reading: tuple[float, int | None]
 ) -> dict[str, int]:
-    from eyespot.judges._exporting import Reading, qrels, voters
+    from eyespot.ledger.export import Reading, qrels, voters
     from eyespot.runs import write_qrels
 
     whose = voters(judgements.judges(), by)
@@ -183,11 +182,3 @@ def _qrels(
         note(f"{len(others)} judged queries are not among those named and are left out")
     write_qrels(found, to)
     return {"queries": len(found), "judgements": len(found.grade)}
-
-
-def _table(judgements: Judgements, by: list[str], names: dict[str, str], to: Path) -> dict[str, int]:
-    from eyespot.judges._exporting import voters, write_table
-
-    whose = voters(judgements.judges(), by or ["all"])
-    rows = (row for row in judgements.rows() if row.judgement.judge in whose)
-    return {"judgements": write_table(rows, names, to)}

@@ -23,18 +23,20 @@ def run(
     qrels: Path = typer.Argument(help="Judgements in any known format, or `list` for the measures and presets."),
     run: Path | None = typer.Argument(None, help="Rankings in any known format."),
     measure: list[str] | None = typer.Option(
-        None, "-m", "--measure", help=f"Such as {', '.join(USUAL)} (the default)."
+        None, "-m", "--measure", help=f"A measure, repeatable: {', '.join(USUAL)} (the default)."
     ),
     preset: str | None = typer.Option(None, help="The measures and rules of a benchmark."),
     norm: str | None = typer.Option(None, help="What AP divides by: min-k, all or retrieved.", show_default=NORM),
-    ties: str | None = typer.Option(None, help="Equal scores: average or rank (as given).", show_default=TIES),
-    per_query: bool = typer.Option(False, "--per-query", help="The values of every query, too."),
-    keys: str = typer.Option("ir-measures", help="How JSON names measures: ir-measures or mteb."),
+    ties: str | None = typer.Option(
+        None, help="How to treat equal scores: average, or rank (as given).", show_default=TIES
+    ),
+    per_query: bool = typer.Option(False, "--per-query", help="Also print the values of every query."),
+    keys: str = typer.Option("ir-measures", help="The names of measures in JSON: ir-measures or mteb."),
     qrels_format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
     run_format: str | None = typer.Option(None, help="The format of the rankings."),
     json: bool = json_option(),
 ) -> None:
-    """Score rankings against judgements; every number says by what definition."""
+    """Score rankings against judgements; every number comes with its definition."""
     if run is None:
         _list(qrels, json)
         return
@@ -44,7 +46,15 @@ def run(
     if json:
         print_json(scores.as_json(per_query, keys))
     else:
-        _print(scores, per_query, keys)
+        told = scores.as_json(per_query, keys)
+        width = max(map(len, told["measures"]))
+        for name, facts in told["measures"].items():
+            low, high = facts["interval"]
+            definition = " ".join(f"{part}={value}" for part, value in _telling(facts["definition"]))
+            typer.echo(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {definition}")
+        for query, values in told.get("queries", {}).items():
+            for name, value in values.items():
+                typer.echo(f"{name}\t{query}\t{value:.6f}")
 
 
 def scoring_of(
@@ -76,18 +86,6 @@ def scored(run: Run, qrels: Qrels, scoring: tuple[list[Measure], Rules], name: s
     if not scores.queries:
         raise NothingFound("no query is left to score; the preset leaves out those without a relevant image")
     return scores
-
-
-def _print(scores: Scores, per_query: bool, keys: str) -> None:
-    told = scores.as_json(per_query, keys)
-    width = max(map(len, told["measures"]))
-    for name, facts in told["measures"].items():
-        low, high = facts["interval"]
-        definition = " ".join(f"{part}={value}" for part, value in _telling(facts["definition"]))
-        typer.echo(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {definition}")
-    for query, values in told.get("queries", {}).items():
-        for name, value in values.items():
-            typer.echo(f"{name}\t{query}\t{value:.6f}")
 
 
 def _telling(definition: dict[str, Any]) -> list[tuple[str, str]]:

@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from eyespot.adapters.quari.mining import NeighbourSearch
     from eyespot.search.adapted import SearchBackend
 
-app = typer.Typer(no_args_is_help=True, help="Find out what a training needs to know of its data.")
+app = typer.Typer(no_args_is_help=True, help="Prepare data for training.")
 INDEXES = ("exact", "ivf")
 
 
 @app.callback()
 def options() -> None:
-    """Find out what a training needs to know of its data."""
+    """Prepare data for training."""
 
 
 @app.command("semipositives")
 def semipositives(
-    vectors: Path = typer.Argument(help="Vectors of images (.npy, .pt), or pairs or a gallery as eyespot train takes."),
-    out: Path = typer.Option(..., "--out", metavar="FILE.npz", help="Gets rows and weights, a row for each image."),
+    vectors: Path = typer.Argument(help="Vectors of images (.npy, .pt), or pairs or a gallery as for eyespot train."),
+    out: Path = typer.Option(..., "--out", metavar="FILE.npz", help="The output: rows and weights, one row per image."),
     neighbours: int = typer.Option(100, min=1, help="Neighbours that share the softmax."),
-    keep: int = typer.Option(2, min=1, help="How many of them are kept, the nearest."),
-    temperature: float = typer.Option(0.07, help="Of the softmax over similarities."),
+    keep: int = typer.Option(2, min=1, help="How many of the nearest neighbours to keep."),
+    temperature: float = typer.Option(0.07, help="The temperature of the softmax over similarities."),
     index: str = typer.Option("exact", help="exact, or ivf: approximate and faster over millions; needs [faiss]."),
-    encoder: str = typer.Option(None, "-e", "--encoder", help="Of a gallery: whose vectors."),
+    encoder: str = typer.Option(None, "-e", "--encoder", help="For a gallery: the encoder whose vectors to use."),
     ray: str = ray_option(),
     workers: int = workers_option(),
     json: bool = json_option(),
 ) -> None:
-    """Mine each image's nearest others; interrupt it and run the same line again."""
+    """Mine the nearest neighbours of each image; run it again to continue."""
     import numpy as np
 
     from eyespot.adapters.quari.mining import Mining, mine_into

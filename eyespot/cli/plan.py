@@ -24,47 +24,48 @@ _MEASURED = (100_000, 200_000)  # rows; with vectors of 1152 numbers a minute on
 
 
 def run(
-    images: str = typer.Option(..., "--images", help="How many, as in 5000000, 5M or 1.5B."),
+    images: str = typer.Option(..., "--images", help="The number of images: 5000000, 5M or 1.5B."),
     encoder: str = typer.Option(
-        "starter", "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Who makes the vectors, by eyespot's name."
+        "starter", "-e", "--encoder", envvar="EYESPOT_ENCODER", help="The encoder that makes the vectors."
     ),
-    dim: int = typer.Option(None, "--dim", min=1, help="Numbers of a vector; default: the encoder's, if known."),
-    latency: str = typer.Option("1s", "--latency", help="A query's answer must come within, as in 200ms or 2s."),
-    machines_ram: float = typer.Option(64.0, "--machines-ram", min=1.0, help="GiB of memory of one machine."),
-    rate: float = typer.Option(None, "--rate", min=0.001, help="Images a machine embeds in a second, if you know."),
+    dim: int = typer.Option(
+        None, "--dim", min=1, help="The dimension of the vectors; default: the encoder's, if known."
+    ),
+    latency: str = typer.Option("1s", "--latency", help="The maximum time per query: 200ms or 2s."),
+    machines_ram: float = typer.Option(64.0, "--machines-ram", min=1.0, help="GiB of memory per machine."),
+    rate: float = typer.Option(None, "--rate", min=0.001, help="Images that a machine embeds per second, if known."),
     measure: bool = typer.Option(
-        False, "--measure", help="Measure this machine first, about a minute; kept in --slopes if given."
+        False, "--measure", help="Measure this machine first, about a minute; stored in --slopes if given."
     ),
-    slopes: Path = typer.Option(None, "--slopes", help="A table of what was measured, in TOML."),
+    slopes: Path = typer.Option(None, "--slopes", help="The table of measurements, in TOML."),
     json: bool = json_option(),
 ) -> None:
-    """Say what a collection would take: machines, memory, disk, hours and money, out of measured slopes."""
+    """Estimate machines, memory, disk, hours and money for a collection, from measured slopes."""
     from eyespot.search.plan.arithmetic import building, cheapest, needs
+    from eyespot.search.plan.measuring import as_toml
+    from eyespot.search.plan.slopes import read_slopes
+    from eyespot.storage.files import write_whole
 
-    known = _slopes(slopes, encoder, dim, measure)
+    if not measure:
+        known = read_slopes(slopes)
+    else:
+        known = _measured(read_slopes(slopes if slopes and slopes.exists() else None), encoder, dim)
+        if slopes:
+            write_whole(slopes, lambda file: file.write(as_toml(known).encode()))
     wanted = _wanted(known, encoder, (images, dim, latency), machines_ram, rate)
     found = needs(wanted, known)
     steps = list(building(wanted, known))
     exact = cheapest(one for one in found if one.exact and one.way != "quari")
     if json:
-        print_json(_plan_fields(wanted, known, found, steps) | {"choice": exact.way if exact else None})
+        asked = {name: getattr(wanted, name) for name in ("images", "dim", "latency", "ram", "images_per_second")}
+        machine = {"machine": known.machine, "cores": known.cores}
+        rows = {"ways": [one._asdict() for one in found], "building": [one._asdict() for one in steps]}
+        plan_fields: dict[str, Any] = {"asked": asked, "measured_on": machine} | rows
+        print_json(plan_fields | {"choice": exact.way if exact else None})
         return
     for text in (*_head(wanted, encoder, known), *map(_row, found), "", *map(_step, steps)):
         print_line(text)
     _close(wanted, known, exact, encoder)
-
-
-def _slopes(given: Path | None, encoder: str, dim: int | None, measure: bool) -> Slopes:
-    from eyespot.runs.files import write_whole
-    from eyespot.search.plan.measuring import as_toml
-    from eyespot.search.plan.slopes import read_slopes
-
-    if not measure:
-        return read_slopes(given)
-    known = _measured(read_slopes(given if given and given.exists() else None), encoder, dim)
-    if given:
-        write_whole(given, lambda file: file.write(as_toml(known).encode()))
-    return known
 
 
 def _measured(known: Slopes, encoder: str, dim: int | None) -> Slopes:
@@ -90,23 +91,15 @@ def _wanted(
             " --measure"
         )
     speed = rate or (told.images_per_second if told else None)
-    return PlanRequest(_count(images), dim or (told.dim if told else 0), _seconds(latency), ram, speed)
-
-
-def _count(text: str) -> int:
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmb]?)", text.strip().lower().replace(",", "").replace("_", ""))
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmb]?)", images.strip().lower().replace(",", "").replace("_", ""))
     count = float(found[1]) * _TIMES[found[2]] if found else 0.0
     if not 0.5 < count < _MOST:
-        raise UsageError(f"--images {text[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
-    return round(count)
-
-
-def _seconds(text: str) -> float:
-    found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", text.strip().lower())
+        raise UsageError(f"--images {images[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
+    found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", latency.strip().lower())
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if not seconds:
-        raise UsageError(f"--latency {text} is no time; write it as in 200ms or 2s")
-    return seconds
+        raise UsageError(f"--latency {latency} is no time; write it as in 200ms or 2s")
+    return PlanRequest(round(count), dim or (told.dim if told else 0), seconds, ram, speed)
 
 
 # -- for people ---------------------------------------------------------------------------------------------
@@ -145,10 +138,3 @@ def _close(wanted: PlanRequest, known: Slopes, exact: Needs | None, encoder: str
         note(f"{encoder} embeds {told.images_per_second:.1f} images a second on: {told.measured}")
     note(f"money: {known.core_hour:g} $ an hour for a core and {known.gib_hour:g} for a GiB are assumed; edit a copy of"
          " the table and give it with --slopes")  # fmt: skip
-
-
-def _plan_fields(wanted: PlanRequest, known: Slopes, found: list[Needs], steps: list[Building]) -> dict[str, Any]:
-    asked = {name: getattr(wanted, name) for name in ("images", "dim", "latency", "ram", "images_per_second")}
-    machine = {"machine": known.machine, "cores": known.cores}
-    rows = {"ways": [one._asdict() for one in found], "building": [one._asdict() for one in steps]}
-    return {"asked": asked, "measured_on": machine} | rows

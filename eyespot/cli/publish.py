@@ -14,12 +14,12 @@ from eyespot.types import UsageError
 
 def run(
     url: str = typer.Argument(
-        help="Where to: s3://BUCKET/NAME, gs://…, az://…, file:///FOLDER, whatever fsspec knows."
+        help="The target: s3://BUCKET/NAME, gs://…, az://…, file:///FOLDER, or any address that fsspec knows."
     ),
     gallery: Path = gallery_option("The gallery to publish."),
     json: bool = json_option(),
 ) -> None:
-    """Publish a gallery: what is new of it is sent; others search it there with -g URL."""
+    """Publish a gallery: only new parts are sent; others search it with -g URL."""
     from eyespot.gallery.remote import address_of, publish
 
     place = gallery_here(gallery, writes=True)
@@ -35,7 +35,7 @@ def run(
 
 def _judgements(ledger: Path, first: int, file: Path) -> int:
     """The ledger's judgements from a number on, as a table; `UsageError` if those before are of another ledger."""
-    from eyespot.judges._exporting import write_table
+    from eyespot.ledger.export import write_table
     from eyespot.ledger.judgements import Judgements
 
     if not ledger.is_file():

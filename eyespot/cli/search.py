@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import typer
 
 from eyespot.cli._judge_options import (
     DEPTH,
+    JudgeArguments,
     blend_option,
     calls_option,
     dry_run_option,
@@ -41,7 +42,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
-    from eyespot.types import Query, RankedImage
+    from eyespot.types import Query, Run
 
 
 def run(
@@ -52,8 +53,8 @@ def run(
     index: str = index_option(),
     ray: str = ray_option(),
     workers: int = workers_option(),
-    k: int = typer.Option(None, "-k", min=1, help="How many pictures.", show_default=str(FEW)),
-    adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint: the query's own view of the space."),
+    k: int = typer.Option(None, "-k", min=1, help="The number of pictures to show.", show_default=str(FEW)),
+    adapt: str = typer.Option(None, metavar="CKPT", help="A QuARI checkpoint that adapts the space to the query."),
     neighbours: int = typer.Option(
         None, metavar="N", min=0, help="Search again with the N nearest pictures added (query expansion, QE-N)."
     ),
@@ -65,12 +66,16 @@ def run(
     after: str = typer.Option(None, "--after", help="Taken at or after this date (2024, 2024-05, 2024-05-01)."),
     before: str = typer.Option(None, "--before", help="Taken before this date."),
     near: str = typer.Option(None, "--near", metavar="LAT,LON,KM", help="Taken within KM of a place."),
-    label: list[str] = typer.Option(None, "--label", metavar="COLUMN=VALUE", help="Only this label; may be repeated."),
+    label: list[str] = typer.Option(
+        None, "--label", metavar="COLUMN=VALUE", help="Only pictures with this label; repeatable."
+    ),
     expand: str = expand_option(),
     rerank: str = typer.Option(
         None, metavar="JUDGE", help="Let a judge re-rank: encoder:starter, person:ada, openai:…"
     ),
-    depth: int = typer.Option(None, min=1, help="How many of the first stage it looks at.", show_default=str(DEPTH)),
+    depth: int = typer.Option(
+        None, min=1, help="How many hits of the first stage the judge looks at.", show_default=str(DEPTH)
+    ),
     blend: float = blend_option(),
     calibrate: int = calibrate_option(),
     likely: float = likely_option(),
@@ -83,39 +88,53 @@ def run(
     ledger: Path = ledger_option(),
     dry_run: bool = dry_run_option(),
     json: bool = json_option(),
-    paths: bool = typer.Option(False, "--paths", help="Print paths only, one a line."),
-    print0: bool = typer.Option(False, "--print0", help="Print paths only, each ended by a NUL (for xargs -0)."),
-    html: Path = typer.Option(None, "--html", help="Write a contact sheet to look at."),
+    paths: bool = typer.Option(False, "--paths", help="Print only paths, one per line."),
+    print0: bool = typer.Option(False, "--print0", help="Print only paths, each followed by a NUL (for xargs -0)."),
+    html: Path = typer.Option(None, "--html", help="Write a contact sheet."),
 ) -> None:
     """Find pictures by words, by picture, or both."""
     import eyespot
-    from eyespot.search.query_language import format_query, refuse_halves
-    from eyespot.search.staged import Stages
+    from eyespot.search.chain import StageOptions, chain_of
+    from eyespot.search.query_language import refuse_halves
 
     if json + paths + print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
     refuse_halves([where or "", query or "", *(label or [])])
     curve = calibrating(calibrate, likely, accuracy)
     _refuse_blend(calibrate, blend)
-    about: dict[str, Any] = {"calibrate": calibrate, "depth": _depth(calibrate, depth, k), "blend": blend}
-    about |= {"judge": judge, "budget-calls": budget_calls, "budget-money": budget_money, "wording": wording}
-    about |= {"prices": prices, "ledger": ledger, "dry-run": dry_run}
+    about = JudgeArguments(
+        calibrate=calibrate,
+        depth=_depth(calibrate, depth, k),
+        blend=blend,
+        judge=judge or (),
+        budget_calls=budget_calls,
+        budget_money=budget_money,
+        wording=wording,
+        prices=prices,
+        ledger=ledger,
+        dry_run=dry_run,
+    )
     second = second_stage(rerank, about)
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder, index)
     collection.means = context.with_resource(means_on(ray, workers))
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
-    asked = collection.query(query, image)
-    worded = _worded(asked, expand, ledger_of(ledger, collection.gallery.path))
-    stages = Stages(adapt, neighbours, rerank_local)
-    deep = max(k or FEW, second.depth if second else 1)
-    found = collection.answered(worded, stages.of(collection, deep, collection.allowed(condition)))
-    found.header["query"] = format_query(asked)
+    wanted = collection.query(query, image)
+    options = StageOptions(
+        k=max(k or FEW, second.depth if second else 1),
+        mask=collection.allowed(condition),
+        adapt=adapt,
+        neighbours=neighbours,
+        rerank_local=rerank_local,
+        rewriting=_rewriting(expand, ledger_of(ledger, collection.gallery.path)),
+    )
+    results = collection.answered(wanted, chain_of(collection, options))
+    _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)
     if dry_run:
-        look.tell_plan(found, asked, json)
+        look.tell_plan(results, wanted, json)
         return
-    shown = look.shown(found, asked, k)
+    shown = look.shown(results, wanted, k)
     took = (time.perf_counter() - started) * 1000
     items = _item_fields(shown, html)
     if json:
@@ -138,17 +157,21 @@ def _refuse_blend(calibrate: int | None, blend: float | None) -> None:
         raise UsageError("--calibrate leaves the order as it is; leave out --blend")
 
 
-def _worded(asked: Query, expand: str | None, ledger: Path) -> Query:
-    """The query with further wordings, which are told, for they decide what is found."""
+def _rewriting(expand: str | None, ledger: Path) -> Callable[[Query], Query] | None:
+    """What gives a query further wordings, or None."""
     if expand is None:
-        return asked
-    from eyespot.search.query_rewriting import in_one
+        return None
+    from eyespot.search.query_rewriting import Reworded
 
-    worded = in_one(asked, wordings_of(expand, ledger))
-    own = {term.text for term in asked.terms}
-    more = "; ".join(str(term.text) for term in worded.terms if term.text not in own)
-    note(f"searched as well: {more}" if more else f"{expand} has no other wording of this query")
-    return worded
+    return Reworded(wordings_of(expand, ledger))
+
+
+def _note_wordings(expand: str | None, query: Query, results: Run) -> None:
+    """The user sees the further wordings, because the results depend on them."""
+    if expand is not None:
+        own = {term.text for term in query.terms}
+        more = "; ".join(text for text in results.header["wordings"][query.id] if text not in own)
+        note(f"searched as well: {more}" if more else f"{expand} has no other wording of this query")
 
 
 def _plain(after: str | None, before: str | None, near: str | None, labels: Sequence[str]) -> list[Condition]:
@@ -159,16 +182,16 @@ def _plain(after: str | None, before: str | None, near: str | None, labels: Sequ
 
     given = [filters.after(after)] if after else []
     given += [filters.before(before)] if before else []
-    given += [filters.near(*_place(near))] if near else []
+    if near:
+        try:
+            lat, lon, km = (float(part) for part in near.split(","))
+        except ValueError:
+            raise UsageError(f"--near takes LAT,LON,KM, as in --near 47.56,7.59,20, not {near!r}") from None
+        place = [filters.near(*(lat, lon, km))]
+    else:
+        place = []
+    given += place
     return given + [filters.label(*_label(one)) for one in labels]
-
-
-def _place(text: str) -> tuple[float, float, float]:
-    try:
-        lat, lon, km = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"--near takes LAT,LON,KM, as in --near 47.56,7.59,20, not {text!r}") from None
-    return lat, lon, km
 
 
 def _label(text: str) -> tuple[str, str]:
@@ -209,16 +232,24 @@ def _query_fields(shown: SearchOutput) -> dict[str, Any]:
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
     ((_, hits),) = shown.run.items()
     said, facts = shown.said or {}, shown.run.facts
-    items = [_item(rank, hit, facts[hit.image], said.get(hit.image, {})) for rank, hit in enumerate(hits, 1)]
+    items = []
+    for rank, hit in enumerate(hits, 1):
+        item_facts = facts[hit.image]
+        item_said = said.get(hit.image, {})
+        # What is promised first; a label that has such a name (of an older or an imported gallery) does not
+        # replace it
+        promised = {
+            "rank": rank,
+            "id": item_facts["id"],
+            "path": item_facts["path"],
+            "score": round(hit.score, 6),
+            **item_said,
+        }
+        item = promised | {name: value for name, value in item_facts.items() if name not in promised}
+        items.append(item)
     if not items:
         raise NothingFound("no picture was found; widen the filter or index more photos")
     return items
-
-
-def _item(rank: int, hit: RankedImage, facts: dict[str, Any], said: Mapping[str, Any]) -> dict[str, Any]:
-    """What is promised first; a label that has such a name (of an older or an imported gallery) does not replace it."""
-    promised = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6), **said}
-    return promised | {name: value for name, value in facts.items() if name not in promised}
 
 
 def _print_paths(items: Sequence[dict[str, Any]], end: bytes) -> None:

@@ -26,29 +26,33 @@ def run(
     gallery: Path = gallery_option("The gallery to serve."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
     host: str = typer.Option(
-        "127.0.0.1", "--host", help="The address to listen on; all but this machine need a token."
+        "127.0.0.1", "--host", help="The address to listen on; any address except this machine needs tokens."
     ),
     port: int = typer.Option(8000, "--port", min=0, max=65535, help="The port to listen on; 0 takes a free one."),
-    tokens: Path = typer.Option(None, "--tokens", help="A file of lines ROLE NAME TOKEN (reader, annotator, owner)."),
-    always_token: bool = typer.Option(False, "--always-token", help="Tokens for this machine too: behind a proxy."),
-    allow_host: list[str] = typer.Option(None, "--allow-host", help="A name it is reached by; may be repeated."),
-    refuse: Path = typer.Option(None, "--refuse", help="A file of words that no query may hold, one a line."),
+    tokens: Path = typer.Option(None, "--tokens", help="A file with lines ROLE NAME TOKEN (reader, annotator, owner)."),
+    always_token: bool = typer.Option(
+        False, "--always-token", help="Require tokens on this machine too: behind a proxy."
+    ),
+    allow_host: list[str] = typer.Option(None, "--allow-host", help="A host name of the server; repeatable."),
+    refuse: Path = typer.Option(None, "--refuse", help="A file of words that queries must not contain, one per line."),
     adapt: list[str] = typer.Option(
-        None, "--adapt", metavar="NAME=CKPT", help="A QuARI checkpoint that people may choose; may be repeated."
+        None, "--adapt", metavar="NAME=CKPT", help="A QuARI checkpoint that people can choose; repeatable."
     ),
     rerank: list[str] = typer.Option(
-        None, "--rerank", metavar="NAME=JUDGE", help="A judge that people may have re-rank; may be repeated."
+        None, "--rerank", metavar="NAME=JUDGE", help="A judge that people can use for re-ranking; repeatable."
     ),
     depth: int = typer.Option(DEPTH, "--depth", min=1, max=1000, help="How many of the first hits a judge looks at."),
     budget_calls: int = calls_option(),
     budget_money: float = money_option(),
     prices: Path = prices_option(),
-    review: list[Path] = typer.Option(None, "--review", help="A queue to decide on, a .jsonl file; may be repeated."),
-    cache: Path = typer.Option(None, "--cache", help="Where thumbnails and uploads lie.", show_default="GALLERY/web"),
+    review: list[Path] = typer.Option(None, "--review", help="A review queue, a .jsonl file; repeatable."),
+    cache: Path = typer.Option(
+        None, "--cache", help="The folder for thumbnails and uploads.", show_default="GALLERY/web"
+    ),
     max_upload: int = typer.Option(20, "--max-upload", min=1, max=500, help="The largest upload in MiB."),
-    timeout: float = typer.Option(30.0, "--timeout", min=1.0, help="Seconds after which a request is given up."),
+    timeout: float = typer.Option(30.0, "--timeout", min=1.0, help="Seconds after which a request times out."),
 ) -> None:
-    """Serve the gallery to a browser: search, annotation, and the API that /docs describes."""
+    """Serve the gallery to a browser: search, annotation, and the API described at /docs."""
     from eyespot.rooms import needs
 
     with needs("eyespot serve"):

@@ -27,7 +27,7 @@ def gallery_option(help: str) -> Any:
 
 def index_option() -> Any:
     """The option `--index` of verbs that search a gallery: exact unless an approximate one is asked for."""
-    told = "exact, or an index that eyespot tune made: approximate, and faster over millions."
+    told = "exact, or an index that eyespot tune built: approximate, and faster over millions."
     return typer.Option("exact", "--index", envvar="EYESPOT_INDEX", help=told)
 
 
@@ -95,7 +95,16 @@ def from_toml(app: typer.Typer, path: Path = Path("eyespot.toml")) -> dict[str, 
     for sentence in _unknown(found, verbs):
         note(f"{path} {sentence}")
     common = {name: value for name, value in found.items() if name not in verbs}
-    return {verb: _defaults(path, verb, command, common, found.get(verb, {})) for verb, command in verbs.items()}
+    defaults = {}
+    for verb, command in verbs.items():
+        own = found.get(verb, {})
+        if not isinstance(own, dict):
+            raise UsageError(f"{path}: {verb} is a table of settings; write [{verb}] on a line and its keys below")
+        shared = {name: value for name, value in common.items() if name not in _NOT_COMMON.get(verb, ())}
+        known = _parameters(command)
+        told = {name: _as_given(path, known[name], value) for name, value in (shared | own).items() if name in known}
+        defaults[verb] = dict.fromkeys(_members(command), told) or told
+    return defaults
 
 
 def _underscored(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,15 +139,6 @@ def _parameters(command: Any) -> dict[str, Any]:
     """What a verb can be told, by name; of a group, what any of its members can."""
     parts = [_parameters(member) for member in _members(command).values()]
     return {name: one for part in parts for name, one in part.items()} or {one.name: one for one in command.params}
-
-
-def _defaults(path: Path, verb: str, command: Any, common: Mapping[str, Any], own: Any) -> dict[str, Any]:
-    if not isinstance(own, dict):
-        raise UsageError(f"{path}: {verb} is a table of settings; write [{verb}] on a line and its keys below")
-    shared = {name: value for name, value in common.items() if name not in _NOT_COMMON.get(verb, ())}
-    known = _parameters(command)
-    told = {name: _as_given(path, known[name], value) for name, value in (shared | own).items() if name in known}
-    return dict.fromkeys(_members(command), told) or told
 
 
 def _as_given(path: Path, parameter: Any, value: Any) -> Any:

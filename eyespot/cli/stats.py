@@ -23,18 +23,25 @@ WIDTH = 40  # characters of the longest bar
 
 def run(
     qrels: Path = typer.Argument(help="Judgements in any known format."),
-    queries: Path | None = typer.Option(None, help="The queries that count, with their columns: csv, jsonl, parquet."),
-    run: Path | None = typer.Option(None, "--run", help="A run, to see how much of its top is judged."),
-    by: str | None = typer.Option(None, help="The same for every value of this column of the queries."),
+    queries: Path | None = typer.Option(None, help="The queries to include, with their columns: csv, jsonl, parquet."),
+    run: Path | None = typer.Option(None, "--run", help="A run, to show how many of its first hits are judged."),
+    by: str | None = typer.Option(None, help="Also count separately for every value of this column of the queries."),
     format: str | None = typer.Option(None, "--format", help="The format of the judgements."),
     run_format: str | None = typer.Option(None, help="The format of the run."),
     json: bool = json_option(),
 ) -> None:
-    """Count what judgements hold: queries, pairs, images, matches per query."""
+    """Count queries, pairs, images and matches per query in judgements."""
     judged = _read(qrels, queries, format)
     scores = None if run is None else _coverage(run, run_format, judged)
     whole = _statistics(judged, list(judged.queries))
-    parts = _parts(judged, by)
+    from eyespot.runs.queries import groups
+
+    if by is None:
+        parts = {}
+    else:
+        if not any(judged.queries.values()):
+            raise UsageError("a breakdown needs the columns of the queries; name their file with --queries")
+        parts = {value: (ids, _statistics(judged, ids)) for value, ids in groups(judged.queries, by).items()}
     if json:
         print_json(_as_json(whole, parts, by, scores))
         return
@@ -50,7 +57,17 @@ def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQuerie
 
     judged = read_judged(qrels, format)
     if queries is not None:
-        judged = replace(judged, queries=_query_texts(queries, judged))
+        from eyespot.runs.queries import read_queries
+
+        found = read_queries(queries)
+        passed, without = sum(q not in found for q in judged.qrels), sum(q not in judged.qrels for q in found)
+        if without == len(found):
+            raise NothingFound(f"none of the queries of {queries} is judged; check that both files name queries alike")
+        if passed:
+            note(f"{passed} of {len(judged.qrels)} judged queries are not in {queries}; they are passed over")
+        if without:
+            note(f"{without} of {len(found)} queries of {queries} have no judgements; they count with 0 matches")
+        judged = replace(judged, queries=found)
     elif not judged.queries:
         judged = replace(judged, queries={query: {} for query in judged.qrels})
     if not judged.queries:
@@ -58,34 +75,10 @@ def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQuerie
     return judged
 
 
-def _query_texts(place: Path, judged: JudgedQueries) -> dict[str, dict[str, Any]]:
-    from eyespot.runs.queries import read_queries
-
-    found = read_queries(place)
-    passed, without = sum(q not in found for q in judged.qrels), sum(q not in judged.qrels for q in found)
-    if without == len(found):
-        raise NothingFound(f"none of the queries of {place} is judged; check that both files name queries alike")
-    if passed:
-        note(f"{passed} of {len(judged.qrels)} judged queries are not in {place}; they are passed over")
-    if without:
-        note(f"{without} of {len(found)} queries of {place} have no judgements; they count with 0 matches")
-    return found
-
-
 def _statistics(judged: JudgedQueries, queries: list[str]) -> Statistics:
     from eyespot.runs.statistics import statistics
 
     return statistics(judged.qrels, queries, len(judged.images) or None)
-
-
-def _parts(judged: JudgedQueries, by: str | None) -> dict[str, tuple[list[str], Statistics]]:
-    from eyespot.runs.queries import groups
-
-    if by is None:
-        return {}
-    if not any(judged.queries.values()):
-        raise UsageError("a breakdown needs the columns of the queries; name their file with --queries")
-    return {value: (ids, _statistics(judged, ids)) for value, ids in groups(judged.queries, by).items()}
 
 
 def _coverage(path: Path, format: str | None, judged: JudgedQueries) -> Scores:
@@ -137,7 +130,21 @@ def _lines(
     yield from _bars(whole.histogram)
     if by is not None:
         yield ""
-        yield from _table([_head(by, scores), *(_row(value, *part, scores) for value, part in parts.items())])
+        head = [
+            by,
+            "queries",
+            "judged",
+            "relevant",
+            "mean",
+            "median",
+            "least",
+            "most",
+            *(scores.means if scores else ()),
+        ]
+        rows = [head, *(_row(value, *part, scores) for value, part in parts.items())]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for name, *numbers in rows:
+            yield "  ".join([f"{name:<{widths[0]}}", *(f"{n:>{w}}" for n, w in zip(numbers, widths[1:], strict=True))])
 
 
 def _facts(whole: Statistics) -> Iterator[tuple[str, Any]]:
@@ -160,19 +167,9 @@ def _bars(bins: list[MatchCountBin]) -> Iterator[str]:
         yield f"{span:>9} {bin.queries:>7}  {'#' * -(-bin.queries * WIDTH // top)}".rstrip()
 
 
-def _head(by: str, scores: Scores | None) -> list[str]:
-    return [by, "queries", "judged", "relevant", "mean", "median", "least", "most", *(scores.means if scores else ())]
-
-
 def _row(value: str, ids: list[str], part: Statistics, scores: Scores | None) -> list[str]:
     found = part.matches
     counts = [part.queries, part.judged, part.relevant]
     spread = [f"{found.mean:.2f}", *(f"{number:g}" for number in (found.median, found.least, found.most))]
     shares = _of(scores, ids).values() if scores else ()
     return [value or "(none)", *map(str, counts), *spread, *(f"{share:.4f}" for share in shares)]
-
-
-def _table(rows: list[list[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *numbers in rows:
-        yield "  ".join([f"{name:<{widths[0]}}", *(f"{n:>{w}}" for n, w in zip(numbers, widths[1:], strict=True))])

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from eyespot.adapters.quari.config import Config
     from eyespot.adapters.quari.training import Pairs, TrainingData, TrainingSettings
     from eyespot.adapters.quari.training.loop import TrainingResult
-    from eyespot.encoders._torch import TorchEncoder
+    from eyespot.encoders import TorchEncoder
     from eyespot.search.captioned import CaptionRows
 
-app = typer.Typer(no_args_is_help=True, help="Train adapters on pairs of a text's and an image's vector.")
+app = typer.Typer(no_args_is_help=True, help="Train adapters on pairs of text and image vectors.")
 MINED = "semi-positives.npz"
 MOST_HELD_OUT = 5_000
 
@@ -33,59 +33,64 @@ _CAPTIONS = typer.Option(
     [],
     "--captions",
     metavar="FILE|COLUMN",
-    help="Of a gallery: what is said of its pictures, in a file with the columns id (or file_name) and caption (and "
-    "asked_with, a picture that asks with it), in a folder of eyespot build pairs, or in a column of its labels; "
-    "repeatable.",
+    help="For a gallery, the captions: a file with the columns id (or file_name) and caption (optionally asked_with, "
+    "the picture of a question), a folder of eyespot build pairs, or a column of its labels; repeatable.",
 )
-_ENCODER = typer.Option(None, "-e", "--encoder", help="Whose vectors these are; of a gallery: which to take.")
+_ENCODER = typer.Option(None, "-e", "--encoder", help="The encoder of the vectors; for a gallery, the one to use.")
 
 
 @app.callback()
 def options() -> None:
-    """Train adapters on pairs of a text's and an image's vector."""
+    """Train adapters on pairs of text and image vectors."""
 
 
 @app.command("quari")
 def quari(
     pairs: Path = _PAIRS,
-    out: Path = typer.Option(..., "--out", help="A folder: the checkpoint is its model/, the course its log.csv."),
+    out: Path = typer.Option(
+        ..., "--out", help="The output folder, with the checkpoint in model/ and the progress in log.csv."
+    ),
     captions: list[str] = _CAPTIONS,
     encoder: str = _ENCODER,
-    held_out: Path = typer.Option(None, help="Pairs to validate on.", show_default="a share of the images"),
+    held_out: Path = typer.Option(None, help="Pairs for validation.", show_default="a share of the images"),
     held_out_share: float = typer.Option(
-        0.05, min=0, max=0.9, help=f"Share of the images, {MOST_HELD_OUT} at most; 0: no validation."
+        0.05, min=0, max=0.9, help=f"The share of images for validation, at most {MOST_HELD_OUT}; 0: no validation."
     ),
     semi_positives: Path = typer.Option(
-        None, help="From eyespot mine semipositives PAIRS.", show_default="mined exactly"
+        None, help="The output of eyespot mine semipositives PAIRS.", show_default="mined exactly"
     ),
-    preset: str = typer.Option("released", help="Form and recipe: released (the authors' code) or paper."),
+    preset: str = typer.Option("released", help="Architecture and recipe: released (the authors' code) or paper."),
     without: list[str] = typer.Option([], help="Leave out: one-step, no-semi-positives, no-noise; repeatable."),
-    rank: int = typer.Option(64, help="Columns of each map's factors."),
-    hidden: int = typer.Option(512, help="Width of the hypernetwork."),
-    steps: int = typer.Option(4, help="Refinement steps of a map."),
-    layers: int = typer.Option(4, help="Layers that the steps share."),
-    heads: int = typer.Option(8, help="Attention heads."),
+    rank: int = typer.Option(64, help="The rank of each map's factors."),
+    hidden: int = typer.Option(512, help="The width of the hypernetwork."),
+    steps: int = typer.Option(4, help="The number of refinement steps of a map."),
+    layers: int = typer.Option(4, help="The number of layers, shared by the steps."),
+    heads: int = typer.Option(8, help="The number of attention heads."),
     dropout: float = typer.Option(0.0, min=0, max=0.9),
-    batch: int = typer.Option(None, help="Pairs that are each other's negatives.", show_default="320"),
+    batch: int = typer.Option(None, help="Pairs per batch; they are each other's negatives.", show_default="320"),
     epochs: int = typer.Option(None, show_default="10"),
-    accumulate: int = typer.Option(None, help="Batches a step.", show_default="2; paper 1"),
+    accumulate: int = typer.Option(None, help="Batches per step.", show_default="2; paper 1"),
     rate: float = typer.Option(None, help="The highest learning rate.", show_default="5e-4; paper 1e-5"),
-    noise: float = typer.Option(None, help="Strength of the noise on queries.", show_default="1"),
+    noise: float = typer.Option(None, help="The strength of the noise on queries.", show_default="1"),
     temperature: float = typer.Option(None, show_default="0.07"),
-    clip: float = typer.Option(None, help="The longest gradient; 0: any.", show_default="1; paper 0"),
-    patience: int = typer.Option(None, help="Validations without a better one; 0: all.", show_default="5"),
-    validate_every: int = typer.Option(None, help="Steps.", show_default="500"),
-    checkpoint_every: int = typer.Option(None, help="Steps.", show_default="500"),
-    seed: int = typer.Option(None, show_default="0"),
-    device: str = typer.Option(None, help="cpu, cuda, cuda:1.", show_default="cuda if there is one"),
-    precision: str = typer.Option(
-        None, help="float32, bfloat16, float16.", show_default="bfloat16 on cuda, else float32"
+    clip: float = typer.Option(None, help="The maximum norm of the gradient; 0: no limit.", show_default="1; paper 0"),
+    patience: int = typer.Option(
+        None, help="Stop after this many validations without improvement; 0: never.", show_default="5"
     ),
-    activations: str = typer.Option(None, help="kept or recomputed (less memory).", show_default="by their size"),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say how much data, steps and memory."),
+    validate_every: int = typer.Option(None, help="Steps between validations.", show_default="500"),
+    checkpoint_every: int = typer.Option(None, help="Steps between checkpoints.", show_default="500"),
+    seed: int = typer.Option(None, show_default="0"),
+    device: str = typer.Option(None, help="The device: cpu, cuda, cuda:1.", show_default="cuda if there is one"),
+    precision: str = typer.Option(
+        None, help="The precision: float32, bfloat16, float16.", show_default="bfloat16 on cuda, else float32"
+    ),
+    activations: str = typer.Option(
+        None, help="Activations: kept, or recomputed (less memory).", show_default="by their size"
+    ),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only print the amount of data, steps and memory."),
     json: bool = json_option(),
 ) -> None:
-    """Train a QuARI hypernetwork; interrupt it and run the same line again."""
+    """Train a QuARI hypernetwork; run it again to continue."""
     from eyespot import rooms
     from eyespot.adapters.quari.config import Config
 
@@ -110,10 +115,10 @@ def quari(
 @app.command("linear")
 def linear(
     pairs: Path = _PAIRS,
-    out: Path = typer.Option(..., "--out", help="A folder; in Python: eyespot.adapters.linear.load(folder)."),
+    out: Path = typer.Option(..., "--out", help="The output folder; in Python: eyespot.adapters.linear.load(folder)."),
     captions: list[str] = _CAPTIONS,
     encoder: str = _ENCODER,
-    width: int = typer.Option(512, help="Length of the adapted vectors."),
+    width: int = typer.Option(512, help="The dimension of the adapted vectors."),
     epochs: int = typer.Option(5, help="Passes over all texts and images; 2 to 5 are usual."),
     batch: int = typer.Option(128),
     seed: int = typer.Option(0),
@@ -140,32 +145,36 @@ def linear(
 
 @app.command("backbone")
 def backbone(
-    gallery: Path = typer.Argument(help="A gallery with vectors of the model that is to be trained."),
-    out: Path = typer.Option(..., "--out", help="A folder: the model is its model/, the course its log.csv."),
+    gallery: Path = typer.Argument(help="A gallery with vectors of the model to train."),
+    out: Path = typer.Option(
+        ..., "--out", help="The output folder, with the model in model/ and the progress in log.csv."
+    ),
     captions: list[str] = _CAPTIONS,
     encoder: str = typer.Option(
         None, "-e", "--encoder", help="The hf: or open_clip: model.", show_default="the gallery's"
     ),
-    blocks: int = typer.Option(None, min=0, help="Train so many last blocks of each tower.", show_default="all"),
+    blocks: int = typer.Option(
+        None, min=0, help="How many of the last blocks of each tower to train.", show_default="all"
+    ),
     epochs: int = typer.Option(5, help="Passes over all captions."),
-    batch: int = typer.Option(64, help="Pairs that are each other's negatives."),
+    batch: int = typer.Option(64, help="Pairs per batch; they are each other's negatives."),
     rate: float = typer.Option(1e-5, help="The highest learning rate."),
-    checkpoint_every: int = typer.Option(500, help="Steps."),
+    checkpoint_every: int = typer.Option(500, help="Steps between checkpoints."),
     seed: int = typer.Option(0),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say how many pairs and steps."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only print the number of pairs and steps."),
     json: bool = json_option(),
 ) -> None:
-    """Fine-tune the model itself, QuARI's other baseline; interrupt it and run the same line again."""
-    from eyespot.adapters._finetune import FineTuneRecipe, finetune, steps
-    from eyespot.encoders import _saving
+    """Fine-tune the model itself, QuARI's other baseline; run it again to continue."""
+    from eyespot import encoders
+    from eyespot.adapters import FineTuneRecipe, finetune, steps
 
     recipe = FineTuneRecipe(blocks, epochs, batch, rate, seed=seed, checkpoint_every=checkpoint_every)
     collection, material = _pictured(PairInput(gallery, captions, encoder))
-    model = _saving.trainable(collection.encoder)
+    model = encoders.trainable(collection.encoder)
     note(f"{len(material.texts)} pairs, {steps(len(material.texts), recipe)} steps of {batch}")
     if dry_run:
         return
-    _saving.refuse_if_lost(model)
+    encoders.refuse_if_lost(model)
     towers: Any = model.towers
     with _course() as tell:
         done = finetune(towers, material, recipe, out, tell)
@@ -183,7 +192,7 @@ def _pictured(source: PairInput) -> tuple[Any, Any]:
     """A gallery with its encoder, and its captions with what reads their pictures."""
     import numpy as np
 
-    from eyespot.adapters._finetune import FineTuneData
+    from eyespot.adapters import FineTuneData
     from eyespot.search.captioned import reading
 
     if not (source.place / "gallery.toml").is_file():
@@ -199,16 +208,16 @@ def _pictured(source: PairInput) -> tuple[Any, Any]:
 
 def _keep_model(model: TorchEncoder, folder: Path) -> str:
     """Written once, whole; a training that had ended before has written it. `UsageError` if a file of it is empty."""
-    from eyespot.encoders import _saving
-    from eyespot.runs.files import whole_folder
+    from eyespot import encoders
+    from eyespot.storage.files import whole_folder
 
     files = [path for path in folder.rglob("*") if path.is_file()]
     if lost := next((path for path in files if not path.stat().st_size), None):
         raise UsageError(f"{lost} is empty (a power cut?); remove {folder} and run the same line again")
     if not files:
         with whole_folder(folder) as building:
-            _saving.save(model, building)
-    return _saving.name_in(model, folder)
+            encoders.save(model, building)
+    return encoders.name_in(model, folder)
 
 
 TRAINED = (
@@ -236,7 +245,11 @@ def _read(source: PairInput) -> Data:
     from eyespot.adapters.quari.training.reading import read_pairs
 
     if (source.place / "gallery.toml").is_file():
-        found = _of_gallery(source)
+        from eyespot.adapters.quari.training import Pairs
+        from eyespot.search.captioned import captioned
+
+        collection, said = _captions_of(source)
+        found = Data(Pairs(*captioned(collection.view, collection.encoder, said)), collection.view.space.encoder)
     elif source.captions:
         raise UsageError(f"--captions speaks of the pictures of a gallery, and {source.place} is none")
     else:
@@ -248,14 +261,6 @@ def _read(source: PairInput) -> Data:
     if len(good) < len(found.pairs):
         note(f"{len(found.pairs) - len(good)} pairs have a vector that is 0 or not finite, and are left out")
     return found._replace(pairs=good)
-
-
-def _of_gallery(source: PairInput) -> Data:
-    from eyespot.adapters.quari.training import Pairs
-    from eyespot.search.captioned import captioned
-
-    collection, said = _captions_of(source)
-    return Data(Pairs(*captioned(collection.view, collection.encoder, said)), collection.view.space.encoder)
 
 
 def _captions_of(source: PairInput) -> tuple[Any, list[CaptionRows]]:

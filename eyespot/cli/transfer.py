@@ -14,28 +14,38 @@ from eyespot.types import UsageError
 if TYPE_CHECKING:
     from eyespot.gallery.formats.registered import ImportSource, VectorImport
 
-importing = typer.Typer(no_args_is_help=True, help="Make a gallery of vectors that others computed.")
-exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in a format that others read.")
+importing = typer.Typer(no_args_is_help=True, help="Make a gallery from existing vectors.")
+exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in another format.")
 
 _INTO = "Where the gallery lies or shall lie."
 # No environment variable here: what stands there for indexing says nothing of who made these vectors.
-_MADE_BY = typer.Option(None, "-e", "--encoder", help="The encoder that made the vectors, by eyespot's name.")
-_COPY = typer.Option(False, "--copy", help="Copy the vectors at unit length; else they stay where they are.")
-_SPACE = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Whose vectors; default: those searched.")
+_MADE_BY = typer.Option(None, "-e", "--encoder", help="The encoder that made the vectors.")
+_COPY = typer.Option(
+    False, "--copy", help="Copy the vectors and scale them to unit length; otherwise they stay where they are."
+)
+_SPACE = typer.Option(
+    None,
+    "-e",
+    "--encoder",
+    envvar="EYESPOT_ENCODER",
+    help="The encoder whose vectors to write; default: the one used for search.",
+)
 _HALF = typer.Option(False, "--float16", help="Write half-precision vectors.")
-_ALL = typer.Option(False, "--all-columns", help="Also columns that tell where a picture was taken and whose it is.")
+_ALL = typer.Option(
+    False, "--all-columns", help="Also write columns that reveal where a picture was taken and who owns it."
+)
 _OUT = typer.Argument(..., help="A new folder.")
 
 
 @importing.command("clip-retrieval")
 def import_clip_retrieval(
-    folder: Path = typer.Argument(..., help="Holds img_emb/img_emb_N.npy and metadata/metadata_N.parquet."),
+    folder: Path = typer.Argument(..., help="The folder with img_emb/img_emb_N.npy and metadata/metadata_N.parquet."),
     gallery: Path = gallery_option(_INTO),
     encoder: str = _MADE_BY,
     copy: bool = _COPY,
     json: bool = json_option(),
 ) -> None:
-    """Search the output folder of clip-retrieval inference, where it lies."""
+    """Import the output folder of clip-retrieval inference, in place."""
     from eyespot.gallery.formats import clip_retrieval
 
     _import(clip_retrieval.source([folder]), gallery_here(gallery, writes=True), _checked(encoder), _way(copy), json)
@@ -49,7 +59,7 @@ def import_npy(
     copy: bool = _COPY,
     json: bool = json_option(),
 ) -> None:
-    """Search an array of vectors and its table, where they lie."""
+    """Import an array of vectors and its table, in place."""
     from eyespot.gallery.formats import npy
 
     _import(npy.source(places), gallery_here(gallery, writes=True), _checked(encoder), _way(copy), json)
@@ -63,7 +73,7 @@ def import_hdf5(
     copy: bool = _COPY,
     json: bool = json_option(),
 ) -> None:
-    """Search HDF5 files of vectors as ILIAS has them, where they lie if that can be."""
+    """Import HDF5 files of vectors in the form of ILIAS, in place if possible."""
     from eyespot.gallery.formats import hdf5
 
     way = _way(copy) if copy else hdf5.WhereItCan()
@@ -79,7 +89,7 @@ def export_clip_retrieval(
     all_columns: bool = _ALL,
     json: bool = json_option(),
 ) -> None:
-    """Write img_emb/img_emb_N.npy and metadata/metadata_N.parquet, a million rows a part."""
+    """Write img_emb/img_emb_N.npy and metadata/metadata_N.parquet, a million rows per part."""
     from eyespot.gallery.formats import clip_retrieval
 
     _export(clip_retrieval, out, _view(gallery, encoder), _options(float16, all_columns), json)

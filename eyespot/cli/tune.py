@@ -22,19 +22,21 @@ if TYPE_CHECKING:
 def run(
     gallery: Path = gallery_option("The gallery to tune for."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Tune this encoder's space."),
-    recall: float = typer.Option(0.99, help="The share of the true 50 nearest that must be found."),
+    recall: float = typer.Option(0.99, help="The share of the true 50 nearest pictures that must be found."),
     kind: str = typer.Option("auto", help="auto, pq, ivf, hnsw (extra [faiss]) or lance (extra [lance])."),
     queries: Path = typer.Option(
-        None, metavar="FILE", help="Queries to measure by: words (.txt, one a line) or vectors (.npy); 200 are good."
+        None,
+        metavar="FILE",
+        help="Queries for the measurement: words (.txt, one per line) or vectors (.npy); 200 are enough.",
     ),
     plot: Path = typer.Option(
-        None, metavar="FILE.png", help="Draw recall against time, as .png and .svg; needs [plots]."
+        None, metavar="FILE.png", help="Plot recall against time, as .png and .svg; needs [plots]."
     ),
-    html: Path = typer.Option(None, metavar="FILE", help="Write a page with the drawing and the table."),
+    html: Path = typer.Option(None, metavar="FILE", help="Write a page with the plot and the table."),
     json: bool = json_option(),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be built, and how large it is."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only print what would be built, and its size."),
 ) -> None:
-    """Build approximate indexes, keep the fastest that finds enough; search it with --index."""
+    """Build approximate indexes and store the fastest with enough recall; search it with --index."""
     import eyespot
     from eyespot.search.tuning import Tuning, candidates, refuse_few
 
@@ -50,7 +52,11 @@ def run(
         tuned = Tuning(view, recall, _tuning_queries(collection, queries), progress).run(kinds)
     _draw(tuned, plot, html)
     if json:
-        print_json(_as_json(tuned, recall))
+        place, tried = tuned.beside
+        measured = {**asdict(tuned.measured), "ms": _ms(tuned.seconds), "exact_ms": _ms(tuned.exact_seconds)}
+        chosen = {"index": tuned.chosen.candidate.index, "settings": dict(tuned.chosen.settings)}
+        told = {**chosen, "wanted": recall, "measured": measured, "path": str(place), "bytes": _bytes(place)}
+        print_json({**told, "tried": [_try(one) for one in tried]})
     else:
         for text in _lines(tuned):
             print_line(text)
@@ -77,9 +83,9 @@ def _tuning_queries(collection: Collection, place: Path | None) -> TuningQueries
     place = place.expanduser()
     if place.suffix == ".npy":
         return TuningQueries(_vectors(place), place.name)
-    from eyespot.runs.files import text_of
     from eyespot.search.embedding import embed
     from eyespot.search.query_language import parse
+    from eyespot.storage.files import text_of
 
     texts = list(dict.fromkeys(text for text in text_of(place).splitlines() if text.strip()))
     if not texts:
@@ -110,14 +116,6 @@ def _tell_plan(kinds: list[IndexCandidate], rows: int, json: bool) -> None:
     for one in kinds:
         print_line(f"{one.name:<32} about {one.bytes / 1e6:,.1f} MB on the disk")
     print_summary(f"{rows} pictures would be searched; nothing was built")
-
-
-def _as_json(tuned: Tuned, wanted: float) -> dict[str, Any]:
-    place, tried = tuned.beside
-    measured = {**asdict(tuned.measured), "ms": _ms(tuned.seconds), "exact_ms": _ms(tuned.exact_seconds)}
-    chosen = {"index": tuned.chosen.candidate.index, "settings": dict(tuned.chosen.settings)}
-    told = {**chosen, "wanted": wanted, "measured": measured, "path": str(place), "bytes": _bytes(place)}
-    return {**told, "tried": [_try(one) for one in tried]}
 
 
 def _try(one: Try) -> dict[str, Any]:
@@ -176,20 +174,17 @@ def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
     if plot is not None:
         save(figure, plot.with_suffix(""))
     if html is not None:
-        _write_page(html, as_svg(figure), tuned)
+        drawn = as_svg(figure)
+        from eyespot.reports.page import Pictured, page_of_table
+        from eyespot.storage.files import write_whole
+
+        shown = Pictured([("A point is probes/depth; the line joins what nothing else beats in both.", drawn)])
+        whole = page_of_table(_table(tuned), shown, f"kept: {tuned.chosen.name}")
+        write_whole(html, lambda file: file.write(whole.encode()))
 
 
 def _brief(one: Try) -> str:
     return f"{one.settings['probes']}/{one.settings['depth']}"
-
-
-def _write_page(place: Path, drawn: str, tuned: Tuned) -> None:
-    from eyespot.reports.page import Pictured, page_of_table
-    from eyespot.runs.files import write_whole
-
-    shown = Pictured([("A point is probes/depth; the line joins what nothing else beats in both.", drawn)])
-    whole = page_of_table(_table(tuned), shown, f"kept: {tuned.chosen.name}")
-    write_whole(place, lambda file: file.write(whole.encode()))
 
 
 def _table(tuned: Tuned) -> ReportTable:

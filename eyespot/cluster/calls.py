@@ -36,7 +36,14 @@ def hired(kind: type, cluster: Cluster, each: Iterable[Sequence[Any]], *lanes: s
     `EyespotError` if one does not begin: for lack of room, or for what its own beginning ran into.
     """
     each = list(each)
-    _await_room(cluster, len(each))
+    count = len(each)
+    # `EyespotError` where Ray would wait for others to end, which may be for ever
+    needed, until = {"CPU": count * cluster.cpus, "GPU": count * cluster.gpus}, time.monotonic() + ROOM
+    while any(_free(kind) < amount - 1e-6 for kind, amount in needed.items()):
+        if time.monotonic() > until:
+            free = _free("CPU")
+            raise EyespotError(f"the Ray cluster has {free:g} free processors now; ask for fewer --workers, or wait")
+        time.sleep(0.05)
     options: dict[str, Any] = {
         "num_cpus": cluster.cpus,
         "num_gpus": cluster.gpus,
@@ -78,16 +85,6 @@ def host() -> str:
     return socket.gethostname()
 
 
-def _await_room(cluster: Cluster, count: int) -> None:
-    """`EyespotError` where Ray would wait for others to end, which may be for ever."""
-    needed, until = {"CPU": count * cluster.cpus, "GPU": count * cluster.gpus}, time.monotonic() + ROOM
-    while any(_free(kind) < amount - 1e-6 for kind, amount in needed.items()):
-        if time.monotonic() > until:
-            free = _free("CPU")
-            raise EyespotError(f"the Ray cluster has {free:g} free processors now; ask for fewer --workers, or wait")
-        time.sleep(0.05)
-
-
 def _free(kind: str) -> float:
     there: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
     return there.get(kind, 0.0)
@@ -106,25 +103,22 @@ def _got(answer: Any) -> Any:
     try:
         return ray.get(answer)
     except ray.exceptions.RayTaskError as error:
-        raise _plain(error.cause) from error
+        cause = error.cause
+        # What went wrong at a worker, as it would have gone wrong here
+        if isinstance(cause, EyespotError | MemoryError):
+            plain = cause
+        else:
+            what = " ".join(f"{type(cause).__name__}: {cause}".split())
+            plain = EyespotError(f"a worker on Ray stumbled over {what}; see whether the same line runs without --ray")
+        raise plain from error
     except ray.exceptions.RayActorError as error:
-        raise EyespotError(_died(error)) from error
+        # A worker's end: by what its own beginning refused, which Ray tells as text alone, or by too many
+        # kills
+        lines = str(error).strip().splitlines()
+        told = [line.partition("EyespotError: ")[2] or line.partition("UsageError: ")[2] for line in lines]
+        said = next((line for line in reversed(told) if line), None)
+        text = said or f"a worker on Ray was lost more than {RETRIES} times in one piece of work; see the logs of Ray"
+        raise EyespotError(text) from error
     except ray.exceptions.RayError as error:
         what = str(error).strip().splitlines()[0].rstrip(".")
         raise EyespotError(f"Ray lost an answer ({what}); run the same line again") from error
-
-
-def _plain(cause: Exception) -> Exception:
-    """What went wrong at a worker, as it would have gone wrong here."""
-    if isinstance(cause, EyespotError | MemoryError):
-        return cause
-    what = " ".join(f"{type(cause).__name__}: {cause}".split())
-    return EyespotError(f"a worker on Ray stumbled over {what}; see whether the same line runs without --ray")
-
-
-def _died(error: Exception) -> str:
-    """A worker's end: by what its own beginning refused, which Ray tells as text alone, or by too many kills."""
-    lines = str(error).strip().splitlines()
-    told = [line.partition("EyespotError: ")[2] or line.partition("UsageError: ")[2] for line in lines]
-    said = next((line for line in reversed(told) if line), None)
-    return said or f"a worker on Ray was lost more than {RETRIES} times in one piece of work; see the logs of Ray"

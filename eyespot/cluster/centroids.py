@@ -2,7 +2,7 @@
 
 A pass has two halves. Rows go to their nearest centroids in the same pieces as on one machine, each at one worker.
 Then the sums of each centroid are made by one worker, over all its rows in their order: no sum is ever put together of
-parts, whose rounding would hang on how many workers there are.
+parts, whose rounding would depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from eyespot.cluster.calls import PendingCall, answered, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
 from eyespot.kernels import kmeans
 from eyespot.kernels.codes import Block, Span, chunks
-from eyespot.kernels.kmeans import CentredRows, Clusters, Floats, Ids, KMeans, Labels, Pass, Progress, State
+from eyespot.kernels.kmeans import CentredRows, Clusters, Floats, Ids, KMeans, Labels, Pass, State
+from eyespot.types import Progress, no_progress
 
 Sums = tuple[NDArray[np.float64], Ids]  # (clusters, dim) and the counts of their rows (clusters,)
 Candidates = NDArray[np.int32] | None
@@ -69,7 +70,7 @@ class Assigner:
         span, labels = part
         state = task.state(labels, candidates)
         with np.errstate(invalid="ignore", over="ignore"):
-            kmeans.assign_rows(self._open(where), span, state, Pass(task.how, task.number, kmeans.silent))
+            kmeans.assign_rows(self._open(where), span, state, Pass(task.how, task.number, no_progress))
         return (state.labels, state.distances), None if candidates is not None else state.candidates
 
     def add(self, where: Where, labels: Labels, share: Span, how: KMeans) -> Sums:
@@ -117,12 +118,19 @@ class _Sweep:
 
     def __call__(self, rows: CentredRows, state: State, now: Pass) -> int:
         if rows.block is not self._block:
-            self._begin(rows, now.how)
+            self.end()
+            self._block, self._spans = rows.block, list(_spans(rows.block, now.how, self._cluster.workers))
+            self._where = Where(whole(rows.block), rows.centre)
+            self._workers = hired(Assigner, self._cluster, [()] * len(self._spans))
         before = state.labels.copy()
         self._assign(state, now)
         changed = int(np.count_nonzero(state.labels != before))
         if changed and now.number < now.how.iterations:
-            self._add(state, now.how)
+            labels, step = ray.put(state.labels), len(self._workers)
+            answers = [one.add.remote(self._where, labels, (at, step), now.how) for at, one in enumerate(self._workers)]
+            asked = [PendingCall(*both, self._cluster.patience) for both in zip(self._workers, answers, strict=True)]
+            for at, (sums, counts) in enumerate(answered(asked)):
+                state.sums[at::step], state.counts[at::step] = sums, counts
         now.done(len(rows.block), len(rows.block))
         return changed
 
@@ -130,12 +138,6 @@ class _Sweep:
         """Send the workers home."""
         dismissed(self._workers)
         self._workers, self._candidates, self._block = [], [], None
-
-    def _begin(self, rows: CentredRows, how: KMeans) -> None:
-        self.end()
-        self._block, self._spans = rows.block, list(_spans(rows.block, how, self._cluster.workers))
-        self._where = Where(whole(rows.block), rows.centre)
-        self._workers = hired(Assigner, self._cluster, [()] * len(self._spans))
 
     def _assign(self, state: State, now: Pass) -> None:
         task = ray.put(KmeansPass(state.centroids, state.fresh, now.how, now.number))
@@ -149,13 +151,6 @@ class _Sweep:
             asked.append(PendingCall(worker, answer, self._cluster.patience))
         for span, (labels, distances) in zip(self._spans, answered(asked), strict=True):
             state.labels[slice(*span)], state.distances[slice(*span)] = labels, distances
-
-    def _add(self, state: State, how: KMeans) -> None:
-        labels, step = ray.put(state.labels), len(self._workers)
-        answers = [one.add.remote(self._where, labels, (at, step), how) for at, one in enumerate(self._workers)]
-        asked = [PendingCall(*both, self._cluster.patience) for both in zip(self._workers, answers, strict=True)]
-        for at, (sums, counts) in enumerate(answered(asked)):
-            state.sums[at::step], state.counts[at::step] = sums, counts
 
 
 def _spans(block: Block, how: KMeans, workers: int) -> Iterator[Span]:

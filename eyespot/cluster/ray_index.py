@@ -24,8 +24,7 @@ from eyespot.cluster.calls import PendingCall, answered, dismissed, hired, host
 from eyespot.cluster.parts import RayParts
 from eyespot.cluster.starting import Cluster
 from eyespot.gallery.files import let_open, need_open
-from eyespot.indexes import exact
-from eyespot.indexes._asked import allowed, positive
+from eyespot.indexes import allowed, exact, positive
 from eyespot.kernels.codes import MAPPED, Block, Codes
 from eyespot.kernels.rows import Ids, Reals, rank
 from eyespot.types import AdaptedQuery, Index, Mask, NearestRows, UsageError, Vectors
@@ -130,7 +129,7 @@ class _OpenRange:
 class RayBackend:
     """Who searches a gallery in place of this process: workers that hold its rows for as long as this is open.
 
-    Codes that lie on disk beside the blocks are mapped by the workers as well; without them only small runs get any.
+    Codes that lie on disk next to the blocks are mapped by the workers as well; without them only small runs get any.
     """
 
     def __init__(self, cluster: Cluster, name: str = "exact") -> None:

@@ -55,7 +55,18 @@ def connected(address: str, workers: int = 0, store: int | None = None) -> Itera
     if ray.is_initialized():
         yield _shared_out(ray.nodes(), workers)
         return
-    _begin(ray, address, workers, store)
+    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    try:
+        if address == LOCAL:
+            # Processors are Ray's own count: with as many as workers, every one of them can begin.
+            processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            here = {"num_cpus": max(processors, workers), "object_store_memory": store, "include_dashboard": False}
+            ray.init(LOCAL, **here, **quiet)
+        else:
+            _knock(address)
+            ray.init(address, **quiet)
+    except Exception as error:  # of many kinds, from gRPC's to Python's own
+        raise EyespotError(_unreached(address, error)) from error
     _keep_from_stdout()
     try:
         yield _shared_out(ray.nodes(), workers)
@@ -70,20 +81,6 @@ def _imported() -> Any:
         import ray
 
     return ray
-
-
-def _begin(ray: Any, address: str, workers: int, store: int | None) -> None:
-    quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    try:
-        if address == LOCAL:
-            # Processors are Ray's own count: with as many as workers, every one of them can begin.
-            here = {"num_cpus": max(_processors(), workers), "object_store_memory": store, "include_dashboard": False}
-            ray.init(LOCAL, **here, **quiet)
-        else:
-            _knock(address)
-            ray.init(address, **quiet)
-    except Exception as error:  # of many kinds, from gRPC's to Python's own
-        raise EyespotError(_unreached(address, error)) from error
 
 
 def _knock(address: str) -> None:
@@ -125,10 +122,6 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _shared_out(nodes: Sequence[dict[str, Any]], workers: int) -> Cluster:
     """Processors and GPUs in equal parts, as large as leave room on the machines for all workers."""
     there = [node["Resources"] for node in nodes if node["Alive"] and node["Resources"].get("CPU")]
@@ -138,9 +131,7 @@ def _shared_out(nodes: Sequence[dict[str, Any]], workers: int) -> Cluster:
         raise UsageError(f"the Ray cluster has {room} processors; ask for so many --workers or fewer")
     share = min(room // count, int(min(its["CPU"] for its in there))) or 1
     each = next(its for its in range(share, 0, -1) if sum(int(one["CPU"]) // its for one in there) >= count)
-    return Cluster(count, each, _fraction(gpus / count))
-
-
-def _fraction(gpus: float) -> float:
-    """A whole GPU, or the share of one that as many workers as fit on it get."""
-    return 1.0 if gpus >= 1 else 1 / round(1 / gpus + 0.4999) if gpus > 0 else 0.0
+    fraction_gpus = gpus / count
+    # A whole GPU, or the share of one that as many workers as fit on it get
+    fraction = 1.0 if fraction_gpus >= 1 else 1 / round(1 / fraction_gpus + 0.4999) if fraction_gpus > 0 else 0.0
+    return Cluster(count, each, fraction)

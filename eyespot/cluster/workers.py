@@ -50,7 +50,12 @@ class Embedder:
         self, stems: Sequence[str], planned: Sequence[PlannedPicture], roots: Mapping[int, Root]
     ) -> tuple[list[ReadPicture], dict[str, Pixels]]:
         """Pictures read for these spaces, in order; and the pixels of the good ones for each space, (good, ...)."""
-        self._refuse_absent(set(roots.values()))
+        for root in set(roots.values()) - self._there:
+            if not is_there(root):
+                raise EyespotError(
+                    f"{root.path} is not there on {host()}; keep photos on a disk that all machines of the cluster see"
+                )
+            self._there.add(root)
         encoders = {stem: self._known[stem] for stem in stems}
         reads = list(self._pool.map(lambda one: read_one(one, roots[one.root], encoders), planned))
         good = [read.pixels for read in reads if read.measured]
@@ -61,14 +66,6 @@ class Embedder:
         """The vectors of one batch, whose pictures may have been read by several workers; (n, dim)."""
         pixels = [ray.get(part.pixels)[stem][part.rows] for part in parts]
         return self._known[stem].encode_pixels(pixels[0] if len(pixels) == 1 else np.concatenate(pixels))
-
-    def _refuse_absent(self, roots: set[Root]) -> None:
-        for root in roots - self._there:
-            if not is_there(root):
-                raise EyespotError(
-                    f"{root.path} is not there on {host()}; keep photos on a disk that all machines of the cluster see"
-                )
-            self._there.add(root)
 
 
 def _loaded(name: str, digest: str) -> Encoder:
@@ -150,7 +147,11 @@ class _RayReader:
         size = max((encoder.batch for encoder in self._encoders.values()), default=1)
         for number, some in enumerate(_batches(planned, size)):
             workers = self._crew.workers(self._encoders)
-            waiting.append(self._submit(workers[number % len(workers)], some, roots))
+            worker = workers[number % len(workers)]
+            needed, stems = {one.root: roots[one.root] for one in some}, list(self._encoders)
+            reading = worker.read.options(num_returns=2, concurrency_group=READING)
+            reads, pixels = reading.remote(stems, some, needed)
+            waiting.append((self._crew.asked(worker, reads), pixels))
             if len(waiting) >= _AHEAD * len(workers):
                 yield from self._placed(*waiting.popleft())
         while waiting:
@@ -161,15 +162,14 @@ class _RayReader:
         while len(self._open) >= _AHEAD * len(self._crew.workers(self._encoders)):
             awaited([self._open.popleft()])
         worker = pixels[0].worker
-        asked = self._crew.asked(worker, worker.embed.remote(stem, _parts(pixels)))
+        places = pixels
+        parts = [
+            _PixelPart(pixels, [one.row for one in some])
+            for pixels, some in groupby(places, key=lambda one: one.pixels)
+        ]
+        asked = self._crew.asked(worker, worker.embed.remote(stem, parts))
         self._open.append(asked)
         return lambda: _vectors(asked)
-
-    def _submit(self, worker: Any, planned: list[PlannedPicture], roots: Mapping[int, Root]) -> tuple[PendingCall, Any]:
-        needed, stems = {one.root: roots[one.root] for one in planned}, list(self._encoders)
-        reading = worker.read.options(num_returns=2, concurrency_group=READING)
-        reads, pixels = reading.remote(stems, planned, needed)
-        return self._crew.asked(worker, reads), pixels
 
     def _placed(self, asked: PendingCall, pixels: Any) -> Iterator[ReadPicture]:
         """What was read, with the places of its pixels."""
@@ -186,12 +186,6 @@ def _batches(planned: Iterable[PlannedPicture], size: int) -> Iterator[list[Plan
     coming = iter(planned)
     while some := list(islice(coming, size)):
         yield some
-
-
-def _parts(places: Sequence[_PixelPlace]) -> list[_PixelPart]:
-    return [
-        _PixelPart(pixels, [one.row for one in some]) for pixels, some in groupby(places, key=lambda one: one.pixels)
-    ]
 
 
 def _vectors(asked: PendingCall) -> Vectors:

@@ -8,7 +8,6 @@ from one place for copies if it is asked too little.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,7 +63,16 @@ def picture_hashes(picture: Image) -> Hashes:
     from PIL import Image
 
     small = picture.convert("L").resize((_SIDE, _SIDE), Image.Resampling.LANCZOS, reducing_gap=3.0)
-    return _hashes_of(_cosine_transform(np.asarray(small, np.float64)))
+    grey = np.asarray(small, np.float64)
+    # The lowest frequencies of the type II transform of a square, (8, 8)
+    at = (np.arange(_SIDE) + 0.5) * np.pi / _SIDE
+    waves = np.cos(np.arange(_LOW)[:, None] * at)  # (8, 32)
+    low = np.asarray(waves @ grey @ waves.T)
+    # Mirroring a picture turns the sign of its odd frequencies, and laying it on its side swaps the two
+    # directions
+    odd = np.where(np.arange(_LOW) % 2, -1, 1)
+    upright = [low, low * odd, low * odd[:, None], low * odd * odd[:, None]]
+    return np.array([_bits(form) for one in upright for form in (one, one.T)], np.uint64)
 
 
 def near_duplicates(hashes: Hashes, vectors: Vectors, how: Near) -> list[DuplicatePair]:
@@ -79,7 +87,15 @@ def near_duplicates(hashes: Hashes, vectors: Vectors, how: Near) -> list[Duplica
         raise UsageError(f"{len(hashes)} pictures have hashes and {len(vectors)} have vectors; give both for all")
     found = [close_hashes(hashes, how.bits), *([close_vectors(vectors, how.cosine)] if how.cosine <= 1 else [])]
     pairs = np.unique(np.concatenate(found), axis=0)
-    return list(_measure_pairs(pairs, hashes, vectors))
+    duplicate_pairs: list[DuplicatePair] = []
+    for start in range(0, len(pairs), 4096):
+        first, second = pairs[start : start + 4096].T
+        bits = np.bitwise_count(hashes[first] ^ hashes[second, :1]).min(axis=1)
+        cosines = np.einsum("nd,nd->n", vectors[first], vectors[second])
+        duplicate_pairs += (
+            DuplicatePair(*one) for one in zip(*(c.tolist() for c in (first, second, bits, cosines)), strict=True)
+        )
+    return duplicate_pairs
 
 
 def first_of_family(pairs: list[DuplicatePair], pictures: int) -> Ids:
@@ -110,9 +126,21 @@ def _close(hashes: Hashes, bits: int) -> Ids:
     found = [np.empty((0, 2), np.int64)]
     for shift in range(0, BITS, _BAND):
         ordered, starts = _sorted_by(_band(upright, shift))
-        for flipped in _flips(bits // _BANDS):
+        most = bits // _BANDS
+        # All numbers of a band's width with at most so many bits
+        flips = [
+            sum(1 << bit for bit in bits) for count in range(most + 1) for bits in combinations(range(_BAND), count)
+        ]
+        for flipped in flips:
             wanted = _band(hashes.ravel(), shift) ^ flipped  # (8 · pictures,)
-            for form, place in _joined(wanted, starts):
+            # Which of the wanted keys stands at which places, some millions of pairs at a time
+            counts = starts[wanted + 1] - starts[wanted]
+            asked = np.flatnonzero(counts)
+            share = np.cumsum(counts[asked]) // _AT_ONCE
+            for some in np.split(asked, np.flatnonzero(np.diff(share)) + 1):
+                many = counts[some]
+                within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+                form, place = np.repeat(some, many), np.repeat(starts[wanted[some]], many) + within
                 rows, others = form // hashes.shape[1], ordered[place]
                 near = np.bitwise_count(hashes.ravel()[form] ^ upright[others]) <= bits
                 near &= rows != others
@@ -134,20 +162,6 @@ def close_vectors(vectors: Vectors, cosine: float) -> Ids:
 # -- hashes -----------------------------------------------------------------------------------------------------
 
 
-def _cosine_transform(grey: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The lowest frequencies of the type II transform of a square, (8, 8)."""
-    at = (np.arange(_SIDE) + 0.5) * np.pi / _SIDE
-    waves = np.cos(np.arange(_LOW)[:, None] * at)  # (8, 32)
-    return np.asarray(waves @ grey @ waves.T)
-
-
-def _hashes_of(low: NDArray[np.float64]) -> Hashes:
-    """Mirroring a picture turns the sign of its odd frequencies, and laying it on its side swaps the two directions."""
-    odd = np.where(np.arange(_LOW) % 2, -1, 1)
-    upright = [low, low * odd, low * odd[:, None], low * odd * odd[:, None]]
-    return np.array([_bits(form) for one in upright for form in (one, one.T)], np.uint64)
-
-
 def _bits(low: NDArray[np.float64]) -> int:
     varying = low.ravel()[1:]
     if np.abs(varying).max() < _SMOOTH * _SIDE * _SIDE:
@@ -160,39 +174,13 @@ def _band(hashes: NDArray[np.uint64], shift: int) -> NDArray[np.int64]:
     return ((hashes >> np.uint64(shift)) & np.uint64(2**_BAND - 1)).astype(np.int64)
 
 
-def _flips(most: int) -> list[int]:
-    """All numbers of a band's width with at most so many bits."""
-    return [sum(1 << bit for bit in bits) for count in range(most + 1) for bits in combinations(range(_BAND), count)]
-
-
 def _sorted_by(keys: Ids) -> tuple[Ids, Ids]:
     """Rows in the order of their keys, and where each key begins among them."""
     starts = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2**_BAND))])
     return np.argsort(keys, kind="stable"), starts
 
 
-def _joined(wanted: Ids, starts: Ids) -> Iterator[tuple[Ids, Ids]]:
-    """Which of the wanted keys stands at which places, some millions of pairs at a time."""
-    counts = starts[wanted + 1] - starts[wanted]
-    asked = np.flatnonzero(counts)
-    share = np.cumsum(counts[asked]) // _AT_ONCE
-    for some in np.split(asked, np.flatnonzero(np.diff(share)) + 1):
-        many = counts[some]
-        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
-        yield np.repeat(some, many), np.repeat(starts[wanted[some]], many) + within
-
-
 # -- pairs ------------------------------------------------------------------------------------------------------
-
-
-def _measure_pairs(pairs: Ids, hashes: Hashes, vectors: Vectors) -> Iterator[DuplicatePair]:
-    for start in range(0, len(pairs), 4096):
-        first, second = pairs[start : start + 4096].T
-        bits = np.bitwise_count(hashes[first] ^ hashes[second, :1]).min(axis=1)
-        cosines = np.einsum("nd,nd->n", vectors[first], vectors[second])
-        yield from (
-            DuplicatePair(*one) for one in zip(*(c.tolist() for c in (first, second, bits, cosines)), strict=True)
-        )
 
 
 def _root(first: NDArray[Any], row: int) -> int:

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.curate._near_duplicates import picture_hashes
-from eyespot.curate._steps.step import digest_of_json
 from eyespot.gallery.disk import read_items
 from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.gallery.view import View
-from eyespot.kernels.kmeans import Clusters, KMeans, Progress, cluster
-from eyespot.runs.files import write_whole
+from eyespot.kernels.kmeans import Clusters, KMeans, cluster
+from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import picture_of
-from eyespot.types import Encoder, Index, Vectors
+from eyespot.storage.files import write_whole
+from eyespot.types import Encoder, Index, Progress, Vectors
 
 Clustering = Callable[[Any, KMeans, Progress], Clusters]
 AT_ONCE = 1024  # texts whose vectors are kept together: what a kill costs
@@ -43,7 +43,11 @@ class PhotoWorld:
     def digest(self) -> str:
         """Changes when photos, labels or vectors of the gallery do; not when somebody searches in it."""
         files = sorted(path for path in (self.gallery / "shards").rglob("*") if path.is_file())
-        told = [[path.relative_to(self.gallery).as_posix(), *_size_and_time(path)] for path in files]
+        told = []
+        for path in files:
+            posix = path.relative_to(self.gallery).as_posix()
+            status = path.stat()
+            told.append([posix, *[status.st_size, status.st_mtime_ns]])
         return digest_of_json(told)
 
     def view(self, encoder: str | None = None) -> View:
@@ -101,16 +105,16 @@ class PhotoWorld:
         return kept
 
     def _encoded(self, texts: Sequence[str], encoder: Encoder) -> Vectors:
-        parts = [self._part(texts[at : at + AT_ONCE], encoder) for at in range(0, len(texts), AT_ONCE)]
+        parts = []
+        for at in range(0, len(texts), AT_ONCE):
+            part_texts = texts[at : at + AT_ONCE]
+            place = self._vector_file(encoder.space.digest, *part_texts)
+            if not place.exists():
+                vectors = encoder.encode_texts(part_texts)
+                write_whole(place, partial(np.save, arr=vectors, allow_pickle=False))
+            found: Vectors = np.load(place, allow_pickle=False)
+            parts.append(found)
         return np.concatenate([np.zeros((0, encoder.space.dim), np.float32), *parts])
-
-    def _part(self, texts: Sequence[str], encoder: Encoder) -> Vectors:
-        place = self._vector_file(encoder.space.digest, *texts)
-        if not place.exists():
-            vectors = encoder.encode_texts(texts)
-            write_whole(place, partial(np.save, arr=vectors, allow_pickle=False))
-        found: Vectors = np.load(place, allow_pickle=False)
-        return found
 
     def _vector_file(self, *names: str) -> Path:
         """Where the vectors of these are kept."""
@@ -125,8 +129,3 @@ def _hash(path: str) -> NDArray[np.uint64]:
     except (OSError, BadPicture):
         # All but alike to nothing: what cannot be read is no copy of anything.
         return np.frombuffer(hashlib.sha512(path.encode("utf-8", "replace")).digest(), np.uint64)
-
-
-def _size_and_time(path: Path) -> list[Any]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]

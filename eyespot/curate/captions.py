@@ -24,7 +24,7 @@ from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.view import Gallery, place_of
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -103,7 +103,10 @@ def captioned(gallery: Path, captioner: Captioner) -> Iterator[Caption | Uncapti
         for batch in disk.read_items(shard).to_batches(max_chunksize=AT_ONCE):
             for row in batch.to_pylist():
                 if row.pop("live"):
-                    places = _places(opened, row)
+                    # Where the picture lies; of rows that were imported without pictures there
+                    # may be no place
+                    pairs = zip(row.pop("roots"), row.pop("paths"), strict=True)
+                    places = [place_of(opened.root(root), path) for root, path in pairs]
                     yield _one(row | {"path": places[0] if places else None}, places, captioner)
 
 
@@ -128,12 +131,6 @@ def count(found: Iterable[Caption | Uncaptioned]) -> Written:
 
 
 # -- one picture --------------------------------------------------------------------------------------------
-
-
-def _places(gallery: Gallery, row: dict[str, Any]) -> list[str]:
-    """Where the picture lies; of rows that were imported without pictures there may be no place."""
-    pairs = zip(row.pop("roots"), row.pop("paths"), strict=True)
-    return [place_of(gallery.root(root), path) for root, path in pairs]
 
 
 def _one(facts: Facts, places: Sequence[str], captioner: Captioner) -> Caption | Uncaptioned:

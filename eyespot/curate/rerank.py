@@ -110,7 +110,14 @@ def select(run: Run, judged: JudgedQueries, limits: RerankLimits) -> RerankSet:
     are. Raises `NothingFound` if no query is kept.
     """
     asked = sorted(judged.queries or judged.qrels, key=natural)
-    ranked = {query: _candidates(run, judged.qrels, query, limits) for query in asked if query in run}
+    ranked = {}
+    for query in asked:
+        if query in run:
+            hits = run[query]
+            if limits.judged_only:
+                grades = judged.qrels.grades.get(query, {})
+                hits = [hit for hit in hits if grades.get(hit.image, -1) >= 0]
+            ranked[query] = hits[: limits.depth]
     verdicts = [_verdict(query, ranked, judged.qrels, limits) for query in asked]
     dropped = [verdict for verdict in verdicts if verdict.reason]
     kept = [verdict.query for verdict in verdicts if not verdict.reason]
@@ -150,14 +157,6 @@ def natural(id: str) -> tuple[str, str]:
 # -- one query ----------------------------------------------------------------------------------------------
 
 
-def _candidates(run: Run, qrels: Qrels, query: str, limits: RerankLimits) -> list[RankedImage]:
-    hits = run[query]
-    if limits.judged_only:
-        grades = qrels.grades.get(query, {})
-        hits = [hit for hit in hits if grades.get(hit.image, -1) >= 0]
-    return hits[: limits.depth]
-
-
 def _verdict(
     query: str, ranked: Mapping[str, Sequence[RankedImage]], qrels: Qrels, limits: RerankLimits
 ) -> DroppedQuery:
@@ -168,17 +167,15 @@ def _verdict(
         return DroppedQuery(query, NOT_JUDGED, 0, len(ranked[query]))
     grades = qrels.grades[query]
     relevant = sum(grades.get(hit.image, 0) > 0 for hit in ranked[query])
-    return DroppedQuery(query, _reason(relevant, len(ranked[query]), limits), relevant, len(ranked[query]))
-
-
-def _reason(relevant: int, candidates: int, limits: RerankLimits) -> str:
-    if not candidates:
-        return "no candidates"
-    if relevant > limits.most:
-        return f"more than {limits.most} relevant among the candidates"
-    if relevant >= limits.least:
-        return ""
-    return "none relevant among the candidates" if not relevant else f"fewer than {limits.least} relevant"
+    if not len(ranked[query]):
+        reason = "no candidates"
+    elif relevant > limits.most:
+        reason = f"more than {limits.most} relevant among the candidates"
+    elif relevant >= limits.least:
+        reason = ""
+    else:
+        reason = "none relevant among the candidates" if not relevant else f"fewer than {limits.least} relevant"
+    return DroppedQuery(query, reason, relevant, len(ranked[query]))
 
 
 # -- the set ------------------------------------------------------------------------------------------------
@@ -200,7 +197,14 @@ def _assembled(
     candidates.notes = run.notes
     images = {image: judged.images.get(image, {}) for image in candidates.images.tolist()}
     made = JudgedQueries(facts, Qrels(grades), images, candidates)
-    notes = [*_notes(made, run, limits), *_on_judgements(made, len(unjudged), limits)]
+    short = sum(facts["candidates"] < limits.depth for facts in made.queries.values())
+    tied = sum(_is_tied(run[query], limits.depth) for query in made.queries) if not limits.judged_only else 0
+    told = [
+        (short, f"have fewer than {limits.depth} candidates; they are kept"),
+        (tied, f"have equal scores on both sides of rank {limits.depth}: the order of the run decides"),
+    ]
+    texts = [f"{count} of {len(made.queries)} queries {what}" for count, what in told if count]
+    notes = [*texts, *_on_judgements(made, len(unjudged), limits)]
     return RerankSet(made, unjudged, dropped, limits, notes)
 
 
@@ -214,16 +218,6 @@ def _with_splits(made: RerankSet, splits: Mapping[str, str]) -> RerankSet:
 
 
 # -- what to know before trusting it ------------------------------------------------------------------------
-
-
-def _notes(made: JudgedQueries, run: Run, limits: RerankLimits) -> list[str]:
-    short = sum(facts["candidates"] < limits.depth for facts in made.queries.values())
-    tied = sum(_is_tied(run[query], limits.depth) for query in made.queries) if not limits.judged_only else 0
-    told = [
-        (short, f"have fewer than {limits.depth} candidates; they are kept"),
-        (tied, f"have equal scores on both sides of rank {limits.depth}: the order of the run decides"),
-    ]
-    return [f"{count} of {len(made.queries)} queries {what}" for count, what in told if count]
 
 
 def _is_tied(hits: Sequence[RankedImage], depth: int) -> bool:

@@ -11,8 +11,10 @@ from typing import Any
 
 import eyespot
 from eyespot.curate.rerank import RerankSet
+from eyespot.pipelines.data_card.markdown_table import table
 from eyespot.runs.judged import JudgedQueries
 from eyespot.runs.queries import groups
+from eyespot.storage.digests import file_sha256
 
 PRESET = "inquire-rerank"
 COUNTS = ("queries", "candidates", "relevant", "unjudged")
@@ -47,8 +49,12 @@ def counted(made: RerankSet, by: str | None = None) -> dict[str, Any]:
 def card(name: str, made: RerankSet, making: RerankInputs) -> str:
     """The set described in Markdown: counts, random floor, what was left out, how and from what it was made."""
     told = counted(made, making.by)
+    limits = made.limits
+    few = f"{len(made.judged.queries)} queries, each with up to {limits.depth} candidates to put in a better order; "
+    text = f"{few}{limits.least} to {limits.most} of them are relevant. {_UNJUDGED[limits.judged_only]}"
+    rows = ([name, *counts.values()] for name, counts in told["splits"].items())
     sections = [
-        [f"# {name}", _opening(made), table(["split", *COUNTS], _rows(told["splits"])), _of_values(told, making.by)],
+        [f"# {name}", text, table(["split", *COUNTS], rows), _of_values(told, making.by)],
         ["## The floor", f"What a random order of the same candidates scores (preset `{PRESET}`).", _floors(made)],
         ["## Left out", table(["why", "queries"], told["dropped"].items()) or "No query."],
         ["## How it was made", f"By eyespot {eyespot.__version__}.", table(["setting", "value"], _settings(making))],
@@ -63,8 +69,7 @@ def digest(place: Path) -> str:
         files = sorted(path for path in place.rglob("*") if path.is_file())
         lines = (f"{path.relative_to(place).as_posix()} {digest(path)}\n" for path in files)
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
-    with place.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(place)
 
 
 def _of_split(part: JudgedQueries, made: RerankSet) -> dict[str, int]:
@@ -78,12 +83,6 @@ def _of_column(parts: Mapping[str, JudgedQueries], strata: Mapping[str, list[str
         value: {name: sum(query in part.queries for query in ids) for name, part in parts.items()}
         for value, ids in strata.items()
     }
-
-
-def _opening(made: RerankSet) -> str:
-    limits = made.limits
-    few = f"{len(made.judged.queries)} queries, each with up to {limits.depth} candidates to put in a better order; "
-    return f"{few}{limits.least} to {limits.most} of them are relevant. {_UNJUDGED[limits.judged_only]}"
 
 
 def _of_values(told: Mapping[str, Any], by: str | None) -> str:
@@ -107,18 +106,3 @@ def _floors(made: RerankSet) -> str:
     rankings = {name: aligned(part.candidates, part.qrels) for name, part in splits.items() if part.candidates}
     rows = ([name, *(f"{floor(measure, of).mean:.4f}" for measure in measures)] for name, of in rankings.items())
     return table(["split", *(measure.name for measure in measures)], rows)
-
-
-def _rows(named: Mapping[str, Mapping[str, Any]]) -> Iterable[list[Any]]:
-    return ([name, *counts.values()] for name, counts in named.items())
-
-
-def table(head: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
-    """A Markdown table; nothing for no rows."""
-    lines = [[cell(value) for value in row] for row in rows]
-    names = [cell(value) for value in head]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (names, ["---"] * len(names), *lines)) if lines else ""
-
-
-def cell(value: Any) -> str:
-    return " ".join(str(value).split()).replace("|", "\\|").replace("<", "&lt;")

@@ -14,10 +14,10 @@ import numpy as np
 from eyespot.curate.rerank import VAL, RerankSet
 from eyespot.curate.rerank_card import RerankInputs, card
 from eyespot.runs import reranking, table
-from eyespot.runs.files import whole_folder, write_csv, write_whole
 from eyespot.runs.inquire import HUB_IMAGE, HUB_QUERY
-from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.runs.judged import Columns
 from eyespot.runs.queries import ID, TEXT
+from eyespot.storage.files import whole_folder, write_csv, write_whole
 from eyespot.types import Qrels, UsageError
 
 CARD, DROPPED = "card.md", "dropped.csv"
@@ -43,35 +43,28 @@ def write(made: RerankSet, out: Path, making: RerankInputs, layout: str = "reran
 
 
 def _write_set(made: RerankSet, folder: Path) -> None:
-    _refuse_odd([*made.judged.queries])
-    names = _columns(made.judged.queries.values())
+    odd = next((id for id in [*made.judged.queries] if id != id.strip() or re.search(r"[\r\n]", id)), None)
+    if odd is not None:
+        raise UsageError(f"the query id {odd!r} has outer spaces or a line break, which no csv keeps; rename it")
+    # The text first, what the set says last; of the rest no column that would be read as the text is taken along
+    columns_names = dict.fromkeys(name for facts in made.judged.queries.values() for name in facts)
+    first = ["text"] if "text" in columns_names else []
+    taken = {*ID[:1], *OWN, "", *(("text", TEXT[0]) if first else TEXT)}
+    names = [
+        *first,
+        *(name for name in columns_names if name not in taken),
+        *(name for name in OWN if name in columns_names),
+    ]
     head = ["query_id", *("query_text" if name == "text" else name for name in names)]
     rows = ([id, *(_field(facts.get(name)) for name in names)] for id, facts in made.judged.queries.items())
     write_csv(folder / reranking.QUERIES, [[" ".join(name.split()) for name in head], *rows])
-    qrels = Qrels(made.judged.qrels, _header(made))
+    limits = made.limits
+    header = {"depth": limits.depth, "least": limits.least, "most": limits.most, "unjudged": len(made.unjudged)}
+    qrels = Qrels(made.judged.qrels, header)
     pairs = zip(qrels.query.tolist(), qrels.image.tolist(), strict=True)
     judged = np.array([pair not in made.unjudged for pair in pairs], dtype=np.bool_)  # (judged,)
     table.write_qrels(qrels, folder / reranking.QRELS, {"judged": judged})
     table.write_run(made.run, folder / reranking.CANDIDATES)
-
-
-def _header(made: RerankSet) -> dict[str, Any]:
-    limits = made.limits
-    return {"depth": limits.depth, "least": limits.least, "most": limits.most, "unjudged": len(made.unjudged)}
-
-
-def _columns(queries: Iterable[Columns]) -> list[str]:
-    """The text first, what the set says last; of the rest no column that would be read as the text is taken along."""
-    names = dict.fromkeys(name for facts in queries for name in facts)
-    first = ["text"] if "text" in names else []
-    taken = {*ID[:1], *OWN, "", *(("text", TEXT[0]) if first else TEXT)}
-    return [*first, *(name for name in names if name not in taken), *(name for name in OWN if name in names)]
-
-
-def _refuse_odd(ids: Iterable[str]) -> None:
-    odd = next((id for id in ids if id != id.strip() or re.search(r"[\r\n]", id)), None)
-    if odd is not None:
-        raise UsageError(f"the query id {odd!r} has outer spaces or a line break, which no csv keeps; rename it")
 
 
 def _field(value: Any) -> Any:
@@ -91,20 +84,22 @@ def _write_hub(made: RerankSet, folder: Path) -> None:
     (folder / "data").mkdir()
     queries, images = _as_numbers(made.judged.queries), _hub_images(made.judged.images)
     for split in made.splits:
-        rows = pa.Table.from_pylist(list(_hub_rows(made.split(split), queries, images)))
-        path = folder / "data" / f"{_hub_name(split)}-00000-of-00001.parquet"
+        hub_rows: list[dict[str, Any]] = []
+        part = made.split(split)
+        for query, hits in (part.candidates or {}).items():
+            facts = part.queries[query]
+            told = {name: None if facts.get(name) is None else str(facts[name]) for name in HUB_QUERY[2:]}
+            for image, score in hits:
+                pair = {"relevant": int(part.qrels[query][image] > 0), "clip_score": score}
+                hub_rows.append(
+                    {"query": facts.get("text"), "query_id": queries[query], **told, **pair, **images[image]}
+                )
+        rows = pa.Table.from_pylist(hub_rows)
+        if not re.fullmatch(r"[\w.]+", split):
+            raise UsageError(f"the split {split!r} cannot name a file; use letters, digits, _ and .")
+        hub_name = "validation" if split == VAL else split
+        path = folder / "data" / f"{hub_name}-00000-of-00001.parquet"
         write_whole(path, partial(pq.write_table, rows, compression="zstd"))
-
-
-def _hub_rows(
-    part: JudgedQueries, queries: Mapping[str, Any], images: Mapping[str, Columns]
-) -> Iterable[dict[str, Any]]:
-    for query, hits in (part.candidates or {}).items():
-        facts = part.queries[query]
-        told = {name: None if facts.get(name) is None else str(facts[name]) for name in HUB_QUERY[2:]}
-        for image, score in hits:
-            pair = {"relevant": int(part.qrels[query][image] > 0), "clip_score": score}
-            yield {"query": facts.get("text"), "query_id": queries[query], **told, **pair, **images[image]}
 
 
 def _hub_images(images: Mapping[str, Columns]) -> dict[str, Columns]:
@@ -125,12 +120,6 @@ def _as_numbers(ids: Iterable[str]) -> dict[str, Any]:
     names = list(ids)
     plain = all(re.fullmatch(r"0|[1-9][0-9]{0,17}", id) for id in names)
     return {id: int(id) if plain else id for id in names}
-
-
-def _hub_name(split: str) -> str:
-    if not re.fullmatch(r"[\w.]+", split):
-        raise UsageError(f"the split {split!r} cannot name a file; use letters, digits, _ and .")
-    return "validation" if split == VAL else split
 
 
 LAYOUTS: dict[str, Callable[[RerankSet, Path], None]] = {"rerank-set": _write_set, "inquire-rerank": _write_hub}

@@ -1,6 +1,6 @@
-"""Captions by a model that looks: a picture and the name of its species to one sentence that one might search with.
+"""Captions by a vision-language model: a picture and the name of its species become one sentence to search with.
 
-What a model said of a picture stays in the ledger, so a run that was cut goes on where it was and a second one is free.
+Captions stay in the ledger, so an interrupted run goes on where it was and a second one is free.
 (QuARI, appendix A: captions for BioTrove, whose pictures come with taxonomic labels only.)
 """
 
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from eyespot import ledger
 from eyespot.gallery.photos.pictures import BadPicture
-from eyespot.judges._endpoint import Declined, Endpoint, JpegEncoder, NoReply, image_message, text_message
+from eyespot.llms import Declined, JpegEncoder, NoReply, image_message, text_message
+from eyespot.types import LanguageModel
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -34,17 +35,20 @@ WORDS, TOKENS = 25, 1000  # models that think need some of the tokens for that
 
 @dataclass(frozen=True)
 class Seeing:
-    """A captioner that asks a model behind an endpoint; the values of `columns` name what the picture shows."""
+    """A captioner that asks a vision-language model; the values of `columns` name what the picture shows.
+
+    The ledger keeps captions under `name`.
+    """
 
     name: str
-    endpoint: Endpoint
+    model: LanguageModel
     ledger: Path
     columns: tuple[str, ...]
     words: int = WORDS
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The prompt's digest and the columns that it speaks of."""
+        """The prompt's digest and the columns whose values it holds."""
         return {"prompt": self.prompt, "columns": list(self.columns), "words": self.words}
 
     @property
@@ -53,41 +57,36 @@ class Seeing:
         return hashlib.sha256("\x1f".join((SYSTEM, ASKED, str(self.words))).encode()).hexdigest()[:16]
 
     def caption(self, facts: Mapping[str, Any], picture: Callable[[], Image]) -> str | None:
-        """One sentence, from the ledger where it is there; None where the model declines.
+        """One sentence, from the ledger if it has one; None where the model declines.
 
         Raises `BadPicture` for a picture that cannot be read or got no answer, and `BudgetSpent`.
         """
-        named = self._label_text(facts)
+        values = (facts.get(column) for column in self.columns)
+        named = ", ".join(dict.fromkeys(str(value) for value in values if value)) or UNNAMED
         key = (self.name, self.prompt, str(facts["id"]), named)
         with closing(ledger.connect(self.ledger, SCHEMA)) as sql:
             where = "model = ? AND prompt = ? AND image = ? AND named = ?"
             row = sql.execute(f"SELECT said FROM captions WHERE {where}", key).fetchone()
             if row is None:
-                told = self._ask_model(named, picture())
-                sql.execute("INSERT OR REPLACE INTO captions VALUES (?, ?, ?, ?, ?, ?)", (*key, told, time.time()))
-                return told
+                caption = self._ask(named, picture())
+                sql.execute("INSERT OR REPLACE INTO captions VALUES (?, ?, ?, ?, ?, ?)", (*key, caption, time.time()))
+                return caption
         return str(row[0]) or None
 
-    def _label_text(self, facts: Mapping[str, Any]) -> str:
-        values = (facts.get(column) for column in self.columns)
-        return ", ".join(dict.fromkeys(str(value) for value in values if value)) or UNNAMED
-
-    def _ask_model(self, named: str, picture: Image) -> str:
-        """What the model says; nothing where it declines."""
+    def _ask(self, named: str, picture: Image) -> str:
+        """The model's sentence; empty where it declines."""
         data = JpegEncoder(read=lambda _: picture)(Path())
         question = ASKED.format(named=json.dumps(named, ensure_ascii=False), words=self.words)
+        messages = [text_message("system", SYSTEM), image_message([data], question)]
         try:
-            reply = self.endpoint.chat(
-                [text_message("system", SYSTEM), image_message([data], question)], max_tokens=TOKENS
-            )
+            return sentence_of(self.model.chat(messages, max_tokens=TOKENS).text)
         except Declined:
             return ""
         except NoReply as why:
             raise BadPicture(f"{self.name} gave no caption: {why}") from None
-        return sentence_of(reply.text)
 
 
 def sentence_of(reply: str) -> str:
-    """The first line of a reply that says something, without quotes around it."""
+    """The first line of a reply that is not empty, without quotes around it."""
     lines = (line.strip().strip("\"'“”*").strip() for line in reply.splitlines())
     return next((line for line in lines if line), "")

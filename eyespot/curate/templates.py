@@ -153,14 +153,18 @@ def _values(facts: Mapping[str, Any], gap: str, column: str) -> list[str]:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return []
     parts = dict.fromkeys(" ".join(part.split()) for part in str(value).split(";"))
-    return [_binomial(part, facts) if gap == "species" else part for part in parts if part]
-
-
-def _binomial(species: str, facts: Mapping[str, Any]) -> str:
-    """Some data sets keep `Ardea` and `cocoi` in two columns."""
-    genus = str(next((facts[name] for name in facts if name.casefold() == "genus"), None) or "")
-    is_epithet = species.islower() and " " not in species
-    return f"{genus} {species}" if is_epithet and genus and ";" not in genus else species
+    texts = []
+    for part in parts:
+        if part:
+            if gap == "species":
+                # Some data sets keep `Ardea` and `cocoi` in two columns
+                genus = str(next((facts[name] for name in facts if name.casefold() == "genus"), None) or "")
+                is_epithet = part.islower() and " " not in part
+                binomial = f"{genus} {part}" if is_epithet and genus and ";" not in genus else part
+            else:
+                binomial = part
+            texts.append(binomial)
+    return texts
 
 
 def _enumeration(values: Sequence[str], form: Callable[[str], str]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eyespot.encoders._torch import Device
+from eyespot.encoders import Device
 from eyespot.models import hub
 from eyespot.types import LocalFeatures, UsageError
 
@@ -34,7 +34,14 @@ def load(spec: str = DEFAULT, *, device: str = "auto") -> Dinov2:
     """
     with hub.loading(f"dinov2:{spec}"):
         where = Device(device)
-        checkpoint, name = _checkpoint(spec)
+        folder = Path(spec).expanduser()
+        if folder.is_dir():
+            checkpoint, name = hub.local_checkpoint(folder, WEIGHTS), f"dinov2:{folder.resolve()}"
+        else:
+            repo, _, revision = spec.partition("@")
+            if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
+                raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, as in dinov2:{DEFAULT}")
+            checkpoint, name = hub.fetch(repo, revision or None, WEIGHTS), f"dinov2:{spec}"
         return Dinov2.create(name, checkpoint, where)
 
 
@@ -71,7 +78,16 @@ class Dinov2:
         """At most `count` patches: (n, dim) float16 of unit length, and the patches' centres (n, 2)."""
         import torch
 
-        pixels = self._pixels(picture)  # (1, 3, height, width)
+        # (1, 3, height, width)
+        # The picture at the model's own side, in its shape to the nearest patch, normalised; (1, 3, height,
+        # width)
+        from PIL import Image as pil
+
+        scale = int(self.settings["side"]) / max(picture.size) / self._patch
+        width, height = (max(1, round(side * scale)) * self._patch for side in picture.size)
+        resized = np.asarray(picture.resize((width, height), pil.Resampling.BICUBIC), np.float32) / 255
+        mean, std = (np.array(values, np.float32) for values in (self.processor.image_mean, self.processor.image_std))
+        pixels = np.ascontiguousarray(((resized - mean) / std).transpose(2, 0, 1)[None])
         with torch.inference_mode():
             seen = self.model(self.device.send(pixels), output_attentions=True)
         first = 1 + int(getattr(self.model.config, "num_register_tokens", 0))  # behind the class token and registers
@@ -84,28 +100,8 @@ class Dinov2:
     def _patch(self) -> int:
         return int(self.model.config.patch_size)
 
-    def _pixels(self, picture: Image) -> Any:
-        """The picture at the model's own side, in its shape to the nearest patch, normalised; (1, 3, height, width)."""
-        from PIL import Image as pil
-
-        scale = int(self.settings["side"]) / max(picture.size) / self._patch
-        width, height = (max(1, round(side * scale)) * self._patch for side in picture.size)
-        resized = np.asarray(picture.resize((width, height), pil.Resampling.BICUBIC), np.float32) / 255
-        mean, std = (np.array(values, np.float32) for values in (self.processor.image_mean, self.processor.image_std))
-        return np.ascontiguousarray(((resized - mean) / std).transpose(2, 0, 1)[None])
-
     def _centres(self, patches: Any, width: int) -> Any:
         """x and y of patches by their numbers, which go row by row; (n, 2)."""
         across = width // self._patch
         places = np.stack([patches % across, patches // across], axis=1)  # (n, 2)
         return ((places + 0.5) * self._patch).astype(np.float32)
-
-
-def _checkpoint(spec: str) -> tuple[hub.Checkpoint, str]:
-    folder = Path(spec).expanduser()
-    if folder.is_dir():
-        return hub.local_checkpoint(folder, WEIGHTS), f"dinov2:{folder.resolve()}"
-    repo, _, revision = spec.partition("@")
-    if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
-        raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, as in dinov2:{DEFAULT}")
-    return hub.fetch(repo, revision or None, WEIGHTS), f"dinov2:{spec}"

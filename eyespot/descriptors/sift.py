@@ -49,8 +49,16 @@ class Sift:
         if not points:
             return LocalFeatures(np.zeros((0, DIM), np.uint8), np.zeros((0, 4), np.float32))
         keypoints = np.array([(*point.pt, point.size, point.angle) for point in points], np.float32)  # (n, 4)
-        order = _strongest([point.response for point in points], keypoints)[:count]
-        return LocalFeatures(_root(descriptors[order]), keypoints[order])
+        responses = [point.response for point in points]
+        # Best first; OpenCV's threads find equal ones in any order, so places decide then
+        strongest = np.lexsort((*keypoints.T[::-1], -np.array(responses)))
+        order = strongest[:count]
+        root_descriptors = descriptors[order]
+        # The square roots of each row's shares, times 512: comparing these compares the histograms by
+        # Hellinger
+        shares = root_descriptors / np.maximum(root_descriptors.sum(axis=1, keepdims=True), 1e-12)
+        root = np.minimum(np.rint(FULL * np.sqrt(shares)), 255).astype(np.uint8)
+        return LocalFeatures(root, keypoints[order])
 
 
 def _grey(picture: Image) -> Any:
@@ -59,14 +67,3 @@ def _grey(picture: Image) -> Any:
         width, height = (max(1, round(side * scale)) for side in picture.size)
         picture = picture.resize((width, height))
     return np.asarray(picture.convert("L"))  # (height, width)
-
-
-def _strongest(responses: list[float], keypoints: Any) -> Any:
-    """Best first; OpenCV's threads find equal ones in any order, so places decide then."""
-    return np.lexsort((*keypoints.T[::-1], -np.array(responses)))
-
-
-def _root(descriptors: Any) -> Any:
-    """The square roots of each row's shares, times 512: comparing these compares the histograms by Hellinger."""
-    shares = descriptors / np.maximum(descriptors.sum(axis=1, keepdims=True), 1e-12)
-    return np.minimum(np.rint(FULL * np.sqrt(shares)), 255).astype(np.uint8)

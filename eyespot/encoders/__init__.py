@@ -1,1 +1,31 @@
 """Pictures and words to vectors of one space: one file per encoder, each with `load(name, **options)`."""
+
+from typing import TYPE_CHECKING
+
+from eyespot.rooms import lazy
+
+if TYPE_CHECKING:
+    from eyespot.encoders._saving import name_in, refuse_if_lost, save, trainable
+    from eyespot.encoders._torch import Device, TorchEncoder
+
+__all__ = [
+    "Device",
+    "TorchEncoder",
+    "name_in",
+    "refuse_if_lost",
+    "save",
+    "trainable",
+]
+
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "Device": "_torch",
+            "TorchEncoder": "_torch",
+            "name_in": "_saving",
+            "refuse_if_lost": "_saving",
+            "save": "_saving",
+            "trainable": "_saving",
+        },
+    )

@@ -63,7 +63,14 @@ class TorchEncoder:
         """n texts under the model's own prompt rules to unit rows (n, dim)."""
         if len(texts) == 0:
             return np.zeros((0, self.space.dim), np.float32)
-        return np.concatenate([self._texts(texts[i : i + TEXTS_AT_ONCE]) for i in range(0, len(texts), TEXTS_AT_ONCE)])
+        vectors = []
+        for i in range(0, len(texts), TEXTS_AT_ONCE):
+            tokens = {
+                name: ids.to(self.device.torch)
+                for name, ids in self.towers.tokens(list(texts[i : i + TEXTS_AT_ONCE])).items()
+            }
+            vectors.append(self.device.unit_rows(self.towers.text, tokens))
+        return np.concatenate(vectors)
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the tokenizer cannot read this text."""
@@ -72,10 +79,6 @@ class TorchEncoder:
     def weakest_match(self, text: str) -> float | None:
         """The same for every text: where the model itself thinks a pair improbable."""
         return self.match_floor
-
-    def _texts(self, texts: Sequence[str]) -> Vectors:
-        tokens = {name: ids.to(self.device.torch) for name, ids in self.towers.tokens(list(texts)).items()}
-        return self.device.unit_rows(self.towers.text, tokens)
 
 
 def sigmoid_floor(scale: float, bias: float | None) -> float | None:

@@ -39,7 +39,13 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None) -> TorchE
         where = Device(device)
         checkpoint, name = checkpoint_of("hf", spec)
         towers = Transformer.create(name, checkpoint.folder, where)
-        space = _space(name, checkpoint, towers)
+        # The probe is a text: what the text half gives is as wide as the space
+        import torch
+
+        with torch.inference_mode():
+            probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
+        weights = hub.digest(checkpoint.weights)
+        space = Space(name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1])
         return TorchEncoder(towers, where, space, licence_of(spec), batch or where.batch, towers.match_floor)
 
 
@@ -55,9 +61,24 @@ class Transformer:
     @classmethod
     def create(cls, name: str, folder: Path, device: Device) -> Transformer:
         """The model of a folder on the device."""
-        from transformers import AutoImageProcessor, AutoTokenizer
+        import torch
+        from transformers import AutoImageProcessor, AutoModel, AutoTokenizer
+        from transformers.utils import logging
 
-        model = _model(name, folder).to(device.torch).eval()
+        silence: Any = logging.disable_progress_bar  # a bar for every load would soil the command line
+        silence()
+        model, notes = AutoModel.from_pretrained(
+            folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
+        )
+        if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
+            raise UsageError(
+                f"{name} is a {type(model).__name__}, which has no text half; choose a CLIP or SigLIP model"
+            )
+        if notes["missing_keys"]:
+            raise EyespotError(
+                f"{name} lacks weights, {sorted(notes['missing_keys'])[0]} for one; fetch the model again"
+            )
+        model = model.to(device.torch).eval()
         processor: Any = AutoImageProcessor
         processor = processor.from_pretrained(folder, local_files_only=True)
         return cls(name, model, processor, AutoTokenizer.from_pretrained(folder, local_files_only=True))
@@ -148,46 +169,16 @@ def checkpoint_of(kind: str, spec: str, weights: Sequence[str] = WEIGHTS) -> tup
     return hub.fetch(repo, revision or None, weights), f"{kind}:{spec}"
 
 
-def _model(name: str, folder: Path) -> Any:
-    import torch
-    from transformers import AutoModel
-    from transformers.utils import logging
-
-    silence: Any = logging.disable_progress_bar  # a bar for every load would soil the command line
-    silence()
-    model, notes = AutoModel.from_pretrained(
-        folder, local_files_only=True, dtype=torch.float32, output_loading_info=True
-    )
-    if not hasattr(model, "get_image_features") or not hasattr(model, "get_text_features"):
-        raise UsageError(f"{name} is a {type(model).__name__}, which has no text half; choose a CLIP or SigLIP model")
-    if notes["missing_keys"]:
-        raise EyespotError(f"{name} lacks weights, {sorted(notes['missing_keys'])[0]} for one; fetch the model again")
-    return model
-
-
-def _space(name: str, checkpoint: hub.Checkpoint, towers: Transformer) -> Space:
-    """The probe is a text: what the text half gives is as wide as the space."""
-    import torch
-
-    with torch.inference_mode():
-        probe = towers.text({key: ids.to(towers.model.device) for key, ids in towers.tokens(["a"]).items()})
-    weights = hub.digest(checkpoint.weights)
-    return Space(name, checkpoint.revision, weights, _preprocessing(towers, checkpoint.folder), probe.shape[1])
-
-
 def _preprocessing(towers: Transformer, folder: Path) -> str:
     """The processor's class and settings and the tokenizer's files, as JSON; the two kinds of processor (PIL's and
     torchvision's) resize a little differently, so the class counts."""
     settings = towers.processor.to_dict()
     image = {key: settings[key] for key in sorted(settings) if not key.startswith("_")}
-    words = {"files": hub.digest(_vocabulary(folder)), "length": towers.length, "lower": towers.is_siglip}
+    names = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "merges.txt")
+    vocabulary = [folder / name for name in names if (folder / name).is_file()]
+    words = {"files": hub.digest(vocabulary), "length": towers.length, "lower": towers.is_siglip}
     kind = type(towers.processor).__name__
     return json.dumps({"processor": kind, "image": image, "text": words}, sort_keys=True, default=str)
-
-
-def _vocabulary(folder: Path) -> list[Path]:
-    names = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "merges.txt")
-    return [folder / name for name in names if (folder / name).is_file()]
 
 
 def licence_of(spec: str) -> str:

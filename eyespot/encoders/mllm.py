@@ -46,8 +46,20 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
         model = _opened(checkpoint, name, where)
         network, words = model.network, model.processor.tokenizer
         chosen = settled(family(name, network.config.model_type, words.get_vocab()), checkpoint.folder)
+        # All that decides what the model is told and shown, as JSON
+        image = model.processor.image_processor
+        settings = {key: value for key, value in sorted(image.to_dict().items()) if not key.startswith("_")}
+        limits = {"pixels": MOST_PIXELS, "ratio": MOST_RATIO, "thoughts": thoughts if chosen.thought else 0}
+        asked = {"family": chosen.told, "template": model.processor.chat_template, **limits}
+        prompt_json = json.dumps(
+            {"processor": type(image).__name__, "image": settings, **asked}, sort_keys=True, default=str
+        )
         space = Space(
-            name, checkpoint.revision, model.weights, _prompt_json(chosen, model.processor, thoughts), _width(network)
+            name,
+            checkpoint.revision,
+            model.weights,
+            prompt_json,
+            int(network.config.get_text_config().hidden_size),
         )
         speaker = Speaker(network, model.processor, chosen, thoughts)
         few = 4 if where.torch.type == "cpu" else 16
@@ -117,25 +129,39 @@ class Speaker:
 
     def embedded(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The hidden states at the last token, (n, dim)."""
-        return self._last(self._inputs([self._prompt(one) for one in shown], shown, "right"))
+        prompts = []
+        for one in shown:
+            # What is said up to the token at which the vector is read: what follows does not reach it
+            marker = self.family.marker
+            if not marker:
+                prompt = self._laid_out(one, self._instructed(one))
+            else:
+                whole = self._laid_out(one, f"{self._instructed(one)}\n{marker}")
+                prompt = whole[: whole.rindex(marker) + len(marker)]
+            prompts.append(prompt)
+        return self._last(self._inputs(prompts, shown, "right"))
 
     def reasoned(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The hidden states at the token that ends the model's own reasoning, (n, dim).
 
         Reasoning that was cut off, or ended without that token, gets it at its end.
         """
-        inputs = self._inputs([self._question(one) for one in shown], shown, "left")
+        questions = []
+        for one in shown:
+            # What is said before the model reasons
+            words = self._instructed(one), self.family.marker, self.family.instructions.reasoning
+            question = self._laid_out(one, "\n".join(part for part in words if part))
+            questions.append(question)
+        inputs = self._inputs(questions, shown, "left")
         end = self.processor.tokenizer.convert_tokens_to_ids(self.family.thought)
-        said = self.network.generate(**inputs, **self._ways(end))[:, inputs["input_ids"].shape[1] :]
-        return self._last(_continued(inputs, [_thought(row, end, self._silent) for row in said.tolist()]))
-
-    def _ways(self, end: int) -> dict[str, Any]:
-        return {
+        ways = {
             "do_sample": False,
             "max_new_tokens": self.thoughts,
             "eos_token_id": [end, *self._ends],
             "pad_token_id": self.processor.tokenizer.pad_token_id,
         }
+        said = self.network.generate(**inputs, **ways)[:, inputs["input_ids"].shape[1] :]
+        return self._last(_continued(inputs, [_thought(row, end, self._silent) for row in said.tolist()]))
 
     @property
     def _ends(self) -> list[int]:
@@ -170,28 +196,16 @@ class Speaker:
             for name, value in found.items()
         }
 
-    def _prompt(self, one: ModelInput) -> str:
-        """What is said up to the token at which the vector is read: what follows does not reach it."""
-        marker = self.family.marker
-        if not marker:
-            return self._laid_out(one, self._instructed(one))
-        whole = self._laid_out(one, f"{self._instructed(one)}\n{marker}")
-        return whole[: whole.rindex(marker) + len(marker)]
-
-    def _question(self, one: ModelInput) -> str:
-        """What is said before the model reasons."""
-        words = self._instructed(one), self.family.marker, self.family.instructions.reasoning
-        return self._laid_out(one, "\n".join(part for part in words if part))
-
     def _instructed(self, one: ModelInput) -> str:
-        words = None if one.words is None else self._harmless(one.words)
+        if one.words is None:
+            words = None
+        else:
+            harmless_words = one.words
+            # Words that spell one of the model's control tokens must not act as one
+            for token in self._control:
+                harmless_words = harmless_words.replace(token, " ")
+            words = harmless_words
         return self.family.instructions.around(words, beside_picture=one.picture is not None)
-
-    def _harmless(self, words: str) -> str:
-        """Words that spell one of the model's control tokens must not act as one."""
-        for token in self._control:
-            words = words.replace(token, " ")
-        return words
 
     @property
     def _control(self) -> list[str]:
@@ -244,19 +258,22 @@ class LoadedNetwork(NamedTuple):
 def _opened(checkpoint: hub.Checkpoint, name: str, where: Device) -> LoadedNetwork:
     said = lora.settings_of(checkpoint.folder)
     base = checkpoint if said is None else checkpoint_of("mllm", said["base_model_name_or_path"])[0]
-    _refuse_others(base.folder, name)
+    # `UsageError` for a kind that cannot embed, before the library tries to load it
+    found = (
+        json.loads((base.folder / "config.json").read_text("utf-8")) if (base.folder / "config.json").is_file() else {}
+    )
+    family(name, str(found.get("model_type")), ())
     network = _network(base.folder, name, where)
     if said is not None:
         lora.merge(network, checkpoint.folder, said)
     own = any((checkpoint.folder / file).is_file() for file in PROCESSOR)
     files = checkpoint.weights if said is None else [*base.weights, *checkpoint.weights]
-    return LoadedNetwork(network, _processor(checkpoint.folder if own else base.folder), hub.digest(files))
+    folder = checkpoint.folder if own else base.folder
+    from transformers import AutoProcessor
 
-
-def _refuse_others(folder: Path, name: str) -> None:
-    """`UsageError` for a kind that cannot embed, before the library tries to load it."""
-    found = json.loads((folder / "config.json").read_text("utf-8")) if (folder / "config.json").is_file() else {}
-    family(name, str(found.get("model_type")), ())
+    auto: Any = AutoProcessor
+    processor = auto.from_pretrained(folder, local_files_only=True)
+    return LoadedNetwork(network, processor, hub.digest(files))
 
 
 def _network(folder: Path, name: str, where: Device) -> Any:
@@ -272,33 +289,9 @@ def _network(folder: Path, name: str, where: Device) -> Any:
     )
     if notes["missing_keys"]:
         raise EyespotError(f"{name} lacks weights, {sorted(notes['missing_keys'])[0]} for one; fetch the model again")
-    _see_both_ways(network)
-    return network.to(where.torch).eval()
-
-
-def _see_both_ways(network: Any) -> None:
-    """Phi-4's picture tower looks both ways where some patch is padding, and else, in version 5 of the library, only
-    back: a picture's vector would hang on its neighbours in the batch."""
+    # Phi-4's picture tower looks both ways where some patch is padding, and else, in version 5 of the library,
+    # only back: a picture's vector would hang on its neighbours in the batch
     for module in network.modules():
         if type(module).__name__ == "Phi4MultimodalVisionAttention":
             module.is_causal = False
-
-
-def _processor(folder: Path) -> Any:
-    from transformers import AutoProcessor
-
-    auto: Any = AutoProcessor
-    return auto.from_pretrained(folder, local_files_only=True)
-
-
-def _width(network: Any) -> int:
-    return int(network.config.get_text_config().hidden_size)
-
-
-def _prompt_json(chosen: Family, processor: Any, thoughts: int) -> str:
-    """All that decides what the model is told and shown, as JSON."""
-    image = processor.image_processor
-    settings = {key: value for key, value in sorted(image.to_dict().items()) if not key.startswith("_")}
-    limits = {"pixels": MOST_PIXELS, "ratio": MOST_RATIO, "thoughts": thoughts if chosen.thought else 0}
-    asked = {"family": chosen.told, "template": processor.chat_template, **limits}
-    return json.dumps({"processor": type(image).__name__, "image": settings, **asked}, sort_keys=True, default=str)
+    return network.to(where.torch).eval()

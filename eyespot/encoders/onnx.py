@@ -112,11 +112,8 @@ def read_settings(folder: Path) -> OnnxSettings:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} is not TOML: {error}") from error
     except ValidationError as error:
-        raise UsageError(f"{file}: {_faults(error)}") from error
-
-
-def _faults(error: ValidationError) -> str:
-    return "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        text = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
+        raise UsageError(f"{file}: {text}") from error
 
 
 # -- the encoder --------------------------------------------------------------------------------------------
@@ -131,7 +128,14 @@ class OnnxEncoder:
         self._folder, self._settings, self._threads = folder, settings, threads
         self.batch = batch
         self.licence = settings.licence
-        self.space = _space(folder, settings)
+        towers = [
+            part for name in (settings.image.file, settings.text.file) for part in sorted(folder.glob(f"{name}*"))
+        ]
+        words = hub.digest([folder / settings.text.tokenizer])
+        preprocessing = f"{settings.image.model_dump_json()} {settings.text.model_dump_json()} tokenizer {words}"
+        self.space = Space(
+            f"onnx:{folder.resolve()}", settings.revision, hub.digest(towers), preprocessing, settings.dim
+        )
 
     def read(self, picture: Image) -> Pixels:
         """One picture, resized, cropped and normalised: (3, height, width) float32."""
@@ -155,7 +159,10 @@ class OnnxEncoder:
         """One sentence if the tokenizer maps most of the text to its unknown token."""
         found = self._tokenizer.encode(self._worded(text), add_special_tokens=False)
         ids = [number for number, real in zip(found.ids, found.attention_mask, strict=True) if real]
-        return mostly_unknown(self.space.encoder, ids, _unknown(self._tokenizer))
+        tokenizer = self._tokenizer
+        word = getattr(tokenizer.model, "unk_token", None)
+        number: int | None = tokenizer.token_to_id(word) if word else getattr(tokenizer.model, "unk_id", None)
+        return mostly_unknown(self.space.encoder, ids, number)
 
     def weakest_match(self, text: str) -> float | None:
         """`match_floor` of eyespot.toml, the same for every text."""
@@ -178,7 +185,10 @@ class OnnxEncoder:
         except Exception as error:  # onnxruntime's errors share no other base
             raise EyespotError(f"{self._folder / settings.file} failed: {_first_line(error)}") from error
         if rows.shape[1:] != (self.space.dim,):
-            raise UsageError(_wrong_dim(self._folder / settings.file, rows.shape[1:], self.space.dim))
+            file = self._folder / settings.file
+            shape = rows.shape[1:]
+            text = f"{file} gives vectors of shape {shape}, not ({self.space.dim},); set dim or output in {SETTINGS}"
+            raise UsageError(text)
         unit: Vectors = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
         return unit
 
@@ -196,13 +206,6 @@ class OnnxEncoder:
     @cached_property
     def _tokenizer(self) -> Any:
         return _tokenizer(self._folder / self._settings.text.tokenizer, self._settings.text)
-
-
-def _space(folder: Path, settings: OnnxSettings) -> Space:
-    towers = [part for name in (settings.image.file, settings.text.file) for part in sorted(folder.glob(f"{name}*"))]
-    words = hub.digest([folder / settings.text.tokenizer])
-    preprocessing = f"{settings.image.model_dump_json()} {settings.text.model_dump_json()} tokenizer {words}"
-    return Space(f"onnx:{folder.resolve()}", settings.revision, hub.digest(towers), preprocessing, settings.dim)
 
 
 def _session(file: Path, inputs: list[str], output: str, threads: int) -> Any:
@@ -245,16 +248,6 @@ def _tokenizer(file: Path, settings: TextSettings) -> Any:
     length = settings.length if settings.padding == "length" else None
     tokenizer.enable_padding(pad_id=pad, pad_token=settings.pad_token, length=length)
     return tokenizer
-
-
-def _unknown(tokenizer: Any) -> int | None:
-    word = getattr(tokenizer.model, "unk_token", None)
-    number: int | None = tokenizer.token_to_id(word) if word else getattr(tokenizer.model, "unk_id", None)
-    return number
-
-
-def _wrong_dim(file: Path, shape: tuple[int, ...], dim: int) -> str:
-    return f"{file} gives vectors of shape {shape}, not ({dim},); set dim or output in {SETTINGS}"
 
 
 def _first_line(error: Exception) -> str:

@@ -37,7 +37,21 @@ def load(
     with hub.loading(f"open_clip:{spec}"):
         where = Device(device)
         add_configs(configs)
-        source = _source(spec)
+        if spec.startswith(HUB):
+            source = _on_hub(spec)
+        else:
+            model, _, pretrained = spec.partition("/")
+            import open_clip
+
+            known = open_clip.list_models()
+            if model not in known:
+                near = get_close_matches(model, known, n=5, cutoff=0.3)
+                raise UsageError(f"open_clip has no model {model!r}; the nearest are: {', '.join(near or known[:5])}")
+            file = Path(pretrained).expanduser()
+            if file.is_file():
+                source = OpenClipSource(f"open_clip:{model}/{file.resolve()}", model, [file], model)
+            else:
+                source = _tagged(model, pretrained)
         return encoder(source, OpenClip.create(source, where), where, batch)
 
 
@@ -136,44 +150,27 @@ def encoder(source: OpenClipSource, towers: OpenClip, device: Device, batch: int
     config = open_clip.get_model_config(source.architecture)
     weights = hub.digest(source.weights)
     space = Space(source.name, source.revision, weights, towers.preprocessing, config["embed_dim"])
-    return TorchEncoder(towers, device, space, source.licence, batch or device.batch, _floor(towers.model))
-
-
-def _floor(model: Any) -> float | None:
-    bias = getattr(model, "logit_bias", None)
-    return sigmoid_floor(float(model.logit_scale.exp()), None if bias is None else float(bias))
-
-
-def _source(spec: str) -> OpenClipSource:
-    if spec.startswith(HUB):
-        return _on_hub(spec)
-    model, _, pretrained = spec.partition("/")
-    _known_model(model)
-    file = Path(pretrained).expanduser()
-    if file.is_file():
-        return OpenClipSource(f"open_clip:{model}/{file.resolve()}", model, [file], model)
-    return _tagged(model, pretrained)
+    bias = getattr(towers.model, "logit_bias", None)
+    floor = sigmoid_floor(float(towers.model.logit_scale.exp()), None if bias is None else float(bias))
+    return TorchEncoder(towers, device, space, source.licence, batch or device.batch, floor)
 
 
 def _on_hub(spec: str) -> OpenClipSource:
     repo, _, revision = spec.removeprefix(HUB).partition("@")
     checkpoint = hub.fetch(repo, revision or None, HUB_WEIGHTS)
     folder = f"local-dir:{checkpoint.folder}"
+    # Whether the folder alone gives the tokenizer: its files are there, or it is CLIP's, which the library has
+    config = json.loads((checkpoint.folder / "open_clip_config.json").read_text("utf-8"))
+    vocabulary = config.get("model_cfg", config).get("text_cfg", {}).get("hf_tokenizer_name")
+    brings_tokenizer = not vocabulary or (checkpoint.folder / "tokenizer_config.json").is_file()
     return OpenClipSource(
         name=f"open_clip:{spec}",
         architecture=folder,
         weights=checkpoint.weights,
-        tokenizer=folder if _brings_tokenizer(checkpoint.folder) else HUB + repo,
+        tokenizer=folder if brings_tokenizer else HUB + repo,
         revision=checkpoint.revision,
         licence=_see(repo),
     )
-
-
-def _brings_tokenizer(folder: Path) -> bool:
-    """Whether the folder alone gives the tokenizer: its files are there, or it is CLIP's, which the library has."""
-    config = json.loads((folder / "open_clip_config.json").read_text("utf-8"))
-    vocabulary = config.get("model_cfg", config).get("text_cfg", {}).get("hf_tokenizer_name")
-    return not vocabulary or (folder / "tokenizer_config.json").is_file()
 
 
 def _tagged(model: str, pretrained: str) -> OpenClipSource:
@@ -183,15 +180,23 @@ def _tagged(model: str, pretrained: str) -> OpenClipSource:
     tag, _, revision = pretrained.partition("@")
     config = tags.get_pretrained_cfg(model, tag)
     if not config:
-        raise UsageError(_no_tag(model, tag, tags.list_pretrained_tags_by_model(model)))
+        known = tags.list_pretrained_tags_by_model(model)
+        if not known:
+            no_tag = f"{model} has no published weights; name a checkpoint file: open_clip:{model}/FILE"
+        else:
+            no_tag = f"{model} has no weights {tag!r} and no file is called so; there are: {', '.join(known)}"
+        raise UsageError(no_tag)
     checkpoint = _tag_files(config, revision or None)
+    kept = ("mean", "std", "interpolation", "resize_mode", "fill_color")
+    preprocess = {key: config[key] for key in kept if key in config}
+    tag_settings = {"force_preprocess_cfg": preprocess, "force_quick_gelu": bool(config.get("quick_gelu"))}
     return OpenClipSource(
         name=f"open_clip:{model}/{pretrained}",
         architecture=model,
         weights=checkpoint.weights,
         tokenizer=model,
         revision=checkpoint.revision,
-        settings=_tag_settings(config),
+        settings=tag_settings,
         licence=_see(config["hf_hub"].rpartition("/")[0]) if config.get("hf_hub") else f"see {config['url']}",
     )
 
@@ -207,26 +212,5 @@ def _tag_files(config: dict[str, Any], revision: str | None) -> hub.Checkpoint:
     return hub.fetch(repo, revision, (safe, file) if file else HUB_WEIGHTS)
 
 
-def _tag_settings(config: dict[str, Any]) -> dict[str, Any]:
-    kept = ("mean", "std", "interpolation", "resize_mode", "fill_color")
-    preprocess = {key: config[key] for key in kept if key in config}
-    return {"force_preprocess_cfg": preprocess, "force_quick_gelu": bool(config.get("quick_gelu"))}
-
-
 def _see(repo: str) -> str:
     return f"see https://huggingface.co/{repo}"
-
-
-def _known_model(model: str) -> None:
-    import open_clip
-
-    known = open_clip.list_models()
-    if model not in known:
-        near = get_close_matches(model, known, n=5, cutoff=0.3)
-        raise UsageError(f"open_clip has no model {model!r}; the nearest are: {', '.join(near or known[:5])}")
-
-
-def _no_tag(model: str, tag: str, known: list[str]) -> str:
-    if not known:
-        return f"{model} has no published weights; name a checkpoint file: open_clip:{model}/FILE"
-    return f"{model} has no weights {tag!r} and no file is called so; there are: {', '.join(known)}"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from eyespot.encoders._mllm.packing import ModelInput, packed
 from eyespot.encoders._served.settings import ServedSettings
 from eyespot.encoders._served.wording import PATH, NotFiniteVector, ServedPrompt, vector_of
-from eyespot.models.endpoint import Declined, Endpoint, Refused, Trouble, Underway, Unknown
+from eyespot.llms import Declined, Endpoint, Refused, Trouble, Underway, Unknown
 from eyespot.types import EyespotError, Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -45,8 +45,17 @@ def load(spec: str, **options: Any) -> ServedEncoder:
     """
     settings, (model, wanted) = ServedSettings.of(options), _model_and_revision(spec)
     asking = EmbeddingClient(settings.endpoint(model), settings.wording(model), settings.workers)
-    first = replace(asking, endpoint=_impatient(asking.endpoint))
-    listed = _listed(first.endpoint)
+    retry = asking.endpoint.retry
+    impatient = replace(asking.endpoint, retry=replace(retry, attempts=min(FEW, retry.attempts)))
+    first = replace(asking, endpoint=impatient)
+    # What the server tells of its models, by their names; nothing if it keeps no list
+    try:
+        told = first.endpoint.get_if_supported("/models") or {}
+    except Trouble as why:
+        raise EyespotError(f"{first.endpoint.address}: {why}; {AGAIN}") from None
+    listed = told.get("data")
+    cards = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    listed = {str(card.get("id")): card for card in cards}
     dim, composes = _learned(first, listed)
     revision = _revision(listed.get(model, {}), wanted)
     space = Space(f"served:{spec}", revision, UNTOLD, asking.wording.told(composes), dim)
@@ -75,7 +84,10 @@ class ServedEncoder:
         made = np.full((len(pixels), self.space.dim), np.nan, np.float32)
         for at, found in self.asking.all([ModelInput(row, None) for row in pixels], self.space.dim):
             if isinstance(found, NoVector):
-                self._refuse(pixels[at], found)
+                picture = pixels[at]
+                self.refused[hashlib.sha256(picture.tobytes()).hexdigest()] = str(found)
+                if len(self.refused) >= MANY and len(self.refused) > self.taken:
+                    raise EyespotError(f"{len(self.refused)} pictures got no vector and {self.taken} did; {found}")
             else:
                 self.taken += 1
                 made[at] = found
@@ -100,11 +112,6 @@ class ServedEncoder:
             return []
         why = list(self.refused.values())[-1]
         return [f"pictures without a vector: {len(self.refused)}; {why}; eyespot index tries them again"]
-
-    def _refuse(self, picture: Pixels, why: NoVector) -> None:
-        self.refused[hashlib.sha256(picture.tobytes()).hexdigest()] = str(why)
-        if len(self.refused) >= MANY and len(self.refused) > self.taken:
-            raise EyespotError(f"{len(self.refused)} pictures got no vector and {self.taken} did; {why}")
 
     def _rows(self, shown: Sequence[ModelInput]) -> Vectors:
         made = np.zeros((len(shown), self.space.dim), np.float32)
@@ -141,19 +148,19 @@ class EmbeddingClient:
     @property
     def who(self) -> str:
         """The model and where it is, for sentences."""
-        return f"{self.endpoint.model} at {self.endpoint.wire.address}"
+        return f"{self.endpoint.model} at {self.endpoint.address}"
 
     def all(self, shown: Sequence[ModelInput], dim: int) -> Iterator[tuple[int, NDArray[np.float32] | NoVector]]:
         """Each input's place with its vector (dim,), or why it has none, as they come.
 
         Raises `EyespotError` for what would be the same with every input, once what is under way is handed out.
         """
-        self.endpoint.rest.begin()
+        self.endpoint.sleep.reset()
         work = Underway(
             enumerate(shown),
             lambda item: (item[0], self._vector(item[1], dim)),
             self.workers,
-            self.endpoint.rest.halt,
+            self.endpoint.sleep.cancel,
             first=self.workers,
         )
         try:
@@ -200,14 +207,14 @@ def _model_and_revision(spec: str) -> tuple[str, str]:
     return model, revision
 
 
-def _impatient(endpoint: Endpoint) -> Endpoint:
-    patience = endpoint.patience
-    return replace(endpoint, patience=replace(patience, attempts=min(FEW, patience.attempts)))
-
-
 def _learned(asking: EmbeddingClient, listed: Mapping[str, Any]) -> ServedSpace:
     """By a picture with words; a model that refuses that is asked for a picture alone, then for words alone."""
-    picture, words, refused = packed(_picture()), "a picture", ""
+    # Large enough for every model's smallest patch, and not of one colour
+    from PIL import Image
+
+    y, x = np.mgrid[0:SIDE, 0:SIDE]
+    image = Image.fromarray(np.stack([x, y, 255 - x], axis=-1).astype(np.uint8))  # (SIDE, SIDE, 3)
+    picture, words, refused = packed(image), "a picture", ""
     for shown in (ModelInput(picture, words), ModelInput(picture, None), ModelInput(None, words)):
         try:
             dim = len(_first(asking, shown, listed))
@@ -231,32 +238,13 @@ def _first(asking: EmbeddingClient, shown: ModelInput, listed: Mapping[str, Any]
         raise EyespotError(f"{asking.who}: {why}; {AGAIN}") from None
 
 
-def _picture() -> Image:
-    """Large enough for every model's smallest patch, and not of one colour."""
-    from PIL import Image
-
-    y, x = np.mgrid[0:SIDE, 0:SIDE]
-    return Image.fromarray(np.stack([x, y, 255 - x], axis=-1).astype(np.uint8))  # (SIDE, SIDE, 3)
-
-
-def _listed(endpoint: Endpoint) -> dict[str, Mapping[str, Any]]:
-    """What the server tells of its models, by their names; nothing if it keeps no list."""
-    try:
-        told = endpoint.tells("/models") or {}
-    except Trouble as why:
-        raise EyespotError(f"{endpoint.wire.address}: {why}; {AGAIN}") from None
-    listed = told.get("data")
-    cards = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    return {str(card.get("id")): card for card in cards}
-
-
 def _unserved(asking: EmbeddingClient, listed: Mapping[str, Any]) -> str:
     """Why a server knows nothing of a model's vectors, by its list; "" if that does not tell."""
     if not listed:
         return ""
     if asking.endpoint.model in listed:
         return f"{asking.who} is not served for its vectors; serve it so: {COMMAND}"
-    return f"{asking.endpoint.wire.address} serves no {asking.endpoint.model}; there are: {', '.join(sorted(listed))}"
+    return f"{asking.endpoint.address} serves no {asking.endpoint.model}; there are: {', '.join(sorted(listed))}"
 
 
 def _revision(card: Mapping[str, Any], wanted: str) -> str:

@@ -7,7 +7,6 @@ a CLIP-Adapter that counts only where its `alpha` is not 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -40,20 +39,26 @@ def load(
     with hub.loading(f"wildclip:{path}"):
         where = Device(device)
         add_configs(configs)
-        model = _fitted(_blank(architecture), _weights(file), file)
+        import open_clip
+
+        if architecture not in open_clip.list_models():
+            raise UsageError(f"open_clip has no architecture {architecture!r}; WildCLIP's is ViT-B-16-quickgelu")
+        model = open_clip.create_model(architecture)
+        state = _weights(file)
+        missing, unexpected = model.load_state_dict(state, strict=False)
+        faults = []
+        for kind, keys in (("lacks", missing), ("has unknown", unexpected)):
+            if keys:
+                more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+                text = ", ".join(keys[:3]) + more
+                faults.append(f"{kind} {text}")
+        if faults:
+            raise EyespotError(f"{file} does not fit this architecture: it {' and '.join(faults)}; name another one")
         source = OpenClipSource(f"wildclip:{file.resolve()}", architecture, [file], architecture, licence=_LICENCE)
         return encoder(source, OpenClip.ready(source, model, where), where, batch)
 
 
 _LICENCE = "see the checkpoint's source; WildCLIP's are at https://zenodo.org/records/10479317"
-
-
-def _blank(architecture: str) -> Any:
-    import open_clip
-
-    if architecture not in open_clip.list_models():
-        raise UsageError(f"open_clip has no architecture {architecture!r}; WildCLIP's is ViT-B-16-quickgelu")
-    return open_clip.create_model(architecture)
 
 
 def _weights(file: Path) -> dict[str, Any]:
@@ -62,32 +67,15 @@ def _weights(file: Path) -> dict[str, Any]:
 
     stored = torch.load(file, map_location="cpu", weights_only=True)
     state = {_bare(key): value for key, value in stored.get("state_dict", stored).items()}
-    _refuse_adapter(state, file)
-    return {key: value for key, value in state.items() if key not in RECORDS and not key.startswith("adapter.")}
-
-
-def _bare(key: str) -> str:
-    prefix = next((prefix for prefix in PREFIXES if key.startswith(prefix)), None)
-    return key if prefix is None else _bare(key.removeprefix(prefix))
-
-
-def _refuse_adapter(state: Mapping[str, Any], file: Path) -> None:
     alpha = float(state.get("adapter.alpha", 0.0))
     if alpha != 0:
         raise EyespotError(
             f"{file} mixes in a CLIP-Adapter (alpha {alpha:g}), which eyespot does not run; "
             "use the checkpoint trained without it"
         )
+    return {key: value for key, value in state.items() if key not in RECORDS and not key.startswith("adapter.")}
 
 
-def _fitted(model: Any, state: dict[str, Any], file: Path) -> Any:
-    missing, unexpected = model.load_state_dict(state, strict=False)
-    faults = [f"{kind} {_some(keys)}" for kind, keys in (("lacks", missing), ("has unknown", unexpected)) if keys]
-    if faults:
-        raise EyespotError(f"{file} does not fit this architecture: it {' and '.join(faults)}; name another one")
-    return model
-
-
-def _some(keys: list[str]) -> str:
-    more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-    return ", ".join(keys[:3]) + more
+def _bare(key: str) -> str:
+    prefix = next((prefix for prefix in PREFIXES if key.startswith(prefix)), None)
+    return key if prefix is None else _bare(key.removeprefix(prefix))

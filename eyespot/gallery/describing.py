@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import locked
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.view import Gallery, place_of
+from eyespot.storage.locks import locked
 from eyespot.types import Extractor, LocalFeatures, NothingFound
 
 AHEAD = 4  # pictures read ahead by each thread
@@ -139,7 +139,10 @@ class _DescribeJob:
         for place in item.places:
             try:
                 data = read_again(place)
-                if _is_other(item.id, data):
+                # Whether these are not the bytes that were indexed; an imported row whose id is no
+                # digest is taken at its word
+                is_other = re.fullmatch("[0-9a-f]{32}", item.id) is not None and id_of(data) != item.id
+                if is_other:
                     whys.append("changed since it was indexed; run eyespot index first")
                 else:
                     return open_picture(data, self.extractor.min_side).image
@@ -157,8 +160,3 @@ class _DescribeJob:
         for row, why in missing.items():
             if items[row].places and why != GONE:
                 yield Undescribed(items[row].places[0], why)
-
-
-def _is_other(id: str, data: bytes) -> bool:
-    """Whether these are not the bytes that were indexed; an imported row whose id is no digest is taken at its word."""
-    return re.fullmatch("[0-9a-f]{32}", id) is not None and id_of(data) != id

@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.files import Checksum, Damaged, map_array, toml_lines, whole, why
+from eyespot.gallery.files import Checksum, Damaged, map_array, whole, why
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.sources import Root
 from eyespot.kernels.codes import delete_codes
 from eyespot.storage.atomic import new_file, new_folder
+from eyespot.storage.toml import toml_lines
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -59,7 +60,10 @@ def read_header(gallery: Path) -> Header:
     """`gallery.toml`; `UsageError` if there is none, `EyespotError` if it is damaged or a newer eyespot wrote it."""
     try:
         found = tomllib.loads((gallery / "gallery.toml").read_text(encoding="utf-8"))
-        _refuse_newer(gallery, found)
+        if _typed(found, "format", int) > FORMAT:
+            raise EyespotError(
+                f"{gallery} has format {found['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
+            )
         return _header(found)
     except FileNotFoundError:
         raise UsageError(
@@ -75,13 +79,6 @@ def read_header(gallery: Path) -> Header:
         raise DamagedHeader(
             f"{gallery / 'gallery.toml'} is damaged ({why(error)}); run eyespot index to write it again"
         ) from error
-
-
-def _refuse_newer(gallery: Path, found: Mapping[str, Any]) -> None:
-    if _typed(found, "format", int) > FORMAT:
-        raise EyespotError(
-            f"{gallery} has format {found['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
-        )
 
 
 def _header(found: Mapping[str, Any]) -> Header:
@@ -221,7 +218,7 @@ def is_imported(shard: Path) -> bool:
 
 @dataclass(frozen=True)
 class SpaceNote:
-    """What lies beside a shard's vectors: their space, rows that have none, and three reference fingerprints.
+    """What lies next to a shard's vectors: their space, rows that have none, and three reference fingerprints.
 
     `source` is the file that holds the vectors of an import in place; None: they lie here. `checksum` and `dtype` are
     those of the file that lies here; empty in notes of older galleries.
@@ -300,8 +297,28 @@ def map_vectors(shard: Path, stem: str) -> Vectors:
     """One space's vectors, memory-mapped, (rows, dim), float32 or float16; `EyespotError` if their source is gone."""
     note = glance(shard, stem)
     if note is not None and note.source is not None:
-        return _map_source(shard, note.space.dim, Path(note.source))
-    return _map_own(shard, stem, note.space.dim if note else None)
+        source_dim: int = note.space.dim
+        source: Path = Path(note.source)
+        rows = count_items(shard)
+        source_vectors: Vectors = map_array(source)
+        same = isinstance(source_vectors, np.ndarray) and source_vectors.shape == (rows, source_dim)
+        if not same or source_vectors.dtype not in (np.float32, np.float16):
+            raise EyespotError(
+                f"{source} has changed since it was imported (now {source_vectors.dtype} of shape "
+                f"{source_vectors.shape}, then "
+                f"{rows} rows of {source_dim}); put the old file back or import it into a new gallery"
+            )
+        return source_vectors
+    dim: int | None = note.space.dim if note else None
+    with whole(shard / f"{stem}.npy", lambda: way_out(shard)) as place:
+        vectors = np.lib.format.open_memmap(place, mode="r")
+        if vectors.ndim != 2 or dim not in (None, vectors.shape[1]):
+            raise ValueError(f"it holds an array of shape {vectors.shape}")
+        if vectors.dtype not in (np.float32, np.float16):
+            raise ValueError(f"it holds {vectors.dtype}")
+        if place.stat().st_size != vectors.offset + vectors.nbytes:
+            raise ValueError("it is longer than its vectors")
+        return vectors
 
 
 def is_half(gallery: Path, stem: str) -> bool:
@@ -319,27 +336,3 @@ def dtype_of(shard: Path, stem: str) -> str:
         np.lib.format.read_magic(file)
         kinds.append(np.lib.format.read_array_header_1_0(file)[2].name)
     return next((kind for kind in kinds if kind in ("float32", "float16")), "")
-
-
-def _map_own(shard: Path, stem: str, dim: int | None) -> Vectors:
-    with whole(shard / f"{stem}.npy", lambda: way_out(shard)) as place:
-        vectors = np.lib.format.open_memmap(place, mode="r")
-        if vectors.ndim != 2 or dim not in (None, vectors.shape[1]):
-            raise ValueError(f"it holds an array of shape {vectors.shape}")
-        if vectors.dtype not in (np.float32, np.float16):
-            raise ValueError(f"it holds {vectors.dtype}")
-        if place.stat().st_size != vectors.offset + vectors.nbytes:
-            raise ValueError("it is longer than its vectors")
-        return vectors
-
-
-def _map_source(shard: Path, dim: int, source: Path) -> Vectors:
-    rows = count_items(shard)
-    vectors: Vectors = map_array(source)
-    same = isinstance(vectors, np.ndarray) and vectors.shape == (rows, dim)
-    if not same or vectors.dtype not in (np.float32, np.float16):
-        raise EyespotError(
-            f"{source} has changed since it was imported (now {vectors.dtype} of shape {vectors.shape}, then "
-            f"{rows} rows of {dim}); put the old file back or import it into a new gallery"
-        )
-    return vectors

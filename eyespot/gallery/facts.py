@@ -47,15 +47,12 @@ def _row(kept: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
     labels = {name.casefold(): value for name, value in kept.labels.items()}
     label_columns = ((name, kind) for name, kind in columns.items() if name.casefold() not in _FILLED)
     row = {name: cast(labels[name.casefold()], kind) for name, kind in label_columns if name.casefold() in labels}
-    return row | own | {"size": kept.size, "mtime": kept.mtime} | _measured(kept.measured, labels)
-
-
-def _measured(measured: Mapping[str, Any], labels: Mapping[str, Any]) -> dict[str, Any]:
+    measured = kept.measured
     values = {name: measured.get(name) for name in ("width", "height")}
     for name in _FILLED:
         value = measured.get(name)
         values[name] = _fitting(name, labels.get(name) if value is None else value)
-    return values
+    return row | own | {"size": kept.size, "mtime": kept.mtime} | values
 
 
 def _fitting(name: str, value: Any) -> Any:

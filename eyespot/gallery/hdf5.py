@@ -32,17 +32,13 @@ def features(path: Path) -> Any:
         offset = dataset.id.get_offset()  # from the beginning of the file; None where it lies in chunks
         if offset is None or offset + dataset.nbytes > path.stat().st_size:
             return dataset
-        return _mapped(path, dataset, offset)
+        array: NDArray[Any] = np.memmap(path, dataset.dtype, "r", offset, dataset.shape)
+        return array
 
 
 def is_mapped(path: Path) -> bool:
     """Whether a file's vectors can be searched where they lie."""
     return isinstance(features(path), np.memmap)
-
-
-def _mapped(path: Path, dataset: Any, offset: int) -> NDArray[Any]:
-    array: NDArray[Any] = np.memmap(path, dataset.dtype, "r", offset, dataset.shape)
-    return array
 
 
 def _dataset(path: Path, name: str) -> Any:
@@ -82,13 +78,10 @@ def names(path: Path, at_once: int) -> Iterator[list[str]]:
     with _readable(path):
         held = _dataset(path, INDEX)
         for start in range(0, len(held), at_once):
-            yield _texts(held, start, start + at_once)
-
-
-def _texts(names: Any, start: int, stop: int) -> list[str]:
-    """Names as text, also where they were kept as numbers; UnicodeDecodeError for bytes that are no text."""
-    values = names[start:stop].tolist()
-    return [value.decode() if isinstance(value, bytes) else str(value) for value in values]
+            # Names as text, also where they were kept as numbers; UnicodeDecodeError for bytes that are
+            # no text
+            values = held[start : (start + at_once)].tolist()
+            yield [value.decode() if isinstance(value, bytes) else str(value) for value in values]
 
 
 def files_in(places: Sequence[Path]) -> tuple[list[Path], list[Path]]:

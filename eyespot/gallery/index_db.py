@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot import ledger
 from eyespot.gallery.photos.labels import kind_of, wider
 from eyespot.gallery.photos.sources import LABEL_FILES, Labels, Met, Root, Seen, SkippedFiles, scan_counting
+from eyespot.storage import sqlite
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS roots(number INTEGER PRIMARY KEY, path TEXT UNIQUE, kind TEXT);
@@ -97,7 +97,7 @@ class Ledger:
     """The gallery's tables in `ledger.sqlite`; one writer at a time."""
 
     def __init__(self, path: Path) -> None:
-        self.sql = ledger.connect(path, SCHEMA)
+        self.sql = sqlite.connect(path, SCHEMA)
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
@@ -129,7 +129,7 @@ class Ledger:
             " (SELECT 1 FROM files other WHERE other.id = files.id AND other.root <> files.root)",
             number,
         )
-        with ledger.transaction(self.sql):
+        with sqlite.transaction(self.sql):
             self.sql.execute(
                 "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items JOIN files USING(id) WHERE root = ?",
                 (number,),
@@ -148,21 +148,46 @@ class Ledger:
 
     def look(self, number: int, root: Root, skipped: SkippedFiles | None = None) -> None:
         """Walk a root into the tables `seen`, `seen_labels` and `problems`, in one transaction."""
-        with ledger.transaction(self.sql):
+        with sqlite.transaction(self.sql):
             self._kinds = self.columns()
             self.sql.execute("DELETE FROM problems WHERE root = ?", (number,))
             for record in scan_counting(root, skipped or SkippedFiles()):
                 self._note(number, record)
             self._protect_unreadable(number, root)
-            self._missing_labels(number)
-            self._take_labels(number)
+            # Label rows that name no picture are problems of their own, not silence
+            self.sql.execute(
+                "INSERT INTO problems SELECT root, path, 'named in the labels, but no such picture is there'"
+                " FROM seen_labels l WHERE root = ?"
+                " AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = l.root AND s.path = l.path)"
+                " AND NOT EXISTS (SELECT 1 FROM problems p WHERE p.root = l.root AND p.path = l.path)",
+                (number,),
+            )
+            # Adopt the labels just seen; shards whose pictures' labels changed are written again
+            rows = "SELECT path, facts FROM {} WHERE root = :n"
+            old, new = rows.format("labels"), rows.format("seen_labels")
+            changed = f"SELECT path FROM ({old} EXCEPT {new}) UNION SELECT path FROM ({new} EXCEPT {old})"
+            self.sql.execute(
+                "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items JOIN files USING(id)"
+                f" WHERE root = :n AND path IN ({changed})",
+                {"n": number},
+            )
+            self.sql.execute("DELETE FROM labels WHERE root = ?", (number,))
+            self.sql.execute("INSERT INTO labels SELECT * FROM seen_labels WHERE root = ?", (number,))
 
     def _note(self, number: int, record: Met) -> None:
         if isinstance(record, Seen):
             self.sql.execute("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?)", (number, *record))
         elif isinstance(record, Labels):
             for name, value in record.facts.items():
-                self._widen(name, kind_of(value))
+                kind = kind_of(value)
+                # A column keeps one kind over the whole gallery; a new or wider one makes every table
+                # be written again
+                spelled = next((known for known in self._kinds if known.casefold() == name.casefold()), name)
+                wide = wider(self._kinds.get(spelled, kind), kind)
+                if self._kinds.get(spelled) != wide:
+                    self._kinds[spelled] = wide
+                    self.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, ?)", (spelled, wide))
+                    self.sql.execute("INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items")
             facts = json.dumps(record.facts, ensure_ascii=False)
             # A folder's own label file adds to what one above it says.
             self.sql.execute(
@@ -173,20 +198,21 @@ class Ledger:
         else:
             self.sql.execute("INSERT INTO problems VALUES (?, ?, ?)", (number, record.path, record.reason))
 
-    def _widen(self, name: str, kind: str) -> None:
-        """A column keeps one kind over the whole gallery; a new or wider one makes every table be written again."""
-        spelled = next((known for known in self._kinds if known.casefold() == name.casefold()), name)
-        wide = wider(self._kinds.get(spelled, kind), kind)
-        if self._kinds.get(spelled) != wide:
-            self._kinds[spelled] = wide
-            self.sql.execute("INSERT OR REPLACE INTO columns VALUES (?, ?)", (spelled, wide))
-            self.sql.execute("INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items")
-
     def _protect_unreadable(self, number: int, root: Root) -> None:
         """What lies at or below a path that cannot be read now is not gone: it counts as seen, with its old labels."""
         rows = self.sql.execute("SELECT path FROM problems WHERE root = ?", (number,)).fetchall()
         for (path,) in rows:
-            span = (number, *_below(path, root))
+            # The first and last path that a problem at `path` leaves in doubt
+            folder, _, name = path.rpartition("/")
+            if path == "" or (root.kind == "list" and name == f"{os.path.basename(root.path)}:0"):
+                below = "", _LAST  # nothing of the root could be read
+            elif name == "":
+                below = path, path + _LAST
+            elif name in LABEL_FILES:
+                below = (f"{folder}/", f"{folder}/{_LAST}") if folder else ("", _LAST)
+            else:
+                below = path, path
+            span = (number, *below)
             self.sql.execute(
                 "INSERT OR IGNORE INTO seen_labels SELECT * FROM labels WHERE root = ? AND path >= ? AND path <= ?",
                 span,
@@ -198,29 +224,6 @@ class Ledger:
                     span,
                 )
 
-    def _missing_labels(self, number: int) -> None:
-        """Label rows that name no picture are problems of their own, not silence."""
-        self.sql.execute(
-            "INSERT INTO problems SELECT root, path, 'named in the labels, but no such picture is there'"
-            " FROM seen_labels l WHERE root = ?"
-            " AND NOT EXISTS (SELECT 1 FROM seen s WHERE s.root = l.root AND s.path = l.path)"
-            " AND NOT EXISTS (SELECT 1 FROM problems p WHERE p.root = l.root AND p.path = l.path)",
-            (number,),
-        )
-
-    def _take_labels(self, number: int) -> None:
-        """Adopt the labels just seen; shards whose pictures' labels changed are written again."""
-        rows = "SELECT path, facts FROM {} WHERE root = :n"
-        old, new = rows.format("labels"), rows.format("seen_labels")
-        changed = f"SELECT path FROM ({old} EXCEPT {new}) UNION SELECT path FROM ({new} EXCEPT {old})"
-        self.sql.execute(
-            "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items JOIN files USING(id)"
-            f" WHERE root = :n AND path IN ({changed})",
-            {"n": number},
-        )
-        self.sql.execute("DELETE FROM labels WHERE root = ?", (number,))
-        self.sql.execute("INSERT INTO labels SELECT * FROM seen_labels WHERE root = ?", (number,))
-
     def gone(self, number: int) -> Gone:
         """What the looks of this run did not find of a root."""
         counts = (
@@ -230,7 +233,7 @@ class Ledger:
 
     def forget_gone(self, number: int) -> None:
         """Drop the files of a root that were not found."""
-        with ledger.transaction(self.sql):
+        with sqlite.transaction(self.sql):
             self.sql.execute(
                 "INSERT OR IGNORE INTO stale SELECT DISTINCT shard FROM items WHERE id IN"
                 f" (SELECT id FROM files WHERE root = ? AND {_NOT_SEEN})",
@@ -244,9 +247,10 @@ class Ledger:
         """Deal what is new or changed in the looks of this run into shards; on `retry_failed`, what failed too."""
         wanted = f"{_CHANGED} OR files.failed IS NOT NULL" if retry_failed else _CHANGED
         count = self._one(f"SELECT count(*) {wanted}")
-        rows = shard_rows or _shard_rows(count)
+        # Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened
+        rows = shard_rows or max(64, min(8192, 1 << max(count // 64, 1).bit_length()))
         first = self.free_shard()
-        with ledger.transaction(self.sql):
+        with sqlite.transaction(self.sql):
             self.sql.execute(
                 "INSERT INTO plan SELECT ? + n / ?, n % ?, root, path, size, mtime, place FROM"
                 " (SELECT row_number() OVER (ORDER BY root, path) - 1 AS n, root, path, seen.size AS size,"
@@ -292,23 +296,20 @@ class Ledger:
         rows = [(id, shard, row, json.dumps(measured)) for row, (id, measured) in enumerate(new.items())]
         self.sql.executemany("INSERT INTO items VALUES (?, ?, ?, ?)", rows)
         for outcome in outcomes:
-            self._file(outcome)
+            # Where one picture lies and what it is; one out of reach keeps the id it had
+            (_, root, seen), id = outcome.planned, outcome.id
+            self.sql.execute(
+                "INSERT OR IGNORE INTO stale SELECT shard FROM items WHERE id IN"
+                " (?, (SELECT id FROM files WHERE root = ? AND path = ?))",
+                (id, root, seen.path),
+            )
+            if outcome.out_of_reach:
+                id = self._one("SELECT max(id) FROM files WHERE root = ? AND path = ?", root, seen.path)
+            mtime = RETRY if outcome.out_of_reach else seen.mtime
+            file_row = (root, seen.path, seen.size, mtime, seen.offset, id, outcome.failed)
+            self.sql.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", file_row)
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
-
-    def _file(self, outcome: ReadResult) -> None:
-        """Where one picture lies and what it is; one out of reach keeps the id it had."""
-        (_, root, seen), id = outcome.planned, outcome.id
-        self.sql.execute(
-            "INSERT OR IGNORE INTO stale SELECT shard FROM items WHERE id IN"
-            " (?, (SELECT id FROM files WHERE root = ? AND path = ?))",
-            (id, root, seen.path),
-        )
-        if outcome.out_of_reach:
-            id = self._one("SELECT max(id) FROM files WHERE root = ? AND path = ?", root, seen.path)
-        mtime = RETRY if outcome.out_of_reach else seen.mtime
-        row = (root, seen.path, seen.size, mtime, seen.offset, id, outcome.failed)
-        self.sql.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def is_known(self, id: str) -> bool:
         """Whether a picture of these bytes has a row already."""
@@ -380,20 +381,3 @@ class Ledger:
 
     def _one(self, query: str, *values: Any) -> Any:
         return self.sql.execute(query, values).fetchone()[0]
-
-
-def _shard_rows(count: int) -> int:
-    """Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened."""
-    return max(64, min(8192, 1 << max(count // 64, 1).bit_length()))
-
-
-def _below(path: str, root: Root) -> tuple[str, str]:
-    """The first and last path that a problem at `path` leaves in doubt."""
-    folder, _, name = path.rpartition("/")
-    if path == "" or (root.kind == "list" and name == f"{os.path.basename(root.path)}:0"):
-        return "", _LAST  # nothing of the root could be read
-    if name == "":
-        return path, path + _LAST
-    if name in LABEL_FILES:
-        return (f"{folder}/", f"{folder}/{_LAST}") if folder else ("", _LAST)
-    return path, path

@@ -11,7 +11,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, checksum_of, whole
 from eyespot.gallery.formats.arrays import survey
@@ -19,10 +18,10 @@ from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.reading import NoLedger, reading
 from eyespot.gallery.view import Gallery, View
 from eyespot.kernels.codes import NotFiniteVectors
-from eyespot.types import EyespotError
+from eyespot.storage import sqlite
+from eyespot.types import EyespotError, Progress
 
 Look = Callable[[Path, str, int], None]  # shard, space, rows that it should have
-Progress = Callable[[str, int, int], None]
 
 
 class Fault(NamedTuple):
@@ -103,22 +102,18 @@ def faults(gallery: Path, progress: Progress) -> list[Fault]:
 
     Raises `EyespotError` if `gallery.toml` or the ledger is damaged.
     """
-    stems, rows = list(Gallery(gallery).header.spaces), _rows(gallery)
+    stems = list(Gallery(gallery).header.spaces)
+    # The shards that are there, and those that the ledger knows, with their rows if it does
+    rows: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
+    with suppress(NoLedger), reading(gallery) as known:
+        sqlite.check(gallery / "ledger.sqlite")
+        rows |= {disk.shard_path(gallery, shard): count for shard, count in rows_by_shard(known).items()}
     found = []
     for done, (shard, count) in enumerate(sorted(rows.items())):
         progress("checking", done, len(rows))
         found += list(_faults_of(shard, stems, count))
     progress("checking", len(rows), len(rows))
     return found
-
-
-def _rows(gallery: Path) -> dict[Path, int | None]:
-    """The shards that are there, and those that the ledger knows, with their rows if it does."""
-    rows: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
-    with suppress(NoLedger), reading(gallery) as known:
-        ledger.check(gallery / "ledger.sqlite")
-        rows |= {disk.shard_path(gallery, shard): count for shard, count in rows_by_shard(known).items()}
-    return rows
 
 
 def _faults_of(shard: Path, stems: Sequence[str], rows: int | None) -> Iterator[Fault]:

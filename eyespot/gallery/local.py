@@ -22,9 +22,10 @@ from typing import IO, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.files import toml_lines, whole
+from eyespot.gallery.files import whole
 from eyespot.gallery.view import View
 from eyespot.storage.atomic import new_folder
+from eyespot.storage.toml import toml_lines
 from eyespot.types import Extractor, LocalFeatures, UsageError
 
 Settings: TypeAlias = Mapping[str, str | int | float]
@@ -108,15 +109,12 @@ class DescribedShard:
     def _mapped(self, name: str) -> NDArray[Any]:
         place = _folder(self.shard, self.stem) / f"{name}.npy"
         with whole(place, "delete its folder and run eyespot describe again"):
-            mode: Literal["r"] | None = None if _is_empty(place) else "r"  # no system maps nothing
+            with place.open("rb") as file:
+                np.lib.format.read_magic(file)
+                is_empty = 0 in np.lib.format.read_array_header_1_0(file)[0]
+            mode: Literal["r"] | None = None if is_empty else "r"  # no system maps nothing
             array: NDArray[Any] = np.load(place, mmap_mode=mode, allow_pickle=False)
             return array
-
-
-def _is_empty(place: Path) -> bool:
-    with place.open("rb") as file:
-        np.lib.format.read_magic(file)
-        return 0 in np.lib.format.read_array_header_1_0(file)[0]
 
 
 class Described:
@@ -148,12 +146,13 @@ class Described:
 
     def features(self, images: Sequence[str]) -> list[LocalFeatures | None]:
         """For each image what stands out in it; None where it was not described or nothing does."""
-        return [self._of_row(row) for row in self.view.rows_of(images)]
-
-    def _of_row(self, row: int) -> LocalFeatures | None:
-        at = int(np.searchsorted(self.view.starts, row, side="right")) - 1
-        found = self.shards[at].features(row - int(self.view.starts[at]))
-        return found if found is not None and len(found.descriptors) else None
+        rows = []
+        for row in self.view.rows_of(images):
+            at = int(np.searchsorted(self.view.starts, row, side="right")) - 1
+            found = self.shards[at].features(row - int(self.view.starts[at]))
+            local_features = found if found is not None and len(found.descriptors) else None
+            rows.append(local_features)
+        return rows
 
 
 def _is_of(note: LocalNote, extractor: str | None) -> bool:
@@ -198,14 +197,10 @@ def new_local(shard: Path, note: LocalNote) -> Iterator[FeatureWriter]:
         finally:
             writer.close()
         np.save(building / "offsets.npy", np.array(writer.ends, np.int64), allow_pickle=False)
-        _write_note(building, note, writer.missing)
-
-
-def _write_note(folder: Path, note: LocalNote, missing: Mapping[int, str]) -> None:
-    lines = toml_lines({"extractor": note.extractor, "count": note.count})
-    lines += toml_lines({"missing": list(missing), "reasons": list(missing.values())})
-    lines += ["", "[settings]", *toml_lines(note.settings)]
-    (folder / "note.toml").write_bytes(("\n".join(lines) + "\n").encode())
+        lines = toml_lines({"extractor": note.extractor, "count": note.count})
+        lines += toml_lines({"missing": list(writer.missing), "reasons": list(writer.missing.values())})
+        lines += ["", "[settings]", *toml_lines(note.settings)]
+        (building / "note.toml").write_bytes(("\n".join(lines) + "\n").encode())
 
 
 class _Growing:

@@ -12,12 +12,12 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from eyespot import ledger
 from eyespot.gallery.index_db import PlannedPicture
 from eyespot.gallery.photos.found import MAX_FILE_BYTES
 from eyespot.gallery.photos.memory import MemoryBudget
 from eyespot.gallery.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
 from eyespot.gallery.photos.sources import Root, read_bytes
+from eyespot.storage import sqlite
 from eyespot.types import Encoder, Pixels, Vectors
 
 A = TypeVar("A")
@@ -93,7 +93,16 @@ def read_one(
             id = id_of(data)
             if known and known(id):
                 return ReadPicture(planned, id)
-            return _decoded(ReadPicture(planned, id), data, encoders)
+            read = ReadPicture(planned, id)
+            sides = [encoder.min_side for encoder in encoders.values()]
+            side = None if None in sides else max((side for side in sides if side), default=None)
+            with picture_in_memory(data, side) as picture:
+                pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}
+                picture.image.close()  # here, while its memory is counted
+            facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
+            if "taken" in facts:
+                facts["taken"] = facts["taken"].isoformat()
+            return replace(read, measured=facts, pixels=pixels)
     except BadPicture as bad:
         return ReadPicture(planned, failed=bad.reason, out_of_reach=isinstance(bad, TooLarge))
     except OSError as error:
@@ -102,23 +111,11 @@ def read_one(
         return ReadPicture(planned, failed="too large for this machine's memory", out_of_reach=True)
 
 
-def _decoded(read: ReadPicture, data: bytes, encoders: Mapping[str, Encoder]) -> ReadPicture:
-    sides = [encoder.min_side for encoder in encoders.values()]
-    side = None if None in sides else max((side for side in sides if side), default=None)
-    with picture_in_memory(data, side) as picture:
-        pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}
-        picture.image.close()  # here, while its memory is counted
-    facts = {name: value for name, value in asdict(picture.facts).items() if value is not None}
-    if "taken" in facts:
-        facts["taken"] = facts["taken"].isoformat()
-    return replace(read, measured=facts, pixels=pixels)
-
-
 class _Known:
     """Whether a picture of these bytes has a row already, asked from many threads."""
 
     def __init__(self, path: Path) -> None:
-        self.sql, self.turn = ledger.connect(path), threading.Lock()
+        self.sql, self.turn = sqlite.connect(path), threading.Lock()
 
     def __call__(self, id: str) -> bool:
         with self.turn:

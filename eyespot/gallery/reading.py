@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.sources import Root
+from eyespot.storage import sqlite
 from eyespot.types import EyespotError
 
 
@@ -32,8 +32,8 @@ def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
     if not place.exists():
         raise NoLedger(f"{place} is missing; make it again with: eyespot index -g {gallery}")
     try:
-        with ledger.whole(place), closing(_connected(place)) as sql:
-            if not _has_tables(sql):
+        with sqlite.whole(place), closing(sqlite.connect_to_read(place)) as sql:
+            if not {"roots", "files", "problems"} <= sqlite.table_names(sql):
                 raise NoLedger(f"{place} is empty; make it again with: eyespot index -g {gallery}")
             yield ReadOnlyLedger(sql)
     except sqlite3.DatabaseError as error:
@@ -48,29 +48,3 @@ def known_roots(gallery: Path) -> list[Root]:
     with suppress(NoLedger), reading(gallery) as known:
         roots += known.roots().values()
     return [root for root in dict.fromkeys(roots) if root.kind != "import"]
-
-
-def _connected(place: Path) -> sqlite3.Connection:
-    uri, wal = place.absolute().as_uri(), place.with_name(f"{place.name}-wal")
-    try:
-        # Opened for writing, SQLite tidies up the files beside it when it lets go.
-        return _connect(f"{uri}?mode=rw")
-    except sqlite3.OperationalError:
-        # On a disk that cannot be written it reads what a killed run left in the log, or a file that nothing changes.
-        return _connect(f"{uri}?mode=ro" if wal.exists() and wal.stat().st_size else f"{uri}?immutable=1")
-
-
-def _connect(uri: str) -> sqlite3.Connection:
-    sql = sqlite3.connect(uri, uri=True, timeout=60, isolation_level=None)
-    try:
-        sql.execute("PRAGMA query_only=ON")
-        _has_tables(sql)
-    except sqlite3.Error:
-        sql.close()
-        raise
-    return sql
-
-
-def _has_tables(sql: sqlite3.Connection) -> bool:
-    names = {name for (name,) in sql.execute("SELECT name FROM sqlite_master")}
-    return {"roots", "files", "problems"} <= names

@@ -10,10 +10,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eyespot import ledger
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.index_db import RETRY, Ledger
+from eyespot.storage import sqlite
 from eyespot.types import EyespotError
 
 _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera")
@@ -28,7 +28,7 @@ def recover(gallery: Path, record: Ledger) -> bool:
     lost = [shard for shard in disk.shard_paths(gallery) if int(shard.name) not in known]
     if not lost:
         return False
-    with ledger.transaction(record.sql):
+    with sqlite.transaction(record.sql):
         for number, root in disk.read_or_rebuild_header(gallery).roots.items():
             record.sql.execute("INSERT OR IGNORE INTO roots VALUES (?, ?, ?)", (number, *root))
         for shard in lost:

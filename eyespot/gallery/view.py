@@ -99,7 +99,7 @@ class View:
 
     @cached_property
     def codes(self) -> list[Codes] | None:
-        """int8 codes of each block, mapped from beside it; None if a shard has none that are up to date."""
+        """int8 codes of each block, mapped from the files next to it; None if a shard has none that are up to date."""
         pairs = list(zip(self.shards, self.blocks, strict=True))
         if not let_open(MAPPED * len(self.shards)):
             return None
@@ -115,16 +115,16 @@ class View:
     def live(self) -> Mask:
         """True for rows whose picture is still there and has a vector; (rows,)."""
         columns = zip(self.shards, self.missing, self.blocks, strict=True)
-        masks = [self._live(shard, missing, len(block)) for shard, missing, block in columns]
+        masks = []
+        for shard, missing, block in columns:
+            rows = len(block)
+            live = _has_picture(shard).copy()
+            if len(live) != rows or not all(0 <= row < rows for row in missing):
+                raise Damaged(shard, f"it has facts of {len(live)} rows and vectors of {rows}", disk.way_out(shard))
+            live[missing] = False
+            masks.append(live)
         mask: Mask = np.concatenate([np.zeros(0, bool), *masks])
         return mask
-
-    def _live(self, shard: Path, missing: list[int], rows: int) -> Mask:
-        live = _has_picture(shard).copy()
-        if len(live) != rows or not all(0 <= row < rows for row in missing):
-            raise Damaged(shard, f"it has facts of {len(live)} rows and vectors of {rows}", disk.way_out(shard))
-        live[missing] = False
-        return live
 
     @property
     def without_vector(self) -> int:

@@ -135,18 +135,16 @@ class Approximate:
         if len(rows) < k:
             found, scores = self._whole.ranked(query[None], k, mask)
             return found[0], scores[0]
-        rough = self._roughly(query, rows)  # (n,)
+        # (n,)
+        step = max(1, _GATHERED // max(1, self._rows.dim))
+        parts = [self._rows.gather(rows[start : start + step]) @ query for start in range(0, len(rows), step)]
+        rough = np.concatenate(parts)
         floor = np.partition(rough, -k)[-k] - _ROUNDING * np.abs(rough).max()
         near = rows[~(rough < floor)]
         scores = self._rows.scores(near, query.astype(np.float64), add_products)
         if not np.isfinite(scores).all():
             raise NotFiniteVectors(NOT_FINITE)
         return rank(near, scores, k)
-
-    def _roughly(self, query: NDArray[np.float32], rows: Ids) -> NDArray[np.float32]:
-        step = max(1, _GATHERED // max(1, self._rows.dim))
-        parts = [self._rows.gather(rows[start : start + step]) @ query for start in range(0, len(rows), step)]
-        return np.concatenate(parts)
 
 
 @dataclass(frozen=True)

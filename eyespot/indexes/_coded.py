@@ -60,13 +60,14 @@ class CodedProducts:
                 worker.scan(self.codes[part], mask, (int(self._starts[part]), start, stop))
 
         spread(work, workers, len(workers))
-        return [_merged([worker.list(j) for worker in workers], k) for j in range(len(asked.lengths))]
-
-
-def _merged(lists: Sequence[Shortlist | None], k: int) -> Shortlist:
-    whole = [part for part in lists if part is not None]
-    nothing = Shortlist(np.empty(0, np.int64), np.empty(0), np.empty(0))
-    return joined(whole).promising(k) if len(whole) == len(lists) else nothing
+        shortlists = []
+        for j in range(len(asked.lengths)):
+            lists = [worker.list(j) for worker in workers]
+            whole = [part for part in lists if part is not None]
+            nothing = Shortlist(np.empty(0, np.int64), np.empty(0), np.empty(0))
+            shortlist = joined(whole).promising(k) if len(whole) == len(lists) else nothing
+            shortlists.append(shortlist)
+        return shortlists
 
 
 class _QuantisedQueries(NamedTuple):
@@ -146,7 +147,8 @@ class _Worker:
             scan_many(gallery, asked, self._state(), span)
             return
         while (start := scan_few(gallery, asked, self._state(), (first, start, stop))) < stop:
-            self._grow()
+            self._rows = np.concatenate([self._rows, np.empty_like(self._rows)], axis=1)
+            self._limits = np.concatenate([self._limits, np.empty_like(self._limits)], axis=1)
 
     def list(self, j: int) -> Shortlist | None:
         """The rows query j may want; None if there were too many to keep."""
@@ -157,7 +159,3 @@ class _Worker:
 
     def _state(self) -> tuple[NDArray[Any], ...]:
         return self._heaps, self._floors, self._rows, self._limits, self._counts
-
-    def _grow(self) -> None:
-        self._rows = np.concatenate([self._rows, np.empty_like(self._rows)], axis=1)
-        self._limits = np.concatenate([self._limits, np.empty_like(self._limits)], axis=1)

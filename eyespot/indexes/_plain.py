@@ -80,7 +80,11 @@ class _Pools:
         return [joined([nothing, *kept]) for kept in self._kept]
 
     def offer(self, vectors: NDArray[np.float32], norms: Reals, numbers: Ids) -> None:
-        scores, rounding = self._products(vectors, float(norms.max()))
+        longest = float(norms.max())
+        # (m, n) inner products, and how far rounding may put them off per unit of both lengths
+        kind: type = np.float32 if float(self._lengths.max()) * longest < _LARGE else np.float64
+        scores: NDArray[Any] = self._queries.astype(kind, copy=False) @ vectors.astype(kind, copy=False).T
+        rounding = (vectors.shape[1] + 8) * float(np.finfo(kind).eps)  # 2 dim u, more than γ
         vanished = vectors.shape[1] * 2.0**-120  # products too small for float32
         slack = rounding * self._lengths  # (m,), per unit of a row's length
         most = slack * norms.max() + vanished  # (m,)
@@ -89,14 +93,12 @@ class _Pools:
         which, at = np.nonzero(scores >= (self._floors - most)[:, None])
         middle, reach = scores[which, at].astype(np.float64), slack[which] * norms[at] + vanished
         seen = Shortlist(numbers[at], middle - reach, middle + reach)
-        for j, part in _runs(which, len(self._queries)):
+        count = len(self._queries)
+        # The stretch of each number in a sorted array
+        cuts = np.searchsorted(which, np.arange(count + 1))
+        runs = ((j, slice(cuts[j], cuts[j + 1])) for j in range(count) if cuts[j] < cuts[j + 1])
+        for j, part in runs:
             self._keep(j, seen.only(part).promising(self._k))  # of a chunk in ascending order hardly a row is
-
-    def _products(self, vectors: NDArray[np.float32], longest: float) -> tuple[NDArray[Any], float]:
-        """(m, n) inner products, and how far rounding may put them off per unit of both lengths."""
-        kind: type = np.float32 if float(self._lengths.max()) * longest < _LARGE else np.float64
-        scores: NDArray[Any] = self._queries.astype(kind, copy=False) @ vectors.astype(kind, copy=False).T
-        return scores, (vectors.shape[1] + 8) * float(np.finfo(kind).eps)  # 2 dim u, more than γ
 
     def _keep(self, j: int, seen: Shortlist) -> None:
         self._kept[j].append(seen)
@@ -105,9 +107,3 @@ class _Pools:
             best = np.partition(best, -self._k)[-self._k :]
             self._floors[j] = best[0]
         self._best[j] = best
-
-
-def _runs(which: Ids, count: int) -> Iterator[tuple[int, slice]]:
-    """The stretch of each number in a sorted array."""
-    cuts = np.searchsorted(which, np.arange(count + 1))
-    return ((j, slice(cuts[j], cuts[j + 1])) for j in range(count) if cuts[j] < cuts[j + 1])

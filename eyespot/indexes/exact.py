@@ -64,7 +64,10 @@ class Exact:
         self._threads, self._patience, self._spent, self._making = threads, patience, 0.0, Lock()
         self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
         if codes is not None:
-            self._use(_fitting(codes, self._rows.blocks))
+            blocks = self._rows.blocks
+            if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=False)):
+                raise UsageError("the codes are not of these vectors; delete them to have them made again")
+            self._use(codes)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -94,19 +97,20 @@ class Exact:
         """What `search` finds, with the scores that rows are ranked by, in double precision; (m, k') both."""
         asked, mask = queries_for(self._rows, queries), allowed(mask, len(self._rows))
         k = min(positive(k), len(self._rows) if mask is None else int(np.count_nonzero(mask)))
-        shortlists = self._shortlists(asked, k, mask) if k and len(asked) else []
+        if k and len(asked):
+            count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
+            if count <= max(_AT_ONCE // max(1, len(asked)), 2 * k):
+                shortlists_rows = np.arange(count) if mask is None else np.flatnonzero(mask)
+                unknown = np.full(count, np.inf)
+                shortlists = [Shortlist(shortlists_rows, -unknown, unknown)] * len(asked)
+            else:
+                first = self._plain if mask is not None and count <= _FEW_LEFT else self._first_pass(len(asked))
+                shortlists = first.scan(asked, k, mask)
+        else:
+            shortlists = []
         answers = [self._best(query, found, k) for query, found in zip(asked, shortlists, strict=False)]
         rows = np.array([rows for rows, _ in answers], np.int64).reshape(len(asked), k)
         return rows, np.array([scores for _, scores in answers], np.float64).reshape(len(asked), k)
-
-    def _shortlists(self, queries: NDArray[np.float32], k: int, mask: Mask | None) -> list[Shortlist]:
-        count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
-        if count <= max(_AT_ONCE // max(1, len(queries)), 2 * k):
-            rows = np.arange(count) if mask is None else np.flatnonzero(mask)
-            unknown = np.full(count, np.inf)
-            return [Shortlist(rows, -unknown, unknown)] * len(queries)
-        first = self._plain if mask is not None and count <= _FEW_LEFT else self._first_pass(len(queries))
-        return first.scan(queries, k, mask)
 
     def _first_pass(self, count: int) -> PlainProducts | CodedProducts:
         self._spent += 1 + count / _BATCH
@@ -137,9 +141,3 @@ def _fast_in_batches() -> bool:
     from eyespot.kernels.scans import fast_in_batches
 
     return fast_in_batches()
-
-
-def _fitting(codes: Sequence[Codes], blocks: Sequence[Block]) -> Sequence[Codes]:
-    if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=False)):
-        raise UsageError("the codes are not of these vectors; delete them to have them made again")
-    return codes

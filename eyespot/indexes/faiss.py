@@ -29,8 +29,8 @@ from eyespot.indexes._approximate import LEAST, Approximate, divided, finite, na
 from eyespot.kernels.codes import Block
 from eyespot.kernels.rows import Ids, RowBlocks
 from eyespot.rooms import needs
-from eyespot.runs.files import json_of, write_whole
 from eyespot.storage.atomic import flush
+from eyespot.storage.files import json_of, write_whole
 from eyespot.types import EyespotError, Mask, UsageError
 
 KINDS = ("pq", "ivf", "hnsw")
@@ -146,19 +146,20 @@ class Parts:
     def _search(self, at: int, queries: NDArray[np.float32], wanted: tuple[int, int], mask: Mask | None) -> Scored:
         start, stop = self._starts[at : at + 2].tolist()
         own = None if mask is None else np.packbits(mask[start:stop], bitorder="little")
-        params = self._params(wanted, own, stop - start)
-        scores, rows = self._parts[at].search(queries, min(wanted[0], stop - start), params=params)
-        return np.where(rows < 0, -np.inf, scores), np.where(rows < 0, -1, rows + start)
-
-    def _params(self, wanted: tuple[int, int], bits: NDArray[np.uint8] | None, rows: int) -> Any:
         faiss = _faiss()
         count, probes = wanted
         if self.shape.kind == "hnsw":
-            return faiss.SearchParametersHNSW(efSearch=max(count, probes))
-        probes = min(max(1, probes), self.shape.lists)
-        if bits is None:
-            return faiss.SearchParametersIVF(nprobe=probes)
-        return faiss.SearchParametersIVF(nprobe=probes, sel=faiss.IDSelectorBitmap(rows, faiss.swig_ptr(bits)))
+            params = faiss.SearchParametersHNSW(efSearch=max(count, probes))
+        else:
+            probes = min(max(1, probes), self.shape.lists)
+            if own is None:
+                params = faiss.SearchParametersIVF(nprobe=probes)
+            else:
+                params = faiss.SearchParametersIVF(
+                    nprobe=probes, sel=faiss.IDSelectorBitmap(stop - start, faiss.swig_ptr(own))
+                )
+        scores, rows = self._parts[at].search(queries, min(wanted[0], stop - start), params=params)
+        return np.where(rows < 0, -np.inf, scores), np.where(rows < 0, -1, rows + start)
 
 
 class _Held:
@@ -192,7 +193,19 @@ def _built(rows: RowBlocks, shape: FaissShape, folder: Path | None) -> Parts | _
     if folder is None:
         return Parts(list(_parts(rows, shape)), shape, _width(rows.dim, shape)) if enough else None
     folder.mkdir(parents=True, exist_ok=True)
-    sizes = [_written(folder, at, part) for at, part in enumerate(_parts(rows, shape))] if enough else []
+    if enough:
+        sizes = []
+        for at, part in enumerate(_parts(rows, shape)):
+            # A part on the disk; how many rows it has. `EyespotError` where there is no room for it.
+            try:
+                _faiss().write_index(part, str(_file(folder, at)))
+            except RuntimeError as error:
+                told = f"{_file(folder, at)} cannot be written (a full disk?)"
+                raise EyespotError(f"{told}; make room and run the same line again") from error
+            flush(_file(folder, at))
+            sizes.append(int(part.ntotal))
+    else:
+        sizes = []
     layout = {**asdict(shape), "width": _width(rows.dim, shape), "rows": sizes, "vectors": name_of(rows)}
     write_whole(folder / LAYOUT, lambda file: file.write(json.dumps(layout, indent=2).encode()))
     return _opened(folder, rows)
@@ -200,7 +213,21 @@ def _built(rows: RowBlocks, shape: FaissShape, folder: Path | None) -> Parts | _
 
 def _parts(rows: RowBlocks, shape: FaissShape) -> Iterator[Any]:
     """Indexes of at most so many rows each; one is in memory at a time."""
-    trained = _trained(rows, shape)
+    faiss = _faiss()
+    width, inner = _width(rows.dim, shape), faiss.METRIC_INNER_PRODUCT
+    if shape.kind == "hnsw":
+        trained = faiss.IndexHNSWSQ(width, faiss.ScalarQuantizer.QT_8bit, shape.links, inner)
+        trained.hnsw.efConstruction = 200
+    else:
+        trained = faiss.IndexIVFPQFastScan(faiss.IndexFlatIP(width), width, shape.lists, shape.parts, 4, inner)
+        trained.cp.min_points_per_centroid = 1  # a word less on stderr; lists are few enough
+    count = max(_TRAINED_ON, 40 * shape.lists)
+    # So many rows at random, the same for the same vectors
+    if count >= len(rows):
+        sample = finite(rows.gather(np.arange(len(rows))))
+    else:
+        sample = finite(rows.gather(np.sort(np.random.default_rng(_SEED).choice(len(rows), count, replace=False))))
+    trained.train(widened(sample, width))
     parts = -(-len(rows) // _PART)
     ends = [len(rows) * at // parts for at in range(parts + 1)]
     for start, stop in pairwise(ends):
@@ -211,43 +238,12 @@ def _parts(rows: RowBlocks, shape: FaissShape) -> Iterator[Any]:
         yield part
 
 
-def _trained(rows: RowBlocks, shape: FaissShape) -> Any:
-    faiss = _faiss()
-    width, inner = _width(rows.dim, shape), faiss.METRIC_INNER_PRODUCT
-    if shape.kind == "hnsw":
-        index = faiss.IndexHNSWSQ(width, faiss.ScalarQuantizer.QT_8bit, shape.links, inner)
-        index.hnsw.efConstruction = 200
-    else:
-        index = faiss.IndexIVFPQFastScan(faiss.IndexFlatIP(width), width, shape.lists, shape.parts, 4, inner)
-        index.cp.min_points_per_centroid = 1  # a word less on stderr; lists are few enough
-    index.train(widened(_sample(rows, max(_TRAINED_ON, 40 * shape.lists)), width))
-    return index
-
-
-def _sample(rows: RowBlocks, count: int) -> NDArray[np.float32]:
-    """So many rows at random, the same for the same vectors."""
-    if count >= len(rows):
-        return finite(rows.gather(np.arange(len(rows))))
-    return finite(rows.gather(np.sort(np.random.default_rng(_SEED).choice(len(rows), count, replace=False))))
-
-
 def _width(dim: int, shape: FaissShape) -> int:
     """Dimensions with zeros behind, so that all parts are equally long."""
     return dim if shape.kind == "hnsw" else -(-dim // shape.parts) * shape.parts
 
 
 # -- files --------------------------------------------------------------------------------------------------
-
-
-def _written(folder: Path, at: int, part: Any) -> int:
-    """A part on the disk; how many rows it has. `EyespotError` where there is no room for it."""
-    try:
-        _faiss().write_index(part, str(_file(folder, at)))
-    except RuntimeError as error:
-        told = f"{_file(folder, at)} cannot be written (a full disk?)"
-        raise EyespotError(f"{told}; make room and run the same line again") from error
-    flush(_file(folder, at))
-    return int(part.ntotal)
 
 
 def _opened(folder: Path, rows: RowBlocks, held: Hold | None = None) -> Parts | _Held | None:

@@ -59,7 +59,17 @@ def load(blocks: Sequence[Block] | Block, folder: Path | str | None = None, **op
     use = replace(use, probes=use.probes or shape.lists)
     if len(rows) < LEAST:
         return Approximate(blocks, None, use)
-    return Approximate(blocks, LanceTable(_table(rows, shape, _connected(folder))), use)
+    os.environ.setdefault("LANCEDB_LOG", "error")  # else it writes on stderr that a new table did not exist before
+    with needs("lance"):
+        import lancedb
+    place = "memory://" if folder is None else str(folder)
+    if "://" not in place:
+        Path(place).mkdir(parents=True, exist_ok=True)
+    try:
+        database = lancedb.connect(place)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise EyespotError(f"{place} cannot be opened by LanceDB ({_first(error)}); check its address") from error
+    return Approximate(blocks, LanceTable(_table(rows, shape, database)), use)
 
 
 class LanceTable:
@@ -88,19 +98,6 @@ def _answered(asked: Any) -> Ids:
         raise EyespotError(f"the LanceDB table cannot be read any more ({_first(error)}); open it again") from error
 
 
-def _connected(folder: Path | str | None) -> Any:
-    os.environ.setdefault("LANCEDB_LOG", "error")  # else it writes on stderr that a new table did not exist before
-    with needs("lance"):
-        import lancedb
-    place = "memory://" if folder is None else str(folder)
-    if "://" not in place:
-        Path(place).mkdir(parents=True, exist_ok=True)
-    try:
-        return lancedb.connect(place)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise EyespotError(f"{place} cannot be opened by LanceDB ({_first(error)}); check its address") from error
-
-
 def _table(rows: RowBlocks, shape: LanceShape, database: Any) -> Any:
     """The table that is there, or one made of these rows; `UsageError` for a table of others."""
     try:
@@ -109,27 +106,23 @@ def _table(rows: RowBlocks, shape: LanceShape, database: Any) -> Any:
         refuse_others(rows, name and name.decode(), table.count_rows())
         return table
     except (FileNotFoundError, ValueError):
-        return _made(rows, shape, database)
+        import pyarrow as pa
+        from lancedb.index import IvfRq
+
+        width = _wide(rows.dim)
+        fields = [("row", pa.int64()), ("vector", pa.list_(pa.float32(), width))]
+        schema = pa.schema(fields, metadata={_NAME: name_of(rows).encode()})
+        lists = IvfRq(distance_type="dot", num_partitions=shape.lists)
+        try:
+            made_table = database.create_table(TABLE, pa.RecordBatchReader.from_batches(schema, _batches(rows, schema)))
+            made_table.create_index("vector", config=lists)
+            return made_table
+        except (OSError, RuntimeError, ValueError) as error:
+            told = f"the table {TABLE} cannot be written to {database.uri} ({_first(error)})"
+            raise EyespotError(f"{told}; make room, or give another place") from error
     except (OSError, RuntimeError) as error:
         told = f"the table {TABLE} of {database.uri} cannot be read ({_first(error)})"
         raise EyespotError(f"{told}; delete it and build it again with: eyespot tune --kind lance") from error
-
-
-def _made(rows: RowBlocks, shape: LanceShape, database: Any) -> Any:
-    import pyarrow as pa
-    from lancedb.index import IvfRq
-
-    width = _wide(rows.dim)
-    fields = [("row", pa.int64()), ("vector", pa.list_(pa.float32(), width))]
-    schema = pa.schema(fields, metadata={_NAME: name_of(rows).encode()})
-    lists = IvfRq(distance_type="dot", num_partitions=shape.lists)
-    try:
-        table = database.create_table(TABLE, pa.RecordBatchReader.from_batches(schema, _batches(rows, schema)))
-        table.create_index("vector", config=lists)
-        return table
-    except (OSError, RuntimeError, ValueError) as error:
-        told = f"the table {TABLE} cannot be written to {database.uri} ({_first(error)})"
-        raise EyespotError(f"{told}; make room, or give another place") from error
 
 
 def _batches(rows: RowBlocks, schema: Any) -> Iterator[Any]:

@@ -2,6 +2,47 @@
 
 A judge's module says what it is in four constants: `SPELLING` (how to name one), `KIND` (endpoint, local model, …),
 `OFFLINE` (True, False, or in words when) and `NEEDS`; `OPTIONS`, where it has any, maps the name of what a user may say
-of it on the command line to its type. `load(rest, **options)` reaches for no network. `_asking` puts pairs to a judge
-and keeps what it says in the ledger; judges know nothing of the ledger.
+of it on the command line to its type. `load(rest, **options)` reaches for no network. `ask` puts
+pairs to a judge and writes each answer to the ledger; judges know nothing of the ledger.
 """
+
+from typing import TYPE_CHECKING
+
+from eyespot.rooms import lazy
+
+if TYPE_CHECKING:
+    from eyespot.judges._rounds import JudgeStats, JudgingRound, ask, known, prompts_of, unknown
+    from eyespot.judges._scale import on_one_scale, scale_of
+    from eyespot.judges._wording import INQUIRE, JudgePrompt, wording
+
+__all__ = [
+    "INQUIRE",
+    "JudgePrompt",
+    "JudgeStats",
+    "JudgingRound",
+    "ask",
+    "known",
+    "on_one_scale",
+    "prompts_of",
+    "scale_of",
+    "unknown",
+    "wording",
+]
+
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "INQUIRE": "_wording",
+            "JudgePrompt": "_wording",
+            "JudgeStats": "_rounds",
+            "JudgingRound": "_rounds",
+            "ask": "_rounds",
+            "known": "_rounds",
+            "on_one_scale": "_scale",
+            "prompts_of": "_rounds",
+            "scale_of": "_scale",
+            "unknown": "_rounds",
+            "wording": "_wording",
+        },
+    )

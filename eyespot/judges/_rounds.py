@@ -1,14 +1,14 @@
-"""Asking a judge: what the ledger knows comes from there, the rest is asked, and no answer is lost on its way."""
+"""Rounds of judging: known verdicts come from the ledger, the judge gives the others, and no answer is lost."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eyespot.ledger.judgements import Judgements, query_digest
-from eyespot.types import Answer, Judge, Judgement, Pair, Query, Spent
+from eyespot.types import Answer, AnswerStream, Judge, Judgement, Pair, Query, Spent
 
 
 class JudgeStats(NamedTuple):
@@ -24,8 +24,7 @@ class JudgeStats(NamedTuple):
         parts = [f"{self.known:,} verdicts from the ledger, {self.asked:,} asked"]
         parts += [f"{count:,} {what}" for count, what in ((self.refused, "refused"), (self.failed, "failed")) if count]
         if self.spent.calls:
-            tokens = self.spent.tokens_in + self.spent.tokens_out
-            parts.append(f"{self.spent.calls:,} calls, {tokens:,} tokens, ${self.spent.money:.2f}")
+            parts.append(f"{self.spent.calls:,} calls, {self.spent.tokens:,} tokens, ${self.spent.money:.2f}")
         return ", ".join(parts)
 
     def and_then(self, more: JudgeStats) -> JudgeStats:
@@ -35,7 +34,7 @@ class JudgeStats(NamedTuple):
             self.asked + more.asked,
             self.refused + more.refused,
             self.failed + more.failed,
-            _sum(self.spent, more.spent),
+            self.spent.plus(more.spent),
         )
 
 
@@ -100,7 +99,7 @@ def known(judge: Judge, ledger: Judgements, query: str, images: Iterable[str]) -
 
 def prompts_of(judge: Judge) -> tuple[str, ...]:
     """The prompts under which its verdicts stand: its own, then those of the ways that stand in for it."""
-    return judge.prompt, *getattr(judge, "fallbacks", ())
+    return judge.prompt, *judge.fallbacks
 
 
 # -- one round ----------------------------------------------------------------------------------------------
@@ -120,11 +119,19 @@ class _Round:
         known, wanted = self.known(pairs), self.distinct(pairs)
         for key in wanted:
             if key in known:
-                self._count_known(known[key])
+                judgement = known[key]
+                before = self.asked
+                self.asked = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
                 yield known[key]
         rest = [pair for key, pair in wanted.items() if key not in known]
         if rest:
-            yield from self._answers(self.judge.judge(rest))
+            answers = self.judge.judge(rest)
+            try:
+                for answer in answers:
+                    yield from self._recorded([answer, *answers.ready()])
+            except BaseException as reason:  # Ctrl-C and a caller's close() are reasons too
+                self._take_last(answers, reason)
+                raise
 
     def distinct(self, pairs: Sequence[Pair]) -> dict[Key, Pair]:
         found: dict[Key, Pair] = {}
@@ -139,23 +146,12 @@ class _Round:
         found = {digest: known(self.judge, self.ledger, digest, theirs) for digest, theirs in images.items()}
         return {(digest, image): one for digest, theirs in found.items() for image, one in theirs.items()}
 
-    def _answers(self, answers: Iterator[Answer]) -> Iterator[Judgement]:
+    def _take_last(self, answers: AnswerStream, reason: BaseException) -> None:
+        """Record what the judge has in flight; one that has ended already has nothing."""
         try:
+            self._recorded([answers.throw(reason)])
             for answer in answers:
-                yield from self._recorded([answer, *_ready(answers)])
-        except BaseException as reason:  # Ctrl-C and a caller's close() are reasons too
-            self._take_last(answers, reason)
-            raise
-
-    def _take_last(self, answers: Iterator[Answer], reason: BaseException) -> None:
-        """Record what the judge has under way; one that has ended already has nothing."""
-        throw: Any = getattr(answers, "throw", None)
-        if throw is None:
-            return
-        try:
-            self._recorded([throw(reason)])
-            for answer in answers:
-                self._recorded([answer, *_ready(answers)])
+                self._recorded([answer, *answers.ready()])
         except BaseException as again:
             if again is not reason and not isinstance(again, StopIteration):
                 raise again from reason
@@ -165,7 +161,8 @@ class _Round:
         judgements = [self._judgement(answer) for answer in answers]
         self.ledger.record(judgements)
         for answer in answers:
-            self._count(answer)
+            now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)
+            self.asked = self.asked.and_then(now)
         return judgements
 
     def _judgement(self, answer: Answer) -> Judgement:
@@ -173,27 +170,3 @@ class _Round:
         who = digest, pair.image, self.judge.name, answer.prompt or self.judge.prompt
         rank = self.ranks.get((pair.query.id, pair.image))
         return Judgement(*who, answer.verdict, answer.failure, answer.refused, rank, time.time(), answer.spent)
-
-    def _count(self, answer: Answer) -> None:
-        now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)
-        self.asked = self.asked.and_then(now)
-
-    def _count_known(self, judgement: Judgement) -> None:
-        before = self.asked
-        self.asked = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
-
-
-def _ready(answers: Iterator[Answer]) -> list[Answer]:
-    """What a judge with several requests under way has besides, without waiting for more."""
-    ready: Any = getattr(answers, "ready", list)
-    found: list[Answer] = ready()
-    return found
-
-
-def _sum(one: Spent, other: Spent) -> Spent:
-    return Spent(
-        one.calls + other.calls,
-        one.tokens_in + other.tokens_in,
-        one.tokens_out + other.tokens_out,
-        one.money + other.money,
-    )

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from eyespot.types import Judgement, Verdict
+from eyespot.types import Judgement
 
 HALF = 0.5  # of the probability: the answer that a model would put into words
 OTHER = "it was answered on another scale than its ranking has"
@@ -37,12 +37,11 @@ def _brought(one: Judgement, scale: str, words: str) -> Judgement:
     if one.verdict is None or one.refused:
         return one
     if scale == words:
-        return one._replace(verdict=_as_word(one.verdict))
+        verdict = one.verdict
+        share = verdict.probability
+        if share is None or share in (0, 1):
+            word = verdict
+        else:
+            word = replace(verdict, probability=float(share >= HALF), reason=f"a probability of {share:.3g}, as a word")
+        return one._replace(verdict=word)
     return one if one.prompt == scale else one._replace(verdict=None, failure=OTHER)
-
-
-def _as_word(verdict: Verdict) -> Verdict:
-    share = verdict.probability
-    if share is None or share in (0, 1):
-        return verdict
-    return replace(verdict, probability=float(share >= HALF), reason=f"a probability of {share:.3g}, as a word")

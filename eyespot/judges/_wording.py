@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from eyespot.runs.files import toml_of
+from eyespot.storage.digests import text_digest
+from eyespot.storage.files import toml_of
 from eyespot.types import Query, Term, UsageError
 
 QUERY = "{query}"  # where the query's words go
@@ -39,8 +37,7 @@ class JudgePrompt:
     @property
     def digest(self) -> str:
         """Sixteen hex digits over all that the judge is sent; the name is not, so renaming asks nothing again."""
-        parts = (self.system, self.question, self.yes, self.no)
-        return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return text_digest(self.system, self.question, self.yes, self.no)
 
     def ask(self, query: Query) -> str:
         """The question with the query in it."""
@@ -65,10 +62,7 @@ def wording(named: str) -> JudgePrompt:
     path = Path(named)
     if not path.is_file():
         raise UsageError(f"no wording {named!r}; name a TOML file or one of: {', '.join(WORDINGS)}")
-    return _of(path, toml_of(path))
-
-
-def _of(path: Path, found: Mapping[str, Any]) -> JudgePrompt:
+    found = toml_of(path)
     for key, value in found.items():
         if key not in KEYS or not isinstance(value, str):
             raise UsageError(f"{path}: {key} is no text of a wording; it has the keys {', '.join(KEYS)}")
@@ -100,10 +94,10 @@ def _part(query: Query, term: Term) -> str:
     if term.text is not None:
         return term.text
     several = len(examples(query)) > 1
-    number = f" {1 + _place(query, term)}" if several else ""
+    if several:
+        pictures = [one for one in query.terms if one.image is not None]
+        place = next(place for place, one in enumerate(pictures) if one is term)
+        number = f" {1 + place}"
+    else:
+        number = ""
     return f"what example picture{number} shows" if several else "what the example picture shows"
-
-
-def _place(query: Query, term: Term) -> int:
-    pictures = [one for one in query.terms if one.image is not None]
-    return next(place for place, one in enumerate(pictures) if one is term)

@@ -21,20 +21,19 @@ ANSWERS = ("grades", "votes", "words")
 
 
 def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
-    """The judge `anthropic:MODEL`; options as in `_endpoint.Settings`. Nothing is asked before the first pair.
+    """The judge `anthropic:MODEL`; options as in `EndpointJudgeSettings`. No request is sent before the first pair.
 
-    `answer` says how it is to answer: "grades" (0 to 10), "votes" (the share of yes among `votes` answers) or "words".
+    `answer` is how it answers: "grades" (0 to 10), "votes" (the share of yes among `votes` answers) or "words".
     Raises: UsageError without a model, without a key, and for options that do not exist.
     """
-    settings = _endpoint.EndpointSettings.of("anthropic", options)
+    settings = _endpoint.EndpointJudgeSettings.of("anthropic", options)
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
-    wire = _endpoint.anthropic(*settings.addressed("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"))
     wording = settings.wording or (INQUIRE if settings.answer in ("votes", "words") else GRADES)
-    return settings.judge(f"anthropic:{rest}", wire, _endpoint.AnthropicMessages(), _way(settings, wording), wording)
+    return settings.judge(f"anthropic:{rest}", _way(settings, wording), wording)
 
 
-def _way(settings: _endpoint.EndpointSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:
+def _way(settings: _endpoint.EndpointJudgeSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:
     match settings.answer or "grades":
         case "grades":
             return Grades(settings.answer_tokens)

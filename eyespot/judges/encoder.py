@@ -9,12 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from eyespot.types import Answer, EyespotError, Pair, Query, Space, UsageError, Vectors, Verdict
+from eyespot.types import (
+    Answer,
+    AnswerStream,
+    EyespotError,
+    Pair,
+    Query,
+    SequentialAnswers,
+    Space,
+    UsageError,
+    Vectors,
+    Verdict,
+)
 
 SPELLING = "encoder:NAME"
 KIND = "embedding model"
@@ -54,8 +65,25 @@ class ByCosine:
         how = (self.embedding.space.digest, str(MIDDLE), str(SLOPE))
         return hashlib.sha256("\x1f".join(how).encode()).hexdigest()[:16]
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    @property
+    def fallbacks(self) -> Mapping[str, str]:
+        """None: every verdict is a cosine."""
+        return {}
+
+    @property
+    def notes(self) -> list[str]:
+        """None."""
+        return []
+
+    @property
+    def language_model(self) -> None:
+        """None: vectors cost nothing."""
+
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         """One answer for every pair, in their order; each query is encoded once."""
+        return SequentialAnswers(self._answers(pairs))
+
+    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         known: dict[Query, Vectors] = {}
         for pair in pairs:
             try:
@@ -73,7 +101,7 @@ def share(cosine: float) -> float:
     return 1 / (1 + math.exp(-SLOPE * (cosine - MIDDLE)))
 
 
-def load(rest: str = "", *, embedding: Embedding | None = None, **_asked: Any) -> ByCosine:
+def load(rest: str = "", *, embedding: Embedding | None = None, **_unused: Any) -> ByCosine:
     """The judge over an embedding; there are no words to ask it in and nothing to pay, so other options say nothing."""
     if embedding is None:
         raise UsageError(

@@ -24,20 +24,19 @@ ANSWERS = ("probabilities", "words", "grades", "votes")
 
 
 def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
-    """The judge `openai:MODEL`; options as in `_endpoint.Settings`. Nothing is asked before the first pair.
+    """The judge `openai:MODEL`; options as in `EndpointJudgeSettings`. No request is sent before the first pair.
 
-    `answer` says how it is to answer: "probabilities" (of the first token), "words", "grades" (0 to 10) or "votes".
+    `answer` is how it answers: "probabilities" (of the first token), "words", "grades" (0 to 10) or "votes".
     Raises: UsageError without a model, without address and key, and for options that do not exist.
     """
-    settings = _endpoint.EndpointSettings.of("openai", options)
+    settings = _endpoint.EndpointJudgeSettings.of("openai", options)
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
-    wire = _endpoint.openai(*settings.addressed("OPENAI_BASE_URL", "OPENAI_API_KEY"))
     wording = settings.wording or (GRADES if settings.answer == "grades" else INQUIRE)
-    return settings.judge(f"openai:{rest}", wire, _endpoint.ChatCompletions(), _way(settings, wording), wording)
+    return settings.judge(f"openai:{rest}", _way(settings, wording), wording)
 
 
-def _way(settings: _endpoint.EndpointSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:
+def _way(settings: _endpoint.EndpointJudgeSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:
     match settings.answer or "probabilities":
         case "probabilities":
             return FirstToken(wording, settings.answer_tokens)

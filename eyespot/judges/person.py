@@ -8,14 +8,14 @@ from __future__ import annotations
 import getpass
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from eyespot.judges._budget import BudgetSpent
 from eyespot.judges._wording import described
-from eyespot.types import Answer, Pair, UsageError, Verdict
+from eyespot.llms.budget import BudgetSpent
+from eyespot.types import Answer, AnswerStream, Pair, SequentialAnswers, UsageError, Verdict
 
 SPELLING = "person:NAME"
 KIND = "person"
@@ -32,33 +32,46 @@ Ask: TypeAlias = Callable[[str], str]  # what is shown to what is typed; "" wher
 
 
 class Stopped(BudgetSpent):
-    """The person had enough: as with a spent budget, what was answered counts and the rest waits."""
+    """The person stopped: as with a spent budget, given answers count and the rest waits."""
 
 
 @dataclass(frozen=True)
 class PersonJudge:
-    """Somebody who looks for themselves."""
+    """A person who looks at the pictures."""
 
     name: str
     prompt: str
     ask: Ask
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    @property
+    def fallbacks(self) -> Mapping[str, str]:
+        """None: every answer is a key."""
+        return {}
+
+    @property
+    def notes(self) -> list[str]:
+        """None."""
+        return []
+
+    @property
+    def language_model(self) -> None:
+        """None: a person answers."""
+
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         """An answer for each pair in its order; `Stopped` once the person types q or the input ends."""
+        return SequentialAnswers(self._answers(pairs))
+
+    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         for number, pair in enumerate(pairs, 1):
             place = f"{number} of {len(pairs)}"
-            yield Answer(
-                pair, self._verdict(f'{place}: "{_plain(described(pair.query))}"\n  {_plain(str(pair.path))}\n')
-            )
-
-    def _verdict(self, about: str) -> Verdict:
-        typed = self.ask(f"{about}{QUESTION} {KEYS}")
-        while typed and typed.strip().lower()[:1] not in {*VERDICTS, "q"}:
-            typed = self.ask(f"please type one of {KEYS}")
-        key = typed.strip().lower()[:1] or "q"
-        if key == "q":
-            raise Stopped(f"{self.name} stopped; run the same line again to go on with the rest")
-        return VERDICTS[key]
+            about = f'{place}: "{_plain(described(pair.query))}"\n  {_plain(str(pair.path))}\n'
+            typed = self.ask(f"{about}{QUESTION} {KEYS}")
+            while typed and typed.strip().lower()[:1] not in {*VERDICTS, "q"}:
+                typed = self.ask(f"please type one of {KEYS}")
+            key = typed.strip().lower()[:1] or "q"
+            if key == "q":
+                raise Stopped(f"{self.name} stopped; run the same line again to go on with the rest")
+            yield Answer(pair, VERDICTS[key])
 
 
 def at_terminal(shown: str) -> str:
@@ -70,7 +83,7 @@ def at_terminal(shown: str) -> str:
     return sys.stdin.readline()
 
 
-def load(rest: str = "", *, ask: Ask = at_terminal, **_asked: Any) -> PersonJudge:
+def load(rest: str = "", *, ask: Ask = at_terminal, **_unused: Any) -> PersonJudge:
     """The person of this name; `ask` shows a question and gives what was typed."""
     return PersonJudge(
         f"person:{rest.strip() or _logged_in()}", hashlib.sha256(QUESTION.encode()).hexdigest()[:16], ask

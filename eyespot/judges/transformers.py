@@ -69,7 +69,13 @@ class YesOrNo:
 
     def __call__(self, texts: Sequence[str], pictures: Sequence[Image]) -> NDArray[np.float64]:
         """The share of yes in the first word of each answer, (n,)."""
-        questions = [self._harmless(text) for text in texts]
+        questions = []
+        for text in texts:
+            harmless_text = text
+            # A query that spells one of the model's control tokens must not act as one
+            for token in self.processor.tokenizer.all_special_tokens:
+                harmless_text = harmless_text.replace(token, " ")
+            questions.append(harmless_text)
         return self.answers.probabilities(self.first_word(self.asker(self.processor, self.system, questions, pictures)))
 
     def first_word(self, inputs: Inputs) -> torch.Tensor:
@@ -87,9 +93,3 @@ class YesOrNo:
     def notes(self) -> list[str]:
         """Whether the model answers with yes and no at all."""
         return self.answers.notes
-
-    def _harmless(self, text: str) -> str:
-        """A query that spells one of the model's control tokens must not act as one."""
-        for token in self.processor.tokenizer.all_special_tokens:
-            text = text.replace(token, " ")
-        return text

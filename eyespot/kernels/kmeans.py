@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.kernels.codes import Block, Span, chunks, default_threads, floats, spread
-from eyespot.types import UsageError
+from eyespot.types import Progress, UsageError, no_progress
 
 Floats = NDArray[np.float32]
 Labels = NDArray[np.int32]
 Ids = NDArray[np.int64]
 Centroids = tuple[Floats, Floats]  # (k, dim), and half their squared lengths (k,)
-Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
 _TILE = 1024, 4096  # rows and centroids multiplied at once
 _FAR = 16  # a mean so many times longer than the spread (both squared) would drown differences of float32
@@ -93,11 +92,11 @@ def cluster(vectors: Block, how: KMeans, progress: Progress | None = None, sweep
     if vectors.ndim != 2 or len(vectors) < how.clusters:
         raise UsageError(f"{how.clusters} clusters cannot be made of vectors of shape {vectors.shape}; ask for fewer")
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found by its distance
-        return _clustered(vectors, how, _Means(progress or silent, sweep or sweep_here))
-
-
-def silent(_what: str, _done: int, _total: int) -> None:
-    """Tells nobody how far we are."""
+        means = _Means(progress or no_progress, sweep or sweep_here)
+        if how.sample is None or how.sample >= len(vectors):
+            return _learned(CentredRows.of(vectors, how), how, means)
+        learned = _learned(CentredRows.of(vectors[drawn(len(vectors), how.sample, how.seed)], how), how, means)
+        return _everywhere(CentredRows.of(vectors, how), learned, how, means)
 
 
 def drawn(rows: int, count: int, seed: int = 0) -> Ids:
@@ -114,20 +113,14 @@ def drawn_from_each(labels: NDArray[np.integer[Any]], count: int, seed: int = 0)
 
 
 def _lots(rows: int, seed: int) -> NDArray[np.uint64]:
-    """A number for each row that hangs on nothing but row and seed (splitmix64: Steele and others 2014), (rows,)."""
-    golden, first, second = (np.uint64(one) for one in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+    """A number for each row that depends on row and seed only (splitmix64: Steele and others 2014), (rows,)."""
+    golden, first, second = (
+        np.uint64(factor) for factor in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+    )
     lots = np.arange(1, rows + 1, dtype=np.uint64) * golden + np.uint64(seed % 2**64)
     lots = (lots ^ (lots >> np.uint64(30))) * first
     lots = (lots ^ (lots >> np.uint64(27))) * second
     return lots ^ (lots >> np.uint64(31))
-
-
-def _clustered(vectors: Block, how: KMeans, means: _Means) -> Clusters:
-    if how.sample is None or how.sample >= len(vectors):
-        return _learned(CentredRows.of(vectors, how), how, means)
-    chosen = drawn(len(vectors), how.sample, how.seed)
-    learned = _learned(CentredRows.of(vectors[chosen], how), how, means)
-    return _everywhere(CentredRows.of(vectors, how), learned, how, means)
 
 
 # -- Lloyd's algorithm ----------------------------------------------------------------------------------------
@@ -147,8 +140,8 @@ class CentredRows(NamedTuple):
         return cls(block, mean.astype(np.float32) if far else None)
 
     def floats(self, rows: Any) -> Floats:
-        found = floats(self.block, rows)
-        return found if self.centre is None else found - self.centre
+        vectors = floats(self.block, rows)
+        return vectors if self.centre is None else vectors - self.centre
 
 
 @dataclass
@@ -215,7 +208,10 @@ class Pass(NamedTuple):
         return self.how.threads or default_threads()
 
     def looks_at_all(self, clusters: int) -> bool:
-        return self._is_thorough(self.number) or not 0 < self.how.candidates < clusters
+        thorough = self.number == 0 or (
+            self.number.bit_count() == 1 and self.number.bit_length() % 2 == 1
+        )  # 0, 1, 4, …
+        return thorough or not 0 < self.how.candidates < clusters
 
     def kept(self, clusters: int) -> int:
         """How many candidates to note for each row: none where the next pass looks at all centroids."""
@@ -224,10 +220,6 @@ class Pass(NamedTuple):
 
     def done(self, row: int, rows: int) -> None:
         self.tell("clustering", self.number * rows + row, (self.how.iterations + 1) * rows)
-
-    @staticmethod
-    def _is_thorough(number: int) -> bool:
-        return number == 0 or (number.bit_count() == 1 and number.bit_length() % 2 == 1)
 
 
 Sweep = Callable[[CentredRows, State, Pass], int]
@@ -249,8 +241,7 @@ def sweep_here(rows: CentredRows, state: State, now: Pass) -> int:
         vectors, part = rows.floats(slice(start, stop)), slice(start, stop)
         assign(vectors, part)
         _measure(vectors, part, state, now.threads)
-        sums, labels = (state.sums, state.counts), state.labels[part]
-        add_rows(vectors, labels, sums, now.threads)
+        add_rows(vectors, state.labels[part], (state.sums, state.counts), now.threads)
         changed += int(np.count_nonzero(state.labels[part] != before[part]))
         now.done(stop, len(rows.block))
     return changed
@@ -273,7 +264,8 @@ def _nearest_of_all(vectors: Floats, part: slice, known: tuple[State, Centroids]
     for start in range(0, len(vectors), _TILE[0]):
         scores, ids = _best(vectors[start : start + _TILE[0]], centroids, kept, threads)
         some = slice(part.start + start, part.start + start + len(ids))
-        state.labels[some] = _first_of_best(scores, ids)
+        best = scores == scores.max(axis=1, keepdims=True)
+        state.labels[some] = np.where(best, ids, np.int32(2**31 - 1)).min(axis=1)  # the lower one of equals
         if state.candidates is not None:
             state.candidates[some] = ids
 
@@ -292,21 +284,14 @@ def _best(vectors: Floats, centroids: Centroids, kept: int, threads: int) -> tup
     return scores, ids
 
 
-def _first_of_best(scores: Floats, ids: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The centroid of the best score of each row, the lower one of equals, (rows,)."""
-    best = scores == scores.max(axis=1, keepdims=True)
-    first: NDArray[np.int32] = np.where(best, ids, np.int32(2**31 - 1)).min(axis=1)
-    return first
-
-
 def _nearest_of_few(vectors: Floats, part: slice, known: tuple[State, Centroids], threads: int) -> None:
     from eyespot.kernels.assigning import move_to_nearest
 
     state, (points, halves) = known
     assert state.candidates is not None
     candidates, labels, best = state.candidates[part], state.labels[part], np.empty(len(vectors), np.float32)
-    found, pieces = (labels, best), _pieces(len(vectors), threads)
-    spread(lambda piece: move_to_nearest(vectors, candidates, (points, halves), found, piece), pieces, threads)
+    nearest, pieces = (labels, best), _pieces(len(vectors), threads)
+    spread(lambda piece: move_to_nearest(vectors, candidates, (points, halves), nearest, piece), pieces, threads)
     if len(state.fresh):
         scores, ids = _best(vectors, (points[state.fresh], halves[state.fresh]), 1, threads)
         nearer = scores[:, 0] > best

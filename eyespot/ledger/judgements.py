@@ -7,7 +7,6 @@ and are asked again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections import deque
@@ -18,7 +17,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from eyespot import ledger
+from eyespot.storage import sqlite
+from eyespot.storage.digests import file_sha256, json_sha256
 from eyespot.types import EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
 
 SCHEMA = """
@@ -86,15 +86,14 @@ def query_digest(query: Query) -> str:
     Raises `UsageError` for a picture that is not there.
     """
     parts = [[float(term.weight), term.text, _bytes_of(term.image)] for term in query.terms]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    return json_sha256(parts)[:32]
 
 
 def _bytes_of(image: Path | None) -> str | None:
     if image is None:
         return None
     try:
-        with image.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(image)
     except OSError as error:
         raise UsageError(
             f"the query's picture {image} cannot be read ({error.strerror}); name one that is there"
@@ -148,7 +147,7 @@ class Judgements:
         """All that waits, in one commit: while the disk is busy with it, the next ones gather."""
         batches = [self._waiting.popleft() for _ in range(len(self._waiting))]
         try:
-            with ledger.whole(self.path):
+            with sqlite.whole(self.path):
                 if batches:
                     self._write(batches)
         except sqlite3.Error as error:
@@ -161,7 +160,7 @@ class Judgements:
     def _write(self, batches: Sequence[_WriteBatch]) -> None:
         queries = [query for batch in batches for query in batch.queries]
         rows = [row for batch in batches for row in batch.rows]
-        with ledger.transaction(self._writing):
+        with sqlite.transaction(self._writing):
             self._writing.executemany(
                 "INSERT INTO asked(query, terms) VALUES (?, ?) ON CONFLICT DO UPDATE SET terms = excluded.terms"
                 " WHERE terms IS NULL",
@@ -181,26 +180,26 @@ class Judgements:
     def known(self, query: str, images: Iterable[str], judge: str, prompt: str, turn: int = 0) -> dict[str, Judgement]:
         """What this judge, asked in this way, said of these images for the query of this digest; failures left out."""
         wanted = (query, judge, prompt, turn, json.dumps(list(images)))
-        with self._looking, ledger.whole(self.path):
+        with self._looking, sqlite.whole(self.path):
             rows = self._reading.execute(_KNOWN, wanted).fetchall()
         last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
 
     def voices(self, query: str) -> list[Voice]:
         """Who judged for the query of this digest, in the order in which they came."""
-        with self._looking, ledger.whole(self.path):
+        with self._looking, sqlite.whole(self.path):
             return [Voice(*row) for row in self._reading.execute(_VOICES, (query,))]
 
     def last(self, query: str) -> int:
         """A number that grows with each word said for the query of this digest, by whomever; 0 before the first."""
-        with self._looking, ledger.whole(self.path):
+        with self._looking, sqlite.whole(self.path):
             (last,) = self._reading.execute(_LAST, (query,)).fetchone()
         return int(last)
 
     def rows(self) -> Iterator[JudgementRow]:
         """Every judgement in the order in which they came, as of the moment of the first."""
         with (
-            ledger.whole(self.path),
+            sqlite.whole(self.path),
             closing(_opened(self.path)) as sql,
         ):  # a connection of its own: a long reader holds nobody up
             for query, judge, prompt, turn, *facts in sql.execute(_ROWS):
@@ -208,20 +207,20 @@ class Judgements:
 
     def queries(self) -> dict[str, Query | None]:
         """What each digest stands for, under the digest as its id; None where nobody ever said."""
-        with self._looking, ledger.whole(self.path):
+        with self._looking, sqlite.whole(self.path):
             rows = self._reading.execute("SELECT query, terms FROM asked ORDER BY number").fetchall()
         return {digest: None if terms is None else Query(digest, _terms(terms)) for digest, terms in rows}
 
     def judges(self) -> list[str]:
         """Who has judged, in the order in which they came."""
-        with self._looking, ledger.whole(self.path):
+        with self._looking, sqlite.whole(self.path):
             rows = self._reading.execute("SELECT judge FROM judges GROUP BY judge ORDER BY min(number)").fetchall()
         return [judge for (judge,) in rows]
 
 
 def _opened(path: Path) -> sqlite3.Connection:
     try:
-        return ledger.connect(path, SCHEMA)
+        return sqlite.connect(path, SCHEMA)
     except (sqlite3.Error, OSError) as error:
         raise _unwritable(path, error) from None
 

@@ -197,7 +197,13 @@ def compare(scores: Mapping[str, Scores], how: Resampling = USUAL, correction: s
         pairs += _compared(name, first.take(rows[:, 0]), other.take(rows[:, 1]), how)
     ps = corrected([pair.flips.p for pair in pairs], correction)
     pairs = [replace(pair, corrected_p=p) for pair, p in zip(pairs, ps, strict=True)]
-    return Comparison(baseline, pairs, first.measures, how, correction, notes + _powerless(pairs))
+    few = [pair.wins + pair.losses for pair in pairs if 1 <= pair.wins + pair.losses <= FEW]
+    if not few:
+        powerless = []
+    else:
+        tests = f"{len(few)} of {len(pairs)} tests have at most {max(few)} differing queries"
+        powerless = [f"{tests}, which cannot give a p below {2.0 ** (1 - max(few)):g}"]
+    return Comparison(baseline, pairs, first.measures, how, correction, notes + powerless)
 
 
 def _checked(scores: Mapping[str, Scores]) -> list[tuple[str, Scores]]:
@@ -224,7 +230,12 @@ def _compared(name: str, first: Scores, other: Scores, how: Resampling) -> Itera
         means = bootstrap(differences, how.samples, how.seed)  # (samples,)
         low, high = np.percentile(means, (2.5, 97.5)).tolist()
         values = first.values[label], other.values[label], (low, high)
-        yield Compared(name, label, first.queries, *values, _bootstrap_p(differences, means), flips, flips.p)
+        # Two-sided, from the means shifted so that their centre is no difference (Efron and Tibshirani 1993,
+        # ch. 16).
+        observed = float(differences.mean())
+        far = np.abs(means - observed) >= abs(observed) - TINY * float(np.abs(differences).mean())
+        bootstrap_p = float((far.sum() + 1) / (len(means) + 1))
+        yield Compared(name, label, first.queries, *values, bootstrap_p, flips, flips.p)
 
 
 def _differences(before: Reals, after: Reals) -> Reals:
@@ -248,7 +259,19 @@ def sign_flips(differences: Any, how: Resampling = USUAL) -> list[SignFlips]:
     """
     differences = np.asarray(differences, np.float64)
     few = np.count_nonzero(differences, axis=0) <= EXACT  # (measures,)
-    drawn = np.ones(len(few)) if few.all() else _drawn(differences, how)
+    if few.all():
+        drawn = np.ones(len(few))
+    else:
+        # The p of each column by drawn signs, the same signs for all columns, (measures,)
+        rng = np.random.default_rng(how.seed)
+        totals = differences.sum(axis=0)  # (measures,)
+        count = np.zeros(len(totals))
+        rows = max(1, CHUNK // max(1, len(differences)))
+        sizes = [min(rows, how.samples - start) for start in range(0, how.samples, rows)]
+        for size in sizes:
+            kept = rng.integers(0, 2, (size, len(differences)), np.int8).astype(np.float64)
+            count += _as_far(2 * (kept @ differences) - totals, totals, differences).sum(axis=0)
+        drawn = np.asarray((count + 1) / (how.samples + 1))
     columns = zip(differences.T, few.tolist(), drawn.tolist(), strict=True)
     return [SignFlips(_counted(column), True) if short else SignFlips(p, False) for column, short, p in columns]
 
@@ -262,32 +285,9 @@ def _counted(differences: Reals) -> float:
     return float(_as_far(sums, differences.sum(), differences).mean())
 
 
-def _drawn(differences: Reals, how: Resampling) -> Reals:
-    """The p of each column by drawn signs, the same signs for all columns, (measures,)."""
-    rng = np.random.default_rng(how.seed)
-    totals = differences.sum(axis=0)  # (measures,)
-    count = np.zeros(len(totals))
-    for size in _sizes(how.samples, len(differences)):
-        kept = rng.integers(0, 2, (size, len(differences)), np.int8).astype(np.float64)
-        count += _as_far(2 * (kept @ differences) - totals, totals, differences).sum(axis=0)
-    return np.asarray((count + 1) / (how.samples + 1))
-
-
-def _sizes(samples: int, queries: int) -> list[int]:
-    rows = max(1, CHUNK // max(1, queries))
-    return [min(rows, samples - start) for start in range(0, samples, rows)]
-
-
 def _as_far(drawn: Any, observed: Any, differences: Reals) -> Any:
     """Which drawn sums are as far from 0 as the observed one, up to the rounding of sums."""
     return np.abs(drawn) >= np.abs(observed) - TINY * np.abs(differences).sum(axis=0)
-
-
-def _bootstrap_p(differences: Reals, means: Reals) -> float:
-    """Two-sided, from the means shifted so that their centre is no difference (Efron and Tibshirani 1993, ch. 16)."""
-    observed = float(differences.mean())
-    far = np.abs(means - observed) >= abs(observed) - TINY * float(np.abs(differences).mean())
-    return float((far.sum() + 1) / (len(means) + 1))
 
 
 # -- many tests ---------------------------------------------------------------------------------------------
@@ -303,11 +303,3 @@ def corrected(ps: Sequence[float], correction: str = "holm") -> list[float]:
     found = np.empty(len(p))
     found[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * factors[correction]))
     return [float(one) for one in found]
-
-
-def _powerless(pairs: Sequence[Compared]) -> list[str]:
-    few = [pair.wins + pair.losses for pair in pairs if 1 <= pair.wins + pair.losses <= FEW]
-    if not few:
-        return []
-    tests = f"{len(few)} of {len(pairs)} tests have at most {max(few)} differing queries"
-    return [f"{tests}, which cannot give a p below {2.0 ** (1 - max(few)):g}"]

@@ -25,44 +25,34 @@ def evaluate(
     no measure.
     """
     labelled = labels_of([parse(measure) if isinstance(measure, str) else measure for measure in measures])
-    rankings = _rankings(run, qrels, rules)
-    names = rankings.queries if qrels is None else qrels.queries
-    everyone = [*names, *(query for query in rankings.missing if qrels is None)]
-    barren = _barren(rankings, qrels)
-    kept = _scored_queries(everyone, rankings, barren, rules)
-    values = {label: _placed(measure(rankings), rankings.queries, kept) for label, measure in labelled.items()}
-    found = list(rankings.missing), list(rankings.unjudged), barren
-    return Scores(kept, values, labelled, rules, *found, notes=_notes(rankings, labelled, barren, rules))
-
-
-def _rankings(run: Run | Aligned, qrels: Qrels | None, rules: Rules) -> Aligned:
     if isinstance(run, Aligned):
         if rules.order == "trec":
             raise UsageError("an aligned run has no image ids to sort ties by; give the run and its qrels")
-        return run
+        rankings = run
+    else:
+        if qrels is None:
+            raise UsageError("a run is scored against qrels; give them")
+        rankings = aligned(_in_trec_order(run) if rules.order == "trec" else run, qrels)
+    names = rankings.queries if qrels is None else qrels.queries
+    everyone = [*names, *(query for query in rankings.missing if qrels is None)]
+    # Queries without a relevant image
     if qrels is None:
-        raise UsageError("a run is scored against qrels; give them")
-    return aligned(_in_trec_order(run) if rules.order == "trec" else run, qrels)
+        barren = [query for query, count in zip(rankings.queries, rankings.relevant, strict=True) if count == 0]
+    else:
+        relevant = np.concatenate([[0], np.cumsum(qrels.grade >= 1)])[qrels.offsets]  # (queries + 1,)
+        barren = [qrels.queries[row] for row in np.flatnonzero(np.diff(relevant) == 0)]
+    skipped = set(rankings.missing if rules.missing == "skip" else ())
+    skipped |= set(barren if rules.barren == "skip" else ())
+    kept = [query for query in everyone if query not in skipped] if skipped else list(everyone)
+    values = {label: _placed(measure(rankings), rankings.queries, kept) for label, measure in labelled.items()}
+    found = list(rankings.missing), list(rankings.unjudged), barren
+    return Scores(kept, values, labelled, rules, *found, notes=_notes(rankings, labelled, barren, rules))
 
 
 def _in_trec_order(run: Run) -> Run:
     from eyespot.runs.trec import trec_order
 
     return trec_order(run)
-
-
-def _barren(rankings: Aligned, qrels: Qrels | None) -> list[str]:
-    """Queries without a relevant image."""
-    if qrels is None:
-        return [query for query, count in zip(rankings.queries, rankings.relevant, strict=True) if count == 0]
-    relevant = np.concatenate([[0], np.cumsum(qrels.grade >= 1)])[qrels.offsets]  # (queries + 1,)
-    return [qrels.queries[row] for row in np.flatnonzero(np.diff(relevant) == 0)]
-
-
-def _scored_queries(everyone: Sequence[str], rankings: Aligned, barren: Sequence[str], rules: Rules) -> list[str]:
-    skipped = set(rankings.missing if rules.missing == "skip" else ())
-    skipped |= set(barren if rules.barren == "skip" else ())
-    return [query for query in everyone if query not in skipped] if skipped else list(everyone)
 
 
 def _placed(values: Reals, queries: Sequence[str], kept: list[str]) -> Reals:
@@ -85,15 +75,12 @@ def _notes(rankings: Aligned, measures: Mapping[str, Measure], barren: Sequence[
     notes = [sentence.format(len(queries)) for queries, sentence in told if queries]
     if len(rankings.grades) and (rankings.grades == UNJUDGED).all():
         notes.append("no image of the run is judged for its query: do the image ids of run and qrels match?")
-    return notes + _tied(rankings, measures)
-
-
-def _tied(rankings: Aligned, measures: Mapping[str, Measure]) -> list[str]:
     cutoffs = sorted({measure.cutoff for measure in measures.values() if measure.cutoff is not None})
     counts = ((k, rankings.tied_at(k)) for k in cutoffs)
-    return [
+    texts = [
         f"{count} of {len(rankings.queries)} queries have equal scores on both sides of rank {k}: "
         "the order of the run decides which of them count"
         for k, count in counts
         if count
     ]
+    return notes + texts

@@ -24,7 +24,18 @@ def parse(spelling: str, norm: str = "all", ties: str = "rank") -> Measure:
     found = SPELLING.fullmatch(spelling.strip())
     if found is None:
         raise UsageError(f"{spelling!r} is no measure; write AP@50, P(rel=2)@5 or nDCG(dcg='exp-log2')@20")
-    kind, cutoff = _kind(found["name"], found["cutoff"], spelling)
+    name = found["name"]
+    cutoff = found["cutoff"]
+    kinds = _kinds() | {alias: kind for kind in _kinds().values() for alias in kind.aliases}
+    whole = f"{name}@{cutoff}"
+    if whole in kinds:
+        kind, cutoff = kinds[whole], None
+    else:
+        if name not in kinds:
+            raise UsageError(f"no measure {name!r}; there are: {', '.join(_kinds())}")
+        if cutoff is not None and not (cutoff.isascii() and cutoff.isdigit() and 0 < int(cutoff) < 2**31):
+            raise UsageError(f"the cutoff of {spelling!r} is no number of 1 or more; write {name}@10")
+        kind, cutoff = kinds[name], None if cutoff is None else int(cutoff)
     defaults = {"norm": norm, "ties": ties}
     known = {field.name for field in fields(kind)}
     stated = _parameters(found["inside"] or "", spelling)
@@ -44,18 +55,6 @@ def names() -> dict[str, str]:
 def _kinds() -> dict[str, type[Measure]]:
     kinds = (rooms.load("metrics", member).__class__ for member in rooms.names("metrics"))
     return {kind.name: kind for kind in kinds}
-
-
-def _kind(name: str, cutoff: str | None, spelling: str) -> tuple[type[Measure], int | None]:
-    kinds = _kinds() | {alias: kind for kind in _kinds().values() for alias in kind.aliases}
-    whole = f"{name}@{cutoff}"
-    if whole in kinds:
-        return kinds[whole], None
-    if name not in kinds:
-        raise UsageError(f"no measure {name!r}; there are: {', '.join(_kinds())}")
-    if cutoff is not None and not (cutoff.isascii() and cutoff.isdigit() and 0 < int(cutoff) < 2**31):
-        raise UsageError(f"the cutoff of {spelling!r} is no number of 1 or more; write {name}@10")
-    return kinds[name], None if cutoff is None else int(cutoff)
 
 
 def _parameters(inside: str, spelling: str) -> dict[str, Any]:

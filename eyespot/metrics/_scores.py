@@ -77,7 +77,16 @@ class Scores:
 
     def as_json(self, per_query: bool = False, keys: str = "ir-measures") -> dict[str, Any]:
         """All of it for JSON; `keys` "mteb" names measures as MTEB does."""
-        named = self._keys(keys)
+        if keys not in ("ir-measures", "mteb"):
+            raise UsageError(f"keys are ir-measures or mteb, not {keys!r}")
+        if keys == "ir-measures":
+            named = {label: label for label in self.values}
+        else:
+            shared = [measure.key for measure in self.measures.values()]
+            named = {
+                label: measure.key if shared.count(measure.key) == 1 else label
+                for label, measure in self.measures.items()
+            }
         found: dict[str, Any] = {"measures": {named[label]: self._summary(label) for label in self.values}}
         if per_query:
             columns = {named[label]: values.tolist() for label, values in self.values.items()}
@@ -88,16 +97,6 @@ class Scores:
     def _summary(self, label: str) -> dict[str, Any]:
         told: dict[str, Any] = {"mean": self.mean(label), "interval": list(self.interval(label))}
         return {**told, "queries": len(self.queries), "definition": self.measures[label].definition}
-
-    def _keys(self, keys: str) -> dict[str, str]:
-        if keys not in ("ir-measures", "mteb"):
-            raise UsageError(f"keys are ir-measures or mteb, not {keys!r}")
-        if keys == "ir-measures":
-            return {label: label for label in self.values}
-        shared = [measure.key for measure in self.measures.values()]
-        return {
-            label: measure.key if shared.count(measure.key) == 1 else label for label, measure in self.measures.items()
-        }
 
 
 def bootstrap(values: Any, samples: int = 2000, seed: int = 0) -> Reals:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.extras import pip_line
+from eyespot.storage.digests import file_sha256
 from eyespot.types import EyespotError
 
 SMALL_FILES = ("*.json", "*.txt", "*.model", "*.jinja")  # settings, vocabularies, chat templates of a model
@@ -35,7 +36,9 @@ def fetch(repo: str, revision: str | None, weights: Sequence[str]) -> Checkpoint
     """
     for local in (True, False):
         for pattern in weights:
-            found = _snapshot(repo, revision, pattern, local)
+            folder = _fetched(repo, revision, [*SMALL_FILES, pattern], local)
+            snapshot_found = [] if folder is None else _weights(folder, pattern)
+            found = Checkpoint(folder, snapshot_found, folder.name) if folder is not None and snapshot_found else None
             if found is not None:
                 return found
     names = " or ".join(weights)  # without a connection the client hands out a cached copy, whole or not
@@ -62,21 +65,15 @@ def local_checkpoint(folder: Path, weights: Sequence[str]) -> Checkpoint:
 
 def digest(files: Sequence[Path]) -> str:
     """SHA-256 over the contents of files; a file in the hub's cache bears its own as its name and is not read again."""
-    return hashlib.sha256("".join(_content(file) for file in files).encode()).hexdigest()
-
-
-def _content(file: Path) -> str:
-    blob = file.resolve()
-    if blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name):
-        return blob.name
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _snapshot(repo: str, revision: str | None, pattern: str, local: bool) -> Checkpoint | None:
-    folder = _fetched(repo, revision, [*SMALL_FILES, pattern], local)
-    found = [] if folder is None else _weights(folder, pattern)
-    return Checkpoint(folder, found, folder.name) if folder is not None and found else None
+    contents = []
+    for file in files:
+        blob = file.resolve()
+        if blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name):
+            content = blob.name
+        else:
+            content = file_sha256(file)
+        contents.append(content)
+    return hashlib.sha256("".join(contents).encode()).hexdigest()
 
 
 def _fetched(repo: str, revision: str | None, wanted: Sequence[str], local: bool) -> Path | None:
@@ -147,7 +144,10 @@ _WAY_OUT = {
 
 
 def _sentence(name: str, error: BaseException, instead: str) -> str:
-    kind = next((kind for kind in _kinds(error) if kind in _HUB), None)
+    # The names of the exceptions behind an error, innermost first: the innermost knows the reason
+    chain = list(_chain(error))
+    kinds = [kind.__name__ for link in reversed(chain) for kind in type(link).__mro__]
+    kind = next((kind for kind in kinds if kind in _HUB), None)
     if kind is not None:
         way_out = _WAY_OUT.get(kind, "copy the weights by hand and name the folder")
         return f"could not get {name} from the model hub ({_HUB[kind]}); {way_out}, or {instead}"
@@ -157,13 +157,8 @@ def _sentence(name: str, error: BaseException, instead: str) -> str:
         return f"{name} holds more than weights, and code in it is not run; save its state dict alone"
     if isinstance(error, LookupError | EOFError | AttributeError | TypeError):
         return f"could not load {name}: its files are not those of a model, or are cut short"
-    return f"could not load {name}: {_first_line(error)}"
-
-
-def _kinds(error: BaseException) -> list[str]:
-    """The names of the exceptions behind an error, innermost first: the innermost knows the reason."""
-    chain = list(_chain(error))
-    return [kind.__name__ for link in reversed(chain) for kind in type(link).__mro__]
+    first_line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    return f"could not load {name}: {first_line}"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -176,10 +171,6 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _error_chain_text(error: BaseException) -> str:
     return " ".join(str(link) for link in _chain(error))
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
 @contextmanager

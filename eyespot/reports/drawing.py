@@ -43,7 +43,17 @@ def figures_of(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator
 
     First how well, then what was asked.
     """
-    yield from _both_ways(evaluation, summaries)
+    ways = {result.task.name: result for result in evaluation.results if "subtask" in result.groups}
+    for label in next(iter(ways.values())).scores.values if ways else ():
+        sides = {way: _methods(summaries, way, "subtask", label).bars for way in ways}
+        caption = f"{label} of every sub-task, the hardest first. Lines: 95% intervals."
+        name = f"subtasks-{_stem(label)}"
+        measure = _percent(label)
+        if {"i2t", "t2i"} <= set(sides):
+            subtasks = two_way_bars(sides["i2t"], sides["t2i"], measure)
+        else:
+            subtasks = grouped_bars(next(iter(sides.values())), measure)
+        yield ReportFigure(name, caption, subtasks)
     for result in evaluation.results:
         yield from _breakdowns(evaluation, result, summaries)
     yield from _times(evaluation, summaries)
@@ -100,22 +110,18 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
         name = _stem(f"{task}-by-{column}" if several else f"by-{column}")
         title = f"{evaluation.benchmark.title}{f' {task}' if several else ''} by {column}"
         if column == "kind":
-            yield _kinds(name, title, result, summaries)
+            labels = list(result.scores.values)
+            first = _methods(summaries, result.task.name, "kind", labels[0])
+            found = {label: _methods(summaries, result.task.name, "kind", label, first.published) for label in labels}
+            cutoffs = {label: _with_means(result, summaries, label, methods) for label, methods in found.items()}
+            kinds_figure = kind_bars(cutoffs, "recall, percent", "", first.published)
+            yield ReportFigure(name, f"{title}. Lines: 95% intervals.{first.told}", kinds_figure)
             continue
         label = next(iter(result.scores.values))
         methods = _methods(summaries, task, column, label)
         caption = f"{title}, the hardest first. Lines: 95% intervals.{methods.told}"
         figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published)
         yield ReportFigure(name, caption, figure)
-
-
-def _kinds(name: str, title: str, result: Result, summaries: Sequence[Summary]) -> ReportFigure:
-    labels = list(result.scores.values)
-    first = _methods(summaries, result.task.name, "kind", labels[0])
-    found = {label: _methods(summaries, result.task.name, "kind", label, first.published) for label in labels}
-    cutoffs = {label: _with_means(result, summaries, label, methods) for label, methods in found.items()}
-    figure = kind_bars(cutoffs, "recall, percent", "", first.published)
-    return ReportFigure(name, f"{title}. Lines: 95% intervals.{first.told}", figure)
 
 
 def _with_means(result: Result, summaries: Sequence[Summary], label: str, methods: Methods) -> dict[str, list[Bar]]:
@@ -139,20 +145,6 @@ def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: s
     return [Bar(QUERIES_MEAN, one["value"] * _scale(label)) for one in printed if "column" not in one]
 
 
-def _both_ways(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[ReportFigure]:
-    ways = {result.task.name: result for result in evaluation.results if "subtask" in result.groups}
-    for label in next(iter(ways.values())).scores.values if ways else ():
-        sides = {way: _methods(summaries, way, "subtask", label).bars for way in ways}
-        caption = f"{label} of every sub-task, the hardest first. Lines: 95% intervals."
-        yield ReportFigure(f"subtasks-{_stem(label)}", caption, _subtasks(sides, _percent(label)))
-
-
-def _subtasks(sides: Mapping[str, dict[str, list[Bar]]], measure: str) -> Figure:
-    if {"i2t", "t2i"} <= set(sides):
-        return two_way_bars(sides["i2t"], sides["t2i"], measure)
-    return grouped_bars(next(iter(sides.values())), measure)
-
-
 # -- methods and their bars -------------------------------------------------------------------------------------
 
 
@@ -173,7 +165,14 @@ def _methods(
         for one in _tasks(summary, task):
             if bars := list(_group_bars(one["groups"].get(column, ()), label)):
                 found[summary["system"]] = bars
-    printed = _printed(summaries, (task, column, label), {bar.name.casefold(): bar.name for bar in _all(found)})
+    place = (task, column, label)
+    spelled = {bar.name.casefold(): bar.name for bar in _all(found)}
+    task, column, label = place
+    printed: dict[str, list[Bar]] = {}
+    for one in (each for each_task in _tasks(summaries[0], task) for each in each_task["published"]):
+        group = spelled.get(str(one.get("group")).casefold())
+        if one.get("column") == column and one["measure"] == label and group is not None:
+            printed.setdefault(_name(one, summaries), []).append(Bar(group, one["value"] * _scale(label)))
     room = max(FEWEST, TOGETHER - len(found))
     best = sorted(printed, key=lambda method: -fmean(bar.value for bar in printed[method]))[:room]
     chosen = [method for method in printed if method in (best if only is None else only)]
@@ -185,19 +184,6 @@ def _methods(
 
 def _all(methods: Mapping[str, list[Bar]]) -> Iterator[Bar]:
     return (bar for bars in methods.values() for bar in bars)
-
-
-def _printed(
-    summaries: Sequence[Summary], place: tuple[str, str, str], spelled: Mapping[str, str]
-) -> dict[str, list[Bar]]:
-    """What papers print of a task's groups, spelled as ours are; `place` is the task, the breakdown and the measure."""
-    task, column, label = place
-    found: dict[str, list[Bar]] = {}
-    for one in (each for each_task in _tasks(summaries[0], task) for each in each_task["published"]):
-        group = spelled.get(str(one.get("group")).casefold())
-        if one.get("column") == column and one["measure"] == label and group is not None:
-            found.setdefault(_name(one, summaries), []).append(Bar(group, one["value"] * _scale(label)))
-    return found
 
 
 def _name(one: Mapping[str, Any], summaries: Sequence[Summary]) -> str:
@@ -243,13 +229,13 @@ def _times(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Rep
     result = evaluation.results[0]
     label = next(iter(result.scores.values))
     timed = [(s["system"], task) for s in summaries for task in _tasks(s, result.task.name) if task.get("seconds")]
-    points = [_point(system, task, label) for system, task in timed if label in task["measures"]]
+    points = []
+    for system, task in timed:
+        if label in task["measures"]:
+            found = task["measures"][label]
+            bar = _bar(system, label, found["mean"], found["interval"], task["queries"])
+            method_point = MethodPoint(system, sum(task["seconds"].values()), bar.value, bar.low, bar.high)
+            points.append(method_point)
     if sum(point.drawable for point in points) > 1:
         caption = "Time for each query against what is reached; the line joins what no other system beats."
         yield ReportFigure("time", caption, time_accuracy(points, _spelled(result, label)))
-
-
-def _point(system: str, task: Mapping[str, Any], label: str) -> MethodPoint:
-    found = task["measures"][label]
-    bar = _bar(system, label, found["mean"], found["interval"], task["queries"])
-    return MethodPoint(system, sum(task["seconds"].values()), bar.value, bar.low, bar.high)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.benchmarks import Evaluation, Result
+from eyespot.benchmarks import Evaluation
 from eyespot.reports.drawing import ReportFigure, figures_of
 from eyespot.reports.figures import as_svg, save
 from eyespot.reports.page import Pictured, page_of
 from eyespot.reports.summary import FILE, summary_of
 from eyespot.reports.tables import Summary, as_latex, as_markdown, tables_of
 from eyespot.runs import write_run
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import EyespotError, UsageError
 
 
@@ -32,7 +32,12 @@ def write(
     `beside` is of another benchmark, or, when all else is written, if `more` cannot be drawn as it was asked for.
     """
     others = comparable(evaluation, beside)
-    folder = _folder(out)
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file; name a folder with --out")
+    if out.is_dir() and any(out.iterdir()) and not (out / FILE).exists() and not (out / "tables.md").exists():
+        raise UsageError(f"{out} holds other things; name a new folder with --out")
+    out.mkdir(parents=True, exist_ok=True)
+    folder = out
     files = [*_rankings(evaluation, folder), _values(evaluation, folder)]
     tables = tables_of(evaluation, others)
     files += [_text(folder / "tables.md", as_markdown(tables)), _text(folder / "tables.tex", as_latex(tables))]
@@ -60,15 +65,6 @@ def comparable(evaluation: Evaluation, beside: Sequence[Summary]) -> list[Summar
     return found
 
 
-def _folder(out: Path) -> Path:
-    if out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file; name a folder with --out")
-    if out.is_dir() and any(out.iterdir()) and not (out / FILE).exists() and not (out / "tables.md").exists():
-        raise UsageError(f"{out} holds other things; name a new folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
-    return out
-
-
 def _rankings(evaluation: Evaluation, folder: Path) -> Iterator[Path]:
     """A run for each task; what one ranking serves twice is written once."""
     several = len(evaluation.results) > 1
@@ -87,21 +83,20 @@ def _values(evaluation: Evaluation, folder: Path) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    rows = [row for result in evaluation.results for row in _rows(result)]
+    rows = []
+    for result in evaluation.results:
+        values = {label: found.tolist() for label, found in result.scores.values.items()}
+        for at, query in enumerate(result.scores.queries):
+            text = result.task.judged.queries.get(query, {}).get("text")
+            told = {"task": result.task.name, "query": query, "text": None if text is None else str(text)}
+            row = told | {label: found[at] for label, found in values.items()}
+            rows.append(row)
     labels = dict.fromkeys(label for result in evaluation.results for label in result.scores.values)
     columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in ("task", "query", "text")}
     table = pa.table(columns | {label: pa.array([row.get(label) for row in rows], pa.float64()) for label in labels})
     path = folder / "per_query.parquet"
     write_whole(path, lambda file: pq.write_table(table, file))
     return path
-
-
-def _rows(result: Result) -> Iterator[dict[str, Any]]:
-    values = {label: found.tolist() for label, found in result.scores.values.items()}
-    for at, query in enumerate(result.scores.queries):
-        text = result.task.judged.queries.get(query, {}).get("text")
-        told = {"task": result.task.name, "query": query, "text": None if text is None else str(text)}
-        yield told | {label: found[at] for label, found in values.items()}
 
 
 class _Pictures(NamedTuple):
@@ -116,7 +111,12 @@ def _drawn(folder: Path, draw: Callable[[], Iterable[ReportFigure]]) -> _Picture
     """Figures on disk; without matplotlib none."""
     try:
         figures = list(draw())
-        places = [path for one in figures for path in save(one.figure, _stem(folder, one))]
+        places = []
+        for one in figures:
+            stem_figures = folder / "figures"
+            stem_figures.mkdir(exist_ok=True)
+            for path in save(one.figure, stem_figures / one.name):
+                places.append(path)
         return _Pictures([(one.caption, as_svg(one.figure)) for one in figures], places)
     except EyespotError as error:
         return _Pictures([], [], error)
@@ -125,12 +125,6 @@ def _drawn(folder: Path, draw: Callable[[], Iterable[ReportFigure]]) -> _Picture
 def _why_not(*pictures: _Pictures) -> str:
     told = dict.fromkeys(str(one.refused) for one in pictures if one.refused is not None)
     return f"Figures were not drawn: {'; '.join(told)}" if told else ""
-
-
-def _stem(folder: Path, one: ReportFigure) -> Path:
-    figures = folder / "figures"
-    figures.mkdir(exist_ok=True)
-    return figures / one.name
 
 
 def _text(path: Path, text: str) -> Path:

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from eyespot.metrics import Compared, Move
-from eyespot.runs.files import write_whole
 from eyespot.search.contact_sheet import NOTHING, img, page, safe
 from eyespot.search.sheets import thumbnail_of
+from eyespot.storage.files import write_whole
 from eyespot.types import Qrels, Run, UsageError
 
 SIDE = 240  # pixels of a thumbnail's longer side
@@ -96,12 +96,11 @@ def from_gallery(gallery: Path, images: Iterable[str]) -> dict[str, Picture]:
     matchings = matched(view, [image for image in asked if image not in own.values()]), matched(view, own, "id")
     pairs = (pair for each in matchings for pair in zip(each.names, each.rows.tolist(), strict=True))
     rows = {own.get(name, name): row for name, row in pairs if row >= 0}
-    return {image: _picture(facts) for image, facts in zip(rows, view.facts([*rows.values()]), strict=True)}
-
-
-def _picture(facts: Mapping[str, str | None]) -> Picture:
-    path = facts["path"]
-    return Picture(path, str(facts.get("title") or (Path(path).stem if path else facts["id"])))
+    pictures = {}
+    for image, facts in zip(rows, view.facts([*rows.values()]), strict=True):
+        path = facts["path"]
+        pictures[image] = Picture(path, str(facts.get("title") or (Path(path).stem if path else facts["id"])))
+    return pictures
 
 
 def from_folder(folder: Path, images: Iterable[str]) -> dict[str, Picture]:
@@ -194,18 +193,15 @@ def as_html(
 
     `pictures` come from `from_gallery` or `from_folder`; `intro` are sentences above the sections.
     """
-    looks = _looks(shown_images(chosen), pictures or {})
+    images = shown_images(chosen)
+    looks_pictures = pictures or {}
+    known = {image: looks_pictures[image] for image in images if image in looks_pictures}
+    boxes = {image: img(thumbnail_of(picture.path, SIDE), picture.title) for image, picture in known.items()}
+    seen = {image: (box, safe(known[image].title)) for image, box in boxes.items() if box}
+    looks = {image: (f'<span class="id">{safe(image)}</span>', "") for image in images} | seen
     sentences = "".join(f'<p dir="auto">{safe(sentence)}</p>\n' for sentence in intro)
     body = "".join(_section(section, looks) for section in chosen) or f'<p class="none">{ALIKE}</p>\n'
     return page(title, sentences + _LEGEND + body, style=_STYLE)
-
-
-def _looks(images: Sequence[str], pictures: Mapping[str, Picture]) -> dict[str, tuple[str, str]]:
-    """What stands in an image's box, and below it: its id in the box where there is no picture."""
-    known = {image: pictures[image] for image in images if image in pictures}
-    boxes = {image: img(thumbnail_of(picture.path, SIDE), picture.title) for image, picture in known.items()}
-    seen = {image: (box, safe(known[image].title)) for image, box in boxes.items() if box}
-    return {image: (f'<span class="id">{safe(image)}</span>', "") for image in images} | seen
 
 
 def _section(section: Section, looks: Mapping[str, tuple[str, str]]) -> str:
@@ -219,7 +215,8 @@ def _side(section: Section, run: int, looks: Mapping[str, tuple[str, str]]) -> s
     tiles = _tiles(section, run)
     items = "".join(_item(tile, section.pair.names, run, looks[tile.image]) for tile in tiles)
     answer = f"<ol>\n{items}</ol>" if tiles else f'<p class="none">{NOTHING}</p>'
-    found = f"{sum(tile.mark == 'relevant' for tile in tiles)} of {_relevant(section)} relevant"
+    relevant = sum(grade >= section.pair.rel for grade in _grades(section).values())
+    found = f"{sum(tile.mark == 'relevant' for tile in tiles)} of {relevant} relevant"
     name = f"<bdi>{safe(section.pair.names[run])}</bdi> <small>{found} in the first {section.pair.depth}</small>"
     return f'<h3 dir="auto">{name}</h3>\n<div class="side">{answer}</div>\n'
 
@@ -237,15 +234,16 @@ def _tiles(section: Section, run: int) -> list[_Tile]:
     grades, rel = _grades(section), section.pair.rel
     first, second = (_ranks(each, section.query) for each in section.pair.runs)
     top = list((first, second)[run])[: section.pair.depth]
-    return [_Tile(i, (first.get(i), second.get(i)), _mark(grades.get(i, -1), rel), grades.get(i, 0)) for i in top]
+    tiles = []
+    for i in top:
+        grade = grades.get(i, -1)
+        mark = "unjudged" if grade < 0 else "relevant" if grade >= rel else "wrong"
+        tiles.append(_Tile(i, (first.get(i), second.get(i)), mark, grades.get(i, 0)))
+    return tiles
 
 
 def _grades(section: Section) -> Mapping[str, int]:
     return section.pair.qrels.get(section.query, {})
-
-
-def _relevant(section: Section) -> int:
-    return sum(grade >= section.pair.rel for grade in _grades(section).values())
 
 
 def _ranks(run: Run, query: str) -> dict[str, int]:
@@ -253,31 +251,23 @@ def _ranks(run: Run, query: str) -> dict[str, int]:
     return {hit.image: rank for rank, hit in enumerate(run.get(query, ()), 1)}
 
 
-def _mark(grade: int, rel: int) -> str:
-    if grade < 0:
-        return "unjudged"
-    return "relevant" if grade >= rel else "wrong"
-
-
 def _item(tile: _Tile, names: tuple[str, str], run: int, look: tuple[str, str]) -> str:
     box, title = look
     places = (f"rank {rank} in {name}" for name, rank in zip(names, tile.ranks, strict=True) if rank)
     said = safe(f"{tile.image}: {', '.join(places)}")
-    return (
-        f'<li class="{tile.mark}"><figure title="{said}"><div class="mat">{box}{_sign(tile)}</div><figcaption>'
-        f'<div class="facts"><b>{tile.ranks[run]}</b><span>{_change(*tile.ranks)}</span></div>'
-        f'<div class="title" dir="auto">{title}</div></figcaption></figure></li>\n'
-    )
-
-
-def _sign(tile: _Tile) -> str:
-    """A tick, with the grade where grades tell more than yes and no, or a cross."""
+    # A tick, with the grade where grades tell more than yes and no, or a cross
     grade = f" {tile.grade}" if tile.grade > 1 else ""
     signs = {"relevant": ("relevant", f"✓{grade}"), "wrong": ("not relevant", "×")}
     if tile.mark not in signs:
-        return ""
-    word, sign = signs[tile.mark]
-    return f'<span class="sign" title="{word}">{sign}</span>'
+        text = ""
+    else:
+        word, sign = signs[tile.mark]
+        text = f'<span class="sign" title="{word}">{sign}</span>'
+    return (
+        f'<li class="{tile.mark}"><figure title="{said}"><div class="mat">{box}{text}</div><figcaption>'
+        f'<div class="facts"><b>{tile.ranks[run]}</b><span>{_change(*tile.ranks)}</span></div>'
+        f'<div class="title" dir="auto">{title}</div></figcaption></figure></li>\n'
+    )
 
 
 def _change(before: int | None, after: int | None) -> str:

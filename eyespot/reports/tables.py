@@ -51,7 +51,16 @@ def comparisons_of(evaluation: Evaluation, beside: Sequence[Summary] = ()) -> li
 
 def breakdowns_of(evaluation: Evaluation) -> list[ReportTable]:
     """Of each task a table for each breakdown."""
-    return [table for result in evaluation.results for table in _breakdowns(evaluation, result)]
+    report_tables = []
+    for result in evaluation.results:
+        for name, groups in result.groups.items():
+            labels = list(result.scores.values)
+            rows = [
+                [group.value, f"{group.queries:,}", *(_interval(group, label) for label in labels)] for group in groups
+            ]
+            table = _table(_titled(evaluation, result, f"by {name}"), (name, "queries", *labels), rows)
+            report_tables.append(table)
+    return report_tables
 
 
 def format_mean(label: str, value: float) -> str:
@@ -94,7 +103,14 @@ def _main_rows(result: Result) -> Iterator[list[str]]:
     scored = f"{len(result.scores.queries):,}" + (f" of {asked:,}" if len(result.scores.queries) < asked else "")
     for label, mean in result.scores.means.items():
         interval = " to ".join(format_mean(label, end) for end in result.scores.interval(label))
-        chance = _chance(result, label)
+        floor = result.floors.get(label)
+        if floor is None:
+            chance = MISSING
+        else:
+            scale, digits = (1, 3) if is_fraction(label) else (100, 2)
+            chance = _small(floor.mean * scale, digits) + (
+                "" if floor.exact else f" ± {_small(floor.error * scale, digits)}"
+            )
         yield [
             result.task.name,
             label,
@@ -106,14 +122,6 @@ def _main_rows(result: Result) -> Iterator[list[str]]:
         ]
 
 
-def _chance(result: Result, label: str) -> str:
-    floor = result.floors.get(label)
-    if floor is None:
-        return MISSING
-    scale, digits = (1, 3) if is_fraction(label) else (100, 2)
-    return _small(floor.mean * scale, digits) + ("" if floor.exact else f" ± {_small(floor.error * scale, digits)}")
-
-
 def _small(value: float, digits: int) -> str:
     """A number that may be far below the digits printed."""
     return f"{value:.{digits}f}" if value >= 10**-digits or value == 0 else f"{value:.1g}"
@@ -123,13 +131,6 @@ def _definition_of(result: Result, label: str) -> str:
     definition = result.scores.measures[label].definition
     left = {name: value for name, value in definition.items() if name not in ("measure", "cutoff")}
     return ", ".join(f"{name} {value}" for name, value in left.items() if value is not None)
-
-
-def _breakdowns(evaluation: Evaluation, result: Result) -> Iterator[ReportTable]:
-    for name, groups in result.groups.items():
-        labels = list(result.scores.values)
-        rows = [[group.value, f"{group.queries:,}", *(_interval(group, label) for label in labels)] for group in groups]
-        yield _table(_titled(evaluation, result, f"by {name}"), (name, "queries", *labels), rows)
 
 
 def _interval(group: Group, label: str) -> str:
@@ -152,25 +153,26 @@ def _titled(evaluation: Evaluation, result: Result, what: str) -> str:
 
 
 def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary]) -> Iterator[ReportTable]:
-    systems = [_ours(evaluation, result), *_others(result, beside)]
+    groups = {name: {g.value.casefold(): g.means for g in found} for name, found in result.groups.items()}
+    intervals = {label: result.scores.interval(label) for label in result.scores.values}
+    ours = System(evaluation.system, len(result.scores.queries), result.scores.means, intervals, groups)
+    systems = [ours, *_others(result, beside)]
     yield from _stages(evaluation, result)
     if len(systems) > 1:
-        yield _side_by_side(evaluation, result, systems)
+        labels = list(result.scores.values)
+        rows = [[s.name, f"{s.queries:,}", *(_of_system(s, label) for label in labels)] for s in systems]
+        note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
+        yield _table(_titled(evaluation, result, "side by side"), ("system", "queries", *labels), rows, note)
     printed = beside_papers(evaluation, result).rows
     for source in dict.fromkeys(one.source for one in printed if one.column is None):
         mine = [one for one in printed if one.source == source and one.column is None]
         title = _titled(evaluation, result, f"beside {source}")
-        yield _beside(title, {label: (label, None, None) for label in _labels(result, mine)}, systems, mine)
+        labels = [label for label in result.scores.values if any(one.measure == label for one in mine)]
+        yield _beside(title, {label: (label, None, None) for label in labels}, systems, mine)
     for source, label in dict.fromkeys((one.source, one.measure) for one in printed if one.column is not None):
         mine = [one for one in printed if (one.source, one.measure) == (source, label) and one.column is not None]
         if any(one.column in result.groups for one in mine):
             yield _beside(_titled(evaluation, result, _by(mine)), _headings(mine), systems, mine)
-
-
-def _ours(evaluation: Evaluation, result: Result) -> System:
-    groups = {name: {g.value.casefold(): g.means for g in found} for name, found in result.groups.items()}
-    intervals = {label: result.scores.interval(label) for label in result.scores.values}
-    return System(evaluation.system, len(result.scores.queries), result.scores.means, intervals, groups)
 
 
 def _others(result: Result, beside: Sequence[Summary]) -> Iterator[System]:
@@ -201,22 +203,11 @@ def _stages(evaluation: Evaluation, result: Result) -> list[ReportTable]:
     return [_table(_titled(evaluation, result, "two stages"), ("stage", *labels), rows)]
 
 
-def _side_by_side(evaluation: Evaluation, result: Result, systems: Sequence[System]) -> ReportTable:
-    labels = list(result.scores.values)
-    rows = [[s.name, f"{s.queries:,}", *(_of_system(s, label) for label in labels)] for s in systems]
-    note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
-    return _table(_titled(evaluation, result, "side by side"), ("system", "queries", *labels), rows, note)
-
-
 def _of_system(system: System, label: str) -> str:
     return _bracketed(label, system.means.get(label, math.nan), system.intervals.get(label))
 
 
 _Place: TypeAlias = tuple[str, str | None, str | None]  # measure, breakdown, group
-
-
-def _labels(result: Result, printed: Sequence[Printed]) -> list[str]:
-    return [label for label in result.scores.values if any(one.measure == label for one in printed)]
 
 
 def _by(printed: Sequence[Printed]) -> str:
@@ -236,7 +227,14 @@ def _beside(
 ) -> ReportTable:
     """The measured systems, ours first, then the paper's rows, each number with ours minus published behind it."""
     ours = [_mean(systems[0], place) for place in headings.values()]
-    digits = {label: _digits(label, printed) for label in {one.measure for one in printed}}
+    digits = {}
+    for label in {one.measure for one in printed}:
+        # As many as the paper prints: percentages mostly with one, fractions with two
+        scale, usual = (1, 2) if is_fraction(label) else (100, 1)
+        values = [one.value * scale for one in printed if one.measure == label]
+        digits[label] = next(
+            (n for n in (usual, usual + 1) if all(abs(v - round(v, n)) < 1e-9 for v in values)), usual + 2
+        )
     rows = [
         [f"{one.name} ({MEASURED})", *(_printed(p[0], _mean(one, p), digits[p[0]]) for p in headings.values())]
         for one in systems
@@ -256,13 +254,6 @@ def _mean(system: System, place: _Place) -> float:
     if column is None:
         return system.means.get(label, math.nan)
     return system.groups.get(column, {}).get(str(group).casefold(), {}).get(label, math.nan)
-
-
-def _digits(label: str, printed: Sequence[Printed]) -> int:
-    """As many as the paper prints: percentages mostly with one, fractions with two."""
-    scale, usual = (1, 2) if is_fraction(label) else (100, 1)
-    values = [one.value * scale for one in printed if one.measure == label]
-    return next((n for n in (usual, usual + 1) if all(abs(v - round(v, n)) < 1e-9 for v in values)), usual + 2)
 
 
 def _printed(label: str, value: float, digits: int) -> str:
@@ -289,7 +280,18 @@ def _signed(difference: float, digits: int) -> str:
 def as_text(table: ReportTable) -> str:
     """For a terminal: columns side by side, numbers under numbers, what is in brackets after them."""
     columns = list(zip(table.columns, *table.rows, strict=True))
-    laid = [_right(column) if right else _left(column) for column, right in zip(columns, numeric(table), strict=True)]
+    laid = []
+    for column, right in zip(columns, numeric(table), strict=True):
+        if right:
+            split = [("", ""), *map(halves, column[1:])]
+            head = max(len(column[0]), *(len(first) for first, _ in split))
+            tail = max(len(last) for _, last in split)
+            rows = (first.rjust(head) + (f" {last:<{tail}}" if tail else "") for first, last in split[1:])
+            left = [column[0].rjust(head) + " " * (tail + bool(tail)), *rows]
+        else:
+            width = max(map(len, column))
+            left = [cell.ljust(width) for cell in column]
+        laid.append(left)
     lines = ("  ".join(cells).rstrip() for cells in zip(*laid, strict=True))
     return "\n".join([table.title, *lines, *([table.note] if table.note else [])])
 
@@ -304,19 +306,6 @@ def halves(cell: str) -> tuple[str, str]:
     """The number of a cell, and what stands behind it; a range is one number."""
     head, _, tail = cell.partition(" ")
     return (cell, "") if tail.startswith("to ") else (head, tail)
-
-
-def _left(cells: Sequence[str]) -> list[str]:
-    width = max(map(len, cells))
-    return [cell.ljust(width) for cell in cells]
-
-
-def _right(cells: Sequence[str]) -> list[str]:
-    split = [("", ""), *map(halves, cells[1:])]
-    head = max(len(cells[0]), *(len(first) for first, _ in split))
-    tail = max(len(last) for _, last in split)
-    rows = (first.rjust(head) + (f" {last:<{tail}}" if tail else "") for first, last in split[1:])
-    return [cells[0].rjust(head) + " " * (tail + bool(tail)), *rows]
 
 
 def as_markdown(tables: Iterable[ReportTable]) -> str:

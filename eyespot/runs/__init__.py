@@ -11,10 +11,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eyespot.storage import files
 from eyespot.types import Qrels, Run, UsageError
 
 if TYPE_CHECKING:
     from eyespot.runs.judged import JudgedQueries
+
+__all__ = ["QRELS_FORMATS", "RUN_FORMATS", "read_judged", "read_qrels", "read_run", "write_qrels", "write_run"]
 
 RUN_FORMATS = {
     "trec": "query Q0 image rank score tag, a line each hit",
@@ -46,8 +49,9 @@ QRELS_FORMATS = {
 PARQUETS = ("*.parquet", "data/*.parquet")  # where the hub's layout has them
 
 
-def read_run(path: Path, format: str | None = None) -> Run:
+def read_run(path: Path | str, format: str | None = None) -> Run:
     """A run from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
+    path = Path(path)
     name, _, part = (format or _run_format(path)).partition(":")
     readers: dict[str, Callable[[], Run]] = {
         "trec": lambda: _room("trec").read_run(path),
@@ -64,8 +68,9 @@ def read_run(path: Path, format: str | None = None) -> Run:
     return run
 
 
-def read_qrels(path: Path, format: str | None = None) -> Qrels:
+def read_qrels(path: Path | str, format: str | None = None) -> Qrels:
     """Judgements from disk; `UsageError` in one sentence that names the file, the line and what was expected there."""
+    path = Path(path)
     name, _, part = (format or _qrels_format(path)).partition(":")
     readers: dict[str, Callable[[], Qrels]] = {
         "trec": lambda: _room("trec").read_qrels(path),
@@ -83,10 +88,11 @@ def read_qrels(path: Path, format: str | None = None) -> Qrels:
     return qrels
 
 
-def read_judged(path: Path, format: str | None = None) -> JudgedQueries:
+def read_judged(path: Path | str, format: str | None = None) -> JudgedQueries:
     """Judgements with the queries and images that the same files list; of a format that lists none both are empty."""
     from eyespot.runs.judged import JudgedQueries
 
+    path = Path(path)
     stated = format or _qrels_format(path)
     name, _, part = stated.partition(":")
     collections = _collections(path, part)
@@ -109,15 +115,17 @@ def _collections(path: Path, part: str) -> dict[str, Callable[[], JudgedQueries]
     }
 
 
-def write_run(run: Run, path: Path, format: str | None = None) -> None:
+def write_run(run: Run, path: Path | str, format: str | None = None) -> None:
     """A run to disk, whole or not at all; without a format by the name's ending, TREC if it says nothing."""
     rooms = {"trec": "trec", "json": "json_scores", "parquet": "table", "npz": "matrix", "circo": "circo"}
+    path = Path(path)
     _room(_chosen(rooms, format or _by_ending(path), rooms)).write_run(run, path)
 
 
-def write_qrels(qrels: Qrels, path: Path, format: str | None = None) -> None:
+def write_qrels(qrels: Qrels, path: Path | str, format: str | None = None) -> None:
     """Judgements to disk, whole or not at all; without a format by the name's ending, TREC if it says nothing."""
     rooms = {"trec": "trec", "json": "json_scores", "parquet": "table"}
+    path = Path(path)
     _room(_chosen(rooms, format or _by_ending(path), rooms)).write_qrels(qrels, path)
 
 
@@ -145,10 +153,24 @@ def _run_format(path: Path) -> str:
 
 def _qrels_format(path: Path) -> str:
     if path.is_dir():
-        return _folder_format(path)
+        formats = {"rerank-set": "reranking", "ilias": "ilias", "eccv": "eccv", "rmir": "rmir", "beir": "beir"}
+        found = next((format for format, room in formats.items() if _room(room).is_layout(path)), None)
+        if found is None and any(_is_rerank(file) for pattern in PARQUETS for file in sorted(path.glob(pattern))[:1]):
+            return "inquire-rerank"
+        if found is None:
+            raise UsageError(
+                f"{path} has no layout that eyespot knows; name it with --format: {', '.join(QRELS_FORMATS)}"
+            )
+        return found
     name, by_ending = path.name.lower().removesuffix(".gz"), _by_ending(path)
     if by_ending == "json":
-        return _json_format(path)
+        # By the first characters: CIRCO's is a list; Karpathy's has images and a data set; FG's lists texts
+        head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
+        if head.startswith("["):
+            return "circo"
+        key, _, value = head.removeprefix("{").strip().partition(":")
+        captions = value.lstrip(" [\n").startswith('"') and " " in value.strip(" [\n").partition('",')[0]
+        return "karpathy" if key in ('"images"', '"dataset"') or (captions and "[" in value[:3]) else "json"
     if by_ending == "parquet":
         return "inquire-rerank" if _is_rerank(path) else "parquet"
     if name.endswith(".csv"):
@@ -156,33 +178,13 @@ def _qrels_format(path: Path) -> str:
     return "beir" if name.endswith((".tsv", ".jsonl")) and _has_beir_header(path) else "trec"
 
 
-def _folder_format(path: Path) -> str:
-    formats = {"rerank-set": "reranking", "ilias": "ilias", "eccv": "eccv", "rmir": "rmir", "beir": "beir"}
-    found = next((format for format, room in formats.items() if _room(room).is_layout(path)), None)
-    if found is None and any(_is_rerank(file) for pattern in PARQUETS for file in sorted(path.glob(pattern))[:1]):
-        return "inquire-rerank"
-    if found is None:
-        raise UsageError(f"{path} has no layout that eyespot knows; name it with --format: {', '.join(QRELS_FORMATS)}")
-    return found
-
-
-def _json_format(path: Path) -> str:
-    """By the first characters: CIRCO's is a list; Karpathy's has images and a data set; FG's lists texts."""
-    head = _room("files").data_of(path)[:4096].decode("utf-8-sig", "replace").lstrip()
-    if head.startswith("["):
-        return "circo"
-    key, _, value = head.removeprefix("{").strip().partition(":")
-    captions = value.lstrip(" [\n").startswith('"') and " " in value.strip(" [\n").partition('",')[0]
-    return "karpathy" if key in ('"images"', '"dataset"') or (captions and "[" in value[:3]) else "json"
-
-
 def _has_beir_header(path: Path) -> bool:
-    head = _room("files").data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0]
+    head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0]
     return "query-id" in head or "query_id" in head
 
 
 def _is_rerank(path: Path) -> bool:
-    with _room("files").opened_parquet(path) as file:
+    with files.opened_parquet(path) as file:
         return {"query", "relevant"} < set(file.schema_arrow.names)
 
 

@@ -41,7 +41,11 @@ class Ratings:
         """From (item, rater, value) in any order; `UsageError` if a rater gave an item two values."""
         given = [row for row in rows if row[2] is not None]
         items, raters = (list(dict.fromkeys(row[place] for row in given)) for place in (0, 1))
-        values = _in_order({row[2] for row in given})
+        # Numbers by size, then all others by their text
+        values = sorted(
+            {row[2] for row in given},
+            key=lambda one: (0, one, "") if isinstance(one, int | float) else (1, 0, str(one)),
+        )
         codes = np.full((len(items), len(raters)), -1, np.int64)
         of_item, of_rater, of_value = ({one: at for at, one in enumerate(each)} for each in (items, raters, values))
         for item, rater, value in given:
@@ -127,7 +131,13 @@ def krippendorff_alpha(ratings: Ratings, level: str = "nominal", how: Resampled 
         raise UsageError(f"the level is one of {', '.join(LEVELS)}, not {level!r}")
     counts = ratings.counts
     counts = counts[counts.sum(axis=1) >= 2]
-    grades = np.arange(len(ratings.values), dtype=np.float64) if level == "nominal" else _numbers(ratings.values, level)
+    if level == "nominal":
+        grades = np.arange(len(ratings.values), dtype=np.float64)
+    else:
+        strange = next((one for one in ratings.values if not isinstance(one, int | float)), None)
+        if strange is not None:
+            raise UsageError(f"{strange!r} has no place among {level} grades; leave it out, or take the level nominal")
+        grades = np.array(ratings.values, np.float64)
     coincidences = _pairs(counts) / np.maximum(counts.sum(axis=1) - 1, 1)[:, None, None]
     distances = LEVELS[level]
     return _with_interval(coincidences, lambda summed: _alpha(summed, grades, distances), how, int(counts.sum()))
@@ -213,15 +223,3 @@ def _resampled(tables: Reals, how: Resampled) -> Iterable[Reals]:
         chosen += len(tables) * np.arange(size)[:, None]
         times = np.bincount(chosen.ravel(), minlength=size * len(tables)).reshape(size, -1)  # how often each was drawn
         yield (times @ flat).reshape(size, *tables.shape[1:])
-
-
-def _in_order(values: Iterable[Any]) -> list[Any]:
-    """Numbers by size, then all others by their text."""
-    return sorted(values, key=lambda one: (0, one, "") if isinstance(one, int | float) else (1, 0, str(one)))
-
-
-def _numbers(values: list[Any], level: str) -> Reals:
-    strange = next((one for one in values if not isinstance(one, int | float)), None)
-    if strange is not None:
-        raise UsageError(f"{strange!r} has no place among {level} grades; leave it out, or take the level nominal")
-    return np.array(values, np.float64)

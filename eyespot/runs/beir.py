@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import opened_parquet, refuse, required, rows_of, write_whole
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import opened_parquet, refuse, required, rows_of, write_whole
 from eyespot.types import Qrels, UsageError
 
 ID = ("_id", "id", "query-id", "corpus-id")
@@ -90,16 +90,16 @@ def _required(folder: Path, table: str, split: str) -> list[Path]:
 
 def _rows(files: list[Path]) -> Iterator[tuple[str, Columns]]:
     for path in files:
-        for line, row in rows_of(path, _plain_columns(path)):
+        if path.suffix != ".parquet":
+            plain_columns = None
+        else:
+            with opened_parquet(path) as file:
+                plain_columns = [
+                    field.name for field in file.schema_arrow if str(field.type).startswith((*PLAIN, "int", "uint"))
+                ]
+        for line, row in rows_of(path, plain_columns):
             id = required(path, line, row, *ID)
             yield id, {name: value for name, value in row.items() if name not in ID}
-
-
-def _plain_columns(path: Path) -> list[str] | None:
-    if path.suffix != ".parquet":
-        return None
-    with opened_parquet(path) as file:
-        return [field.name for field in file.schema_arrow if str(field.type).startswith((*PLAIN, "int", "uint"))]
 
 
 def _grade(path: Path, line: int, value: Any) -> int:

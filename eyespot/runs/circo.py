@@ -9,9 +9,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import id_of, json_of, refuse, write_whole
 from eyespot.runs.json_scores import ids_of
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import id_of, json_of, refuse, write_whole
 from eyespot.types import Qrels, Run, UsageError
 
 DEPTH = 50
@@ -28,7 +28,16 @@ def read(path: Path) -> JudgedQueries:
         query = _id(path, at, row, "id")
         if query in queries:
             refuse(path, f"entry {at}", f"has the id {query!r} a second time; keep one of the two")
-        queries[query] = _columns(path, at, row)
+        text = row.get("relative_caption")
+        if not isinstance(text, str):
+            refuse(path, f"entry {at}", "has no text as relative_caption")
+        queries[query] = {
+            "text": text,
+            "image": _id(path, at, row, "reference_img_id"),
+            "shared_concept": row.get("shared_concept"),
+            "semantic_aspects": row.get("semantic_aspects", []),
+            "target": id_of(row.get("target_img_id")),
+        }
         truths = row.get("gt_img_ids", [])
         if not isinstance(truths, list):
             refuse(path, f"entry {at}", "has no list of ids as gt_img_ids")
@@ -48,19 +57,6 @@ def write_run(run: Run, path: Path) -> None:
 
 def _dump(file: Any, orders: dict[str, list[int]]) -> None:
     file.write(json.dumps(orders).encode())
-
-
-def _columns(path: Path, at: int, row: dict[str, Any]) -> Columns:
-    text = row.get("relative_caption")
-    if not isinstance(text, str):
-        refuse(path, f"entry {at}", "has no text as relative_caption")
-    return {
-        "text": text,
-        "image": _id(path, at, row, "reference_img_id"),
-        "shared_concept": row.get("shared_concept"),
-        "semantic_aspects": row.get("semantic_aspects", []),
-        "target": id_of(row.get("target_img_id")),
-    }
 
 
 def _id(path: Path, at: int, row: Any, name: str) -> str:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from eyespot.runs.files import json_of, refuse
 from eyespot.runs.json_scores import ids_of, queries_of
 from eyespot.runs.judged import JudgedQueries
+from eyespot.storage.files import json_of, refuse
 from eyespot.types import Qrels, UsageError
 
 FILES = {"coco": "original", "cxc": "cxc", "eccv": "eccv"}

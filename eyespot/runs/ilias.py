@@ -10,8 +10,8 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from eyespot.runs.files import refuse, text_of
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import refuse, text_of
 from eyespot.types import Qrels, UsageError
 
 QUERIES = {"image": "image_query_ids.txt", "text": "text_query_ids.txt"}
@@ -27,7 +27,17 @@ def is_layout(folder: Path) -> bool:
 def read(folder: Path) -> JudgedQueries:
     """Queries with `kind` (image or text) and `instance`; the positives with `instance`, `scale` and `clutter`."""
     lists = _ids(folder)
-    images = dict(_positives(lists))
+    positives: list[tuple[str, Columns]] = []
+    path = _list_file(lists, POSITIVES)
+    for line, id, fields in _rows(path):
+        try:
+            scale, clutter = (float(field) for field in fields)
+        except ValueError:
+            scale = math.nan
+        if not (fields and math.isfinite(scale) and math.isfinite(clutter)):
+            refuse(path, f"line {line}", f"has {','.join([id, *fields])[:60]!r}; expected: id,scale,clutter")
+        positives.append((id, {"instance": id.partition("/")[0], "scale": scale, "clutter": clutter}))
+    images = dict(positives)
     of_instance: dict[str, dict[str, int]] = {}
     for image, facts in images.items():
         of_instance.setdefault(facts["instance"], {})[image] = 1
@@ -67,18 +77,6 @@ def _queries(lists: Path) -> Iterator[tuple[str, Columns]]:
     for kind, place in places:
         for _, id, _ in _rows(place) if place else ():
             yield id, {"kind": kind, "instance": id.partition("/")[0]}
-
-
-def _positives(lists: Path) -> Iterator[tuple[str, Columns]]:
-    path = _list_file(lists, POSITIVES)
-    for line, id, fields in _rows(path):
-        try:
-            scale, clutter = (float(field) for field in fields)
-        except ValueError:
-            scale = math.nan
-        if not (fields and math.isfinite(scale) and math.isfinite(clutter)):
-            refuse(path, f"line {line}", f"has {','.join([id, *fields])[:60]!r}; expected: id,scale,clutter")
-        yield id, {"instance": id.partition("/")[0], "scale": scale, "clutter": clutter}
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str, list[str]]]:

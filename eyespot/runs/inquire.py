@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import Qrels, RankedImage, Run
 
 QUERY_COLUMNS = ("supercategory", "category", "iconic_group", "split")
@@ -84,7 +84,15 @@ def read_rerank(files: Iterable[Path]) -> JudgedQueries:
         facts = {name: row[name] for name in HUB_IMAGE if row.get(name) is not None}
         images[pair.image] = {"path": row.get("inat24_file_name"), **facts}
         hits = ranked.setdefault(pair.query, [])
-        hits.append(RankedImage(pair.image, _clip_score(path, pair.line, row, len(hits))))
+        at = len(hits)
+        score = row.get("clip_score")
+        if score is None:
+            clip_score = -float(at + 1)
+        else:
+            if isinstance(score, bool) or not isinstance(score, int | float) or score != score:
+                refuse(path, f"row {pair.line}", f"has {score!r} as clip_score; expected a number")
+            clip_score = float(score)
+        hits.append(RankedImage(pair.image, clip_score))
     candidates = Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in ranked.items()})
     return JudgedQueries(queries, Qrels(grades, {"source": "INQUIRE-Rerank"}), images, candidates)
 
@@ -116,12 +124,3 @@ def _relevant(path: Path, line: int, value: Any) -> bool:
     if str(value) not in ("0", "1", "True", "False", "0.0", "1.0"):
         refuse(path, f"line {line}", f"has {value!r} as relevant; expected 0 or 1")
     return str(value) in ("1", "True", "1.0")
-
-
-def _clip_score(path: Path, line: int, row: dict[str, Any], at: int) -> float:
-    score = row.get("clip_score")
-    if score is None:
-        return -float(at + 1)
-    if isinstance(score, bool) or not isinstance(score, int | float) or score != score:
-        refuse(path, f"row {line}", f"has {score!r} as clip_score; expected a number")
-    return float(score)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import id_of, json_of, refuse, write_whole
+from eyespot.storage.files import id_of, json_of, refuse, write_whole
 from eyespot.types import Qrels, RankedImage, Run
 
 
@@ -27,7 +27,11 @@ def run_of(path: Path, rankings: Mapping[str, Any]) -> Run:
     listed = {query: ids_of(path, query, images) for query, images in rankings.items() if isinstance(images, list)}
     if listed and len(listed) == len(rankings):
         return Run.from_orders(listed)
-    scored = {query: _scores(path, query, images) for query, images in rankings.items()}
+    scored = {}
+    for query, images in rankings.items():
+        if not isinstance(images, dict):
+            refuse(path, f"query {query!r}", f"holds {_kind(images)}; expected {{image: score}}")
+        scored[query] = {image: _score(path, query, image, score) for image, score in images.items()}
     return Run({query: _ranked(scores) for query, scores in scored.items()})
 
 
@@ -71,12 +75,6 @@ def ids_of(path: Path, query: str, images: list[Any]) -> list[str]:
         twice = next(id for at, id in enumerate(found) if id in found[:at])
         refuse(path, f"query {query!r}", f"ranks image {twice!r} twice; keep one of the two")
     return found
-
-
-def _scores(path: Path, query: str, images: Any) -> dict[str, float]:
-    if not isinstance(images, dict):
-        refuse(path, f"query {query!r}", f"holds {_kind(images)}; expected {{image: score}}")
-    return {image: _score(path, query, image, score) for image, score in images.items()}
 
 
 def _score(path: Path, query: str, image: str, score: Any) -> float:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eyespot.runs.files import id_of, json_of, refuse
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import id_of, json_of, refuse
 from eyespot.types import Qrels
 
 CAPTIONS = 5
@@ -85,15 +85,15 @@ def _of_split(path: Path, images: list[Any], split: str) -> Iterator[_Row]:
         if not isinstance(row, dict) or not isinstance(row.get("sentences"), list):
             refuse(path, f"image {at}", "is no object with a list of sentences")
         if row.get("split") == split:
-            yield _image(row)
-
-
-def _image(row: dict[str, Any]) -> _Row:
-    name = row.get("filename")
-    stem = PurePosixPath(name).stem if isinstance(name, str) else row.get("imgid")
-    path = "/".join(part for part in (row.get("filepath"), name) if isinstance(part, str))
-    sentences = [s if isinstance(s, dict) else {} for s in row["sentences"]]
-    return id_of(row.get("cocoid", stem)), {"path": path}, [(id_of(s.get("sentid")), s.get("raw")) for s in sentences]
+            name = row.get("filename")
+            stem = PurePosixPath(name).stem if isinstance(name, str) else row.get("imgid")
+            image_path = "/".join(part for part in (row.get("filepath"), name) if isinstance(part, str))
+            sentences = [s if isinstance(s, dict) else {} for s in row["sentences"]]
+            yield (
+                id_of(row.get("cocoid", stem)),
+                {"path": image_path},
+                [(id_of(s.get("sentid")), s.get("raw")) for s in sentences],
+            )
 
 
 def _fine_grained(found: dict[str, Any]) -> Iterator[_Row]:

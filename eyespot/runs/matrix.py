@@ -11,12 +11,12 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.runs.files import ALLOWANCE, EXPANSION, refuse, write_whole
+from eyespot.storage.files import ALLOWANCE, EXPANSION, refuse, write_whole
 from eyespot.types import IdColumn, Run, UsageError
 
 DEPTH = 1000
@@ -26,7 +26,24 @@ Arrays = dict[str, NDArray[Any]]
 def read_run(path: Path, depth: int = DEPTH) -> Run:
     """The `depth` best of each row of the matrix, equal scores in the order of the columns, or the k best as given."""
     arrays = arrays_of(path)
-    run = _best_given(path, arrays) if "ids" in arrays else _best_of_matrix(path, arrays, depth)
+    if "ids" in arrays:
+        ids, queries = _array(path, arrays, "ids", "(queries, k)"), _names(path, arrays, "queries")
+        scores = arrays.get("scores")
+        if ids.ndim != 2 or len(ids) != len(queries) or (scores is not None and scores.shape != ids.shape):
+            shapes = f"ids {ids.shape}, scores {None if scores is None else scores.shape}"
+            refuse(path, "", f"has {shapes} for {len(queries)} queries; expected (queries, k) for both")
+        if scores is None:
+            scores = np.broadcast_to(-np.arange(1.0, ids.shape[1] + 1), ids.shape)
+        filled = ids != (-1 if ids.dtype.kind == "i" else "")  # (queries, k)
+        _finite(path, scores[filled])
+        values, codes = np.unique(ids[filled], return_inverse=True)
+        query = np.broadcast_to(np.arange(len(ids))[:, None], ids.shape)[filled]
+        try:
+            run = Run.from_columns(IdColumn(_objects(queries), query), IdColumn(_texts(values), codes), scores[filled])
+        except UsageError as error:
+            raise UsageError(f"{path}: {error}") from None
+    else:
+        run = _best_of_matrix(path, arrays, depth)
     run.header["source"] = str(path)
     return run
 
@@ -45,7 +62,22 @@ def read_run_of_images(path: Path, depth: int = DEPTH) -> Run:
 
 def ranked_matrix(queries: list[str], images: list[str], scores: NDArray[Any], depth: int = DEPTH) -> Run:
     """A run of the `depth` best columns of each row of scores (queries, images)."""
-    best = np.stack([_top(row, depth) for row in scores]) if len(scores) else np.zeros((0, 0), np.int64)
+    if len(scores):
+        tops = []
+        for row in scores:
+            # The columns of the `depth` highest scores, best first, equal ones in the order of the
+            # columns
+            if depth >= len(row):
+                top = np.argsort(-row, kind="stable")
+            else:
+                last = np.partition(row, len(row) - depth)[len(row) - depth]
+                above = np.flatnonzero(row > last)
+                top_best = np.concatenate([above, np.flatnonzero(row == last)[: depth - len(above)]])
+                top = top_best[np.argsort(-row[top_best], kind="stable")]
+            tops.append(top)
+        best = np.stack(tops)
+    else:
+        best = np.zeros((0, 0), np.int64)
     query = np.repeat(np.arange(len(queries)), best.shape[1])  # (queries · depth,)
     names = _objects(queries), _objects(images)
     run = Run.from_columns(
@@ -74,7 +106,11 @@ def arrays_of(path: Path) -> Arrays:
     """The arrays of an .npz; `UsageError` for pickles, damage, and a file that unfolds beyond all measure."""
     try:
         with path.open("rb") as file:
-            _bounded(path, file)
+            with zipfile.ZipFile(file) as archive:
+                unfolded = sum(member.file_size for member in archive.infolist())
+            if unfolded > ALLOWANCE + EXPANSION * path.stat().st_size:
+                refuse(path, "", f"unfolds to more than {EXPANSION} times its size; unpack it yourself if you trust it")
+            file.seek(0)
             with np.load(file, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files}
     except FileNotFoundError:
@@ -86,14 +122,6 @@ def arrays_of(path: Path) -> Arrays:
         refuse(path, "", f"is no .npz file ({text or type(error).__name__})")
 
 
-def _bounded(path: Path, file: IO[bytes]) -> None:
-    with zipfile.ZipFile(file) as archive:
-        unfolded = sum(member.file_size for member in archive.infolist())
-    if unfolded > ALLOWANCE + EXPANSION * path.stat().st_size:
-        refuse(path, "", f"unfolds to more than {EXPANSION} times its size; unpack it yourself if you trust it")
-    file.seek(0)
-
-
 def _best_of_matrix(path: Path, arrays: Arrays, depth: int) -> Run:
     scores = _array(path, arrays, "scores", "(queries, images)")
     queries, images = (_names(path, arrays, name) for name in ("queries", "images"))
@@ -102,34 +130,6 @@ def _best_of_matrix(path: Path, arrays: Arrays, depth: int) -> Run:
         refuse(path, "", f"has scores of shape {scores.shape}; its queries and images make {expected}")
     _finite(path, scores)
     return ranked_matrix(queries, images, scores.astype(np.float64, copy=False), depth)
-
-
-def _best_given(path: Path, arrays: Arrays) -> Run:
-    ids, queries = _array(path, arrays, "ids", "(queries, k)"), _names(path, arrays, "queries")
-    scores = arrays.get("scores")
-    if ids.ndim != 2 or len(ids) != len(queries) or (scores is not None and scores.shape != ids.shape):
-        shapes = f"ids {ids.shape}, scores {None if scores is None else scores.shape}"
-        refuse(path, "", f"has {shapes} for {len(queries)} queries; expected (queries, k) for both")
-    if scores is None:
-        scores = np.broadcast_to(-np.arange(1.0, ids.shape[1] + 1), ids.shape)
-    filled = ids != (-1 if ids.dtype.kind == "i" else "")  # (queries, k)
-    _finite(path, scores[filled])
-    values, codes = np.unique(ids[filled], return_inverse=True)
-    query = np.broadcast_to(np.arange(len(ids))[:, None], ids.shape)[filled]
-    try:
-        return Run.from_columns(IdColumn(_objects(queries), query), IdColumn(_texts(values), codes), scores[filled])
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
-
-
-def _top(row: NDArray[Any], depth: int) -> NDArray[np.int64]:
-    """The columns of the `depth` highest scores, best first, equal ones in the order of the columns."""
-    if depth >= len(row):
-        return np.argsort(-row, kind="stable")
-    last = np.partition(row, len(row) - depth)[len(row) - depth]
-    above = np.flatnonzero(row > last)
-    best = np.concatenate([above, np.flatnonzero(row == last)[: depth - len(above)]])
-    return best[np.argsort(-row[best], kind="stable")]
 
 
 def _array(path: Path, arrays: Arrays, name: str, shape: str) -> NDArray[Any]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.runs.judged import Columns
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import UsageError
 
 ID = ("query_id", "query-id", "id", "_id", "qid")
@@ -20,33 +19,23 @@ def read_queries(place: Path) -> dict[str, Columns]:
     `place` is a csv, tsv, jsonl or parquet table with one of the columns of `ID`, or a folder of a layout that lists
     its queries. Raises `UsageError` for a query that stands twice and for one without an id.
     """
-    return _of_folder(place) if place.is_dir() else _of_table(place)
+    if place.is_dir():
+        from eyespot.runs import read_judged
 
-
-def _of_folder(folder: Path) -> dict[str, Columns]:
-    from eyespot.runs import read_judged
-
-    found = read_judged(folder).queries
-    if not found:
-        raise UsageError(f"{folder} lists no queries; give the csv, jsonl or parquet file that does")
-    return found
-
-
-def _of_table(path: Path) -> dict[str, Columns]:
-    found: dict[str, Columns] = {}
-    for line, row in rows_of(path):
-        query = required(path, line, row, *ID)
-        if query in found:
-            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
-        found[query] = _facts(row)
-    return found
-
-
-def _facts(row: Mapping[str, Any]) -> Columns:
-    own = next(name for name in ID if name in row)
-    text = next((name for name in TEXT if isinstance(row.get(name), str)), None)
-    rest = {name: value for name, value in row.items() if name not in ("", own, text)}
-    return rest if text is None else {"text": row[text], **rest}
+        found = read_judged(place).queries
+        if not found:
+            raise UsageError(f"{place} lists no queries; give the csv, jsonl or parquet file that does")
+        return found
+    table_found: dict[str, Columns] = {}
+    for line, row in rows_of(place):
+        query = required(place, line, row, *ID)
+        if query in table_found:
+            refuse(place, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
+        own = next(name for name in ID if name in row)
+        text = next((name for name in TEXT if isinstance(row.get(name), str)), None)
+        rest = {name: value for name, value in row.items() if name not in ("", own, text)}
+        table_found[query] = rest if text is None else {"text": row[text], **rest}
+    return table_found
 
 
 def groups(queries: Mapping[str, Columns], column: str) -> dict[str, list[str]]:

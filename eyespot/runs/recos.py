@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from eyespot.runs import karpathy
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.runs.judged import Columns
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import UsageError
 
 VERSIONS = ("v0", "v1", "v2")
@@ -34,7 +34,11 @@ def read(folder: Path, version: str = "v1") -> Set:
         raise UsageError(f"ReCoS has the versions {', '.join(VERSIONS)}, not {version!r}")
     released = next((place for name in _released(version) if (place := folder / name).is_file()), None)
     if released is not None:
-        return Set(_released_captions(released), {})
+        found = karpathy.read(released)
+        images = {name: {**facts, "subtask": _folder(name)} for name, facts in found.images.items()}
+        texts = {id: {**facts, "subtask": _folder(facts["image"])} for id, facts in found.texts.items()}
+        released_captions = karpathy.KarpathyCaptions(found.source, images, texts)
+        return Set(released_captions, {})
     everyone = dict(_images(folder))
     images = {name: facts for name, facts in everyone.items() if _within(facts, version)}
     texts = {id: facts for id, facts in _texts(folder, everyone) if facts["image"] in images}
@@ -54,13 +58,6 @@ def is_released(folder: Path, version: str) -> bool:
 
 def _released(version: str) -> tuple[str, str]:
     return (f"recos_{version}.json", f"captions_{version}.json")
-
-
-def _released_captions(path: Path) -> karpathy.KarpathyCaptions:
-    found = karpathy.read(path)
-    images = {name: {**facts, "subtask": _folder(name)} for name, facts in found.images.items()}
-    texts = {id: {**facts, "subtask": _folder(facts["image"])} for id, facts in found.texts.items()}
-    return karpathy.KarpathyCaptions(found.source, images, texts)
 
 
 def _folder(name: str) -> str | None:

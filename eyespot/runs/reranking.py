@@ -33,10 +33,8 @@ def read(folder: Path, split: str | None = None) -> JudgedQueries:
             raise UsageError(f"{folder}: {QUERIES} and {name} differ on the query {min(odd)!r}; make the set again")
     ordered = Qrels({query: qrels[query] for query in queries}, qrels.header)
     whole = JudgedQueries(queries, ordered, {image: {} for image in candidates.images.tolist()}, candidates)
-    return whole if split is None else _of_split(folder, whole, split)
-
-
-def _of_split(folder: Path, whole: JudgedQueries, split: str) -> JudgedQueries:
+    if split is None:
+        return whole
     splits = {str(facts.get("split", "")) for facts in whole.queries.values()}
     if split not in splits:
         raise UsageError(f"{folder} has no split {split!r}; there are: {', '.join(sorted(splits))}")

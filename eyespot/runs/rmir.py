@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import id_of, json_of, refuse, required, rows_of
 from eyespot.runs.judged import Columns, JudgedQueries
+from eyespot.storage.files import id_of, json_of, refuse, required, rows_of
 from eyespot.types import Qrels, UsageError
 
 TABLES = {"queries": ("id", "image", "question"), "qrels": ("query", "image"), "pool": ("image",)}
@@ -38,7 +38,11 @@ def read(folder: Path) -> JudgedQueries:
         if query not in grades or image in grades[query]:
             why = "is not among the queries" if query not in grades else f"judges {image!r} a second time"
             refuse(path, f"line {line}", f"the query {query!r} {why}")
-        grades[query][image] = _grade(path, line, row.get("grade"))
+        value = row.get("grade")
+        text = "1" if value is None else id_of(value)
+        if text is None or not text.lstrip("-").isdecimal():
+            refuse(path, f"line {line}", f"has {value!r} as grade; expected a whole number")
+        grades[query][image] = int(text)
     pool = {required(path, line, row, "image"): row for path, line, row in _rows(folder, "pool")}
     for image, facts in pool.items():
         facts.pop("image", image)
@@ -87,10 +91,3 @@ def _mapped(folder: Path, table: str) -> tuple[Path, Mapping[str, str]]:
 
 def _own(folder: Path, table: str) -> Path | None:
     return next((p for ending in ENDINGS if (p := folder / f"{table}.{ending}").is_file()), None)
-
-
-def _grade(path: Path, line: int, value: Any) -> int:
-    text = "1" if value is None else id_of(value)
-    if text is None or not text.lstrip("-").isdecimal():
-        refuse(path, f"line {line}", f"has {value!r} as grade; expected a whole number")
-    return int(text)

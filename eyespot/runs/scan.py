@@ -89,7 +89,18 @@ class ScannedRun(_Scanned, Run):
 
     def graded(self, qrels: Qrels) -> NDArray[np.int32]:
         at = np.array([qrels._at.get(query, -1) for query in self.queries], dtype=np.int64)  # (queries,)
-        ours, theirs = self.spans, qrels.spans if isinstance(qrels, ScannedQrels) else _spans_of(qrels)
+        ours = self.spans
+        if isinstance(qrels, ScannedQrels):
+            theirs = qrels.spans
+        else:
+            ids = [
+                image.encode(errors="surrogatepass") for image in qrels.images.tolist()
+            ]  # what no file holds, none matches
+            data = np.frombuffer(b"".join(ids), np.uint8)
+            length = np.fromiter(map(len, ids), np.int32, len(ids))  # (images,)
+            place = np.cumsum(length, dtype=np.int64) - length
+            once = Spans(data, place, length, kernels.hashes(data, place, length), np.zeros(len(ids)))
+            theirs = once.taken(qrels.codes)._replace(value=qrels.grade.astype(np.float64))
         found: NDArray[np.int32] = kernels.grades(
             (ours.data, ours.place, ours.length, ours.hash, self.offsets),
             (theirs.data, theirs.place, theirs.length, theirs.hash, qrels.offsets),
@@ -97,16 +108,6 @@ class ScannedRun(_Scanned, Run):
             np.ascontiguousarray(qrels.grade),
         )
         return found
-
-
-def _spans_of(qrels: Qrels) -> Spans:
-    """Judgements as if their ids lay in a file, each image once."""
-    ids = [image.encode(errors="surrogatepass") for image in qrels.images.tolist()]  # what no file holds, none matches
-    data = np.frombuffer(b"".join(ids), np.uint8)
-    length = np.fromiter(map(len, ids), np.int32, len(ids))  # (images,)
-    place = np.cumsum(length, dtype=np.int64) - length
-    once = Spans(data, place, length, kernels.hashes(data, place, length), np.zeros(len(ids)))
-    return once.taken(qrels.codes)._replace(value=qrels.grade.astype(np.float64))
 
 
 def run_in(data: bytes | NDArray[np.uint8]) -> Run | None:
@@ -142,16 +143,13 @@ def _segments(
     offsets = np.append(first[changes], len(spans.place)).astype(np.int64)  # (queries + 1,)
     if len(set(queries)) < len(queries):
         return None
-    return None if _repeats(spans, offsets) else (queries, offsets, spans)
-
-
-def _repeats(spans: Spans, offsets: NDArray[np.int64]) -> bool:
-    """Whether a query has an image twice; threads share the queries."""
+    # Whether a query has an image twice; threads share the queries
     parts = np.linspace(0, len(offsets) - 1, _threads() + 1).astype(int)
     with ThreadPoolExecutor(_threads()) as pool:
         columns = spans[:4]
         slices = [offsets[parts[at] : parts[at + 1] + 1] for at in range(len(parts) - 1)]
-        return any(pool.map(lambda part: kernels.repeats(*columns, part), slices))
+        repeats = any(pool.map(lambda part: kernels.repeats(*columns, part), slices))
+    return None if repeats else (queries, offsets, spans)
 
 
 def _threads() -> int:
@@ -166,7 +164,10 @@ def _scanned(data: NDArray[np.uint8], shape: tuple[int, int]) -> tuple[Spans, St
     with ThreadPoolExecutor(_threads()) as pool:
         counts, ascii = zip(*pool.map(lambda at: kernels.count(data, bounds[at], bounds[at + 1]), parts), strict=True)
         rows = np.concatenate([[0], np.cumsum(counts)])  # (parts + 1,)
-        columns = _columns(int(rows[-1]))
+        columns_rows = int(rows[-1])
+        # Room for spans, and for as many stretches
+        kinds = (np.int64, np.int32, np.uint64, np.float64, np.int64, np.int64, np.int32)
+        columns = tuple(np.empty(columns_rows, kind) for kind in kinds)
 
         def scan(at: int) -> tuple[int, int]:
             part = tuple(column[rows[at] : rows[at + 1]] for column in columns)
@@ -175,12 +176,6 @@ def _scanned(data: NDArray[np.uint8], shape: tuple[int, int]) -> tuple[Spans, St
 
         filled = np.array(list(pool.map(scan, parts)))  # (parts, 2) rows and stretches
     return None if filled.min() < 0 or not (all(ascii) or _is_utf8(data)) else _joined(data, columns, rows[:-1], filled)
-
-
-def _columns(rows: int) -> tuple[NDArray[Any], ...]:
-    """Room for spans, and for as many stretches."""
-    kinds = (np.int64, np.int32, np.uint64, np.float64, np.int64, np.int64, np.int32)
-    return tuple(np.empty(rows, kind) for kind in kinds)
 
 
 def _joined(
@@ -207,20 +202,19 @@ def _settled(spans: Spans, shape: tuple[int, int]) -> bool:
     mark = _mark(spans.data)
     try:
         for row in np.flatnonzero(np.isnan(spans.value)).tolist():
-            spans.value[row] = float(_value_field(spans, row, mark, shape[1]))
+            which = shape[1]
+            # The text of a row's value, the `which`-th field of its line; ValueError if it is oddly long
+            # or has a _
+            end = int(spans.place[row] + spans.length[row])
+            line = spans.data[end : end + LONGEST].tobytes().partition(b"\n")[0]
+            fields = line.split(mark)  # the first, an empty one, ends the image, which is the third
+            if b"_" in fields[which - 3] or (len(line) == LONGEST and len(fields) == which - 2):
+                raise ValueError
+            value_field = fields[which - 3].strip(b"\r")
+            spans.value[row] = float(value_field)
     except (ValueError, IndexError):
         return False
     return bool(np.isfinite(spans.value).all())
-
-
-def _value_field(spans: Spans, row: int, mark: bytes, which: int) -> bytes:
-    """The text of a row's value, the `which`-th field of its line; ValueError if it is oddly long or has a _."""
-    end = int(spans.place[row] + spans.length[row])
-    line = spans.data[end : end + LONGEST].tobytes().partition(b"\n")[0]
-    fields = line.split(mark)  # the first, an empty one, ends the image, which is the third
-    if b"_" in fields[which - 3] or (len(line) == LONGEST and len(fields) == which - 2):
-        raise ValueError
-    return fields[which - 3].strip(b"\r")
 
 
 def _is_utf8(data: NDArray[np.uint8]) -> bool:

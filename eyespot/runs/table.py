@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.runs.files import opened_parquet, refuse, write_whole
+from eyespot.storage.files import opened_parquet, refuse, write_whole
 from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 QUERY = ("query", "query_id", "query-id", "qid", "q_id")
@@ -78,19 +78,23 @@ def _write(path: Path, rows: Run | Qrels, values: Mapping[str, NDArray[Any]], sa
 def _columns(path: Path, values: tuple[str, ...]) -> tuple[IdColumn, IdColumn, NDArray[np.float64], dict[str, Any]]:
     with opened_parquet(path) as file:
         schema = file.schema_arrow
-        names = [_find_column(path, schema.names, wanted) for wanted in (QUERY, IMAGE, values)]
+        names = []
+        for wanted in (QUERY, IMAGE, values):
+            column_name = next((name for name in wanted if name in schema.names), None)
+            if column_name is None:
+                refuse(path, "", f"has no column {wanted[0]}; there are: {', '.join(schema.names[:12]) or 'none'}")
+            names.append(column_name)
         table = _checked(path, file, names)
         said = _run_metadata(schema.metadata or {})
     query, image = (_coded(path, table.column(name), name) for name in names[:2])
-    value = _numbers(path, table.column(names[2]), names[2])
+    column = table.column(names[2])
+    name = names[2]
+    import pyarrow as pa
+
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
+        refuse(path, "", f"has {column.type} in the column {name}; expected numbers")
+    value: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()  # (rows,)
     return _with_rowless(query, said.get("queries", [])), image, value, said
-
-
-def _find_column(path: Path, there: list[str], wanted: tuple[str, ...]) -> str:
-    name = next((name for name in wanted if name in there), None)
-    if name is None:
-        refuse(path, "", f"has no column {wanted[0]}; there are: {', '.join(there[:12]) or 'none'}")
-    return name
 
 
 def _checked(path: Path, file: Any, names: list[str]) -> Any:
@@ -125,15 +129,6 @@ def coded_column(column: Any) -> IdColumn:
     """A dictionary-encoded arrow column as `Coded`."""
     whole = column.unify_dictionaries().combine_chunks()
     return IdColumn(whole.dictionary.to_numpy(zero_copy_only=False).astype(object), whole.indices.to_numpy())
-
-
-def _numbers(path: Path, column: Any, name: str) -> NDArray[np.float64]:
-    import pyarrow as pa
-
-    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type)):
-        refuse(path, "", f"has {column.type} in the column {name}; expected numbers")
-    values: NDArray[np.float64] = column.cast(pa.float64()).to_numpy()  # (rows,)
-    return values
 
 
 def _run_metadata(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:

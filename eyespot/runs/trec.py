@@ -18,7 +18,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.runs.files import data_of, decoded, refuse, write_whole
+from eyespot.storage.files import data_of, decoded, refuse, write_whole
 from eyespot.types import IdColumn, Qrels, Run, UsageError
 
 RUN_LINE = "expected: query Q0 image rank score tag"
@@ -33,7 +33,14 @@ BLANKS = " \t\r"
 def read_run(path: Path) -> Run:
     """A run; `UsageError` names file, line and what was expected there."""
     data = _read_whole(path)
-    run = _scanned_run(data) or Run.from_columns(*_line_by_line(path, bytes(data), _RUN))
+    # Of a large file, if all its lines are alike; what is odd in it is found line by line
+    if len(data) < LARGE:
+        scanned_run = None
+    else:
+        from eyespot.runs.scan import run_in
+
+        scanned_run = run_in(data)
+    run = scanned_run or Run.from_columns(*_line_by_line(path, bytes(data), _RUN))
     run.header["source"] = str(path)
     return run
 
@@ -41,7 +48,13 @@ def read_run(path: Path) -> Run:
 def read_qrels(path: Path) -> Qrels:
     """Judgements; `UsageError` names file, line and what was expected there."""
     data = _read_whole(path)
-    qrels = _scanned_qrels(data) or Qrels.from_columns(*_line_by_line(path, bytes(data), _QRELS))
+    if len(data) < LARGE:
+        scanned_qrels = None
+    else:
+        from eyespot.runs.scan import qrels_in
+
+        scanned_qrels = qrels_in(data)
+    qrels = scanned_qrels or Qrels.from_columns(*_line_by_line(path, bytes(data), _QRELS))
     qrels.header["source"] = str(path)
     return qrels
 
@@ -148,23 +161,6 @@ def _filled(file: FileIO, data: NDArray[np.uint8]) -> bool:
             return False
         rest = rest[count:]
     return not file.read(1)
-
-
-def _scanned_run(data: Data) -> Run | None:
-    """Of a large file, if all its lines are alike; what is odd in it is found line by line."""
-    if len(data) < LARGE:
-        return None
-    from eyespot.runs.scan import run_in
-
-    return run_in(data)
-
-
-def _scanned_qrels(data: Data) -> Qrels | None:
-    if len(data) < LARGE:
-        return None
-    from eyespot.runs.scan import qrels_in
-
-    return qrels_in(data)
 
 
 def _line_by_line(path: Path, data: bytes, kind: _Kind) -> _Columns:

@@ -1,1 +1,53 @@
-"""Queries, and the stages that answer them: what is asked, in words, pictures or both, to ranked pictures."""
+"""Searching a gallery: stages that rank and re-rank, chains of them, and what feeds them.
+
+collection = eyespot.open(".eyespot")
+run = Chain(Nearest.of(collection), LocalRerank.of(collection, "spatial"))([Query.picture("bridge.jpg")])
+"""
+
+from typing import TYPE_CHECKING
+
+from eyespot.rooms import lazy
+
+if TYPE_CHECKING:
+    from eyespot.search.adapted import Adapted
+    from eyespot.search.chain import Chain, Cut, StageOptions, chain_of
+    from eyespot.search.collection import Collection
+    from eyespot.search.fused import Fused, Fusion
+    from eyespot.search.judge_rerank import JudgeRerank
+    from eyespot.search.local_rerank import LocalRerank
+    from eyespot.search.nearest import Nearest
+    from eyespot.search.query_expansion import QueryExpansion
+
+__all__ = [
+    "Adapted",
+    "Chain",
+    "Collection",
+    "Cut",
+    "Fused",
+    "Fusion",
+    "JudgeRerank",
+    "LocalRerank",
+    "Nearest",
+    "QueryExpansion",
+    "StageOptions",
+    "chain_of",
+]
+
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "Adapted": "adapted",
+            "Chain": "chain",
+            "Collection": "collection",
+            "Cut": "chain",
+            "Fused": "fused",
+            "Fusion": "fused",
+            "JudgeRerank": "judge_rerank",
+            "LocalRerank": "local_rerank",
+            "Nearest": "nearest",
+            "QueryExpansion": "query_expansion",
+            "StageOptions": "chain",
+            "chain_of": "chain",
+        },
+    )

@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot import rooms
 from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
 from eyespot.models.device import card_in_use
-from eyespot.search.embedding import embed
+from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.nearest import as_run
 from eyespot.types import (
     AdaptedQuery,
@@ -31,6 +32,9 @@ from eyespot.types import (
     UsageError,
     Vectors,
 )
+
+if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
 
 
 class Scan(Protocol):
@@ -83,7 +87,7 @@ class Adapted:
     """
 
     view: View
-    encoder: Encoder
+    encoder: Encoder | KnownVectors
     adapter: Adapter
     k: int
     mask: Mask
@@ -92,6 +96,13 @@ class Adapted:
 
     def __post_init__(self) -> None:
         refuse_other_space(self.adapter, self.view.space)
+
+    @classmethod
+    def of(cls, collection: Collection, checkpoint: Path | str, k: int = 100, mask: Mask | None = None) -> Adapted:
+        """The stage for a collection, under a QuARI checkpoint; in a chain it re-ranks the first k hits."""
+        adapter: Adapter = rooms.load("adapters", f"quari:{checkpoint}")
+        mask = collection.allowed() if mask is None else mask
+        return cls(collection.view, collection.encoder, adapter, k, mask, k, collection.scan)
 
     @cached_property
     def scan(self) -> Scan:
@@ -102,17 +113,14 @@ class Adapted:
         """A new run, or the given one re-ranked."""
         adapted = self.adapter.adapt(embed(queries, self.encoder))
         if run is not None:
-            return self._reranked(queries, adapted, run)
+            made = Run({q.id: self._ordered(run[q.id], view) for q, view in zip(queries, adapted, strict=True)})
+            made.facts, made.notes = run.facts, run.notes
+            made.header = run.header | {"adapted": True, "depth": self.depth}
+            return made
         with naming_damage(self.view):
-            found = self.scan.search(adapted, self.k, self.mask)
-        made = as_run(queries, found, self.view)
+            nearest = self.scan.search(adapted, self.k, self.mask)
+        made = as_run(queries, nearest, self.view)
         made.header |= {"exact": self.scan.exact, "adapted": True}
-        return made
-
-    def _reranked(self, queries: Sequence[Query], adapted: Sequence[AdaptedQuery], run: Run) -> Run:
-        made = Run({q.id: self._ordered(run[q.id], view) for q, view in zip(queries, adapted, strict=True)})
-        made.facts, made.notes = run.facts, run.notes
-        made.header = run.header | {"adapted": True, "depth": self.depth}
         return made
 
     def _ordered(self, hits: Sequence[RankedImage], view: AdaptedQuery) -> list[RankedImage]:

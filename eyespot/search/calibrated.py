@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.judges._budget import BudgetSpent
-from eyespot.judges._rounds import JudgeStats, known
+from eyespot.judges import JudgeStats, known
 from eyespot.ledger.judgements import PERSON, query_digest
+from eyespot.llms.budget import BudgetSpent
 from eyespot.search.calibration import Accuracy, Count, Curve, Cut, RankSample, fit, next_ranks, plan
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, points
 from eyespot.types import EyespotError, Query, Run, UsageError
@@ -137,12 +137,18 @@ class Calibrated:
         Raises `EyespotError` if there is no verdict at all, `BudgetSpent` where that is for want of a budget.
         """
         *_, seen = self._rounds(query, run)
-        seen = self._with_others(seen, query, run)
+        # With the verdicts that the ledger has besides
+        assert seen.sample is not None
+        others = np.setdiff1d(self.ranks_seen(query, run), seen.sample.ranks)
+        seen = self._round(seen, others, query, run) if len(others) else seen
         if seen.curve is None:
             raise self._nothing_said(seen.looked)
-        return Calibration(
-            self._with_header(run, seen.looked), query.id, self.stage.judge.name, seen.curve, seen.looked
-        )
+        looked: JudgeResult = seen.looked
+        # The same ranking, with who judged and what should be known of it
+        told = copy(run)
+        told.header = {**run.header, **self.stage.header(looked)}
+        told.notes = [*run.notes, *self.stage.notes(run, looked, UNSAID)]
+        return Calibration(told, query.id, self.stage.judge.name, seen.curve, seen.looked)
 
     def plan(self, query: Query, run: Run) -> RerankEstimate:
         """What asking would take at most: where the next verdicts go depends on those that are not there yet."""
@@ -169,7 +175,14 @@ class Calibrated:
         """What is known once these hits were looked at as well."""
         looked = seen.looked.and_then(self.stage.look_at(query, run, ranks))
         sample = self.first_round(query, run) if seen.sample is None else seen.sample.joined(ranks)
-        return _CurveState(sample, self._curve(sample, looked, query, run), looked)
+        hits = run[query.id][: sample.hits]
+        said = (looked.verdict(query.id, hits[rank - 1].image) for rank in sample.ranks)
+        verdicts = np.array([np.nan if one is None else min(1.0, points(one)) for one in said])  # (n,)
+        if np.isnan(verdicts).all():
+            curve = None
+        else:
+            curve = fit([hit.score for hit in hits], sample, verdicts, self.accuracy, _seed(query))
+        return _CurveState(sample, curve, looked)
 
     def _next(self, seen: _CurveState, size: int, query: Query, run: Run) -> Ints:
         if seen.sample is None or seen.curve is None:
@@ -181,14 +194,6 @@ class Calibrated:
         """The hits that are judged first: spread over the ranks, so that they speak for all."""
         return plan(self._hits(query, run), min(FIRST, self._wanted(query, run)), _seed(query))
 
-    def _curve(self, sample: RankSample, looked: JudgeResult, query: Query, run: Run) -> Curve | None:
-        hits = run[query.id][: sample.hits]
-        said = (looked.verdict(query.id, hits[rank - 1].image) for rank in sample.ranks)
-        verdicts = np.array([np.nan if one is None else min(1.0, points(one)) for one in said])  # (n,)
-        if np.isnan(verdicts).all():
-            return None
-        return fit([hit.score for hit in hits], sample, verdicts, self.accuracy, _seed(query))
-
     def _hits(self, query: Query, run: Run) -> int:
         return min(self.stage.depth, len(run[query.id]))
 
@@ -197,12 +202,6 @@ class Calibrated:
 
     # -- what else is known ---------------------------------------------------------------------------------
 
-    def _with_others(self, seen: _CurveState, query: Query, run: Run) -> _CurveState:
-        """With the verdicts that the ledger has besides."""
-        assert seen.sample is not None
-        others = np.setdiff1d(self.ranks_seen(query, run), seen.sample.ranks)
-        return self._round(seen, others, query, run) if len(others) else seen
-
     def ranks_seen(self, query: Query, run: Run) -> Ints:
         """The ranks, ascending, at which the judge saw the same pictures as now."""
         ids = [run.facts.get(hit.image, {}).get("id", "") for hit in run[query.id][: self.stage.depth]]
@@ -210,13 +209,6 @@ class Calibrated:
         return np.array([rank for rank, id in enumerate(ids, 1) if id in said and said[id].rank == rank], np.int64)
 
     # -- what is told ---------------------------------------------------------------------------------------
-
-    def _with_header(self, run: Run, looked: JudgeResult) -> Run:
-        """The same ranking, with who judged and what should be known of it."""
-        told = copy(run)
-        told.header = {**run.header, **self.stage.header(looked)}
-        told.notes = [*run.notes, *self.stage.notes(run, looked, UNSAID)]
-        return told
 
     def _nothing_said(self, looked: JudgeResult) -> EyespotError:
         name = self.stage.judge.name

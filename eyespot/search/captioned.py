@@ -17,9 +17,9 @@ from eyespot.gallery.photos.labels import FILE_COLUMNS
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.view import View
-from eyespot.runs.files import refuse, required, rows_of
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
+from eyespot.storage.files import refuse, required, rows_of
 from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -144,7 +144,18 @@ def of_file(view: View, path: Path) -> CaptionRows:
     clear = _clear(matching)
     pairs = [one for one in read if one.name in clear]
     notes = [_match_text(path, len(read), len(pairs), matching)]
-    kept, asking, more = _asking(view, path, pairs)
+    # Those whose asking picture is there too, its rows (-1: words alone), and what is told of the others
+    named = [one.asked_with for one in pairs if one.asked_with]
+    if not named:
+        kept, asking, more = pairs, [], []
+    else:
+        rows = _clear(matched(view, named, None))
+        kept = [one for one in pairs if not one.asked_with or one.asked_with in rows]
+        lost = len(pairs) - len(kept)
+        told = (
+            [f"{lost} texts of {path} ask with a picture that is not in the gallery, or not one alone"] if lost else []
+        )
+        asking, more = ([rows.get(one.asked_with, -1) for one in kept], told)
     return CaptionRows([clear[one.name] for one in kept], [one.text for one in kept], [*notes, *more], asking)
 
 
@@ -154,18 +165,6 @@ class _CaptionRow(NamedTuple):
     name: str
     text: str
     asked_with: str
-
-
-def _asking(view: View, path: Path, pairs: Sequence[_CaptionRow]) -> tuple[Sequence[_CaptionRow], list[int], list[str]]:
-    """Those whose asking picture is there too, its rows (-1: words alone), and what is told of the others."""
-    named = [one.asked_with for one in pairs if one.asked_with]
-    if not named:
-        return pairs, [], []
-    rows = _clear(matched(view, named, None))
-    kept = [one for one in pairs if not one.asked_with or one.asked_with in rows]
-    lost = len(pairs) - len(kept)
-    told = [f"{lost} texts of {path} ask with a picture that is not in the gallery, or not one alone"] if lost else []
-    return kept, [rows.get(one.asked_with, -1) for one in kept], told
 
 
 def _read(path: Path) -> tuple[str, list[_CaptionRow]]:

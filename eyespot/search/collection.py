@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
@@ -12,9 +11,8 @@ from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.view import Gallery
 from eyespot.search import query_language, stored_indexes
-from eyespot.search.adapted import Adapted, Scan, SearchBackend, scan_of
-from eyespot.search.nearest import Nearest
-from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Space, UsageError
+from eyespot.search.adapted import Scan, SearchBackend, scan_of
+from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Stage, UsageError
 
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
 
@@ -36,7 +34,17 @@ class Collection:
         if self._imported and encoder.space.dim == space.dim:
             return encoder
         if encoder.space.digest != space.digest:
-            raise EyespotError(_mismatch(space, encoder.space, self.gallery.path))
+            installed = encoder.space
+            if space.revision == IMPORTED:
+                lengths = f"the imported vectors have {space.dim} components, {space.encoder} gives {installed.dim}"
+                text = f"{lengths}; import them into a new gallery with -e and the encoder that made them"
+            else:
+                text = (
+                    f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now "
+                    f"{installed.revision}); bring it up to date with: eyespot index -e {space.encoder} -g "
+                    f"{self.gallery.path}"
+                )
+            raise EyespotError(text)
         return encoder
 
     @cached_property
@@ -73,21 +81,18 @@ class Collection:
         the gallery's columns; `adapt` a QuARI checkpoint that gives the query its own view of the space. Raises
         `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
         """
-        return self.answered(self.query(query, image), self.first_stage(k, self.allowed(where), adapt))
+        from eyespot.search.chain import StageOptions, chain_of  # which takes a collection
 
-    def answered(self, asked: Query, stage: Callable[[Sequence[Query]], Run]) -> Run:
-        """What a stage of this collection, or several in a row, find for one query, with notes for the user."""
-        run = stage([asked])
-        run.header["query"] = query_language.format_query(asked)
-        run.header["pictures"] = [str(term.image) for term in asked.terms if term.image is not None]
-        run.notes = [*run.notes, *self._notes(asked, run)]
+        query = self.query(query, image)
+        return self.answered(query, chain_of(self, StageOptions(k, self.allowed(where), adapt)))
+
+    def answered(self, query: Query, stage: Stage) -> Run:
+        """The run of a stage, or of a chain of them, for one query, with notes for the user."""
+        run = stage([query])
+        run.header["query"] = query_language.format_query(query)
+        run.header["pictures"] = [str(term.image) for term in query.terms if term.image is not None]
+        run.notes = [*run.notes, *self._notes(query, run)]
         return run
-
-    def first_stage(self, k: int, mask: Mask, adapt: Path | str | None = None) -> Callable[[Sequence[Query]], Run]:
-        """Plain search, or search under a QuARI checkpoint."""
-        if adapt is None:
-            return Nearest(self.view, self.encoder, self.index, k, mask)
-        return Adapted(self.view, self.encoder, rooms.load("adapters", f"quari:{adapt}"), k, mask, through=self.scan)
 
     def allowed(self, where: str | Condition | None = None) -> Mask:
         """The rows that a search may find, (rows,); `NothingFound` if there is none."""
@@ -105,9 +110,21 @@ class Collection:
         return live
 
     def _notes(self, query: Query, run: Run) -> list[str]:
-        texts = [term.text for term in query.terms if term.text is not None]
+        own = [term.text for term in query.terms if term.text is not None]
+        texts = run.header.get("wordings", {}).get(query.id, own)
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
-        notes += self._doubts(query, run)
+        doubts: list[str]
+        # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
+        if texts != own or run.header.keys() & {"adapted", "expanded", "rerank_local"}:
+            doubts = []
+        else:
+            doubts_text = query.terms[0].text if len(query.terms) == 1 and query.terms[0].weight > 0 else None
+            weakest = None if doubts_text is None else self.encoder.weakest_match(doubts_text)
+            if weakest is None or (best := run.score.max()) >= weakest:
+                doubts = []
+            else:
+                doubts = [f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"]
+        notes += doubts
         if without := self.view.without_vector:
             line = f"eyespot index -g {quote(str(self.gallery.path))}"
             missing = f"pictures without {self.view.space.encoder} vectors, not searched: {without}"
@@ -119,23 +136,3 @@ class Collection:
     @property
     def _imported(self) -> bool:
         return self.view.space.revision == IMPORTED
-
-    def _doubts(self, query: Query, run: Run) -> list[str]:
-        # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
-        if run.header.keys() & {"adapted", "expanded", "rerank_local"}:
-            return []
-        text = query.terms[0].text if len(query.terms) == 1 and query.terms[0].weight > 0 else None
-        weakest = None if text is None else self.encoder.weakest_match(text)
-        if weakest is None or (best := run.score.max()) >= weakest:
-            return []
-        return [f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"]
-
-
-def _mismatch(stored: Space, installed: Space, gallery: Path) -> str:
-    if stored.revision == IMPORTED:
-        lengths = f"the imported vectors have {stored.dim} components, {stored.encoder} gives {installed.dim}"
-        return f"{lengths}; import them into a new gallery with -e and the encoder that made them"
-    return (
-        f"this gallery's vectors were made with another revision of {stored.encoder} ({stored.revision}, now "
-        f"{installed.revision}); bring it up to date with: eyespot index -e {stored.encoder} -g {gallery}"
-    )

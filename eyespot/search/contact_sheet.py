@@ -199,24 +199,9 @@ def as_png(title: str, panels: Sequence[SheetPanel], width: int = 1600) -> bytes
 
 
 def _blocks(panel: SheetPanel, width: int) -> Iterator[Image.Image]:
-    yield _ruler(width)
-    yield _panel_heading(panel, width)
-    columns = max(1, (width + GAP) // (TILE + GAP))
-    side = (width - (columns - 1) * GAP) // columns
-    for start in range(0, len(panel.tiles), columns):
-        yield _row([_content(tile, side) for tile in panel.tiles[start : start + columns]], width)
-    if not panel.tiles:
-        yield _written(NOTHING, _NOTE, width)
-
-
-def _ruler(width: int) -> Image.Image:
     block = Image.new("RGB", (width, 2 * GAP), PAGE)
     block.paste(LINE, (0, GAP, width, GAP + 1))
-    return block
-
-
-def _panel_heading(panel: SheetPanel, width: int) -> Image.Image:
-    """The heading and the note, beside the picture searched with."""
+    yield block
     picture = _decoded(panel.query_picture) if panel.query_picture is not None else None
     indent = ASKED + GAP if picture else 0
     texts = [_written(panel.heading, _HEADING, width - indent)]
@@ -227,7 +212,13 @@ def _panel_heading(panel: SheetPanel, width: int) -> Image.Image:
     if picture:
         cropped = ImageOps.fit(picture, (ASKED, ASKED))
         block.paste(cropped, (0, (block.height - ASKED) // 2), _rounded(cropped.size))
-    return block
+    yield block
+    columns = max(1, (width + GAP) // (TILE + GAP))
+    side = (width - (columns - 1) * GAP) // columns
+    for start in range(0, len(panel.tiles), columns):
+        yield _row([_content(tile, side) for tile in panel.tiles[start : start + columns]], width)
+    if not panel.tiles:
+        yield _written(NOTHING, _NOTE, width)
 
 
 def _row(contents: Sequence[Image.Image], width: int) -> Image.Image:
@@ -244,33 +235,26 @@ def _row(contents: Sequence[Image.Image], width: int) -> Image.Image:
 
 
 def _content(tile: Tile, width: int) -> Image.Image:
-    texts = [_facts(tile, width - 2 * PAD), _written(tile.title, _NAME, width - 2 * PAD)]
+    facts_width = width - 2 * PAD
+    score = f"{tile.score:.3f}"
+    room = round(_font(0, _SCORE.size).getlength(score)) + 1
+    line = _written(str(tile.rank), _RANK, facts_width)
+    line.paste(_written(score, _SCORE, room), (facts_width - room, 0))
+    texts = [line, _written(tile.title, _NAME, width - 2 * PAD)]
     texts += [_written(tile.caption, _CAPTION, width - 2 * PAD)] if tile.caption else []
-    text, mat = _stacked(texts, 3, CARD), _mat(tile.thumbnail, width)
+    text = _stacked(texts, 3, CARD)
+    # The whole picture in the middle of a 4:3 box, or a word in its place
+    mat = Image.new("RGB", (width, width * 3 // 4), MAT)
+    picture = _decoded(tile.thumbnail) if tile.thumbnail is not None else None
+    if picture:
+        shown = ImageOps.contain(picture, mat.size, Image.Resampling.LANCZOS)
+    else:
+        shown = _written(UNREADABLE, _PLACEHOLDER, round(_font(0, _PLACEHOLDER.size).getlength(UNREADABLE)) + 1)
+    mat.paste(shown, ((mat.width - shown.width) // 2, (mat.height - shown.height) // 2))
     content = Image.new("RGB", (width, mat.height + PAD + text.height), CARD)
     content.paste(mat)
     content.paste(text, (PAD, mat.height + PAD // 2))
     return content
-
-
-def _mat(thumbnail: bytes | None, width: int) -> Image.Image:
-    """The whole picture in the middle of a 4:3 box, or a word in its place."""
-    box = Image.new("RGB", (width, width * 3 // 4), MAT)
-    picture = _decoded(thumbnail) if thumbnail is not None else None
-    if picture:
-        shown = ImageOps.contain(picture, box.size, Image.Resampling.LANCZOS)
-    else:
-        shown = _written(UNREADABLE, _PLACEHOLDER, round(_font(0, _PLACEHOLDER.size).getlength(UNREADABLE)) + 1)
-    box.paste(shown, ((box.width - shown.width) // 2, (box.height - shown.height) // 2))
-    return box
-
-
-def _facts(tile: Tile, width: int) -> Image.Image:
-    score = f"{tile.score:.3f}"
-    room = round(_font(0, _SCORE.size).getlength(score)) + 1
-    line = _written(str(tile.rank), _RANK, width)
-    line.paste(_written(score, _SCORE, room), (width - room, 0))
-    return line
 
 
 def _stacked(blocks: Sequence[Image.Image], gap: int, paper: str) -> Image.Image:
@@ -299,24 +283,21 @@ def _rounded(size: tuple[int, int], inset: int = 0) -> Image.Image:
 
 def _written(text: str, style: _Style, width: int) -> Image.Image:
     font, drawable = _drawable(tidy(text)[:1000], style.size)
-    lines = _wrapped(drawable, font, width, style.lines)
+    most = style.lines
+    lines: list[str] = []
+    while drawable and len(lines) < most - 1:
+        end = _fitting(drawable, font, width)
+        space = drawable.rfind(" ", 0, end + 1) if end < len(drawable) else -1
+        end = space if space > 0 else end
+        lines.append(drawable[:end])
+        drawable = drawable[end:].lstrip()
+    lines = [*lines, _ellipsised(drawable, font, width)] if drawable else lines
     leading = round(style.size * 1.35)
     block = Image.new("RGB", (width, leading * max(1, len(lines))), style.paper)
     pen = ImageDraw.Draw(block)
     for number, line in enumerate(lines):
         pen.text((0, number * leading + style.size), line, style.ink, font, anchor="ls", stroke_width=style.weight)
     return block
-
-
-def _wrapped(text: str, font: _Font, width: int, most: int) -> list[str]:
-    lines: list[str] = []
-    while text and len(lines) < most - 1:
-        end = _fitting(text, font, width)
-        space = text.rfind(" ", 0, end + 1) if end < len(text) else -1
-        end = space if space > 0 else end
-        lines.append(text[:end])
-        text = text[end:].lstrip()
-    return [*lines, _ellipsised(text, font, width)] if text else lines
 
 
 def _fitting(text: str, font: _Font, width: float) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,28 +13,45 @@ import numpy as np
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.search.query_language import refuse_halves
-from eyespot.types import Encoder, Pixels, Query, UsageError, Vectors
+from eyespot.types import Composer, Encoder, Pixels, Query, UsageError, Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-def embed(queries: Sequence[Query], encoder: Encoder) -> Vectors:
+@dataclass(frozen=True)
+class KnownVectors:
+    """Unit vectors (dim,) of queries by their ids, where no encoder is needed: of pictures that a gallery has, say."""
+
+    by_id: Mapping[str, Vectors]
+    dim: int
+
+
+def embed(queries: Sequence[Query], encoder: Encoder | KnownVectors) -> Vectors:
     """One unit vector for each query, (queries, dim).
 
     A term's vector counts with its weight, as in rclip's arithmetic; a picture and words of equal weight are one input
     where the encoder reads them so (`eyespot.types.Composer`). Raises `UsageError` for a picture that cannot be read,
     for words that are no Unicode and for terms that cancel out.
     """
+    if isinstance(encoder, KnownVectors):
+        return np.array([encoder.by_id[query.id] for query in queries], np.float32).reshape(len(queries), encoder.dim)
     refuse_halves([term.text for query in queries for term in query.terms if term.text is not None])
-    together = [at for at, query in enumerate(queries) if hasattr(encoder, "encode_composed") and _is_composed(query)]
+    together = [at for at, query in enumerate(queries) if isinstance(encoder, Composer) and _is_composed(query)]
     apart = sorted(set(range(len(queries))) - set(together))
     made: Vectors = np.zeros((len(queries), encoder.space.dim), np.float32)
     if together:
         made[together] = _read_together([queries[at] for at in together], encoder)
     if apart:
         made[apart] = _added_up([queries[at] for at in apart], encoder)
-    return _unit(made, queries)
+    lengths = np.linalg.norm(made, axis=1)
+    for query, length in zip(queries, lengths, strict=True):
+        if not np.isfinite(length):
+            raise UsageError(f"a picture of query {query.id!r} gets no vector from this encoder; take another one")
+        if length < 1e-6:
+            raise UsageError(f"the terms of query {query.id!r} cancel out; change a weight or a word")
+    unit: Vectors = made / lengths[:, None]
+    return unit
 
 
 def _is_composed(query: Query) -> bool:
@@ -64,20 +82,16 @@ def _added_up(queries: Sequence[Query], encoder: Encoder) -> Vectors:
         known.update(zip(texts, encoder.encode_texts(texts), strict=True))
     if pictures:
         known.update(zip(pictures, _embed_pictures(pictures, encoder), strict=True))
-    sums = [
-        sum(weight * known[term.text or term.image] for weight, term in zip(_weights(query), query.terms, strict=True))
-        for query in queries
-    ]
+    sums = []
+    for query in queries:
+        # The terms' weights, the heaviest brought below 1, for some do not fit the 32 bits of a vector. By a
+        # power of two, so that the unit vector of the sum stays the same to the last bit.
+        _, exponent = math.frexp(max(abs(term.weight) for term in query.terms))
+        weights = [math.ldexp(term.weight, -exponent) for term in query.terms]
+        sums.append(
+            sum(weight * known[term.text or term.image] for weight, term in zip(weights, query.terms, strict=True))
+        )
     return np.array(sums, np.float32).reshape(len(queries), encoder.space.dim)
-
-
-def _weights(query: Query) -> list[float]:
-    """The terms' weights, the heaviest brought below 1, for some do not fit the 32 bits of a vector.
-
-    By a power of two, so that the unit vector of the sum stays the same to the last bit.
-    """
-    _, exponent = math.frexp(max(abs(term.weight) for term in query.terms))
-    return [math.ldexp(term.weight, -exponent) for term in query.terms]
 
 
 def embed_picture(picture: Path, encoder: Encoder) -> Vectors:
@@ -102,14 +116,3 @@ def read_picture(picture: Path, min_side: int | None) -> Image:
         raise UsageError(f"cannot read the picture {picture}: {(error.strerror or str(error)).lower()}") from error
     except BadPicture as bad:
         raise UsageError(f"cannot search with {picture}: {bad.reason}") from bad
-
-
-def _unit(vectors: Vectors, queries: Sequence[Query]) -> Vectors:
-    lengths = np.linalg.norm(vectors, axis=1)
-    for query, length in zip(queries, lengths, strict=True):
-        if not np.isfinite(length):
-            raise UsageError(f"a picture of query {query.id!r} gets no vector from this encoder; take another one")
-        if length < 1e-6:
-            raise UsageError(f"the terms of query {query.id!r} cancel out; change a weight or a word")
-    unit: Vectors = vectors / lengths[:, None]
-    return unit

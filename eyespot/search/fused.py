@@ -13,18 +13,17 @@ plain z-scores where every run ranks all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.metrics import Measure, evaluate, parse
-from eyespot.types import Qrels, Query, RankedImage, Run, UsageError
+from eyespot.types import Qrels, Query, RankedImage, Run, Stage, UsageError
 
-Stage: TypeAlias = Callable[[Sequence[Query], Run | None], Run]
 WAYS, NORMS = ("rrf", "combsum", "combmnz"), ("min-max", "z")
 STEPS, TRIES = 20, 300  # weights are tried in steps of 1/20, or coarser ones that give at most so many tries
 
@@ -59,26 +58,19 @@ class Fusion:
 
     def __call__(self, runs: Sequence[Run]) -> Run:
         """One run of all queries that any of these has; its header says how it was made and of what."""
-        weights = self._weights_of(runs)
-        counted = [(run, weight) for run, weight in zip(runs, weights, strict=True) if weight > 0]
-        queries = dict.fromkeys(query for run, _ in counted for query in run)
-        made = Run({query: self._fused([(run, w) for run, w in counted if query in run], query) for query in queries})
-        made.facts = {image: facts for run, _ in reversed(counted) for image, facts in run.facts.items()}
-        made.header = self._header(runs, weights)
-        made.notes = list(dict.fromkeys(sentence for run, _ in counted for sentence in run.notes))
-        return made
-
-    def _weights_of(self, runs: Sequence[Run]) -> tuple[float, ...]:
         if not runs:
             raise UsageError("there is nothing to fuse; give one run or more")
         weights = self.weights or (1.0,) * len(runs)
         if len(weights) != len(runs):
             raise UsageError(f"{len(runs)} runs need as many weights, not {len(weights)}; give each run one")
-        return weights
-
-    def _header(self, runs: Sequence[Run], weights: Sequence[float]) -> dict[str, Any]:
+        counted = [(run, weight) for run, weight in zip(runs, weights, strict=True) if weight > 0]
+        queries = dict.fromkeys(query for run, _ in counted for query in run)
+        made = Run({query: self._fused([(run, w) for run, w in counted if query in run], query) for query in queries})
+        made.facts = {image: facts for run, _ in reversed(counted) for image, facts in run.facts.items()}
         scale = {"k": self.k} if self.by == "rrf" else {"norm": self.norm}
-        return {"fused": self.by, **scale, "weights": list(weights), "of": [run.header for run in runs]}
+        made.header = {"fused": self.by, **scale, "weights": list(weights), "of": [run.header for run in runs]}
+        made.notes = list(dict.fromkeys(sentence for run, _ in counted for sentence in run.notes))
+        return made
 
     def _fused(self, runs: Sequence[tuple[Run, float]], query: str) -> list[RankedImage]:
         gains: dict[str, list[_Gain]] = {}
@@ -117,12 +109,16 @@ def scaled(scores: Sequence[float], norm: str = "min-max") -> NDArray[np.float64
     return points
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Fused:
     """A stage of stages: each of them answers the queries, and their runs become one."""
 
-    stages: Sequence[Stage]
+    stages: tuple[Stage, ...]
     fusion: Fusion
+
+    def __init__(self, *stages: Stage, fusion: Fusion | None = None) -> None:
+        object.__setattr__(self, "stages", stages)
+        object.__setattr__(self, "fusion", fusion or Fusion())
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """The fused run; the run that came before is handed to every stage."""
@@ -148,9 +144,14 @@ def learned(fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure 
     weights are taken, for those in the middle of a plateau are the safest.
     """
     how = parse(measure) if isinstance(measure, str) else measure
-    tried = {weights: _mean(replace(fusion, weights=weights)(runs), qrels, how) for weights in grid(len(runs))}
+    tried = {}
+    for weights in grid(len(runs)):
+        (mean,) = evaluate(replace(fusion, weights=weights)(runs), qrels, [how]).means.values()
+        tried[weights] = float(mean)
     best = max(tried, key=lambda weights: (tried[weights], -sum(weight**2 for weight in weights)))
-    alone = tuple(tried[corner] for corner in _corners(len(runs)))
+    corners_runs = len(runs)
+    corners = [tuple(float(at == one) for at in range(corners_runs)) for one in range(corners_runs)]
+    alone = tuple(tried[corner] for corner in corners)
     return LearnedWeights(replace(fusion, weights=best), str(how), tried[best], alone)
 
 
@@ -160,15 +161,6 @@ def grid(runs: int) -> Iterator[tuple[float, ...]]:
     for bars in combinations(range(steps + runs - 1), runs - 1):
         edges = (-1, *bars, steps + runs - 1)
         yield tuple((after - before - 1) / steps for before, after in pairwise(edges))
-
-
-def _corners(runs: int) -> list[tuple[float, ...]]:
-    return [tuple(float(at == one) for at in range(runs)) for one in range(runs)]
-
-
-def _mean(run: Run, qrels: Qrels, measure: Measure) -> float:
-    (mean,) = evaluate(run, qrels, [measure]).means.values()
-    return float(mean)
 
 
 def _weigh(weights: Sequence[float]) -> bool:

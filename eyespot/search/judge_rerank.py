@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from eyespot import rooms
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.gallery.photos.sources import read_again
-from eyespot.judges._budget import BudgetSpent
-from eyespot.judges._rounds import JudgeStats, ask, known, prompts_of, unknown
-from eyespot.judges._scale import on_one_scale, scale_of
+from eyespot.judges import JudgeStats, ask, known, on_one_scale, prompts_of, scale_of, unknown
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Measure, evaluate, parse
 from eyespot.search.embedding import embed, embed_picture
 from eyespot.search.fused import STEPS, scaled
@@ -40,6 +39,8 @@ from eyespot.types import (
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+    from eyespot.search.collection import Collection
 
 Key: TypeAlias = tuple[str, str]  # digest of the query, id of the picture
 BEHIND = "they go behind the judged"  # what has no verdict
@@ -125,8 +126,18 @@ class JudgeRerank:
         if not 0 <= self.blend <= 1:
             raise UsageError(f"the judge counts between 0 (not at all) and 1 (alone), not {self.blend:g}")
 
-    def __call__(self, queries: Sequence[Query], run: Run) -> Run:
-        """The re-ranked run; its header says who judged, asked how, and what that took."""
+    @classmethod
+    def of(
+        cls, collection: Collection, judge: str, depth: int = 100, blend: float = 1.0, **options: Any
+    ) -> JudgeRerank:
+        """The stage for a collection, whose ledger keeps the verdicts; `options` are those of `judge_named`."""
+        ledger = Judgements(collection.gallery.path / "ledger.sqlite")
+        return cls(judge_named(judge, **options), ledger, depth, blend)
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """The re-ranked run; its header says who judged, with which prompt, and what that cost."""
+        if run is None:
+            raise UsageError("a judge re-ranks a run; put a first stage, such as Nearest, before this one")
         return self.reranked(run, self.look(queries, run))
 
     def plan(self, queries: Sequence[Query], run: Run) -> RerankEstimate:
@@ -183,16 +194,14 @@ class JudgeRerank:
 
     def notes(self, run: Run, looked: JudgeResult, unsaid: str = BEHIND) -> list[str]:
         """What should be known before the order is trusted; `unsaid` is what becomes of hits without a verdict."""
-        scales = [self._unscored(run, looked, unsaid)] * bool(looked.unscored) + list(self._stand_ins(looked))
-        return [*notes_of(looked, unsaid), *scales, *getattr(self.judge, "notes", [])]
-
-    def _unscored(self, run: Run, looked: JudgeResult, unsaid: str) -> str:
         names = [Path(run.facts.get(image, {}).get("path") or image).name for image in looked.unscored]
         listed = ", ".join([*names[:LISTED], "…"] if len(names) > LISTED else names)
-        return (
+        text = (
             f"{len(names)} pictures were answered on another scale than the rest of their ranking, most often without "
             f"token probabilities ({listed}); {unsaid}; --judge answer=words asks for all in words"
         )
+        scales = [text] * bool(looked.unscored) + list(self._stand_ins(looked))
+        return [*notes_of(looked, unsaid), *scales, *getattr(self.judge, "notes", [])]
 
     def _stand_ins(self, looked: JudgeResult) -> Iterator[str]:
         """What stands in for the judge's own way, in the rankings of which most was answered so."""
@@ -211,17 +220,18 @@ class JudgeRerank:
 
     def scores(self, run: Run, looked: JudgeResult) -> Run:
         """The judged hits alone, best first, with what the verdicts are worth, for measures: equals stay equal."""
-        return Run({query: self._scores(query, hits[: self.depth], looked) for query, hits in run.items()})
-
-    def _scores(self, query: str, head: Sequence[RankedImage], looked: JudgeResult) -> list[RankedImage]:
-        first = scaled([hit.score for hit in head]).tolist() if self.blend < 1 else [0.0] * len(head)
-        said = ((hit.image, looked.verdict(query, hit.image), its) for hit, its in zip(head, first, strict=True))
-        blended = (
-            RankedImage(image, self.blend * points(verdict) + (1 - self.blend) * its)
-            for image, verdict, its in said
-            if verdict is not None
-        )
-        return sorted(blended, key=lambda hit: -hit.score)
+        ranked_images = {}
+        for query, hits in run.items():
+            head = hits[: self.depth]
+            first = scaled([hit.score for hit in head]).tolist() if self.blend < 1 else [0.0] * len(head)
+            said = ((hit.image, looked.verdict(query, hit.image), its) for hit, its in zip(head, first, strict=True))
+            blended = (
+                RankedImage(image, self.blend * points(verdict) + (1 - self.blend) * its)
+                for image, verdict, its in said
+                if verdict is not None
+            )
+            ranked_images[query] = sorted(blended, key=lambda hit: -hit.score)
+        return Run(ranked_images)
 
     def header(self, looked: JudgeResult) -> dict[str, Any]:
         """Who judged, asked how, and what that took."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery.local import Described
 from eyespot.gallery.view import View
+from eyespot.search.chain import DEPTH
 from eyespot.search.embedding import read_picture
-from eyespot.types import Extractor, EyespotError, LocalFeatures, LocalReranker, Query, RankedImage, Run, UsageError
+from eyespot.types import Extractor, EyespotError, LocalReranker, Query, RankedImage, Run, UsageError
 
-DEPTH = 1000
+if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
+
 PER_QUERY = 600
 
 
@@ -46,6 +48,11 @@ class LocalRerank:
         refuse_other_settings(self.described, self.extractor)
 
     @classmethod
+    def of(cls, collection: Collection, spec: str, depth: int = DEPTH) -> LocalRerank:
+        """The stage for a collection, as `by_name` makes it."""
+        return cls.by_name(collection.view, spec, depth)
+
+    @classmethod
     def by_name(cls, view: View, spec: str, depth: int = DEPTH) -> LocalRerank:
         """`chamfer`, `spatial`, or `METHOD[:REST][@EXTRACTOR]` where the gallery was described by several extractors.
 
@@ -74,7 +81,10 @@ class LocalRerank:
         return made
 
     def _ordered(self, query: Query, hits: Sequence[RankedImage]) -> _Ordered:
-        place = _picture(query)
+        places = [term.image for term in query.terms if term.image is not None and term.weight > 0]
+        if len(places) != 1 or any(term.image is not None and term.weight <= 0 for term in query.terms):
+            raise UsageError("local descriptors compare one picture with others; give one, as in: --image FILE")
+        place = places[0]
         asked = self.extractor.describe(read_picture(place, self.extractor.min_side), self.count)
         if not len(asked.descriptors):
             return _Ordered(list(hits), note=f"nothing stands out in {place} to compare by; its ranking is as it was")
@@ -82,16 +92,16 @@ class LocalRerank:
         images = self.described.features([hit.image for hit in head])
         there = [(hit, image) for hit, image in zip(head, images, strict=True) if image is not None]
         behind = [hit for hit, image in zip(head, images, strict=True) if image is None]
-        scored = _best_first([self._scored(hit, asked, image) for hit, image in there])
+        ranked_images = []
+        for hit, image in there:
+            score = float(self.reranker.score(asked, image))
+            if not math.isfinite(score):
+                raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; mend it")
+            ranked_images.append(RankedImage(hit.image, score))
+        scored = sorted(ranked_images, key=lambda hit: -hit.score)
         lowest = scored[-1].score if scored else 0.0
         rest = [RankedImage(hit.image, lowest - rank) for rank, hit in enumerate([*behind, *tail], 1)]
         return _Ordered([*scored, *rest], len(behind))
-
-    def _scored(self, hit: RankedImage, asked: LocalFeatures, image: LocalFeatures) -> RankedImage:
-        score = float(self.reranker.score(asked, image))
-        if not math.isfinite(score):
-            raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; mend it")
-        return RankedImage(hit.image, score)
 
 
 def refuse_other_settings(described: Described, extractor: Extractor) -> None:
@@ -111,14 +121,3 @@ def _notes(queries: Sequence[Query], ordered: Sequence[_Ordered]) -> list[str]:
     if any(term.text is not None for query in queries for term in query.terms):
         notes.append("the re-ranking compares pictures only; words counted in the first stage")
     return notes
-
-
-def _picture(query: Query) -> Path:
-    places = [term.image for term in query.terms if term.image is not None and term.weight > 0]
-    if len(places) != 1 or any(term.image is not None and term.weight <= 0 for term in query.terms):
-        raise UsageError("local descriptors compare one picture with others; give one, as in: --image FILE")
-    return places[0]
-
-
-def _best_first(hits: list[RankedImage]) -> list[RankedImage]:
-    return sorted(hits, key=lambda hit: -hit.score)  # stable: equal ones as they were

@@ -80,7 +80,12 @@ def matched(view: View, names: Iterable[str], column: str | None = None) -> RowM
     """
     asked = list(dict.fromkeys(names))
     looked = _Looked(view, asked)
-    return _whole(view, asked, looked.by(column) if column else looked.best())
+    way = looked.by(column) if column else looked.best()
+    there = way.rows >= 0
+    ids = np.full(len(asked), None, dtype=object)
+    ids[there] = _stored(view, "id").texts.take(pa.array(way.rows[there])).to_pylist()
+    ambiguous = [asked[at] for at in np.flatnonzero(way.ambiguous).tolist()]
+    return RowMatching(way.name, asked, way.rows, ids.tolist(), ambiguous)
 
 
 def renamed(run: Run, matching: RowMatching) -> Run:
@@ -166,14 +171,6 @@ class _Looked:
         rows, ambiguous = np.full(len(self.names), -1, np.int64), np.zeros(len(self.names), bool)
         rows[found], ambiguous[found] = pairs[first] % total, count > 1
         return _Way(name, rows, ambiguous)
-
-
-def _whole(view: View, names: list[str], way: _Way) -> RowMatching:
-    there = way.rows >= 0
-    ids = np.full(len(names), None, dtype=object)
-    ids[there] = _stored(view, "id").texts.take(pa.array(way.rows[there])).to_pylist()
-    ambiguous = [names[at] for at in np.flatnonzero(way.ambiguous).tolist()]
-    return RowMatching(way.name, names, way.rows, ids.tolist(), ambiguous)
 
 
 # -- what rows are called -----------------------------------------------------------------------------------

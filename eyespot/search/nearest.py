@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isnan, nan
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.view import View
-from eyespot.search.embedding import embed
-from eyespot.types import Encoder, Index, Mask, NearestRows, Query, RankedImage, Run
+from eyespot.search.embedding import KnownVectors, embed
+from eyespot.types import Encoder, IdColumn, Index, Mask, NearestRows, Query, Run
+
+if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
 
 K = 50  # answers that the recall of an index speaks of
 
@@ -19,18 +25,24 @@ class Nearest:
     """The k best rows for each query among those that `mask` lets through."""
 
     view: View
-    encoder: Encoder
+    encoder: Encoder | KnownVectors
     index: Index
     k: int
     mask: Mask
 
+    @classmethod
+    def of(cls, collection: Collection, k: int = 100, mask: Mask | None = None) -> Nearest:
+        """The stage for a collection: over all its pictures if `mask` is None."""
+        mask = collection.allowed() if mask is None else mask
+        return cls(collection.view, collection.encoder, collection.index, k, mask)
+
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
-        """A new run; whatever came before is not asked, for this is a first stage."""
+        """A new run; a run that came before does not count, because this is a first stage."""
         vectors = embed(queries, self.encoder)
         with naming_damage(self.view):
-            found = self.index.search(vectors, self.k, self.mask)
-        made = as_run(queries, found, self.view)
-        tell_recall(made, found)
+            nearest = self.index.search(vectors, self.k, self.mask)
+        made = as_run(queries, nearest, self.view)
+        tell_recall(made, nearest)
         return made
 
 
@@ -49,15 +61,17 @@ def _recall_text(recall: float) -> str:
     return f"found {100 * recall:.1f} % of the true {K} when measured"
 
 
-def as_run(queries: Sequence[Query], found: NearestRows, view: View) -> Run:
+def as_run(queries: Sequence[Query], nearest: NearestRows, view: View) -> Run:
     """Rows of a gallery as a run, with what is known of each."""
-    rows = [row for ranking in found.rows.tolist() for row in ranking]
-    facts = dict(zip(rows, view.facts(rows), strict=True))
-    ranked = {
-        query.id: [RankedImage(facts[row]["id"], float(score)) for row, score in zip(rows, scores, strict=True)]
-        for query, rows, scores in zip(queries, found.rows.tolist(), found.scores, strict=True)
-    }
-    made = Run(ranked)
-    made.facts = {fact["id"]: fact for fact in facts.values()}
+    distinct, codes = np.unique(nearest.rows, return_inverse=True)  # (distinct,), (queries · k,)
+    facts = view.facts(distinct.tolist())
+    if len(distinct):
+        ids = IdColumn(np.array([*(fact["id"] for fact in facts), None], dtype=object)[:-1], codes.ravel())
+        names = np.array([*(query.id for query in queries), None], dtype=object)[:-1]
+        query_column = IdColumn(names, np.repeat(np.arange(len(queries)), nearest.rows.shape[1]))
+        made = Run.from_columns(query_column, ids, nearest.scores.ravel())
+    else:
+        made = Run({query.id: [] for query in queries})
+    made.facts = {fact["id"]: fact for fact in facts}
     made.header = {"space": view.space.digest, "encoder": view.space.encoder}
     return made

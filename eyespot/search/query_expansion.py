@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.view import View
-from eyespot.search.embedding import embed
+from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.nearest import as_run, tell_recall
 from eyespot.types import Encoder, Index, Mask, Query, Run, UsageError, Vectors
+
+if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
 
 POWERS = {"similarity": 1.0, "uniform": 0.0}
 
@@ -30,7 +34,7 @@ class QueryExpansion:
     """
 
     view: View
-    encoder: Encoder
+    encoder: Encoder | KnownVectors
     index: Index
     n: int
     k: int
@@ -44,6 +48,12 @@ class QueryExpansion:
             raise UsageError(
                 f"no weighting {self.weighting!r}; there are: similarity, uniform, and any number from 0 up"
             )
+
+    @classmethod
+    def of(cls, collection: Collection, n: int, k: int = 100, mask: Mask | None = None) -> QueryExpansion:
+        """The stage for a collection, weighted by similarity: over all its pictures if `mask` is None."""
+        mask = collection.allowed() if mask is None else mask
+        return cls(collection.view, collection.encoder, collection.index, n, k, mask)
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """A new run; `UsageError` if the given one lacks a query."""

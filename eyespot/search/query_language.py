@@ -41,7 +41,20 @@ def parse(text: str, id: str = "q", find: Find | None = None) -> Query:
     """
     if not text.strip():
         raise UsageError("the query is empty; give words, a picture or both, as in: heron + ./pool.jpg")
-    return Query(id, tuple(_term(sign, written, find or _existing) for sign, written in _terms(text)))
+    terms = []
+    for sign, written in _terms(text):
+        term_find = find or _existing
+        match = _WEIGHED.fullmatch(written)
+        assert match is not None  # every text is a body
+        weight_written = match["weight"] or "1:"
+        weight = float(weight_written[:-1])
+        if not 0 < weight < math.inf:
+            raise UsageError(
+                f"the weight {weight_written} counts for nothing or without end; leave the term out or weigh it anew"
+            )
+        term = _meaning(-weight if sign == "-" else weight, match["body"], term_find)
+        terms.append(term)
+    return Query(id, tuple(terms))
 
 
 def format_query(query: Query) -> str:
@@ -79,20 +92,6 @@ def _terms(text: str) -> Iterator[tuple[str, str]]:
         yield sign, text[end:stop].strip()
 
 
-def _term(sign: str, written: str, find: Find) -> Term:
-    match = _WEIGHED.fullmatch(written)
-    assert match is not None  # every text is a body
-    weight = _weight(match["weight"] or "1:")
-    return _meaning(-weight if sign == "-" else weight, match["body"], find)
-
-
-def _weight(written: str) -> float:
-    weight = float(written[:-1])
-    if not 0 < weight < math.inf:
-        raise UsageError(f"the weight {written} counts for nothing or without end; leave the term out or weigh it anew")
-    return weight
-
-
 def _meaning(weight: float, body: str, find: Find) -> Term:
     quote, bare = _unquoted(body)
     if not bare.strip():
@@ -118,16 +117,13 @@ def _existing(place: str, way_out: str) -> Path:
     if _ADDRESS.match(place):
         raise UsageError(f"eyespot does not fetch addresses; save the picture first and give its path, not {place}")
     path = Path(place).expanduser() if place.startswith("~/") else Path(place)
-    if not _is_file(path):
+    try:
+        is_file = path.is_file()
+    except (OSError, ValueError):  # a name no file system takes
+        is_file = False
+    if not is_file:
         raise UsageError(f"there is no picture {place}; {way_out}")
     return path
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a name no file system takes
-        return False
 
 
 # -- writing ------------------------------------------------------------------------------------------------
@@ -136,21 +132,16 @@ def _is_file(path: Path) -> bool:
 def _written(term: Term) -> str:
     weight = abs(term.weight)
     prefix = "" if weight == 1 else f"{Decimal(repr(float(weight))).normalize():f}:"
-    body = _place(term.image) if term.image is not None else _words(str(term.text))
+    if term.image is not None:
+        image = term.image
+        place = image.as_posix()
+        place = place if image.is_absolute() else f"./{place}"
+        body = place if _reads_back(place) else _quoted(place, '"')
+    else:
+        text = str(term.text)
+        body = _quoted(text, "'") if _is_place(text) else text if _reads_back(text) else _quoted(text, '"')
     # A digit after the colon would undo the weight: 2:3 is a ratio.
     return prefix + (_quoted(body, '"') if prefix and body[0] in "0123456789" else body)
-
-
-def _words(text: str) -> str:
-    if _is_place(text):
-        return _quoted(text, "'")
-    return text if _reads_back(text) else _quoted(text, '"')
-
-
-def _place(image: Path) -> str:
-    place = image.as_posix()
-    place = place if image.is_absolute() else f"./{place}"
-    return place if _reads_back(place) else _quoted(place, '"')
 
 
 def _reads_back(bare: str) -> bool:

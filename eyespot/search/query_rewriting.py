@@ -1,8 +1,8 @@
 """What an expert's term looks like: further wordings of a query, by a language model or from a table of one's own.
 
-A text encoder has seldom read "axanthism"; it knows a blue frog. Each term is asked for once: what a model answered
-stays in the ledger. The wordings are searched together with the query as it was, by their mean vector (`in_one`) or
-each alone and then fused (`QueryRewriting`).
+A text encoder has seldom read "axanthism"; it knows a blue frog. A model is asked once for each text; its answers stay
+in the ledger. The wordings are searched together with the original query, by their mean vector (`in_one`) or one by one
+and then fused (`QueryRewriting`).
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from eyespot import ledger, rooms
-from eyespot.judges._budget import Budget
-from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.errors import Declined, NoReply
-from eyespot.models.endpoint.protocols import text_message
-from eyespot.runs.files import json_of, refuse
-from eyespot.search.fused import Fusion, Stage
-from eyespot.types import EyespotError, Query, Run, Term, UsageError
+from eyespot import ledger, llms
+from eyespot.llms import Budget, Declined, NoReply, text_message
+from eyespot.search.fused import Fusion
+from eyespot.storage.files import json_of, refuse
+from eyespot.types import EyespotError, LanguageModel, Query, Run, Stage, Term, UsageError
 
 Tell: TypeAlias = Callable[[str], list[str]]  # words to further wordings of them; none where there are no better ones
 Chat: TypeAlias = Callable[[str], str]  # a prompt to a language model's reply
@@ -64,55 +61,51 @@ class RewritingModel:
 
 def phrases(reply: str, words: str = "") -> list[str]:
     """The lines of a reply that are wordings: without bullets, numbers and quotes, and without what is too long."""
-    bare = (_MARK.sub("", line).strip().strip("\"'“”*").strip() for line in reply.splitlines())
-    found = {line.casefold(): line for line in bare if 0 < len(line) <= LONGEST and not line.endswith(":")}
-    found.pop(words.strip().casefold(), None)
-    return list(found.values())
+    lines = (_MARK.sub("", line).strip().strip("\"'“”*").strip() for line in reply.splitlines())
+    wordings = {line.casefold(): line for line in lines if 0 < len(line) <= LONGEST and not line.endswith(":")}
+    wordings.pop(words.strip().casefold(), None)
+    return list(wordings.values())
 
 
 @dataclass(frozen=True)
 class Remembered:
-    """A model that is asked once for each text: what it told is kept in the ledger at `path`, under its name."""
+    """A model that is asked once for each text: its wordings are kept in the ledger at `path`, under its name."""
 
     name: str
     model: RewritingModel
     path: Path
 
     def __call__(self, words: str) -> list[str]:
-        """The wordings, from the ledger where they are there; an answer is on the disk before it is used."""
+        """The wordings, from the ledger if it has them; an answer is on the disk before it is used."""
         key = (self.name, self.model.prompt, words)
         with closing(ledger.connect(self.path, SCHEMA)) as sql:
             row = sql.execute("SELECT told FROM wordings WHERE model = ? AND prompt = ? AND words = ?", key).fetchone()
             if row is None:
-                told = self.model(words)
-                sql.execute(
-                    "INSERT OR REPLACE INTO wordings VALUES (?, ?, ?, ?, ?)", (*key, json.dumps(told), time.time())
-                )
-                return told
+                wordings = self.model(words)
+                values = (*key, json.dumps(wordings), time.time())
+                sql.execute("INSERT OR REPLACE INTO wordings VALUES (?, ?, ?, ?, ?)", values)
+                return wordings
         return list(json.loads(row[0]))
 
 
-def endpoint_of(spec: str, budget: Budget | None = None) -> Endpoint:
-    """Where the model of a judge behind an endpoint (`openai:MODEL`) answers; `UsageError` for another name."""
-    name = spec.partition(":")[0]
-    judge: Any = rooms.load("judges", spec, budget=budget or Budget()) if name in rooms.names("judges") else None
-    if not hasattr(judge, "endpoint"):
+def language_model(spec: str, budget: Budget | None = None) -> LanguageModel:
+    """The language model of this name (`openai:MODEL`); `UsageError` for any other name."""
+    if not llms.is_language_model(spec):
         raise UsageError(f"{spec!r} is neither a file of terms nor a model that answers; name one, as in openai:MODEL")
-    endpoint: Endpoint = judge.endpoint
-    return endpoint
+    return llms.load(spec, budget=budget)
 
 
 def chat_with(spec: str, budget: Budget | None = None) -> Chat:
-    """The model that a judge behind an endpoint asks (`openai:MODEL`), to talk with; what it says costs the budget.
+    """A chat with the language model of this name (`openai:MODEL`), paid from the budget.
 
-    Raises `UsageError` for a name that is no such judge. The chat raises `EyespotError` where no answer came; a model
-    that declines says nothing.
+    Raises `UsageError` for any other name. The chat raises `EyespotError` where there is no answer; it is empty where
+    the model declines.
     """
-    endpoint = endpoint_of(spec, budget)
+    model = language_model(spec, budget)
 
     def chat(prompt: str) -> str:
         try:
-            return str(endpoint.chat([text_message("user", prompt)], max_tokens=ANSWER).text)
+            return model.chat([text_message("user", prompt)], max_tokens=ANSWER).text
         except Declined:
             return ""
         except NoReply as why:
@@ -147,14 +140,14 @@ def _as_it_is(wording: str, _found: re.Match[str]) -> str:
 
 def read_glossary(path: Path) -> Glossary:
     """A JSON file of the form {"axanthism": ["a blue frog", …]}; `UsageError` for any other."""
-    found = json_of(path)
-    if not isinstance(found, dict) or not all(map(_are_wordings, found.values())) or "" in found:
+    terms = json_of(path)
+    if not isinstance(terms, dict) or not all(map(_are_wordings, terms.values())) or "" in terms:
         refuse(path, "", 'is no table of terms; write {"axanthism": ["a blue frog", "a frog without yellow"]}')
-    return Glossary(found)
+    return Glossary(terms)
 
 
 def _are_wordings(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one.strip() for one in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(text, str) and text.strip() for text in value)
 
 
 # -- searching with them ----------------------------------------------------------------------------------------
@@ -189,12 +182,12 @@ class Reworded:
 
 
 def each(query: Query, tell: Tell) -> list[Query]:
-    """The query as it is, then once for each wording, under the same id; a text without so many keeps its own."""
-    told = [[term.text, *tell(term.text)] if term.text is not None else [] for term in query.terms]
-    most = max(map(len, told), default=1) or 1
+    """The query as it is, then once for each wording, under the same id; a text with fewer wordings repeats its own."""
+    wordings = [[term.text, *tell(term.text)] if term.text is not None else [] for term in query.terms]
+    rounds = max(map(len, wordings), default=1) or 1
+    each_term = list(zip(query.terms, wordings, strict=True))
     return [
-        replace(query, terms=tuple(_worded(term, its, turn) for term, its in zip(query.terms, told, strict=True)))
-        for turn in range(most)
+        replace(query, terms=tuple(_worded(term, texts, turn) for term, texts in each_term)) for turn in range(rounds)
     ]
 
 
@@ -204,7 +197,7 @@ def _worded(term: Term, texts: Sequence[str | None], turn: int) -> Term:
 
 @dataclass(frozen=True)
 class QueryRewriting:
-    """A stage that is asked each wording of a query alone; the runs become one."""
+    """A stage that searches with each wording of a query alone; the runs are fused."""
 
     stage: Stage
     tell: Tell
@@ -212,9 +205,9 @@ class QueryRewriting:
 
     def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
         """One fused ranking for each query."""
-        told = {query: each(query, self.tell) for query in queries}
-        rounds = range(max(map(len, told.values()), default=0))
-        # Who has no further wording is asked no further: nothing is counted twice.
+        wordings = [each(query, self.tell) for query in dict.fromkeys(queries)]
+        rounds = range(max(map(len, wordings), default=0))
+        # A query without a further wording is left out of the round, so that nothing is counted twice
         return self.fusion(
-            [self.stage([its[turn] for its in told.values() if turn < len(its)], run) for turn in rounds]
+            [self.stage([texts[turn] for texts in wordings if turn < len(texts)], run) for turn in rounds]
         )

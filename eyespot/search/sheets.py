@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from eyespot.gallery.photos.pictures import BadPicture, thumbnail
 from eyespot.gallery.photos.sources import read_again
@@ -29,21 +28,22 @@ def write_png(place: Path, runs: Sequence[Run], title: str = "eyespot", captions
 
 def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel]:
     """One panel for each run, headed by what was searched."""
-    return [_panel(run, captions) for run in runs]
-
-
-def _panel(run: Run, captions: Sequence[str]) -> SheetPanel:
-    (query,) = run
-    tiles = [_tile(rank, hit.score, run.facts[hit.image], captions) for rank, hit in enumerate(run[query], 1)]
-    heading = run.header.get("heading", run.header["query"])
-    pictures = run.header["pictures"]
-    return SheetPanel(heading, " ".join(run.notes), tiles, thumbnail_of(pictures[0]) if pictures else None)
-
-
-def _tile(rank: int, score: float, facts: dict[str, Any], captions: Sequence[str]) -> Tile:
-    title = facts.get("title") or (Path(facts["path"]).stem if facts["path"] else facts["id"])
-    caption = " · ".join(str(facts[name]) for name in captions if facts.get(name))
-    return Tile(thumbnail_of(facts["path"]), rank, score, str(title), caption)
+    sheet_panels = []
+    for run in runs:
+        (query,) = run
+        tiles = []
+        for rank, hit in enumerate(run[query], 1):
+            score = hit.score
+            facts = run.facts[hit.image]
+            title = facts.get("title") or (Path(facts["path"]).stem if facts["path"] else facts["id"])
+            caption = " · ".join(str(facts[name]) for name in captions if facts.get(name))
+            tile = Tile(thumbnail_of(facts["path"]), rank, score, str(title), caption)
+            tiles.append(tile)
+        heading = run.header.get("heading", run.header["query"])
+        pictures = run.header["pictures"]
+        panel = SheetPanel(heading, " ".join(run.notes), tiles, thumbnail_of(pictures[0]) if pictures else None)
+        sheet_panels.append(panel)
+    return sheet_panels
 
 
 def thumbnail_of(path: str | None, side: int = SIDE) -> bytes | None:

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot import rooms
-from eyespot.gallery.files import locked, whole
+from eyespot.gallery.files import whole
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
 from eyespot.storage.atomic import new_file, put_folder
+from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -100,7 +101,14 @@ def open_index(view: View, name: str = EXACT, means: SearchBackend | None = None
         index: Index = rooms.load("indexes", EXACT, view.blocks, codes=view.codes)
         return index
     kept, folder = read_stored(view, name), folder_of(view, name)
-    _refuse_incomplete(folder, kept)
+    # `EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search
+    for incomplete_name, size in kept.files.items():
+        place = folder / incomplete_name
+        if not place.is_file() or place.stat().st_size != size:
+            lost = "gone" if not place.is_file() else "not whole"
+            raise EyespotError(
+                f"the index {folder} is damaged ({incomplete_name} is {lost}); build it again with: eyespot tune"
+            )
     use: dict[str, Any] = {"recall": kept.measured.recall, "covered": _places(view, kept, name)}
     if means is not None:
         if kept.index != IN_PARTS:
@@ -124,15 +132,6 @@ def read_stored(view: View, name: str) -> StoredIndex:
         measured = Measured(**found["measured"] | {"recall": float(found["measured"]["recall"])})
         files = {str(name): int(size) for name, size in found.get("files", {}).items()}
         return StoredIndex(found["index"], found["settings"], measured, found["space"], shards, files)
-
-
-def _refuse_incomplete(folder: Path, kept: StoredIndex) -> None:
-    """`EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search."""
-    for name, size in kept.files.items():
-        place = folder / name
-        if not place.is_file() or place.stat().st_size != size:
-            lost = "gone" if not place.is_file() else "not whole"
-            raise EyespotError(f"the index {folder} is damaged ({name} is {lost}); build it again with: eyespot tune")
 
 
 def _places(view: View, kept: StoredIndex, name: str) -> tuple[int, ...]:

@@ -52,7 +52,9 @@ def application(settings: ServerSettings) -> FastAPI:
     app.state.house, app.state.links = house, []
     app.include_router(_pages.router)
     for name in PARTS:
-        _include(app, f"eyespot.web.{name}")
+        part = import_module(f"eyespot.web.{name}")
+        app.include_router(part.router)
+        app.state.links += getattr(part, "LINKS", ())
     review.install(app, settings.reviews)
     _failing.install(app)
     # No page holds a token or another secret beside what somebody sent, so no compressed size gives one away (BREACH).
@@ -60,12 +62,6 @@ def application(settings: ServerSettings) -> FastAPI:
     app.add_middleware(AuthMiddleware, settings=settings)
     app.add_middleware(MetricsMiddleware, counts=house.counts)
     return app
-
-
-def _include(app: FastAPI, module: str) -> None:
-    part = import_module(module)
-    app.include_router(part.router)
-    app.state.links += getattr(part, "LINKS", ())
 
 
 def _open_and_close(house: AppState):  # type: ignore[no-untyped-def]  # FastAPI's own type of this is not public

@@ -1,19 +1,19 @@
-"""What the owner allowed beside plain search: adapters, and judges under one budget; opened when the server starts."""
+"""What the owner allows next to plain search: adapters, and judges with one budget; opened when the server starts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eyespot import rooms
 from eyespot.gallery.view import Gallery
-from eyespot.judges._budget import Budget
-from eyespot.judges._prices import Price, Prices, estimate, read_prices
+from eyespot.llms.budget import Budget
+from eyespot.llms.prices import estimate, read_prices
 from eyespot.search.adapted import refuse_other_space
 from eyespot.search.judge_rerank import is_judge, judge_named
-from eyespot.types import Adapter, Judge, Space, Spent, UsageError
+from eyespot.types import Adapter, Judge, Price, Space, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web._settings import Judging
 
@@ -21,15 +21,14 @@ from eyespot.web._settings import Judging
 def open_adapters(folders: Iterable[tuple[str, str]], gallery: Gallery) -> dict[str, Adapter]:
     """The checkpoints by their names; `UsageError` for one that is none, or fits no space of the gallery."""
     spaces = [gallery.view(gallery.stem(encoder)).space for encoder in gallery.encoders]
-    return {name: _adapter(name, folder, spaces) for name, folder in folders}
-
-
-def _adapter(name: str, folder: str, spaces: Iterable[Space]) -> Adapter:
-    adapter: Adapter = rooms.load("adapters", f"quari:{folder}")
-    wrong = [_misfit(adapter, space) for space in spaces]
-    if all(wrong):
-        raise UsageError(f"--adapt {name}: {wrong[0]}")
-    return adapter
+    adapters = {}
+    for name, folder in folders:
+        adapter: Adapter = rooms.load("adapters", f"quari:{folder}")
+        wrong = [_misfit(adapter, space) for space in spaces]
+        if all(wrong):
+            raise UsageError(f"--adapt {name}: {wrong[0]}")
+        adapters[name] = adapter
+    return adapters
 
 
 def _misfit(adapter: Adapter, space: Space) -> str:
@@ -54,7 +53,7 @@ def refuse_misfit(name: str, adapter: Adapter, space: Space) -> None:
 
 
 class CostEstimate(NamedTuple):
-    """What so many questions would come to; `money` is None where no table knows the price."""
+    """What a number of questions would cost; `money`, in US dollars, is None where no table has the price."""
 
     calls: int
     tokens: int
@@ -63,31 +62,35 @@ class CostEstimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Allowed:
-    """A judge whom people may ask, under the name that they see.
-
-    `paid`: its questions cost money, or may: no table knows their price. One round at a time asks (`asking`).
-    """
+    """A judge that people may ask, under the name that they see; one round at a time asks (`asking`)."""
 
     name: str
     judge: Judge
-    paid: bool
-    price: Price | None
     asking: Lock = field(default_factory=Lock, repr=False)
 
+    @property
+    def paid(self) -> bool:
+        """Whether its questions cost money, or may because no table has their price."""
+        model = self.judge.language_model
+        return model is not None and not model.free
+
+    @property
+    def price(self) -> Price | None:
+        """The price of its language model; None if no table has it."""
+        model = self.judge.language_model
+        return None if model is None else model.price
+
     def cost(self, questions: int) -> CostEstimate:
-        """What so many questions would come to, if none has to be repeated."""
-        if not hasattr(self.judge, "endpoint"):
+        """What this many questions would cost, if none is repeated."""
+        if self.judge.language_model is None:
             return CostEstimate(0, 0, 0.0)
         spent = estimate(questions, self.price)
-        return CostEstimate(spent.calls, spent.tokens_in + spent.tokens_out, self._money(spent))
-
-    def _money(self, spent: Spent) -> float | None:
-        return spent.money if self.price or not self.paid else None
+        return CostEstimate(spent.calls, spent.tokens, spent.money if self.price or not self.paid else None)
 
 
 @dataclass(frozen=True)
 class Judges:
-    """All judges that are allowed, and the budget that they share as long as the server runs."""
+    """The allowed judges, and the budget that they share as long as the server runs."""
 
     named: Mapping[str, Allowed]
     depth: int
@@ -106,34 +109,22 @@ def open_judges(judging: Judging) -> Judges:
     `UsageError` for one that is none, that cannot be asked from a server, or whose money no limit could hold.
     """
     budget, table = Budget(judging.calls, None, judging.money), read_prices(judging.prices)
-    named = {name: _allowed(name, spec, budget, table) for name, spec in judging.judges}
+    named = {}
+    for name, spec in judging.judges:
+        if spec.partition(":")[0] == "person" or not is_judge(spec):
+            models = ", ".join(judge for judge in rooms.names("judges") if judge != "person")
+            raise UsageError(f"--rerank {name}: {spec!r} is no judge that a server can ask; there are: {models}")
+        price = table.of(spec.partition(":")[2])
+        judge = judge_named(spec, budget=budget, prices=table if price else None)
+        _ = judge.name  # a missing model is an error now, not for every visitor
+        named[name] = Allowed(name, judge)
     if judging.money is not None:
-        _refuse_unpriced(named.values())
+        # Requests without a price would count as nothing, so a limit of money would never stop them
+        for allowed in named.values():
+            if allowed.paid and allowed.price is None:
+                raise UsageError(
+                    f"--rerank {allowed.name}: no table has its model's price, so --budget-money would not hold it; "
+                    "name the"
+                    " price in a file of yours and give that with --prices"
+                )
     return Judges(named, judging.depth, budget)
-
-
-def _refuse_unpriced(judges: Iterable[Allowed]) -> None:
-    """What no table knows would count as nothing, and a limit in money would never end it."""
-    for one in judges:
-        if one.paid and one.price is None:
-            raise UsageError(
-                f"--rerank {one.name}: no table has its model's price, so --budget-money would not hold it; name the"
-                " price in a file of yours and give that with --prices"
-            )
-
-
-def _allowed(name: str, spec: str, budget: Budget, table: Prices) -> Allowed:
-    if spec.partition(":")[0] == "person" or not is_judge(spec):
-        models = ", ".join(one for one in rooms.names("judges") if one != "person")
-        raise UsageError(f"--rerank {name}: {spec!r} is no judge that a server can ask; there are: {models}")
-    price = table.of(spec.partition(":")[2])
-    judge = judge_named(spec, budget=budget, prices=table if price else None)
-    _ = judge.name  # a model that is not there is told now and not to every visitor
-    return Allowed(name, judge, _may_cost(judge), price)
-
-
-def _may_cost(judge: Any) -> bool:
-    """Whether questions leave this machine, or a table has a price for them."""
-    from eyespot.models.endpoint.client import free
-
-    return hasattr(judge, "endpoint") and judge.endpoint.money is not free

@@ -43,14 +43,11 @@ def _of_eyespot(error: EyespotError) -> Problem:
 
 def _of_http(request: Request, error: HTTPException) -> Problem:
     if error.status_code == 405:
-        return Problem(405, "this address does not answer to that method", {"Allow": _methods_of(request)})
+        # All that the address answers to; the framework names those of the first route that it finds
+        methods = ", ".join(method for method in METHODS if _answers(request, method))
+        return Problem(405, "this address does not answer to that method", {"Allow": methods})
     what = {404: "there is nothing at this address"}
     return Problem(error.status_code, what.get(error.status_code, str(error.detail)), error.headers)
-
-
-def _methods_of(request: Request) -> str:
-    """All that the address answers to; the framework names those of the first route that it finds."""
-    return ", ".join(method for method in METHODS if _answers(request, method))
 
 
 def _answers(request: Request, method: str) -> bool:

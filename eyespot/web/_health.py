@@ -42,14 +42,12 @@ def metrics(house: AppState = Depends(house_of)) -> str:
 def docs(request: Request) -> Response:
     """The API on one page, made of its OpenAPI description."""
     described = request.app.openapi()
-    return page(request, "docs.html", operations=list(_operations(described)), about=described["info"])
-
-
-def _operations(described: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    operations: list[dict[str, Any]] = []
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
             fields = list(_fields(described, operation))
-            yield {"method": method.upper(), "path": path, "fields": fields, **operation}
+            operations.append({"method": method.upper(), "path": path, "fields": fields, **operation})
+    return page(request, "docs.html", operations=operations, about=described["info"])
 
 
 def _fields(described: dict[str, Any], operation: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
@@ -34,29 +33,27 @@ class RequestMetrics:
     def text(self) -> str:
         """All of it, a line each."""
         with self._lock:
-            return "\n".join([*self._of_requests(), *self._of_time(), *_of_memory(), ""])
-
-    def _of_requests(self) -> Iterator[str]:
-        yield "# TYPE eyespot_requests_total counter"
-        for (method, route, status), count in sorted(self._requests.items()):
-            yield f'eyespot_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}'
-
-    def _of_time(self) -> Iterator[str]:
-        yield "# TYPE eyespot_request_seconds histogram"
-        for (route, bound), count in sorted(self._within.items()):
-            name = "+Inf" if bound == float("inf") else f"{bound:g}"
-            yield f'eyespot_request_seconds_bucket{{route="{route}",le="{name}"}} {count}'
-        for route, seconds in sorted(self._seconds.items()):
-            yield f'eyespot_request_seconds_sum{{route="{route}"}} {seconds:.6f}'
-            yield f'eyespot_request_seconds_count{{route="{route}"}} {self._within[route, float("inf")]}'
-
-
-def _of_memory() -> Iterator[str]:
-    with suppress(OSError, ValueError, StopIteration):  # only Linux tells it so
-        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-        kilobytes = next(line.split()[1] for line in lines if line.startswith("VmRSS:"))
-        yield "# TYPE process_resident_memory_bytes gauge"
-        yield f"process_resident_memory_bytes {int(kilobytes) * 1024}"
+            requests: list[str] = []
+            requests.append("# TYPE eyespot_requests_total counter")
+            for (method, route, status), count in sorted(self._requests.items()):
+                requests.append(
+                    f'eyespot_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}'
+                )
+            texts: list[str] = []
+            texts.append("# TYPE eyespot_request_seconds histogram")
+            for (route, bound), count in sorted(self._within.items()):
+                name = "+Inf" if bound == float("inf") else f"{bound:g}"
+                texts.append(f'eyespot_request_seconds_bucket{{route="{route}",le="{name}"}} {count}')
+            for route, seconds in sorted(self._seconds.items()):
+                texts.append(f'eyespot_request_seconds_sum{{route="{route}"}} {seconds:.6f}')
+                texts.append(f'eyespot_request_seconds_count{{route="{route}"}} {self._within[route, float("inf")]}')
+            memory: list[str] = []
+            with suppress(OSError, ValueError, StopIteration):  # only Linux tells it so
+                lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+                kilobytes = next(line.split()[1] for line in lines if line.startswith("VmRSS:"))
+                memory.append("# TYPE process_resident_memory_bytes gauge")
+                memory.append(f"process_resident_memory_bytes {int(kilobytes) * 1024}")
+            return "\n".join([*requests, *texts, *memory, ""])
 
 
 class MetricsMiddleware:

@@ -136,7 +136,13 @@ def condition_of(asked: SearchParams, columns: Sequence[str]) -> Condition | Non
     given = [filters.after(asked.after)] if asked.after else []
     given += [filters.before(asked.before)] if asked.before else []
     given += [_within(asked.box, columns)] if asked.box else []
-    given += _labels(asked.label)
+    by_column: dict[str, list[Condition]] = {}
+    for one in asked.label:
+        column, sign, value = one.partition("=")
+        if not sign or not column:
+            raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {one!r}")
+        by_column.setdefault(column, []).append(filters.label(column, value))
+    given += [_any_of(conditions) for conditions in by_column.values()]
     given += [filters.checked(asked.where, columns)] if asked.where else []
     return filters.all_of(*given) if given else None
 
@@ -154,16 +160,6 @@ def _within(box: str, columns: Sequence[str]) -> Condition:
     return filters.checked(
         f"latitude BETWEEN {south!r} AND {north!r} AND (longitude >= {west!r} {joined} longitude <= {east!r})", columns
     )
-
-
-def _labels(labels: Sequence[str]) -> list[Condition]:
-    by_column: dict[str, list[Condition]] = {}
-    for one in labels:
-        column, sign, value = one.partition("=")
-        if not sign or not column:
-            raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {one!r}")
-        by_column.setdefault(column, []).append(filters.label(column, value))
-    return [_any_of(conditions) for conditions in by_column.values()]
 
 
 def _any_of(conditions: Sequence[Condition]) -> Condition:

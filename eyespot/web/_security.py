@@ -106,16 +106,37 @@ class AuthMiddleware:
             body = _Body(receive, self._most(scope))
             await _within(self.settings.seconds, self.app, scope, body, dressed)
         except Problem as problem:
-            await _refusal(scope, problem)(scope, receive, dressed)
+            refusal: Response
+            # For a person without a token the way to the page that takes one; for all others the problem
+            if problem.status == 401 and scope["method"] == "GET" and wants_page(Headers(scope=scope), scope["path"]):
+                asked = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
+                refusal = RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
+            else:
+                refusal = problem_json(problem)
+            await refusal(scope, receive, dressed)
 
     def _admit(self, scope: Scope) -> None:
-        if _head_of(scope) > LARGEST_HEAD:
+        # Bytes of a request's head; a server limits only what comes in several pieces
+        address = len(scope.get("raw_path") or b"") + len(scope["query_string"])
+        head = address + sum(len(name) + len(value) for name, value in scope["headers"])
+        if head > LARGEST_HEAD:
             raise Problem(431, "the address and headers of this request are too long; delete cookies or ask for less")
         headers = Headers(scope=scope)
         here = _from_here(scope, headers) and self.settings.trust_loopback
         if not here:
             self._check_host(headers)
-        scope["door"], scope["person"] = self, self._person(scope, headers, here)
+        token, open_to_all = _token(headers), OPEN.fullmatch(scope["path"])
+        if here and (token is None or _matching(self.settings.access, token) is None):
+            # What somebody without a token said their name is
+            own_name: str = clean_name(unquote(_cookie(headers, NAME_COOKIE) or ""))
+            person = User(own_name, Role.OWNER, False)
+        elif token is not None and not open_to_all:
+            person = self.known(token, address_of(scope))
+        elif open_to_all:
+            person = NOBODY
+        else:
+            raise Problem(401, "this needs a token; ask the gallery's owner for one", {"WWW-Authenticate": "Bearer"})
+        scope["door"], scope["person"] = self, person
         if _length(headers) > self._most(scope):
             raise Problem(413, TOO_MUCH)
         if scope["method"] not in SAFE and not _same_origin(headers):
@@ -128,16 +149,6 @@ class AuthMiddleware:
         if allowed is not None and asked not in allowed and not _of_this_machine(asked):
             raise Problem(421, "this server does not answer under that name; start it with --allow-host NAME")
 
-    def _person(self, scope: Scope, headers: Headers, here: bool) -> User:
-        token, open_to_all = _token(headers), OPEN.fullmatch(scope["path"])
-        if here and (token is None or _matching(self.settings.access, token) is None):
-            return User(_own_name(headers), Role.OWNER, False)
-        if token is not None and not open_to_all:
-            return self.known(token, address_of(scope))
-        if open_to_all:
-            return NOBODY
-        raise Problem(401, "this needs a token; ask the gallery's owner for one", {"WWW-Authenticate": "Bearer"})
-
     def known(self, token: str, address: str) -> User:
         """Whose token this is; `Problem` if it is nobody's.
 
@@ -145,15 +156,18 @@ class AuthMiddleware:
         """
         found = _matching(self.settings.access, token)
         if found is None:
-            raise self._unknown(token, address)
+            # What is said of a token that is nobody's
+            if wait := self.guesses.wait(address):
+                problem = Problem(
+                    429, f"too many wrong tokens; try again in {wait} seconds", {"Retry-After": str(wait)}
+                )
+            else:
+                self.guesses.note(address, digest_of(token))
+                problem = Problem(
+                    401, "this token is not known here; ask the gallery's owner", {"WWW-Authenticate": "Bearer"}
+                )
+            raise problem
         return User(found.name, found.role, True)
-
-    def _unknown(self, token: str, address: str) -> Problem:
-        """What is said of a token that is nobody's."""
-        if wait := self.guesses.wait(address):
-            return Problem(429, f"too many wrong tokens; try again in {wait} seconds", {"Retry-After": str(wait)})
-        self.guesses.note(address, digest_of(token))
-        return Problem(401, "this token is not known here; ask the gallery's owner", {"WWW-Authenticate": "Bearer"})
 
     def _most(self, scope: Scope) -> int:
         """Bytes that this request may bring."""
@@ -173,12 +187,6 @@ def address_of(scope: Scope) -> str:
     return str((scope.get("client") or ("",))[0])
 
 
-def _head_of(scope: Scope) -> int:
-    """Bytes of a request's head; a server limits only what comes in several pieces."""
-    address = len(scope.get("raw_path") or b"") + len(scope["query_string"])
-    return address + sum(len(name) + len(value) for name, value in scope["headers"])
-
-
 def _length(headers: Headers) -> int:
     length = headers.get("content-length", "0")
     return int(length) if re.fullmatch("[0-9]{1,18}", length) else 0
@@ -194,11 +202,6 @@ def _cookie(headers: Headers, name: str) -> str | None:
         cookie = SimpleCookie(headers.get("cookie", "")).get(name)
         return cookie.value if cookie else None
     return None
-
-
-def _own_name(headers: Headers) -> str:
-    """What somebody without a token said their name is."""
-    return clean_name(unquote(_cookie(headers, NAME_COOKIE) or ""))
 
 
 def clean_name(name: str) -> str:
@@ -240,14 +243,6 @@ def _same_origin(headers: Headers) -> bool:
     if origin is not None:
         return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() != ""
     return headers.get("sec-fetch-site", "none") in ("same-origin", "none")
-
-
-def _refusal(scope: Scope, problem: Problem) -> Response:
-    """For a person without a token the way to the page that takes one; for all others the problem."""
-    if problem.status == 401 and scope["method"] == "GET" and wants_page(Headers(scope=scope), scope["path"]):
-        asked = scope["path"] + (f"?{scope['query_string'].decode('latin-1')}" if scope["query_string"] else "")
-        return RedirectResponse(f"/login?next={quote(asked, safe='')}", 303)
-    return problem_json(problem)
 
 
 # -- how much, how long -----------------------------------------------------------------------------------------

@@ -117,22 +117,23 @@ class AppState:
 
         It is opened anew when somebody has indexed; who holds the old one keeps it.
         """
-        name, version = encoder or self.encoders[0], _version(self.settings.gallery)
+        name = encoder or self.encoders[0]
+        gallery = self.settings.gallery
+        # What changes whenever something was indexed
+        places = [gallery / "gallery.toml", *(shard / "items.parquet" for shard in disk.shard_paths(gallery))]
+        version = " ".join(f"{place.stat().st_mtime_ns:x}" for place in places if place.exists())
         with self._opening:
             known = self._snapshots.get(name)
             if known is None or known.version != f"{name} {version}":
-                self._snapshots[name] = self._opened(name, f"{name} {version}", known)
+                collection = Collection(self.settings.gallery, name)
+                if known is not None and known.view.space == collection.view.space:
+                    collection.encoder = known.collection.encoder  # loading a large one again would take minutes
+                made = Snapshot(collection, self.kept / "facts", f"{name} {version}")
+                made.prepare()
+                facets_of(made)
+                self.gallery = collection.gallery
+                self._snapshots[name] = made
             return self._snapshots[name]
-
-    def _opened(self, name: str, version: str, known: Snapshot | None) -> Snapshot:
-        collection = Collection(self.settings.gallery, name)
-        if known is not None and known.view.space == collection.view.space:
-            collection.encoder = known.collection.encoder  # loading a large one again would take minutes
-        made = Snapshot(collection, self.kept / "facts", version)
-        made.prepare()
-        facets_of(made)
-        self.gallery = collection.gallery
-        return made
 
     # -- searches -------------------------------------------------------------------------------------------
 
@@ -142,30 +143,29 @@ class AppState:
         `own` is under which name and question somebody judges. `Problem` for words that the owner refuses.
         """
         refuse(asked.q, self.settings.refused)
-        plain = self.results.freeze(asked.plain, self._world(asked))
+        snapshot = self.snapshot(asked.encoder)
+        if asked.adapter is None:
+            world = SearchContext(snapshot, snapshot.collection.index, self.pictures)
+        else:
+            if asked.adapter not in self.adapters:
+                there = ", ".join(self.adapters) or "none that its owner allows"
+                raise UsageError(f"no adapter {asked.adapter!r} in this gallery; there are: {there}")
+            adapter = self.adapters[asked.adapter]
+            refuse_misfit(asked.adapter, adapter, snapshot.view.space)
+            world = SearchContext(snapshot, snapshot.under(asked.adapter, adapter), self.pictures)
+        plain = self.results.freeze(asked.plain, world)
         if asked.rerank is not None:
             if asked.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
             return self.results.keep(in_its_order(plain, asked, self.heard(asked.rerank)))
-        return plain if asked.likely is None else self.results.keep(self._likely(plain, asked, own))
-
-    def _world(self, asked: SearchParams) -> SearchContext:
-        snapshot = self.snapshot(asked.encoder)
-        if asked.adapter is None:
-            return SearchContext(snapshot, snapshot.collection.index, self.pictures)
-        if asked.adapter not in self.adapters:
-            there = ", ".join(self.adapters) or "none that its owner allows"
-            raise UsageError(f"no adapter {asked.adapter!r} in this gallery; there are: {there}")
-        adapter = self.adapters[asked.adapter]
-        refuse_misfit(asked.adapter, adapter, snapshot.view.space)
-        return SearchContext(snapshot, snapshot.under(asked.adapter, adapter), self.pictures)
-
-    def _likely(self, plain: RankedResult, asked: SearchParams, own: Own | None) -> RankedResult:
+        if asked.likely is None:
+            return plain
         known = self.calibration(plain, own)
         if known is None:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
         assert asked.likely is not None
-        return plain.cut(asked, known.calibration.likely(asked.likely).hits)
+        likely = plain.cut(asked, known.calibration.likely(asked.likely).hits)
+        return self.results.keep(likely)
 
     def heard(self, name: str) -> Heard:
         """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
@@ -209,12 +209,6 @@ class AppState:
         self._copied.close()
         if "judgements" in self.__dict__:
             self.judgements.close()
-
-
-def _version(gallery: Path) -> str:
-    """What changes whenever something was indexed."""
-    places = [gallery / "gallery.toml", *(shard / "items.parquet" for shard in disk.shard_paths(gallery))]
-    return " ".join(f"{place.stat().st_mtime_ns:x}" for place in places if place.exists())
 
 
 def house_of(request: Request) -> AppState:

@@ -10,9 +10,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from eyespot.search.judge_rerank import JudgeResult, RerankEstimate
+from eyespot.llms.budget import Budget
+from eyespot.search.judge_rerank import RerankEstimate
 from eyespot.types import UsageError
-from eyespot.web._allowed import Allowed, CostEstimate
+from eyespot.web._allowed import Allowed, CostEstimate, Judges
 from eyespot.web._jobs import Job
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
@@ -91,7 +92,7 @@ def let_look(house: AppState, frozen: RankedResult, name: str, most: int | None)
     if not stands.planned.to_ask:
         return stands
     heard = house.heard(name)._replace(ledger=house.judgements)  # told now if nothing can be written there
-    house.jobs.start((plain.id, name), lambda: _looks(plain, stands.judge, heard))
+    house.jobs.start((plain.id, name), lambda: _looks(plain, house.judges, stands.judge, heard))
     return standing(house, frozen, name)
 
 
@@ -101,7 +102,7 @@ def stop_looking(house: AppState, frozen: RankedResult, name: str) -> RerankProg
     return standing(house, frozen, name)
 
 
-def _looks(plain: RankedResult, allowed: Allowed, heard: Heard) -> Iterator[str]:
+def _looks(plain: RankedResult, judges: Judges, allowed: Allowed, heard: Heard) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
     query, run = query_to_judge(plain), run_of(plain, heard.depth)
     hits = len(run[query.id])
@@ -110,18 +111,20 @@ def _looks(plain: RankedResult, allowed: Allowed, heard: Heard) -> Iterator[str]
         with allowed.asking:
             leave_out_changed(run, plain, ranks)
             looked = heard.stage.look_at(query, run, ranks)
-        yield from _notes(looked)
+        if looked.stopped:
+            yield f"the budget of {_limits(judges.budget)} is spent; the owner can start the server with a larger one"
+        yield from looked.failures
+        yield "some photos are gone or have changed since they were indexed, and were shown to no judge" * bool(
+            looked.pictureless
+        )
         if looked.stopped:
             return
 
 
-def _notes(looked: JudgeResult) -> Iterator[str]:
-    if looked.stopped:
-        yield f"{looked.stopped.partition(';')[0]}; the owner can start the server with a larger one"
-    yield from looked.failures
-    yield "some photos are gone or have changed since they were indexed, and were shown to no judge" * bool(
-        looked.pictureless
-    )
+def _limits(budget: Budget) -> str:
+    """The limits of a budget in words."""
+    calls = [f"{budget.calls} calls"] if budget.calls is not None else []
+    return " or ".join(calls + ([f"${budget.money:g}"] if budget.money is not None else []))
 
 
 # -- for programs -----------------------------------------------------------------------------------------------

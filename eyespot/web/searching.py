@@ -33,7 +33,6 @@ from eyespot.web.downloads import FORMATS
 from eyespot.web.found.calibrated import WANTED
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.results import RankedResult, nothing_of
-from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.found.summary import summary_of
 from eyespot.web.reranking import looking_of
 
@@ -63,13 +62,20 @@ def search_page(request: Request, house: Served, given: Given, cursor: Cursor = 
     snapshot, wrong, hits, more = None, None, Hits([], None), _about_nothing()
     try:
         snapshot = house.snapshot(given.encoder)
-        look = _look(house, given, person_of(request))  # before the hits: it is never ahead of them
+        # before the hits: it is never ahead of them
+        person = person_of(request)
+        # What is told of the judge in whose order the hits stand
+        if given.rerank is None or not given.something:
+            look = None
+        else:
+            look = looking_of(house, house.found(given.plain), given, person)
         hits = _hits(house, given, cursor, person_of(request))
         more = _about(house, hits.frozen, person_of(request)) | {"look": look}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
     facets = facets_of(snapshot or house.snapshot())
-    status = 200 if wrong is None or isinstance(wrong, NothingFound) else getattr(wrong, "status", 422)
+    status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
+    status = wrong.status if isinstance(wrong, Problem) else status
     shown = {"hits": hits, "frozen": hits.frozen, "wrong": wrong and str(wrong), "formats": FORMATS}
     about = {"asked": given, "facets": facets, "ticked": set(given.label)}
     about |= {"encoders": house.encoders, "adapters": list(house.adapters)}
@@ -118,27 +124,23 @@ def photo(
 def _hits(house: AppState, given: SearchParams, cursor: str | None, person: User) -> Hits:
     kind, seen = read_cursor(cursor) if cursor else ("", 0)
     if not given.something:
-        return _in_order(house.snapshot(given.encoder), given, seen)
-    frozen = _frozen(house, given, kind, person)
+        snapshot = house.snapshot(given.encoder)
+        # The gallery's own order, under the filter
+        mask = snapshot.mask(condition_of(given, list(snapshot.kinds)))
+        rows = list(islice(snapshot.rows_of(mask, seen), PAGE + 1))
+        if not rows and not seen:
+            raise nothing_of(snapshot)
+        items = [item_of(facts) | {"verdict": None} for facts in snapshot.facts(rows[:PAGE])]
+        return Hits(items, f"items.{rows[PAGE - 1] + 1}" if len(rows) > PAGE else None)
+    # The result that is being paged through; searched anew if it is not kept any more
+    try:
+        frozen = house.results[kind]
+    except Problem:
+        frozen = house.found(given, own_of(person))
     found = frozen.slice(seen, PAGE)
     known = None if frozen.judged else house.calibration(frozen, own_of(person))
     items = with_probability(items_of(frozen, found), known)
     return Hits(_judged(house, given, items, person), cursor_of(frozen, found), frozen)
-
-
-def _frozen(house: AppState, given: SearchParams, id: str, person: User) -> RankedResult:
-    """The result that is being paged through; searched anew if it is not kept any more."""
-    try:
-        return house.results[id]
-    except Problem:
-        return house.found(given, own_of(person))
-
-
-def _look(house: AppState, given: SearchParams, person: User) -> dict[str, Any] | None:
-    """What is told of the judge in whose order the hits stand."""
-    if given.rerank is None or not given.something:
-        return None
-    return looking_of(house, house.found(given.plain), given, person)
 
 
 def _about(house: AppState, frozen: RankedResult | None, person: User) -> dict[str, Any]:
@@ -153,16 +155,6 @@ def _about(house: AppState, frozen: RankedResult | None, person: User) -> dict[s
 
 def _about_nothing() -> dict[str, Any]:
     return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
-
-
-def _in_order(snapshot: Snapshot, given: SearchParams, first: int) -> Hits:
-    """The gallery's own order, under the filter."""
-    mask = snapshot.mask(condition_of(given, list(snapshot.kinds)))
-    rows = list(islice(snapshot.rows_of(mask, first), PAGE + 1))
-    if not rows and not first:
-        raise nothing_of(snapshot)
-    items = [item_of(facts) | {"verdict": None} for facts in snapshot.facts(rows[:PAGE])]
-    return Hits(items, f"items.{rows[PAGE - 1] + 1}" if len(rows) > PAGE else None)
 
 
 def _judged(

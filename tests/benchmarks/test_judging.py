@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,14 +11,27 @@ import pytest
 from eyespot import rooms
 from eyespot.benchmarks import GallerySearcher, Jury, Rescored, Task, scored
 from eyespot.gallery.indexing import index
-from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import names, parse
 from eyespot.runs import read_run, write_run
 from eyespot.runs.judged import JudgedQueries as Collected
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.types import Answer, EyespotError, NothingFound, Pair, Qrels, Query, RankedImage, Run, UsageError, Verdict
+from eyespot.types import (
+    Answer,
+    AnswerStream,
+    EyespotError,
+    NothingFound,
+    Pair,
+    Qrels,
+    Query,
+    RankedImage,
+    Run,
+    SequentialAnswers,
+    UsageError,
+    Verdict,
+)
 from tests.benchmarks import worlds
 from tests.benchmarks.worlds import tasks_of
 from tests.gallery.conftest import draw
@@ -32,8 +45,14 @@ class ByName:
     name: str = "names:test"
     prompt: str = "0123456789abcdef"
     shown: list[Pair] = field(default_factory=list)
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    language_model: None = None
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        return SequentialAnswers(self._answers(pairs))
+
+    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         for pair in pairs:
             self.shown.append(pair)
             probability = self.says(pair.path.stem)

@@ -32,7 +32,7 @@ USUAL = (
     "pyarrow.parquet",
     "PIL.Image",
     "eyespot.search.collection",
-    "eyespot.search.staged",
+    "eyespot.search.chain",
     "eyespot.gallery.indexing",
     "eyespot.encoders.starter",
     "eyespot.indexes.exact",

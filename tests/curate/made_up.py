@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._steps import (
+from eyespot.pipelines import (
     Added,
     BatchStep,
     CallMeter,

@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from eyespot.cli._building import carry_out, foretell, tell_done
-from eyespot.curate._steps import BudgetSpent, CostLimits, RunOptions
+from eyespot.pipelines import BudgetSpent, CostLimits, RunOptions
 from tests.curate.made_up import asked, client, odd_ones_go, pipeline, source
 
 

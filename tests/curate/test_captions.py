@@ -16,7 +16,7 @@ from eyespot import rooms
 from eyespot.curate.captions import Caption, Uncaptioned, captioned, columns, count, write
 from eyespot.curate.templates import Templates
 from eyespot.gallery.indexing import Options, index
-from eyespot.runs.files import rows_of
+from eyespot.storage.files import rows_of
 from eyespot.types import NothingFound, UsageError
 from tests.gallery.conftest import draw
 

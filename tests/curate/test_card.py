@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot import sample
-from eyespot.curate._card import (
+from eyespot.pipelines import RunOptions, StepResult, run
+from eyespot.pipelines.data_card import (
     QUESTIONS,
     Card,
     CardFigure,
@@ -23,10 +24,9 @@ from eyespot.curate._card import (
     wording,
     write_card,
 )
-from eyespot.curate._card.datasheet import answered
-from eyespot.curate._card.sankey import NARROW, SankeyStage, sankey
-from eyespot.curate._card.wording import flesch_kincaid, syllables, words
-from eyespot.curate._steps import RunOptions, StepResult, run
+from eyespot.pipelines.data_card.datasheet import answered
+from eyespot.pipelines.data_card.sankey import NARROW, SankeyStage, sankey
+from eyespot.pipelines.data_card.wording import flesch_kincaid, syllables, words
 from eyespot.types import UsageError
 from tests.curate.made_up import PRICE, asked, client, no_two_alike, odd_ones_go, source
 from tests.examples import examples

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate.pairs._making import CAPTIONS, PICTURES, TO_CAPTION, PairSource, PairsResult, make
+from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, PairSource, PairsResult, make
 from eyespot.curate.pairs.biotrove import BioTrove, Draw, mixed
 from eyespot.curate.pairs.cc12m import Cc12m
 from eyespot.curate.pairs.coco import Coco

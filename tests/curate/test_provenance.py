@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from eyespot.cli._building import carry_out, tell_done
-from eyespot.curate._asking import AnswerForm, Models, answered, prompt_of
-from eyespot.curate._card import Told, card_of, write_card
-from eyespot.curate._steps import (
+from eyespot.curate.recos import making as recos
+from eyespot.curate.rmir import making as rmir
+from eyespot.pipelines import (
     Context,
     Keep,
     MapStep,
@@ -24,8 +24,8 @@ from eyespot.curate._steps import (
     read_recipe,
     run,
 )
-from eyespot.curate.recos import making as recos
-from eyespot.curate.rmir import making as rmir
+from eyespot.pipelines.data_card import Told, card_of, write_card
+from eyespot.pipelines.prompts import AnswerForm, Models, answered, prompt_of
 from eyespot.types import EyespotError, UsageError
 from tests.curate.made_up import asked as made_up
 from tests.curate.made_up import client, source

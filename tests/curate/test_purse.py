@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate._asking import AnswerForm, Models, answered, prompt_of
-from eyespot.curate._steps import (
+from eyespot.pipelines import (
     BudgetSpent,
     Context,
     CostLimits,
@@ -28,8 +27,9 @@ from eyespot.curate._steps import (
     Step,
     run,
 )
-from eyespot.curate._steps.reserved_budget import PromptMeter, ReservedBudget
-from eyespot.curate._steps.work_db import StepKey, WorkDB
+from eyespot.pipelines.prompts import AnswerForm, Models, answered, prompt_of
+from eyespot.pipelines.reserved_budget import PromptMeter, ReservedBudget
+from eyespot.pipelines.work_db import StepKey, WorkDB
 from eyespot.types import UsageError
 from tests.curate.made_up import source
 from tests.judges.servers import Double, Response, chat, error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eyespot.curate._card.wording import flesch_kincaid, flesch_reading_ease, syllables, wording
+from eyespot.pipelines.data_card.wording import flesch_kincaid, flesch_reading_ease, syllables, wording
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate._steps import CostLimits, Declared, Keep, MapStep, Step, digest_of, read_recipe
+from eyespot.pipelines import CostLimits, Declared, Keep, MapStep, Step, digest_of, read_recipe
 from eyespot.types import UsageError
 from tests.test_docs import ROOT, blocks, tools
 

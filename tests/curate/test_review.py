@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate._human_review import Case, Queue, decisions_digest, reviewed, write_queue
-from eyespot.curate._steps import BatchStep, Context, Outcome, Record, Records, Step, drops, run
+from eyespot.pipelines import BatchStep, Context, Outcome, Record, Records, Step, drops, run
+from eyespot.pipelines.human_review import Case, Queue, decisions_digest, reviewed, write_queue
 from eyespot.types import UsageError
 from tests.curate.made_up import source
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate._steps import CallMeter, NoAnswer, Prompt, RunOptions, run
-from eyespot.curate._steps.work_db import FILE
+from eyespot.pipelines import CallMeter, NoAnswer, Prompt, RunOptions, run
+from eyespot.pipelines.work_db import FILE
 from tests.curate.made_up import PRICE, asked, files, odd_ones_go, source
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -383,7 +383,7 @@ JSON = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dicti
 @given(st.builds(lambda inner: {"data": [{"embedding": inner}]}, JSON) | st.builds(lambda inner: {"data": inner}, JSON))
 def test_any_answer_is_a_unit_vector_or_a_bad_answer(found: Any) -> None:
     from eyespot.encoders._served.wording import vector_of
-    from eyespot.models.endpoint import BadAnswer
+    from eyespot.llms import BadAnswer
 
     try:
         vector = vector_of(found)

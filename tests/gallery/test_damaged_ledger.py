@@ -19,8 +19,8 @@ from eyespot.gallery.formats.registered import Copied, take_in
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.reading import reading
 from eyespot.gallery.view import Gallery
-from eyespot.ledger import DamagedLedger
 from eyespot.ledger.judgements import Judgements
+from eyespot.storage.sqlite import DamagedLedger
 from eyespot.types import Encoder, EyespotError, Judgement, Query, Term, Verdict
 from tests.gallery.conftest import draw
 

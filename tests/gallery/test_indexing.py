@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 from eyespot.gallery.disk import read_items, shard_paths
-from eyespot.gallery.files import locked
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import Gallery, View
+from eyespot.storage.locks import locked
 from eyespot.types import Encoder, EyespotError, UsageError
 from tests.gallery.conftest import draw
 

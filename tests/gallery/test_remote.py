@@ -21,10 +21,10 @@ pytest.importorskip("fsspec", reason="galleries at an address need the extra [re
 import eyespot
 from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.files import locked
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.integrity import faults
 from eyespot.gallery.remote import MANIFEST, OURS, address_of, copies, fetch, publish
+from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, UsageError
 from tests.examples import examples
 from tests.gallery.conftest import draw

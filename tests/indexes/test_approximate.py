@@ -104,5 +104,5 @@ def test_more_lists_than_rows_are_refused_where_there_are_lists() -> None:
     faiss = pytest.importorskip("eyespot.indexes.faiss", reason="needs faiss-cpu")
 
     with pytest.raises(UsageError, match="9 lists of 8 rows"):
-        faiss.Shape("ivf", lists=9).settled(8, 4)
-    assert faiss.Shape("pq", lists=9).settled(8, 4).lists == 1
+        faiss.FaissShape("ivf", lists=9).settled(8, 4)
+    assert faiss.FaissShape("pq", lists=9).settled(8, 4).lists == 1

@@ -10,8 +10,9 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._budget import Budget, BudgetSpent
-from eyespot.judges._endpoint import EndpointJudge, text_message
+from eyespot.judges._endpoint import EndpointJudge
+from eyespot.llms import text_message
+from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.judges.servers import HANG, Double, Response, Seen, error, message
 
@@ -123,7 +124,7 @@ class Count(pydantic.BaseModel):
 
 def test_an_answer_with_a_form_is_asked_for_in_words() -> None:
     with Double(then=message('Here it is: {"herons": 3}')) as server:
-        found = judge(server).endpoint.answer([text_message("user", "How many herons?")], Count, max_tokens=99)
+        found = judge(server).language_model.answer([text_message("user", "How many herons?")], Count, max_tokens=99)
 
     assert found == Count(herons=3)
     assert "response_format" not in server.seen[0].body and '"herons"' in str(server.seen[0].body["messages"])

@@ -5,17 +5,17 @@ from __future__ import annotations
 import _thread
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from eyespot.judges._budget import Budget, BudgetSpent
-from eyespot.judges._endpoint import Underway
 from eyespot.judges._rounds import JudgeStats, ask, unknown
 from eyespot.ledger.judgements import Judgements, query_digest
-from eyespot.types import Answer, Judgement, Pair, Query, Spent, Verdict
+from eyespot.llms import Underway
+from eyespot.llms.budget import Budget, BudgetSpent
+from eyespot.types import Answer, AnswerStream, Judgement, Pair, Query, SequentialAnswers, Spent, Verdict
 
 HERON, OWL = Query.words("a heron", "1"), Query.words("an owl", "2")
 
@@ -31,8 +31,14 @@ class Scripted:
     fails: frozenset[str] = frozenset()
     refuses: frozenset[str] = frozenset()
     sent: list[str] = field(default_factory=list)
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    language_model: None = None
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        return SequentialAnswers(self._answers(pairs))
+
+    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         coming = iter(pairs)
         under_way: list[Answer] = []
         try:
@@ -227,8 +233,8 @@ def test_an_error_of_the_judge_reaches_the_caller_with_what_came_before_kept(led
 
 def test_a_judge_that_is_no_generator_will_do(ledger: Judgements) -> None:
     class Listed(Scripted):
-        def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
-            return iter([self._send(pair) for pair in pairs])
+        def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+            return SequentialAnswers([self._send(pair) for pair in pairs])
 
     asking = ask(Listed(), pairs("abc"), ledger)
     next(asking)
@@ -278,8 +284,11 @@ class Together:
     under_way: Underway[Pair, Answer]
     name: str = "together"
     prompt: str = "p"
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    language_model: None = None
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         return self
 
     def __iter__(self) -> Iterator[Answer]:
@@ -293,3 +302,6 @@ class Together:
 
     def ready(self) -> list[Answer]:
         return self.under_way.ready()
+
+    def throw(self, reason: BaseException) -> Answer:
+        return self.under_way.throw(reason)

@@ -11,10 +11,10 @@ import pytest
 import tiny_models
 
 from eyespot import rooms
-from eyespot.judges._budget import Budget
 from eyespot.judges._wording import INQUIRE
+from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import SecondModel, picture_of
-from eyespot.types import EyespotError, Judge, Pair, Query
+from eyespot.types import Answer, EyespotError, Judge, Pair, Query
 from tests.judges.servers import YES, Double, message
 
 ROOM = rooms.names("judges")
@@ -100,6 +100,22 @@ def asked(judge: Judge, pairs: Sequence[Pair]) -> dict[tuple[str, str], Any]:
 def test_it_says_who_it_is_and_how_it_is_asked(judge: Judge) -> None:
     assert judge.name.partition(":")[0] in ROOM and judge.name.partition(":")[2]
     assert judge.prompt and judge.prompt.isprintable()
+
+
+def test_it_has_every_member_of_its_role(judge: Judge) -> None:
+    assert all(prompt.isprintable() and sentence for prompt, sentence in judge.fallbacks.items())
+    assert judge.prompt not in judge.fallbacks and all(isinstance(note, str) for note in judge.notes)
+    model = judge.language_model
+    assert (model is None) == (judge.name.partition(":")[0] not in ("openai", "anthropic"))
+    assert model is None or (model.name, model.free, model.price) == (judge.name, True, None)
+
+
+def test_answers_are_a_stream_that_can_be_stopped(judge: Judge, pairs: list[Pair]) -> None:
+    answers = judge.judge(pairs[:1])
+    assert isinstance(next(answers), Answer) and answers.ready() == []
+
+    with pytest.raises(KeyboardInterrupt):
+        answers.throw(KeyboardInterrupt())
 
 
 def test_every_pair_is_answered_once_and_a_broken_picture_fails_alone(judge: Judge, pairs: list[Pair]) -> None:

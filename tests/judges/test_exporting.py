@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.judges._exporting import COLUMNS, Reading, distinct_names, qrels, voters, write_table
+from eyespot.ledger.export import COLUMNS, Reading, distinct_names, qrels, voters, write_table
 from eyespot.ledger.judgements import WITHDRAWN, JudgementRow
 from eyespot.types import Judgement, Spent, UsageError, Verdict
 

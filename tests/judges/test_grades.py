@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._endpoint import BadAnswer, Declined
 from eyespot.judges._endpoint.ways import grade_of
+from eyespot.llms import BadAnswer, Declined
 from eyespot.types import Pair, Query
 from tests.judges.servers import Double, chat
 

@@ -22,21 +22,14 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._budget import Budget, BudgetSpent
-from eyespot.judges._endpoint import (
-    BadAnswer,
-    CancellableSleep,
-    Declined,
-    EndpointJudge,
-    RateLimiter,
-    Underway,
-    text_message,
-)
+from eyespot.judges._endpoint import EndpointJudge
 from eyespot.judges._endpoint.first_token import SystemOne
 from eyespot.judges._rounds import ask
 from eyespot.judges._wording import INQUIRE, JudgePrompt
 from eyespot.ledger.judgements import Judgements
-from eyespot.models.endpoint.errors import seconds_to_wait
+from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
+from eyespot.llms.budget import Budget, BudgetSpent
+from eyespot.llms.errors import seconds_to_wait
 from eyespot.types import Answer, EyespotError, Pair, Query, Term, UsageError
 from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
 
@@ -395,9 +388,9 @@ def test_the_wait_that_a_server_asks_for_is_kept_by_this_thread_and_by_all_other
         now[0] += seconds
 
     with Double([error(429, Retry_After="7")]) as server:
-        endpoint = judge(server).endpoint
-        pace = RateLimiter(clock=lambda: now[0], sleep=sleep)
-        replace(endpoint, rest=own.append, pace=pace).chat([text_message("user", "?")])
+        endpoint = judge(server).language_model
+        limiter = RateLimiter(clock=lambda: now[0], sleep=sleep)
+        replace(endpoint, sleep=own.append, rate_limiter=limiter).chat([text_message("user", "?")])
 
     assert (own, others) == ([7.0], [7.0])
 
@@ -461,7 +454,7 @@ def test_a_request_that_was_lost_counts_and_holds_nobody_up() -> None:
 
 @pytest.mark.parametrize("limits", [{"money": float("nan")}, {"money": -1.0}, {"calls": -1}])
 def test_a_budget_that_is_no_number_is_refused(limits: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="give a number from 0 on"):
+    with pytest.raises(UsageError, match="a budget is a number, 0 or more"):
         Budget(**limits)
 
 
@@ -554,7 +547,7 @@ def test_who_has_enough_answers_loses_none_that_is_under_way(tmp_path: Path, pic
 
 
 def test_money_and_tokens_are_counted_by_the_price(tmp_path: Path, pictures: list[Path]) -> None:
-    from eyespot.judges._prices import read_prices
+    from eyespot.llms.prices import read_prices
 
     (tmp_path / "prices.toml").write_text("[tiny]\ninput = 1000\noutput = 5000\n")
     budget = Budget()
@@ -579,10 +572,10 @@ def test_no_minute_has_more_requests_or_tokens_than_allowed(
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    pace = RateLimiter(*limits, clock=lambda: now[0], sleep=sleep)
+    limiter = RateLimiter(*limits, clock=lambda: now[0], sleep=sleep)
     for gap, cost in zip(gaps, tokens, strict=False):
         now[0] += gap
-        pace.settle(pace.enter(), cost)
+        limiter.settle(limiter.acquire(), cost)
         left.append((now[0], cost))
 
     for at, _ in left:
@@ -598,9 +591,9 @@ def test_a_request_waits_until_its_tokens_fit_into_the_minute() -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    pace = RateLimiter(tokens=115, clock=lambda: now[0], sleep=sleep)
+    limiter = RateLimiter(tokens=115, clock=lambda: now[0], sleep=sleep)
     for _ in range(4):
-        pace.settle(pace.enter(), 40)
+        limiter.settle(limiter.acquire(), 40)
         left.append(now[0])
         now[0] += 10
 
@@ -649,7 +642,7 @@ def test_who_rests_gives_up_when_the_run_is_stopped() -> None:
             rest(300)
         return item
 
-    going = Underway(range(9), work, 3, rest.halt)
+    going = Underway(range(9), work, 3, rest.cancel)
     assert [next(going), next(going)] == [0, 1]  # and two rest
     with pytest.raises(KeyboardInterrupt):
         going.throw(reason)
@@ -721,7 +714,7 @@ ASKED = [text_message("user", "What is there?")]
 
 def test_an_answer_with_a_form_is_an_object_of_it(pictures: list[Path]) -> None:
     with Double(then=FITS) as server:
-        found = judge(server).endpoint.answer(ASKED, Sighting)
+        found = judge(server).language_model.answer(ASKED, Sighting)
 
     assert found == Sighting(species="heron", count=2)
     assert server.seen[0].body["response_format"]["json_schema"]["name"] == "Sighting"
@@ -729,7 +722,7 @@ def test_an_answer_with_a_form_is_an_object_of_it(pictures: list[Path]) -> None:
 
 def test_an_answer_that_does_not_fit_is_mended_once() -> None:
     with Double([chat('{"species": "heron", "count": "many"}')], then=FITS) as server:
-        found = judge(server).endpoint.answer(ASKED, Sighting)
+        found = judge(server).language_model.answer(ASKED, Sighting)
 
     assert found.count == 2
     assert "count: Input should be a valid integer" in server.seen[1].body["messages"][-1]["content"]
@@ -737,7 +730,7 @@ def test_an_answer_that_does_not_fit_is_mended_once() -> None:
 
 def test_a_second_answer_that_does_not_fit_is_a_failure_with_its_reason() -> None:
     with Double(then=chat("herons, many of them")) as server, pytest.raises(BadAnswer, match="Invalid JSON"):
-        judge(server).endpoint.answer(ASKED, Sighting)
+        judge(server).language_model.answer(ASKED, Sighting)
 
     assert len(server.seen) == 2
 
@@ -759,21 +752,21 @@ REFUSALS = [
 @pytest.mark.parametrize("text", REFUSALS)
 def test_a_refusal_in_words_is_no_answer_to_mend(text: str) -> None:
     with Double(then=chat(text)) as server, pytest.raises(Declined, match=re.escape(text)):
-        judge(server).endpoint.answer(ASKED, Sighting)
+        judge(server).language_model.answer(ASKED, Sighting)
 
     assert len(server.seen) == 1
 
 
 def test_a_refusal_to_mend_an_answer_is_a_refusal() -> None:
     with Double([chat("herons, many of them")], then=chat(REFUSALS[0])) as server, pytest.raises(Declined):
-        judge(server).endpoint.answer(ASKED, Sighting)
+        judge(server).language_model.answer(ASKED, Sighting)
 
     assert len(server.seen) == 2
 
 
 def test_an_apology_before_an_answer_is_no_refusal() -> None:
     with Double(then=chat('I\'m sorry for the haste: {"species": "heron", "count": 2}')) as server:
-        assert judge(server).endpoint.answer(ASKED, Sighting).species == "heron"
+        assert judge(server).language_model.answer(ASKED, Sighting).species == "heron"
 
 
 def test_a_server_that_knows_no_forms_is_told_in_words() -> None:
@@ -781,7 +774,7 @@ def test_a_server_that_knows_no_forms_is_told_in_words() -> None:
         return error(400, "unknown field response_format") if "response_format" in seen.body else FITS
 
     with Double(then=plain) as server:
-        found = judge(server).endpoint.answer(ASKED, Sighting)
+        found = judge(server).language_model.answer(ASKED, Sighting)
 
     assert found.species == "heron" and '"species"' in str(server.seen[-1].body["messages"])
 

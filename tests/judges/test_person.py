@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eyespot import rooms
-from eyespot.judges._budget import BudgetSpent
+from eyespot.llms.budget import BudgetSpent
 from eyespot.types import Pair, Query, UsageError, Verdict
 
 PAIRS = [Pair(Query.words("a heron"), name, Path(f"photos/{name}.jpg")) for name in "abc"]

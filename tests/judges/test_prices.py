@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.judges._prices import Tokens, estimate, own_table, read_prices
+from eyespot.llms.prices import Tokens, estimate, own_table, read_prices
 from eyespot.types import Spent, UsageError
 
 MINE = '["mine-1"]\ninput = 3\noutput = 15\ndate = 2026-11-20\n'

@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._endpoint import JpegEncoder
 from eyespot.judges._wording import INQUIRE
+from eyespot.llms import JpegEncoder
 from eyespot.types import Pair, Query
 from tests.judges import tiny
 from tests.lazy_import import requires

@@ -13,10 +13,11 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._endpoint import EndpointJudge, Reply, text_message
-from eyespot.judges._exporting import write_table
+from eyespot.judges._endpoint import EndpointJudge
 from eyespot.judges._rounds import ask
+from eyespot.ledger.export import write_table
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms import Reply, text_message
 from eyespot.types import EyespotError, Pair, Query
 from tests.judges.servers import YES, Double, Response, Seen, chat, error
 
@@ -44,7 +45,7 @@ def pairs(pictures: list[Path]) -> list[Pair]:
 
 def asked(server: Double, **options: Any) -> Reply:
     """The reply to one question with all that a server may refuse."""
-    return judge(server).endpoint.chat([text_message("user", "?")], **{**ASKED, **options})
+    return judge(server).language_model.chat([text_message("user", "?")], **{**ASKED, **options})
 
 
 def complaint(status: int, message: str, **facts: Any) -> Response:
@@ -130,7 +131,7 @@ def test_workers_who_begin_at_once_learn_from_one_of_them() -> None:
         return thinker(seen)
 
     with Double(then=slow) as server, ThreadPoolExecutor(8) as pool:
-        endpoint = judge(server).endpoint
+        endpoint = judge(server).language_model
         replies = list(pool.map(lambda _: endpoint.chat([text_message("user", "?")], **ASKED), range(8)))
 
     assert {reply.text for reply in replies} == {"Yes"} and len(server.seen) == 3 + 8
@@ -196,7 +197,7 @@ def strict() -> Iterator[Double]:
 
 def test_a_field_that_nobody_may_leave_out_ends_the_run_with_its_name(strict: Double) -> None:
     with pytest.raises(EyespotError, match=r"^tiny at .* does not accept reasoning_effort \(.*\); leave it out"):
-        judge(strict).endpoint.chat([text_message("user", "?")], reasoning_effort="none")
+        judge(strict).language_model.chat([text_message("user", "?")], reasoning_effort="none")
 
     assert len(strict.seen) == 1
 

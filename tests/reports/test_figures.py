@@ -576,10 +576,10 @@ def test_a_name_in_a_script_without_glyphs_is_no_error(tmp_path: Path) -> None:
 BLOCKED = """
 import sys
 sys.modules[{missing!r}] = None
-from eyespot.reports.figures import View, embedding_map
+from eyespot.reports.figures import MapSide, embedding_map
 from eyespot.types import EyespotError
 try:
-    embedding_map([True] * 6, View([[1.0, row] for row in range(6)], [1.0, 0.0]))
+    embedding_map([True] * 6, MapSide([[1.0, row] for row in range(6)], [1.0, 0.0]))
 except EyespotError as error:
     print(error)
 """

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from eyespot.judges._budget import Budget, BudgetSpent
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms.budget import Budget, BudgetSpent
 from eyespot.search.calibrated import Calibrated, sizes
 from eyespot.search.calibration import Accuracy
 from eyespot.search.judge_rerank import JudgeRerank

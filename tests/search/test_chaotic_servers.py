@@ -20,8 +20,8 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._budget import Budget
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import JudgeRerank
 from eyespot.types import Query, Run
 from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error

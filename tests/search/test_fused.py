@@ -95,7 +95,7 @@ def test_stages_are_asked_alike_and_fused() -> None:
         asked.append((queries[0].id, run))
         return A if len(asked) == 1 else B
 
-    assert order(Fused([stage, stage], Fusion("combsum"))([Query.words("a heron")], B)) == "xzyw"
+    assert order(Fused(stage, stage, fusion=Fusion("combsum"))([Query.words("a heron")], B)) == "xzyw"
     assert asked == [("q", B), ("q", B)]
 
 

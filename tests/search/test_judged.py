@@ -13,14 +13,25 @@ from hypothesis import strategies as st
 
 from eyespot.benchmarks import Task
 from eyespot.benchmarks._rescoring import two_stages
-from eyespot.judges._budget import Budget
 from eyespot.ledger.judgements import Judgements
+from eyespot.llms.budget import Budget
 from eyespot.metrics import evaluate, preset
 from eyespot.runs import inquire, read_qrels, read_run
 from eyespot.runs.judged import JudgedQueries as Collection
 from eyespot.search.judge_rerank import JudgeRerank, learned_blend
 from eyespot.search.rescored import Rescored
-from eyespot.types import Answer, Judgement, Pair, Qrels, Query, Run, UsageError, Verdict
+from eyespot.types import (
+    Answer,
+    AnswerStream,
+    Judgement,
+    Pair,
+    Qrels,
+    Query,
+    Run,
+    SequentialAnswers,
+    UsageError,
+    Verdict,
+)
 from tests.metrics.conftest import conformance
 
 HERON = Query.words("a heron", "q")
@@ -35,8 +46,14 @@ class Labels:
     name: str = "labels:test"
     prompt: str = "0123456789abcdef"
     asked: list[Pair] = field(default_factory=list)
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    language_model: None = None
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        return SequentialAnswers(self._answers(pairs))
+
+    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         for pair in pairs:
             self.budget.take()
             self.asked.append(pair)

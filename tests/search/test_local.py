@@ -22,12 +22,12 @@ from eyespot import rooms, sample
 from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.local import Described
+from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.local._pairs import mutual_matches
 from eyespot.search.local.chamfer import Chamfer
 from eyespot.search.local.spatial import Spatial
 from eyespot.search.local_rerank import LocalRerank
-from eyespot.search.staged import Stages
 from eyespot.types import EyespotError, LocalFeatures, Query, Run, UsageError
 from tests.gallery.conftest import draw
 from tests.lazy_import import requires
@@ -273,7 +273,7 @@ def test_a_gallery_described_otherwise_is_told_to_describe_again(collection: Col
 def test_stages_in_a_row_give_the_k_best(collection: Collection, another_view: Path) -> None:
     asked = collection.query("a bridge", another_view)
 
-    run = collection.answered(asked, Stages(expand=2, local="spatial").of(collection, 3, collection.allowed()))
+    run = collection.answered(asked, chain_of(collection, StageOptions(3, neighbours=2, rerank_local="spatial")))
 
     assert (name_of(run), len(run["q"])) == (ASKED, 3)
     assert {"expanded": 2, "rerank_local": "spatial"}.items() <= run.header.items()
@@ -283,7 +283,7 @@ def test_stages_in_a_row_give_the_k_best(collection: Collection, another_view: P
 def test_an_expansion_by_none_is_the_plain_search(collection: Collection) -> None:
     asked, allowed = collection.query("a castle"), collection.allowed()
 
-    run = collection.answered(asked, Stages(expand=0).of(collection, 20, allowed))
+    run = collection.answered(asked, chain_of(collection, StageOptions(20, allowed, neighbours=0)))
 
     assert run["q"] == collection.search("a castle", k=20)["q"]
 
@@ -292,7 +292,8 @@ def test_a_filter_holds_through_all_stages(collection: Collection, another_view:
     allowed = collection.allowed("path NOT LIKE '%pontduGard%'")
 
     run = collection.answered(
-        collection.query(None, another_view), Stages(expand=1, local="chamfer").of(collection, 100, allowed)
+        collection.query(None, another_view),
+        chain_of(collection, StageOptions(100, allowed, neighbours=1, rerank_local="chamfer")),
     )
 
     assert len(run["q"]) == 51 and ASKED not in [name_of(run, rank) for rank in range(51)]

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot.curate._human_review import Case, Queue, write_queue
 from eyespot.curate.rmir.audit import LAST, VERDICTS, Sealed, write_panel
+from eyespot.pipelines.human_review import Case, Queue, write_queue
 from eyespot.types import UsageError
 from eyespot.web import Access, Role, ServerSettings, application
 from tests.curate.annotate import world

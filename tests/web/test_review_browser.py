@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eyespot.curate._human_review import Case, Queue, write_queue
+from eyespot.pipelines.human_review import Case, Queue, write_queue
 from tests.curate.annotate import world
 from tests.web.test_annotate_browser import free_port, serving
 

@@ -2,6 +2,7 @@
 
     adapter = load("quari-checkpoint")            # a folder of config.yml and weights
     (view,) = adapter.adapt(query_vectors)        # q̂ and factors, never the dense matrix
+    train(TrainingData(pairs), Config(embedding_dim=512), TrainingSettings(), Path("run"))   # needs the extra [torch]
 
 Xing et al., QuARI: Query Adaptive Retrieval Improvement (NeurIPS 2025).
 """
@@ -10,13 +11,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eyespot.adapters.quari.config import Config
 from eyespot.adapters.quari.files import read
 from eyespot.adapters.quari.forward import Hypernetwork
+from eyespot.rooms import lazy
 from eyespot.types import AdaptedQuery, Vectors
 
-__all__ = ["Config", "Hypernetwork", "Quari", "load"]
+if TYPE_CHECKING:
+    from eyespot.adapters.quari.training.data import Pairs, TrainingData
+    from eyespot.adapters.quari.training.loop import TrainingResult, train
+    from eyespot.adapters.quari.training.settings import TrainingSettings
+
+__all__ = [
+    "Config",
+    "Hypernetwork",
+    "Pairs",
+    "Quari",
+    "TrainingData",
+    "TrainingResult",
+    "TrainingSettings",
+    "load",
+    "train",
+]
+
+if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
+    __getattr__ = lazy(
+        __name__,
+        {
+            "Pairs": "training.data",
+            "TrainingData": "training.data",
+            "TrainingResult": "training.loop",  # which needs torch
+            "TrainingSettings": "training.settings",
+            "train": "training.loop",
+        },
+    )
 
 
 @dataclass(frozen=True)

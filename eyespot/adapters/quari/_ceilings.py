@@ -74,16 +74,12 @@ class PlainBounds:
             chosen = np.arange(start, min(start + step, count)) if rows is None else rows[start : start + step]
             vectors, lengths = self._rows.gather(chosen), self._lengths[chosen].astype(np.float64)
             for j, one in enumerate(directions):
-                found[j, start : start + step] = _in_float32(one, vectors, lengths)
+                columns, spans = columns_of(one)
+                with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                    products = (vectors @ columns.T.astype(np.float32)).astype(np.float64)  # (n, c)
+                    float32_found: Ceilings = bounded(one, products, lengths, spans, np).astype(np.float32)
+                found[j, start : start + step] = float32_found
         return found
-
-
-def _in_float32(one: Directions, vectors: NDArray[np.float32], lengths: Reals) -> Ceilings:
-    columns, spans = columns_of(one)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        products = (vectors @ columns.T.astype(np.float32)).astype(np.float64)  # (n, c)
-        found: Ceilings = bounded(one, products, lengths, spans, np).astype(np.float32)
-    return found
 
 
 def columns_of(one: Directions) -> tuple[Reals, Reals]:
@@ -135,7 +131,15 @@ class _QuantisedQuery(NamedTuple):
         whole = np.rint(columns / steps[:, None])
         left = columns - steps[:, None] * whole
         parts = np.repeat(np.eye(3), (1, len(one.kept), len(one.owed)), axis=0)
-        errors = [_error(columns[mine], left[mine], one.size) for mine in parts.T > 0]
+        errors = []
+        for mine in parts.T > 0:
+            error_columns = columns[mine]
+            error_left = left[mine]
+            # How far the products may be off: per |e|, per |s a|, per |c|; double precision loses some of
+            # each too
+            rounding = (error_columns.shape[1] + 16) * 2.0**-50 * (float(np.linalg.norm(error_columns)) + one.size)
+            error = stretch(error_columns) + rounding, stretch(error_left) + rounding, 2 * rounding
+            errors.append(error)
         return cls(columns, whole, steps, parts, _form(one, columns.shape[1]), errors)
 
     def forms(self, far: float) -> list[float]:
@@ -175,9 +179,3 @@ def _bytes(whole: Reals) -> NDArray[np.uint8]:
     raised = whole.astype(np.int64) + (1 << 15)
     both = np.concatenate([raised >> 8, raised & 255], axis=1).astype(np.uint8)  # (g, LANES, width)
     return np.ascontiguousarray(both.reshape(*both.shape[:2], -1, 4).swapaxes(1, 2))
-
-
-def _error(columns: Reals, left: Reals, size: float) -> tuple[float, float, float]:
-    """How far the products may be off: per |e|, per |s a|, per |c|; double precision loses some of each too."""
-    rounding = (columns.shape[1] + 16) * 2.0**-50 * (float(np.linalg.norm(columns)) + size)
-    return stretch(columns) + rounding, stretch(left) + rounding, 2 * rounding

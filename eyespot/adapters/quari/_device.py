@@ -31,7 +31,14 @@ class OnDevice:
 
         self._rows, self._device, self._torch = rows, device, torch
         self._lengths = torch.from_numpy(lengths).to(device, torch.float64)
-        keep = self._fits() if keep is None else keep
+        if keep is None:
+            if self._device.type != "cuda":
+                keep = False  # a copy in the same memory would gain nothing
+            else:
+                free, _ = self._torch.cuda.mem_get_info(self._device)
+                keep = sum(block.nbytes for block in self._rows.blocks) <= _SPARED * free
+        else:
+            keep = keep
         self._kept = [self._sent(block) for block in rows.blocks] if keep else None
 
     def ceilings(self, directions: Sequence[Directions], rows: Ids | None) -> Ceilings:
@@ -53,24 +60,21 @@ class OnDevice:
             for start in range(first, last, _CHUNK):
                 chosen: slice | Ids = slice(start, min(start + _CHUNK, last))
                 chosen = chosen if rows is None else rows[chosen]
-                yield start, self._vectors(part, chosen), self._lengths[chosen]
-
-    def _vectors(self, part: int, chosen: slice | Ids) -> torch.Tensor:
-        first = int(self._rows.starts[part])
-        within = slice(chosen.start - first, chosen.stop - first) if isinstance(chosen, slice) else chosen - first
-        if self._kept is None:
-            return self._sent(self._rows.blocks[part][within]).float()
-        return self._kept[part][within].float()
+                vectors_first = int(self._rows.starts[part])
+                within = (
+                    slice(chosen.start - vectors_first, chosen.stop - vectors_first)
+                    if isinstance(chosen, slice)
+                    else chosen - vectors_first
+                )
+                if self._kept is None:
+                    vectors = self._sent(self._rows.blocks[part][within]).float()
+                else:
+                    vectors = self._kept[part][within].float()
+                yield start, vectors, self._lengths[chosen]
 
     def _sent(self, array: NDArray[Any]) -> torch.Tensor:
         # A copy: torch wants writable memory, and mapped files are not.
         return self._torch.tensor(np.asarray(array)).to(self._device)
-
-    def _fits(self) -> bool:
-        if self._device.type != "cuda":
-            return False  # a copy in the same memory would gain nothing
-        free, _ = self._torch.cuda.mem_get_info(self._device)
-        return sum(block.nbytes for block in self._rows.blocks) <= _SPARED * free
 
 
 @contextmanager

@@ -58,7 +58,10 @@ class Ways(Protocol):
 def ways(formula: Formula, sample: NDArray[np.float32]) -> Ways:
     """The better way for rows like those of the sample (n, dim)."""
     direction = formula.direction
-    likely = _likely(sample, direction)
+    # The rows that lie nearest to the direction: only for rows of high score need the bound be tight
+    scores = sample @ direction.astype(np.float32)
+    count = max(1, len(sample) // _LIKELY)
+    likely = sample[np.argpartition(-scores, count - 1)[:count]] if len(sample) > count else sample
     if not formula.identity:
         return Outside.of(formula, direction, likely)
     about = NormTerms.of(formula, direction, likely)
@@ -66,13 +69,6 @@ def ways(formula: Formula, sample: NDArray[np.float32]) -> Ways:
         return about
     outside = Outside.of(formula, direction, likely)
     return about if about.told(_LIKELY) > outside.told(_LIKELY) else outside
-
-
-def _likely(sample: NDArray[np.float32], direction: Reals) -> NDArray[np.float32]:
-    """The rows that lie nearest to the direction: only for rows of high score need the bound be tight."""
-    scores = sample @ direction.astype(np.float32)
-    count = max(1, len(sample) // _LIKELY)
-    return sample[np.argpartition(-scores, count - 1)[:count]] if len(sample) > count else sample
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,15 +63,12 @@ class Formula:
             part = vectors[start : start + _TOGETHER]
             block[: len(part)] = part
             with np.errstate(invalid="ignore"):  # of a row that is not finite: its score is NaN
-                scores[start : start + _TOGETHER] = self._block(block)[: len(part)]
-        return scores
-
-    def _block(self, vectors: Reals) -> Reals:
-        bent = (vectors @ self.left) @ self.right.T  # (n, dim)
-        bent += self.identity * vectors
-        lengths = np.linalg.norm(bent, axis=1)
-        told = ~(lengths <= NOTHING * self.size * np.linalg.norm(vectors, axis=1))  # NaN stays NaN
-        scores: Reals = np.divide(bent @ self.query, lengths, out=np.zeros(len(vectors)), where=told)
+                bent = (block @ self.left) @ self.right.T  # (n, dim)
+                bent += self.identity * block
+                lengths = np.linalg.norm(bent, axis=1)
+                told = ~(lengths <= NOTHING * self.size * np.linalg.norm(block, axis=1))  # NaN stays NaN
+                block_scores: Reals = np.divide(bent @ self.query, lengths, out=np.zeros(len(block)), where=told)
+                scores[start : start + _TOGETHER] = block_scores[: len(part)]
         return scores
 
     def near(self, vectors: NDArray[np.float32], lengths: Reals) -> ScoreBounds:

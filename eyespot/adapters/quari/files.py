@@ -24,7 +24,17 @@ def read(place: Path | str) -> tuple[Config, dict[str, NDArray[np.float32]]]:
     """A checkpoint's folder, or `hub:OWNER/NAME`; `UsageError` if it is none, or its weights do not fit its config."""
     folder = _from_hub(str(place).removeprefix("hub:")) if str(place).startswith("hub:") else Path(place)
     config = _config(folder / CONFIG)
-    weights = _ours(folder / OURS) if (folder / OURS).is_file() else _released(folder / RELEASED)
+    if (folder / OURS).is_file():
+        path = folder / OURS
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+
+        try:
+            weights = {name: np.asarray(value, np.float32) for name, value in load_file(path).items()}
+        except (SafetensorError, OSError) as error:
+            raise UsageError(f"{path} cannot be read ({error}); copy the checkpoint again") from None
+    else:
+        weights = _released(folder / RELEASED)
     _fitting(folder, config, weights)
     return config, weights
 
@@ -70,16 +80,6 @@ def _config(path: Path) -> Config:
     if not isinstance(said, dict):
         raise UsageError(f"{path} is no config of a QuARI checkpoint")
     return Config.of(said)
-
-
-def _ours(path: Path) -> dict[str, NDArray[np.float32]]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    try:
-        return {name: np.asarray(value, np.float32) for name, value in load_file(path).items()}
-    except (SafetensorError, OSError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); copy the checkpoint again") from None
 
 
 def _released(path: Path) -> dict[str, NDArray[np.float32]]:
@@ -150,7 +150,7 @@ def _from_hub(name: str) -> Path:
 
 
 def _put(path: Path, data: bytes) -> None:
-    from eyespot.runs.files import write_whole
+    from eyespot.storage.files import write_whole
 
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda file: file.write(data))

@@ -40,7 +40,13 @@ class Hypernetwork:
                 "use the encoder that it was trained on"
             )
         batches = (queries[at : at + BATCH] for at in range(0, len(queries), BATCH))
-        return [view for batch in batches for view in self._views(self._unit(batch))]
+        adapted_queries = []
+        for batch in batches:
+            wide = batch.astype(self.precision)
+            unit = np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12))
+            for view in self._views(unit):
+                adapted_queries.append(view)
+        return adapted_queries
 
     def tokens(self, queries: Reals) -> tuple[Reals, Reals]:
         """The condition tokens (n, H) and the tokens of U, which are those of V, (n, r, H), after all steps."""
@@ -56,29 +62,27 @@ class Hypernetwork:
 
     # -- parts ---------------------------------------------------------------------------------------------
 
-    def _unit(self, queries: Reals) -> Reals:
-        wide = queries.astype(self.precision)
-        return np.asarray(wide / np.maximum(np.linalg.norm(wide, axis=1, keepdims=True), 1e-12))
-
     def _views(self, queries: Reals) -> Iterator[AdaptedQuery]:
         condition, tokens = self.tokens(queries)
-        adapted = self._refined(queries, self._decoded("query_decoder", condition))
-        left, right = (self._decoded(name, tokens).transpose(0, 2, 1) for name in ("dec_u_img", "dec_v_img"))
-        for query, u, v in zip(adapted, left, right, strict=True):
-            yield self._view(query, u, v)
-
-    def _view(self, query: Reals, u: Reals, v: Reals) -> AdaptedQuery:
-        """`released`: x + s (xU)Vᵀ; `paper`: U-tokens span the output and V-tokens select from the input, (xV)Uᵀ."""
-        if self.config.preset == "paper":
-            return AdaptedQuery(query, np.ascontiguousarray(v), np.ascontiguousarray(u), 0.0)
-        if self.config.use_fro_norm:
-            u, v = (part / (np.linalg.norm(part) + 1e-8) for part in (u, v))
-        return AdaptedQuery(query, np.ascontiguousarray(self.config.anchor_scale * u), np.ascontiguousarray(v), 1.0)
-
-    def _refined(self, queries: Reals, decoded: Reals) -> Reals:
+        decoded = self._decoded("query_decoder", condition)
         kept = self.config.query_residual_weight if self.config.preset == "released" else 0.0
         mixed = (1 - kept) * decoded + kept * queries
-        return np.asarray(mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12), self.precision)
+        adapted = np.asarray(mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), 1e-12), self.precision)
+        left, right = (self._decoded(name, tokens).transpose(0, 2, 1) for name in ("dec_u_img", "dec_v_img"))
+        for query, u, v in zip(adapted, left, right, strict=True):
+            view_u = u
+            view_v = v
+            # `released`: x + s (xU)Vᵀ; `paper`: U-tokens span the output and V-tokens select from the
+            # input, (xV)Uᵀ
+            if self.config.preset == "paper":
+                view = AdaptedQuery(query, np.ascontiguousarray(view_v), np.ascontiguousarray(view_u), 0.0)
+            else:
+                if self.config.use_fro_norm:
+                    view_u, view_v = (part / (np.linalg.norm(part) + 1e-8) for part in (view_u, view_v))
+                view = AdaptedQuery(
+                    query, np.ascontiguousarray(self.config.anchor_scale * view_u), np.ascontiguousarray(view_v), 1.0
+                )
+            yield view
 
     def _encoded(self, queries: Reals) -> Reals:
         inner = gelu(self._norm("query_encoder.1", self._linear("query_encoder.0", queries)))

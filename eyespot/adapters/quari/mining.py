@@ -17,10 +17,8 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.runs.files import write_whole
-from eyespot.types import Index, Mask, NearestRows, NothingFound, UsageError, Vectors
-
-Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how many
+from eyespot.storage.files import write_whole
+from eyespot.types import Index, Mask, NearestRows, NothingFound, Progress, UsageError, Vectors
 
 
 class SemiPositives(NamedTuple):
@@ -68,7 +66,7 @@ def mine(images: Vectors, ids: Sequence[str] | None, index: Callable[[Vectors], 
 
 
 def mine_into(
-    out: Path, images: Vectors, ids: Sequence[str] | None, search: NeighbourSearch, tell: Tell
+    out: Path, images: Vectors, ids: Sequence[str] | None, search: NeighbourSearch, tell: Progress
 ) -> SemiPositives:
     """The same to a file `rows`, `weights` (.npz); what was mined when it was interrupted is not mined again.
 
@@ -76,7 +74,12 @@ def mine_into(
     or other settings.
     """
     place, parts = _ImagePieces(images, ids, search.how), out.with_name(f".{out.name}.pieces")
-    _begin(parts, place.fingerprint(search.name))
+    fingerprint = place.fingerprint(search.name)
+    note = parts / "of.txt"
+    if note.exists() and note.read_text(encoding="utf-8") != fingerprint:
+        raise UsageError(f"{parts} holds pieces of other vectors or settings; remove it, or name another file")
+    parts.mkdir(parents=True, exist_ok=True)
+    write_whole(note, lambda file: file.write(fingerprint.encode()))
     index: Index | None = None
     for number in range(place.count):
         if not _piece(parts, number).exists():
@@ -122,14 +125,6 @@ def _piece(parts: Path, number: int) -> Path:
     return parts / f"{number:06d}.npz"
 
 
-def _begin(parts: Path, fingerprint: str) -> None:
-    note = parts / "of.txt"
-    if note.exists() and note.read_text(encoding="utf-8") != fingerprint:
-        raise UsageError(f"{parts} holds pieces of other vectors or settings; remove it, or name another file")
-    parts.mkdir(parents=True, exist_ok=True)
-    write_whole(note, lambda file: file.write(fingerprint.encode()))
-
-
 class _ImagePieces:
     """The distinct images, in pieces."""
 
@@ -138,7 +133,11 @@ class _ImagePieces:
         self._rows, self._at = np.unique(self._first, return_inverse=True)
         if len(self._rows) < 2:
             raise NothingFound("semi-positives need two distinct images or more; give more vectors")
-        self.vectors = _unit(images[self._rows])
+        wide = np.asarray(images[self._rows], np.float32)
+        lengths = np.linalg.norm(wide, axis=1, keepdims=True)
+        self.vectors = np.asarray(
+            np.divide(wide, lengths, out=np.zeros_like(wide), where=np.isfinite(lengths) & (lengths > 0))
+        )
         self._void: NDArray[np.bool_] = np.asarray(
             ~self.vectors.any(axis=1)
         )  # vectors without a direction are nobody's neighbours
@@ -181,18 +180,8 @@ def best_neighbours(found: NearestRows, own: NDArray[np.int64], how: Mining) -> 
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     weights = np.where(there, powers / powers.sum(axis=1, keepdims=True), 0)
     best = SemiPositives(np.where(there, rows, -1)[:, : how.keep], weights[:, : how.keep].astype(np.float32))
-    return _padded(best, how.keep)
-
-
-def _padded(found: SemiPositives, keep: int) -> SemiPositives:
-    lacking = ((0, 0), (0, keep - found.rows.shape[1]))
-    return SemiPositives(np.pad(found.rows, lacking, constant_values=-1), np.pad(found.weights, lacking))
-
-
-def _unit(rows: Any) -> Vectors:
-    wide = np.asarray(rows, np.float32)
-    lengths = np.linalg.norm(wide, axis=1, keepdims=True)
-    return np.asarray(np.divide(wide, lengths, out=np.zeros_like(wide), where=np.isfinite(lengths) & (lengths > 0)))
+    lacking = ((0, 0), (0, how.keep - best.rows.shape[1]))
+    return SemiPositives(np.pad(best.rows, lacking, constant_values=-1), np.pad(best.weights, lacking))
 
 
 class Inverted:

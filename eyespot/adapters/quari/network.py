@@ -50,7 +50,12 @@ class TorchHypernetwork(nn.Module):
         self.step_proj = nn.Sequential(nn.Linear(hidden, hidden), nn.GELU(), nn.Linear(hidden, hidden))
         self.transformer = _Encoder(config)
         self.query_decoder, self.dec_u_img, self.dec_v_img = (_decoder(config) for _ in range(3))
-        self.register_buffer("pos_emb", _positions(1 + 2 * config.low_rank_dim, hidden))
+        # Sines on even channels and cosines on odd ones, (rows, hidden)
+        at = torch.arange(1 + 2 * config.low_rank_dim)[:, None] * torch.exp(
+            torch.arange(0, hidden, 2) * (-math.log(PERIOD) / hidden)
+        )
+        positions = torch.stack([at.sin(), at.cos()], dim=-1).flatten(1)
+        self.register_buffer("pos_emb", positions)
         self.register_buffer("pos_scale", torch.ones(1))
 
     @property
@@ -104,7 +109,14 @@ class TorchHypernetwork(nn.Module):
         return tokens * shown[..., None]
 
     def _refined(self, sequence: Tensor, copies: int) -> Tensor:
-        counts = None if copies == 2 else _twice(sequence)
+        if copies == 2:
+            counts = None
+        else:
+            # What is added to the attention's logits so that every token but the first counts twice as a
+            # key
+            length = sequence.shape[1]
+            counts = sequence.new_full((length, length), math.log(2))
+            counts[:, 0] = 0
         refined: Tensor = self.transformer(sequence, counts)
         return refined
 
@@ -181,17 +193,3 @@ class _Attention(nn.Module):
         found = scaled_dot_product_attention(asking, keys, values, mask, chance)
         attended: Tensor = self.out_proj(found.transpose(1, 2).flatten(2))
         return attended
-
-
-def _twice(sequence: Tensor) -> Tensor:
-    """What is added to the attention's logits so that every token but the first counts twice as a key."""
-    length = sequence.shape[1]
-    mask = sequence.new_full((length, length), math.log(2))
-    mask[:, 0] = 0
-    return mask
-
-
-def _positions(rows: int, hidden: int) -> Tensor:
-    """Sines on even channels and cosines on odd ones, (rows, hidden)."""
-    at = torch.arange(rows)[:, None] * torch.exp(torch.arange(0, hidden, 2) * (-math.log(PERIOD) / hidden))
-    return torch.stack([at.sin(), at.cos()], dim=-1).flatten(1)

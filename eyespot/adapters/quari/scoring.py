@@ -80,7 +80,9 @@ class AdaptedIndex:
         self._patience, self._spent, self._making = -1 if codes else patience, 0, Lock()
         self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
         if codes is not None:
-            _refuse_others(codes, self._rows.blocks)
+            blocks = self._rows.blocks
+            if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=True)):
+                raise UsageError("the codes are not of these vectors; delete them to have them made again")
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -147,7 +149,12 @@ class AdaptedIndex:
         return self._exactly(Formula.of(adapted, self._rows.dim), chosen) if chosen.size else np.empty(0)
 
     def _search(self, asked: list[Formula], k: int, mask: Mask | None) -> list[tuple[Ids, Reals]]:
-        first, tallies = self._first_pass(len(asked)), [_Tally(k) for _ in asked]
+        count = len(asked)
+        self._spent += count
+        if self._spent > self._patience:
+            self.prepare()
+        first = self._ready
+        tallies = [_Tally(k) for _ in asked]
         count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
         if count <= max(_FEW_LEFT, 4 * k):
             everything = np.arange(count) if mask is None else np.flatnonzero(mask)
@@ -193,25 +200,21 @@ class AdaptedIndex:
     def _settle(self, formula: Formula, tally: _Tally, rows: Ids) -> None:
         """Score these rows, of which many are first looked at in float32."""
         if len(rows) > max(_FEW_LEFT, 2 * tally.k):
-            rows = self._promising(formula, tally, rows)
+            lows, kept = [tally.scores], [(np.empty(0, np.int64), np.empty(0))]
+            floor = tally.floor
+            for start in range(0, len(rows), _BLOCK):
+                part = rows[start : start + _BLOCK]
+                near = formula.near(self._rows.gather(part), self._lengths[part].astype(np.float64))
+                may = near.high >= floor
+                kept.append((part[may], near.high[may]))
+                lows = [np.concatenate([*lows, near.low[may]])]
+                if len(lows[0]) >= tally.k:
+                    lows = [np.partition(lows[0], -tally.k)[-tally.k :]]
+                    floor = max(floor, float(lows[0][0]) - _TIE)
+            found, highs = (np.concatenate(column) for column in zip(*kept, strict=True))
+            rows = found[highs >= floor]
         tally.add(rows, self._exactly(formula, rows))
         tally.trim()
-
-    def _promising(self, formula: Formula, tally: _Tally, rows: Ids) -> Ids:
-        """The rows that may be among the k best by their scores in float32."""
-        lows, kept = [tally.scores], [(np.empty(0, np.int64), np.empty(0))]
-        floor = tally.floor
-        for start in range(0, len(rows), _BLOCK):
-            part = rows[start : start + _BLOCK]
-            near = formula.near(self._rows.gather(part), self._lengths[part].astype(np.float64))
-            may = near.high >= floor
-            kept.append((part[may], near.high[may]))
-            lows = [np.concatenate([*lows, near.low[may]])]
-            if len(lows[0]) >= tally.k:
-                lows = [np.partition(lows[0], -tally.k)[-tally.k :]]
-                floor = max(floor, float(lows[0][0]) - _TIE)
-        found, highs = (np.concatenate(column) for column in zip(*kept, strict=True))
-        return found[highs >= floor]
 
     def _exactly(self, formula: Formula, rows: Ids) -> Reals:
         parts = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
@@ -219,12 +222,6 @@ class AdaptedIndex:
         if np.isnan(scores).any():
             raise NotFiniteVectors(NOT_FINITE)
         return scores
-
-    def _first_pass(self, count: int) -> PlainBounds | CodedBounds | OnDevice:
-        self._spent += count
-        if self._spent > self._patience:
-            self.prepare()
-        return self._ready
 
     @property
     def _ready(self) -> PlainBounds | CodedBounds | OnDevice:
@@ -238,7 +235,13 @@ class AdaptedIndex:
     def _lengths(self) -> NDArray[np.float32]:
         if self._given:
             return np.concatenate([part.lengths for part in self._given])
-        return _all_lengths(self._rows)
+        rows = self._rows
+        # The length of every row, (rows,), a little too long
+        found = np.empty(len(rows), np.float32)
+        for start in range(0, len(rows), _BLOCK):
+            part = np.arange(start, min(start + _BLOCK, len(rows)))
+            found[part] = short_lengths(rows.gather(part))
+        return found
 
     @cached_property
     def _sample(self) -> NDArray[np.float32]:
@@ -326,22 +329,8 @@ def _cut(ceilings: Ceilings, count: int) -> float:
     return float(np.partition(some, -rank)[-rank]) if rank < len(some) else -np.inf
 
 
-def _all_lengths(rows: RowBlocks) -> NDArray[np.float32]:
-    """The length of every row, (rows,), a little too long."""
-    found = np.empty(len(rows), np.float32)
-    for start in range(0, len(rows), _BLOCK):
-        part = np.arange(start, min(start + _BLOCK, len(rows)))
-        found[part] = short_lengths(rows.gather(part))
-    return found
-
-
 def _evenly(rows: int, count: int) -> Ids:
     return np.unique(np.linspace(0, rows - 1, count).astype(np.int64)) if rows else np.empty(0, np.int64)
-
-
-def _refuse_others(codes: Sequence[Codes], blocks: Sequence[Block]) -> None:
-    if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=True)):
-        raise UsageError("the codes are not of these vectors; delete them to have them made again")
 
 
 def _positive(k: int) -> int:

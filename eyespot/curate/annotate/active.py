@@ -44,7 +44,7 @@ def fit(features: Reals, truth: NDArray[np.bool_]) -> Reals:
     importance = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum()) * len(truth)
     weights = np.zeros(rows.shape[1])
     for _ in range(STEPS):
-        chance = _logistic(rows @ weights)
+        chance: Reals = 1 / (1 + np.exp(-np.clip(rows @ weights, -30, 30)))
         uphill = rows.T @ (importance * (truth - chance)) - RIDGE * weights
         curvature = (rows.T * (importance * chance * (1 - chance))) @ rows + RIDGE * np.eye(len(weights))
         step = np.linalg.solve(curvature, uphill)
@@ -58,8 +58,3 @@ def fit(features: Reals, truth: NDArray[np.bool_]) -> Reals:
 def _scale(features: Reals) -> float:
     """What brings rows to a length at which the ridge leaves them a say."""
     return float(np.sqrt(features.shape[1]) / max(np.linalg.norm(features, axis=1).mean(), 1e-12))
-
-
-def _logistic(value: Reals) -> Reals:
-    made: Reals = 1 / (1 + np.exp(-np.clip(value, -30, 30)))
-    return made

@@ -102,7 +102,12 @@ class AnnotationStore:
         """
         wanted = list(queries)
         for one in wanted:
-            _refuse_wordless(one)
+            if not one.text.strip() or not one.id.strip():
+                raise UsageError(
+                    f"a query has an id and words, not {one.id!r} and {one.text!r}; say what is looked for"
+                )
+            if "\0" in one.id + one.text:
+                raise UsageError(f"the query {one.text!r} holds a NUL, which no text has; leave it out")
         taken = [one for one in wanted if not one.failing]
         digests = self.judgements.enter([one.query for one in taken])
         with self._lock, ledger.transaction(self._sql):
@@ -164,7 +169,10 @@ class AnnotationStore:
             (place,) = self._sql.execute(
                 "SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = ?", (number,)
             ).fetchone()
-            known = set(self._images(number))
+            images = [
+                image for (image,) in self._sql.execute("SELECT image FROM candidates WHERE annotated = ?", (number,))
+            ]
+            known = set(images)
             new = {photo.image: photo for photo in photos if photo.image not in known}
             rows = ((number, rank, *photo) for rank, photo in enumerate(new.values(), place + 1))
             self._sql.executemany("INSERT INTO candidates VALUES (?, ?, ?, ?)", rows)
@@ -232,9 +240,6 @@ class AnnotationStore:
             ).fetchall()
         return [Candidate(*row) for row in rows]
 
-    def _images(self, number: int) -> list[str]:
-        return [image for (image,) in self._sql.execute("SELECT image FROM candidates WHERE annotated = ?", (number,))]
-
     def _number(self, id: str) -> int:
         with self._lock:
             found = self._sql.execute("SELECT number FROM annotated WHERE id = ?", (id,)).fetchone()
@@ -254,7 +259,13 @@ class AnnotationStore:
         with self._lock:
             before = {image: mark_of(said) for image, said in self._known(blank, marks).items()}
             changed = {image: mark for image, mark in marks.items() if before.get(image) != mark}
-            ranks = self._ranks(id, changed)
+            with self._lock:
+                rows = self._sql.execute(
+                    "SELECT image, place FROM candidates WHERE annotated = ? AND image IN (SELECT value FROM "
+                    "json_each(?))",
+                    (self._number(id), json.dumps(list(changed))),
+                ).fetchall()
+            ranks = dict(rows)
             self.judgements.record(_marked(blank, image, mark, ranks.get(image)) for image, mark in changed.items())
         return len(changed)
 
@@ -281,14 +292,6 @@ class AnnotationStore:
 
     def _known(self, asked: Judgement, images: Iterable[str]) -> dict[str, Judgement]:
         return self.judgements.known(asked.query, images, asked.judge, asked.prompt)
-
-    def _ranks(self, id: str, images: Iterable[str]) -> dict[str, int]:
-        with self._lock:
-            rows = self._sql.execute(
-                "SELECT image, place FROM candidates WHERE annotated = ? AND image IN (SELECT value FROM json_each(?))",
-                (self._number(id), json.dumps(list(images))),
-            ).fetchall()
-        return dict(rows)
 
     def _digest(self, id: str) -> str:
         return query_digest(self.query(id).query)
@@ -342,13 +345,6 @@ def judge_of(who: str) -> str:
     if not name or len(name) > LONGEST or not name.isprintable():
         raise UsageError(f"an annotator's name has 1 to {LONGEST} printable characters; give one with --as NAME")
     return f"{PERSON}{name}"
-
-
-def _refuse_wordless(wanted: AnnotationQuery) -> None:
-    if not wanted.text.strip() or not wanted.id.strip():
-        raise UsageError(f"a query has an id and words, not {wanted.id!r} and {wanted.text!r}; say what is looked for")
-    if "\0" in wanted.id + wanted.text:
-        raise UsageError(f"the query {wanted.text!r} holds a NUL, which no text has; leave it out")
 
 
 def mark_of(said: Judgement) -> str:

@@ -64,7 +64,11 @@ def draw(
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
     seen = list(desk.said(id, who))
     if desk.grows(id):
-        rest, photos = draw_from_gallery(_needed(collection), seen, plan.size, rng)
+        if collection is None:
+            raise UsageError(
+                "the list of this query grows with the gallery, so its audit is drawn there; open the gallery"
+            )
+        rest, photos = draw_from_gallery(collection, seen, plan.size, rng)
     else:
         rest, photos = _draw_from(desk.candidates(id), seen, plan.size, rng)
     if not photos:
@@ -103,9 +107,3 @@ def _draw_from(
     unseen = [photo for photo in photos if photo.image not in known]
     places = rng.choice(len(unseen), min(size, len(unseen)), replace=False).tolist()
     return len(unseen), [unseen[place] for place in places]
-
-
-def _needed(collection: Collection | None) -> Collection:
-    if collection is None:
-        raise UsageError("the list of this query grows with the gallery, so its audit is drawn there; open the gallery")
-    return collection

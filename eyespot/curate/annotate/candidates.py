@@ -15,7 +15,7 @@ from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.view import View
 from eyespot.search.collection import Collection
-from eyespot.types import Mask, NothingFound, Run
+from eyespot.types import NothingFound, Run
 
 STEP = 500  # photos that a growing list grows by
 
@@ -89,17 +89,15 @@ def draw_from_gallery(
     collection: Collection, seen: Iterable[str], size: int, rng: np.random.Generator
 ) -> tuple[int, list[Candidate]]:
     """How many photos of the gallery are not among those seen, and `size` of them drawn at random, or all."""
-    unseen = np.flatnonzero(collection.view.live & ~_rows_with(collection.view, seen))
-    rows = rng.choice(unseen, min(size, len(unseen)), replace=False).tolist()
-    return len(unseen), [_candidate(facts, collection.view) for facts in collection.view.facts(rows)]
-
-
-def _rows_with(view: View, images: Iterable[str]) -> Mask:
-    """The rows with one of these ids, (rows,)."""
+    view = collection.view
+    # The rows with one of these ids, (rows,)
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = pa.array(list(images), pa.string())
+    wanted = pa.array(list(seen), pa.string())
     found = [pc.is_in(disk.read_items(shard, ["id"])["id"].combine_chunks(), wanted) for shard in view.shards]
     masks = [np.from_dlpack(one.cast(pa.uint8())).astype(bool) for one in found]
-    return np.concatenate([np.zeros(0, bool), *masks])
+    mask = np.concatenate([np.zeros(0, bool), *masks])
+    unseen = np.flatnonzero(collection.view.live & ~mask)
+    rows = rng.choice(unseen, min(size, len(unseen)), replace=False).tolist()
+    return len(unseen), [_candidate(facts, collection.view) for facts in collection.view.facts(rows)]

@@ -28,7 +28,10 @@ def datasheet(sheets: Sequence[QuerySheet]) -> str:
     people = sorted({one.who for sheet in sheets for one in sheet.stands})
     hours = sum(one.seconds for sheet in sheets for one in sheet.stands) / 3600
     labelled, relevant = sum(sheet.labelled for sheet in sheets), sum(sheet.relevant for sheet in sheets)
-    shared, agreed = _agreed(overlap for sheet in sheets for overlap in sheet.overlaps)
+    overlaps = (overlap for sheet in sheets for overlap in sheet.overlaps)
+    every = list(overlaps)
+    photos = sum(one.photos for one in every)
+    shared, agreed = photos, sum(one.both_yes + one.both_no for one in every) / max(photos, 1)
     facts = [
         ("queries", str(len(sheets))),
         ("labelled pairs", f"{labelled}, of which {relevant} relevant"),
@@ -71,12 +74,6 @@ def unseen(known: LabellingProgress | None) -> str:
         return "none" if known is not None and known.exhausted else "not audited"
     left = known.audit.left
     return f"{left.expected:.0f} ({left.low} to {left.high})"
-
-
-def _agreed(overlaps: Iterable[Overlap]) -> tuple[int, float]:
-    every = list(overlaps)
-    photos = sum(one.photos for one in every)
-    return photos, sum(one.both_yes + one.both_no for one in every) / max(photos, 1)
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -21,8 +21,8 @@ from eyespot.curate.annotate.progress import LabellingProgress, faults, standing
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
 from eyespot.runs import write_qrels, write_run
-from eyespot.runs.files import whole_folder, write_csv, write_whole
 from eyespot.runs.judged import JudgedQueries
+from eyespot.storage.files import whole_folder, write_csv, write_whole
 from eyespot.types import NothingFound, Qrels, Run
 
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"
@@ -73,14 +73,26 @@ def flawless(found: list[Labelled]) -> list[Labelled]:
 
 def write(desk: AnnotationStore, kept: list[Labelled], out: Path) -> None:
     """Labelled queries in a new folder, whole or not at all; `UsageError` if the folder holds something."""
-    paths = _paths(desk, kept)
+    # Where each photo lies; the list of another query may know what one made of a ranking does not
+    paths: dict[str, str] = {}
+    for photo in (photo for one in kept for photo in desk.shown(one.wanted.id)):
+        paths[photo.image] = paths.get(photo.image) or photo.path
     with whole_folder(out) as folder:
         queries.write(folder / QUERIES, (one.wanted for one in kept))
-        _write_annotations(folder / ANNOTATIONS, kept, paths)
-        _write_labels(folder / LABELS, kept, paths)
+        # The relevant pairs, with the columns of INQUIRE's own file
+        relevant = ((one.wanted.id, image) for one in kept for image, label in one.labels.items() if label)
+        rows = ((query, image, paths[image]) for query, image in relevant)
+        write_csv(folder / ANNOTATIONS, chain([("query_id", "image_id", "image_path")], rows))
+        # Every judged pair, with 1 or 0
+        judged = ((one.wanted.id, image, int(label)) for one in kept for image, label in one.labels.items())
+        labels_rows = ((query, image, paths[image], label) for query, image, label in judged)
+        write_csv(folder / LABELS, chain([("query_id", "image_id", "image_path", "relevant")], labels_rows))
         write_qrels(qrels(kept), folder / QRELS)
-        _write_run(folder / RUN, kept)
-        _write_json(folder / LABEL_STUDIO, list(_tasks(kept, paths)))
+        write_run(run(kept), folder / RUN)
+        path = folder / LABEL_STUDIO
+        value = list(_tasks(kept, paths))
+        json_text = json.dumps(value, ensure_ascii=False, indent=1)
+        write_whole(path, lambda file: file.write(json_text.encode("utf-8", "surrogatepass")))
         text = datasheet([_sheet(one) for one in kept])
         write_whole(folder / SHEET, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
 
@@ -103,37 +115,6 @@ def rerank_set(kept: list[Labelled], limits: RerankLimits, division: Division) -
 
 
 # -- files ----------------------------------------------------------------------------------------------------------
-
-
-def _paths(desk: AnnotationStore, kept: list[Labelled]) -> dict[str, str]:
-    """Where each photo lies; the list of another query may know what one made of a ranking does not."""
-    paths: dict[str, str] = {}
-    for photo in (photo for one in kept for photo in desk.shown(one.wanted.id)):
-        paths[photo.image] = paths.get(photo.image) or photo.path
-    return paths
-
-
-def _write_annotations(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
-    """The relevant pairs, with the columns of INQUIRE's own file."""
-    relevant = ((one.wanted.id, image) for one in kept for image, label in one.labels.items() if label)
-    rows = ((query, image, paths[image]) for query, image in relevant)
-    write_csv(path, chain([("query_id", "image_id", "image_path")], rows))
-
-
-def _write_labels(path: Path, kept: list[Labelled], paths: dict[str, str]) -> None:
-    """Every judged pair, with 1 or 0."""
-    judged = ((one.wanted.id, image, int(label)) for one in kept for image, label in one.labels.items())
-    rows = ((query, image, paths[image], label) for query, image, label in judged)
-    write_csv(path, chain([("query_id", "image_id", "image_path", "relevant")], rows))
-
-
-def _write_run(path: Path, kept: list[Labelled]) -> None:
-    write_run(run(kept), path)
-
-
-def _write_json(path: Path, value: Any) -> None:
-    text = json.dumps(value, ensure_ascii=False, indent=1)
-    write_whole(path, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
 
 
 def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[dict[str, Any]]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from eyespot.runs.files import refuse, write_csv
 from eyespot.runs.inquire import read_queries
 from eyespot.runs.judged import Columns
+from eyespot.storage.files import refuse, write_csv
 from eyespot.types import Query
 
 COLUMNS = ("supercategory", "category", "iconic_group", "lingo")
@@ -53,17 +53,17 @@ class AnnotationQuery:
 def read(path: Path) -> list[AnnotationQuery]:
     """The queries of a CSV; `UsageError` names a line without id or text, twice the same id, and a half yes."""
     found = read_queries(path)
-    return [AnnotationQuery(id, facts.pop("text"), _checked(path, id, facts)) for id, facts in found.items()]
-
-
-def _checked(path: Path, id: str, facts: Columns) -> Columns:
-    told = {name: str(value or "").strip() for name, value in facts.items()}
-    for name in ("lingo", *INTAKE):
-        said = told.get(name, "").casefold()
-        if said not in _YES_OR_NO:
-            refuse(path, f"query {id!r}", f"has {told[name]!r} as {name}; expected yes, no or nothing")
-        told[name] = _YES_OR_NO[said]
-    return told
+    annotation_queries = []
+    for id, facts in found.items():
+        text = facts.pop("text")
+        told = {name: str(value or "").strip() for name, value in facts.items()}
+        for name in ("lingo", *INTAKE):
+            said = told.get(name, "").casefold()
+            if said not in _YES_OR_NO:
+                refuse(path, f"query {id!r}", f"has {told[name]!r} as {name}; expected yes, no or nothing")
+            told[name] = _YES_OR_NO[said]
+        annotation_queries.append(AnnotationQuery(id, text, told))
+    return annotation_queries
 
 
 def write(path: Path, queries: Iterable[AnnotationQuery]) -> None:

@@ -1,15 +1,14 @@
-"""The stage that gives each observation its species of the target list, or the reason why it has none."""
+"""The step that gives each observation its species of the target list, or the reason why it has none."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from eyespot.curate.inat.settings import Species
 from eyespot.curate.inat.source import RANKS, ObservationSource
-from eyespot.curate.inat.stages import KEPT, FinishedStage
+from eyespot.curate.inat.table_step import StepTables
 from eyespot.curate.inat.tables import Tables, quote_name, quoted, rejects
 from eyespot.curate.inat.taxonomy import (
     Alignment,
@@ -22,7 +21,7 @@ from eyespot.curate.inat.taxonomy import (
     read_ranges,
     read_targets,
 )
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
 
 TARGETS = "targets.json"
@@ -30,22 +29,24 @@ UNLISTED, ABOVE, HYBRID = "a taxon that is not in the export's list", "no specie
 NOT_WANTED, SEVERAL = "not in the target taxonomy", "one of several target species (a split or merge)"
 
 
-def align_observations(
-    source: ObservationSource, species: Species, tables: Tables, folder: Path, done: Mapping[str, FinishedStage]
-) -> Mapping[str, Any]:
+def align_observations(source: ObservationSource, species: Species, step: StepTables) -> Mapping[str, Any]:
     """Write every observation with its species' place in the list, and beside it `targets.json`, the list itself."""
-    rows = done["filtered"].rows
+    tables, rows = step.tables, step.rows("filtered")
     _resolve(source, tables, rows)
     changes = read_changes(species.changes) if species.changes else []
     targets = read_targets(species.targets) if species.targets else _own_targets(tables)
     boxes = read_ranges(species.ranges) if species.ranges else []
     found = align(targets, _taxa(tables, targets, changes), changes)
     _know_routes(tables, found, _places(boxes, targets))
-    tables.write(_aligned(rows), folder / KEPT)
+    step.split(_aligned(rows))
     listed = _with_ranks(tables, targets, found)
-    ways = _ways(found)
-    told = [_target_fields(target, ways.get(at, {}), found.unmapped.get(at)) for at, target in enumerate(listed)]
-    write_whole(folder / TARGETS, lambda file: file.write(json.dumps(told, ensure_ascii=False).encode()))
+    # Of each place in the list its taxa, and how they came to it; taxa that a range must tell stand with several
+    ways: dict[int, dict[str, str]] = {}
+    for id, route in found.routes.items():
+        for target in route.targets:
+            ways.setdefault(target, {})[id] = route.how + (" by range" if len(route.targets) > 1 else "")
+    fields = [_target_fields(target, ways.get(at, {}), found.unmapped.get(at)) for at, target in enumerate(listed)]
+    write_whole(step.folder / TARGETS, lambda file: file.write(json.dumps(fields, ensure_ascii=False).encode()))
     return {"targets": len(targets), "unmapped": len(found.unmapped), "unreadable": rejects(tables)}
 
 
@@ -172,12 +173,3 @@ def _with_ranks(tables: Tables, targets: Sequence[TargetSpecies], found: Alignme
 def _target_fields(target: TargetSpecies, ways: Mapping[str, str], why: str | None) -> dict[str, Any]:
     """A species of the list as `targets.json` has it: with the taxa that count as it and how, or why none does."""
     return {**target._asdict(), "ranks": dict(target.ranks), "taxa": dict(ways), "unmapped": why}
-
-
-def _ways(found: Alignment) -> dict[int, dict[str, str]]:
-    """Of each place in the list its taxa, and how they came to it; taxa that a range must tell stand with several."""
-    ways: dict[int, dict[str, str]] = {}
-    for id, route in found.routes.items():
-        for target in route.targets:
-            ways.setdefault(target, {})[id] = route.how + (" by range" if len(route.targets) > 1 else "")
-    return ways

@@ -8,7 +8,7 @@ from typing import Any
 
 from eyespot.curate.inat.source import RANKS, ObservationSource, TableFile, file_and_url, names_as_taxa, sheet
 from eyespot.curate.inat.tables import quoted, real, select
-from eyespot.runs.files import json_of, refuse
+from eyespot.storage.files import json_of, refuse
 from eyespot.types import UsageError
 
 PACKAGE = "datapackage.json"
@@ -18,7 +18,14 @@ _TABLES = ("deployments", "media", "observations")
 def source(place: Path) -> ObservationSource:
     """The package in a folder; `UsageError` for a table or column that is missing."""
     package = _package(place / PACKAGE)
-    files = {name: _file(place, name) for name in _TABLES}
+    files = {}
+    for name in _TABLES:
+        found = next(
+            (place / f"{name}{end}" for end in (".csv", ".csv.gz") if (place / f"{name}{end}").is_file()), None
+        )
+        if found is None:
+            raise UsageError(f"{place} has no {name}.csv; a Camtrap DP has {', '.join(_TABLES)}")
+        files[name] = found
     seen, media, traps = (sheet(files[name]) for name in ("observations", "media", "deployments"))
     taxon = seen.require("scientificName")
     return ObservationSource(
@@ -29,13 +36,6 @@ def source(place: Path) -> ObservationSource:
         names_as_taxa(seen.sql, taxon, "NULL", {rank: seen.first(rank) for rank in RANKS}),
         citation=str(package.get("bibliographicCitation") or package.get("title") or ""),
     )
-
-
-def _file(place: Path, name: str) -> Path:
-    found = next((place / f"{name}{end}" for end in (".csv", ".csv.gz") if (place / f"{name}{end}").is_file()), None)
-    if found is None:
-        raise UsageError(f"{place} has no {name}.csv; a Camtrap DP has {', '.join(_TABLES)}")
-    return found
 
 
 def _package(path: Path) -> Mapping[str, Any]:

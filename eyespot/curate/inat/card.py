@@ -6,32 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.curate._card import CardFigure, CardTable, Told, card_of, write_card
-from eyespot.curate._steps import Records, Step, StepCost, StepResult
-from eyespot.curate._steps.step import BatchStep
-from eyespot.curate._steps.step_folder import StepCounts
 from eyespot.curate.inat.collection import CollectionInputs, CollectionTally
 from eyespot.curate.inat.coverage import Cell, drawn_map
 from eyespot.curate.inat.settings import CollectionSettings
-
-_ABOUT = {
-    "filtered": "Observations dated in the wanted years, with a position on the Earth, of the wanted quality grade.",
-    "aligned": "Each taxon is matched to the target list by id, by name, and through renames, splits and merges.",
-    "photographed": "The photo of the lowest position of each observation, under a licence that allows copying.",
-    "grouped": "Observations of one day within a distance, directly or by way of others, are one group.",
-    "drawn": "Of each species, one observation of each spatio-temporal cluster of groups in turn, up to the cap.",
-    "pictures": "Pictures are decoded and looked at; what is in doubt waits for a person. They lose size and metadata.",
-}
+from eyespot.pipelines import StepResult
+from eyespot.pipelines.data_card import CardFigure, CardTable, Told, card_of, write_card
 
 
 class CollectionFacts(NamedTuple):
     """What the card tells of a finished collection."""
 
-    steps: Sequence[Mapping[str, Any]]
+    steps: Sequence[StepResult]
     tally: CollectionTally
     cells: Sequence[Cell]
     drawn: Mapping[str, Any]
-    inputs: Mapping[str, str]
     notes: Sequence[str]
 
 
@@ -42,37 +30,21 @@ def write(out: Path, facts: CollectionFacts, making: CollectionInputs, settings:
     about = (
         f"{len(tally.species):,} pictures of {len(set(tally.species)):,} species, each of one observation; drawn so "
     )
+    answers = _answers(facts, settings)
+    rows = [(one.name, one.url, f"{count:,}") for one, count in tally.licences.most_common()]
+    licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
     told = Told(
         title,
         about + "that places, days and observers are as many as can be.",
         settings.sampling.seed,
-        answers=_answers(facts, settings),
-        tables=[_licences(tally), _evenness(facts.drawn)],
+        answers=answers,
+        tables=[licences, _evenness(facts.drawn)],
         drawings=[CardFigure("coverage", "Where it was seen, before and after the draw", drawn_map(facts.cells))],
         notes=facts.notes,
         citation=making.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )
-    done = [_done(one, at == 0, facts.inputs) for at, one in enumerate(facts.steps)]
-    write_card(card_of(done, told), out)
-
-
-def _done(one: Mapping[str, Any], is_first: bool, inputs: Mapping[str, str]) -> StepResult:
-    step = Step(
-        one["step"],
-        BatchStep(lambda records, _context: ()),
-        settings=one["settings"],
-        inputs=inputs if is_first else {},
-        about=_ABOUT.get(one["step"], ""),
-    )
-    came, added = (0, one["came"]) if is_first else (one["came"], 0)
-    counts = StepCounts(came, added, one["kept"], one["dropped"])
-    return StepResult(step, Path(one["step"]), counts, StepCost(one["seconds"]), Records(), ran=one["ran"])
-
-
-def _licences(tally: CollectionTally) -> CardTable:
-    rows = [(one.name, one.url, f"{count:,}") for one, count in tally.licences.most_common()]
-    return CardTable("Licences", ("licence", "text", "pictures"), rows)
+    write_card(card_of(facts.steps, told), out)
 
 
 def _evenness(drawn: Mapping[str, Any]) -> CardTable:
@@ -89,11 +61,17 @@ def _evenness(drawn: Mapping[str, Any]) -> CardTable:
 def _answers(facts: CollectionFacts, settings: CollectionSettings) -> dict[str, dict[str, str]]:
     tally = facts.tally
     sampling, positions = settings.sampling, settings.positions
+    if settings.pictures.folder is None:
+        people = "Nobody looked: the pictures were not at hand."
+    elif "face" not in settings.pictures.checks:
+        people = "Faces were not looked for."
+    else:
+        people = "Pictures in which a detector saw a face are left out unless a person accepted them; it misses some."
     return {
         "composition": {
             "items": "One picture of one observation, with its species, day, place, licence and holder.",
             "labels": "The species that the source's community or the owner of the table gave the observation.",
-            "people": _people(settings),
+            "people": people,
             "sensitive": f"{tally.coarse:,} positions are told as cells of {positions.degrees:g} degrees: of listed "
             f"taxa, and those less accurate than {positions.limit:g} m.",
         },
@@ -104,11 +82,3 @@ def _answers(facts: CollectionFacts, settings: CollectionSettings) -> dict[str, 
         },
         "distribution": {"third": "Holders keep their rights; attributions.csv names holder and licence of each."},
     }
-
-
-def _people(settings: CollectionSettings) -> str:
-    if settings.pictures.folder is None:
-        return "Nobody looked: the pictures were not at hand."
-    if "face" not in settings.pictures.checks:
-        return "Faces were not looked for."
-    return "Pictures in which a detector saw a face are left out unless a person accepted them; it misses some."

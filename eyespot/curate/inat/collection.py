@@ -19,8 +19,8 @@ from eyespot.curate.inat.licences import Licence, licence_of
 from eyespot.curate.inat.naming import SPLIT, Named, told_position
 from eyespot.curate.inat.settings import Positions
 from eyespot.curate.inat.source import RANKS
-from eyespot.runs.files import escape_cell, write_whole
 from eyespot.storage.atomic import put_file
+from eyespot.storage.files import escape_cell, write_whole
 
 COCO, LABELS, ATTRIBUTIONS, DOWNLOAD = "train.json", "metadata.parquet", "attributions.csv", "download.csv"
 TAXONOMY, FUNNEL = "taxonomy.csv", "funnel.csv"
@@ -97,7 +97,17 @@ def write_all(images: Iterable[Image], making: CollectionInputs, out: Path) -> C
             for one in images:
                 tally.add(one)
                 label(one)
-                yield _attribution(one, making)
+                source = _SITE + one.observation if making.on_inaturalist else one.observation
+                who = one.rights_holder or "unknown"
+                yield (
+                    one.file_name,
+                    f"{who}, {one.licence.name}",
+                    who,
+                    one.licence.name,
+                    one.licence.url,
+                    source,
+                    one.photo,
+                )
 
         _write_csv(out / ATTRIBUTIONS, _ATTRIBUTED, passing())
     write_whole(out / COCO, lambda file: _write_coco(file, images, making, tally))
@@ -228,15 +238,12 @@ def _label(one: Image) -> dict[str, Any]:
 _ATTRIBUTED = ("file_name", "attribution", "rights_holder", "license", "license_url", "observation", "photo")
 
 
-def _attribution(one: Image, making: CollectionInputs) -> tuple[Any, ...]:
-    source = _SITE + one.observation if making.on_inaturalist else one.observation
-    who = one.rights_holder or "unknown"
-    return one.file_name, f"{who}, {one.licence.name}", who, one.licence.name, one.licence.url, source, one.photo
-
-
 def _write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     def write(file: IO[bytes]) -> None:
-        for line in _lines([head, *rows]):
+        lines_rows = [head, *rows]
+        writer = csv.writer(_Line(), lineterminator="\n")
+        for row in lines_rows:
+            line = writer.writerow([escape_cell(value) for value in row])
             file.write(line)
 
     write_whole(path, write)
@@ -247,9 +254,3 @@ class _Line:
 
     def write(self, text: str) -> bytes:
         return text.encode("utf-8", "replace")
-
-
-def _lines(rows: Iterable[Sequence[Any]]) -> Iterator[bytes]:
-    writer = csv.writer(_Line(), lineterminator="\n")
-    for row in rows:
-        yield writer.writerow([escape_cell(value) for value in row])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.curate.inat.tables import Tables
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 
 COVERAGE = "coverage.csv"
 DEGREES = 4.0  # of longitude that a cell is wide; at the equator 445 km, much more than coarsened positions hide

@@ -15,7 +15,7 @@ import importlib.util
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,23 +52,21 @@ class Faces:
 
     def __call__(self, picture: Image) -> float:
         """How sure it is of the surest face, 0 to 1."""
-        return max(self._surest(view) for view in views(picture))
+        surests = []
+        for view in views(picture):
+            if not hasattr(self._own, "interpreter"):
+                from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped,unused-ignore]
 
-    def _surest(self, view: NDArray[np.float32]) -> float:
-        interpreter = self._interpreter()
-        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], view)
-        interpreter.invoke()
-        outputs = (interpreter.get_tensor(told["index"]) for told in interpreter.get_output_details())
-        logits = next(output for output in outputs if output.shape[-1] == 1)  # (1, 2304, 1), of each place
-        return float(1 / (1 + np.exp(-np.clip(logits.max(), -80, 80))))
-
-    def _interpreter(self) -> Any:
-        if not hasattr(self._own, "interpreter"):
-            from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped,unused-ignore]
-
-            self._own.interpreter = Interpreter(str(self._model), num_threads=1)
-            self._own.interpreter.allocate_tensors()
-        return self._own.interpreter
+                self._own.interpreter = Interpreter(str(self._model), num_threads=1)
+                self._own.interpreter.allocate_tensors()
+            interpreter = self._own.interpreter
+            interpreter.set_tensor(interpreter.get_input_details()[0]["index"], view)
+            interpreter.invoke()
+            outputs = (interpreter.get_tensor(told["index"]) for told in interpreter.get_output_details())
+            logits = next(output for output in outputs if output.shape[-1] == 1)  # (1, 2304, 1), of each place
+            surest = float(1 / (1 + np.exp(-np.clip(logits.max(), -80, 80))))
+            surests.append(surest)
+        return max(surests)
 
 
 def views(picture: Image) -> Iterator[NDArray[np.float32]]:

@@ -1,9 +1,10 @@
-"""Pictures of earlier runs that the collection no longer names: of another draw, of other licences."""
+"""What earlier runs left and the collection no longer names: pictures of another draw or licence, old tables."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -17,7 +18,9 @@ def remove_leftovers(out: Path, named: Iterable[str]) -> int:
 
     Only what a run puts there goes, `SPECIES/PHOTO.jpg`; links are not followed.
     """
-    folders = _folders(out / SPLIT)
+    place = out / SPLIT
+    there = sorted(place.iterdir()) if place.is_dir() else []
+    folders = [one for one in there if one.is_dir() and not one.is_symlink()]
     if not folders:
         return 0
     marks = array("Q", sorted(array("Q", map(_mark, named))))  # eight bytes each: there may be millions
@@ -25,7 +28,12 @@ def remove_leftovers(out: Path, named: Iterable[str]) -> int:
     for species in folders:
         for name in sorted(os.listdir(species)):
             place = species / name
-            if _is_ours(name) and not place.is_symlink() and not _holds(marks, _mark(f"{SPLIT}/{species.name}/{name}")):
+            # A picture, or what a kill left of one that was being written
+            if (
+                name.endswith((".jpg", ".jpg.part"))
+                and not place.is_symlink()
+                and not _holds(marks, _mark(f"{SPLIT}/{species.name}/{name}"))
+            ):
                 place.unlink()
                 removed += name.endswith(".jpg")
         if not any(species.iterdir()):
@@ -33,14 +41,11 @@ def remove_leftovers(out: Path, named: Iterable[str]) -> int:
     return removed
 
 
-def _folders(place: Path) -> list[Path]:
-    there = sorted(place.iterdir()) if place.is_dir() else []
-    return [one for one in there if one.is_dir() and not one.is_symlink()]
-
-
-def _is_ours(name: str) -> bool:
-    """A picture, or what a kill left of one that was being written."""
-    return name.endswith((".jpg", ".jpg.part"))
+def remove_old_tables(work: Path) -> None:
+    """Remove the tables of earlier versions, `WORK/02-filtered`; steps lie in another place and form now."""
+    for note in work.glob("[0-9][0-9]-*/stage.json"):
+        shutil.rmtree(note.parent)
+    (work / "looked.parquet").unlink(missing_ok=True)
 
 
 def _mark(file: str) -> int:

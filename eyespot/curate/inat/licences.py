@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from eyespot.types import UsageError
@@ -71,7 +71,17 @@ def licence_of(text: str | None, version: str = "") -> Licence | None:
     if "all-rights-reserved" in _dashed(told):
         return None
     credit = _CREDIT.search(told)  # how iNaturalist writes out whom to name
-    found = set(_licences(_plain(credit[1] if credit else told)))
+    text = credit[1] if credit else told
+    # In lower case, with dashes between the words and codes for them: `CC_BY_NC_4_0` and titles become alike
+    code = text.strip().lower().replace("_", "-")
+    if re.fullmatch(_PARTS, code):
+        plain = f"cc-{code}"  # its words alone, without dashes, may be a name, or another licence that asks for one
+    else:
+        told = _dashed(text)
+        for words, code in _WORDS.items():
+            told = re.sub(rf"\b{words}\b", code, told)
+        plain = told
+    found = set(_licences(plain))
     kinds, versions = {kind for kind, _ in found}, {told for _, told in found if told}
     if "" in kinds or len(kinds) != 1 or len(versions) > 1:
         return None
@@ -83,20 +93,19 @@ def _licences(plain: str) -> Iterator[tuple[str, str]]:
     at = 0
     while at < len(plain):
         found = _ONE.match(plain, at)
-        yield _kind_and_version(found) if found else ("", "")
+        if found:
+            if found["parts"] is None:
+                kind_and_version = ("CC0" if found["zero"] else "PD"), "1.0"
+            else:
+                parts = found["parts"].split("-")
+                # One of the six with BY, in whatever order its parts stand; empty for other parts
+                kind = "CC " + "-".join(part for part in ("by", "nc", "nd", "sa") if part in parts).upper()
+                text = kind if kind in KINDS and len(set(parts)) == len(parts) else ""
+                kind_and_version = text, (found["version"] or "").replace("-", ".")
+        else:
+            kind_and_version = ("", "")
+        yield kind_and_version
         at = found.end() if found else len(plain)
-
-
-def _kind_and_version(found: re.Match[str]) -> tuple[str, str]:
-    if found["parts"] is None:
-        return ("CC0" if found["zero"] else "PD"), "1.0"
-    return _kind(found["parts"].split("-")), (found["version"] or "").replace("-", ".")
-
-
-def _kind(parts: Sequence[str]) -> str:
-    """One of the six with BY, in whatever order its parts stand; empty for other parts."""
-    kind = "CC " + "-".join(part for part in ("by", "nc", "nd", "sa") if part in parts).upper()
-    return kind if kind in KINDS and len(set(parts)) == len(parts) else ""
 
 
 def why_not(text: str | None, allowed: tuple[str, ...]) -> str | None:
@@ -116,17 +125,6 @@ def checked(kinds: list[str]) -> tuple[str, ...]:
         if licence is None:
             raise UsageError(f"no licence {kind!r} is known; there are: {', '.join(KINDS)}")
     return tuple(dict.fromkeys(licence.kind for licence in found if licence)) or COPYABLE
-
-
-def _plain(text: str) -> str:
-    """In lower case, with dashes between the words and codes for them: `CC_BY_NC_4_0` and titles become alike."""
-    code = text.strip().lower().replace("_", "-")
-    if re.fullmatch(_PARTS, code):
-        return f"cc-{code}"  # its words alone, without dashes, may be a name, or another licence that asks for one
-    told = _dashed(text)
-    for words, code in _WORDS.items():
-        told = re.sub(rf"\b{words}\b", code, told)
-    return told
 
 
 def _dashed(text: str) -> str:

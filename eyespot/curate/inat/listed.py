@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from eyespot.runs.files import Row, refuse, rows_of, text_of
+from eyespot.storage.files import refuse, rows_of, text_of
 
 TAXA = ("name", "species", "scientific_name", "taxon_name", "latin_name", "taxon", "taxon_id")
 PHOTOS = ("photo", "photo_uuid", "photo_id", "file_name")
@@ -20,20 +20,20 @@ def listed(path: Path, columns: Sequence[str]) -> set[str]:
     Raises `UsageError` for a table with none of the columns, and for a list of nothing.
     """
     lines = path.suffix.lower() in (".txt", "")
-    told = text_of(path).splitlines() if lines else _cells(path, list(rows_of(path)), columns)
+    if lines:
+        told = text_of(path).splitlines()
+    else:
+        rows = list(rows_of(path))
+        known = {_key(column) for column in columns}
+        there = {name: None for _, row in rows for name in row}
+        if there and not any(_key(name) in known for name in there):
+            refuse(path, "", f"has no column {columns[0]} ({', '.join(columns[1:])}); there are: {', '.join(there)}")
+        cells = (value for _, row in rows for name, value in row.items() if _key(name) in known)
+        told = [str(value) for value in cells if value is not None]
     found = {name for one in told if (name := " ".join(one.split()))}
     if not found:
         refuse(path, "", f"lists nothing; write {columns[0]}s into it, or leave the list out")
     return found
-
-
-def _cells(path: Path, rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
-    known = {_key(column) for column in columns}
-    there = {name: None for _, row in rows for name in row}
-    if there and not any(_key(name) in known for name in there):
-        refuse(path, "", f"has no column {columns[0]} ({', '.join(columns[1:])}); there are: {', '.join(there)}")
-    cells = (value for _, row in rows for name, value in row.items() if _key(name) in known)
-    return [str(value) for value in cells if value is not None]
 
 
 def _key(column: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -27,27 +26,20 @@ def spectrogram(picture: Image) -> float:
     rows agree between quarters of the width, most of the picture is close to its row's median, and neighbours in a row
     differ by noise, as those of a photo seldom do.
     """
-    grey = _grey(picture)
+    from PIL import Image
+
+    grey = np.asarray(picture.convert("L").resize((_WIDE, _HIGH), Image.Resampling.BOX), np.float32)
     rows = np.median(grey.reshape(_HIGH, _PARTS, -1), axis=2).T  # (parts, rows)
     spread = float(grey.std()) + 1e-6
     far = float(np.median(np.abs(grey - np.median(grey, axis=1, keepdims=True)))) / spread
     centred = grey - grey.mean()
     alike = float((centred[:, 1:] * centred[:, :-1]).mean()) / spread**2
-    told = np.dot(_WEIGHTS, (_least_agreement(rows), far, alike, spread / 100)) + _BIAS
-    return float(1 / (1 + np.exp(-told)))
-
-
-def _grey(picture: Image) -> NDArray[np.float32]:
-    from PIL import Image
-
-    return np.asarray(picture.convert("L").resize((_WIDE, _HIGH), Image.Resampling.BOX), np.float32)
-
-
-def _least_agreement(rows: NDArray[np.float32]) -> float:
-    """The least correlation of two of some profiles, (parts, rows)."""
+    # The least correlation of two of some profiles, (parts, rows)
     centred = rows - rows.mean(axis=1, keepdims=True)
     lengths = np.sqrt((centred**2).sum(axis=1))
-    return float((centred @ centred.T / (np.outer(lengths, lengths) + 1e-6)).min())
+    least_agreement = float((centred @ centred.T / (np.outer(lengths, lengths) + 1e-6)).min())
+    told = np.dot(_WEIGHTS, (least_agreement, far, alike, spread / 100)) + _BIAS
+    return float(1 / (1 + np.exp(-told)))
 
 
 def empty(picture: Image) -> bool:

@@ -50,7 +50,18 @@ def species_of(aligned: Path, positions: Positions) -> list[Named]:
     """The list that a finished stage left, those whose positions are hidden marked."""
     told = json.loads((aligned / TARGETS).read_text(encoding="utf-8"))
     hidden = {name.casefold() for name in hidden_taxa(positions)}
-    return [_species_of_target(one, hidden) for one in told]
+    species_of_targets = []
+    for one in told:
+        ranks, species_of_target_name = one["ranks"], one["name"]
+        folder = one["folder"] or "_".join(
+            [f"{one['id']:05d}", *(ranks.get(rank, "") for rank in RANKS[:-1]), species_of_target_name]
+        )
+        # A name for a folder: letters, digits, dashes; no text of others leads out of the collection
+        plain = re.sub(r"[^\w-]+", "_", folder).strip("_")[:200] or "species"
+        found = Named(one["id"], species_of_target_name, plain, ranks, one["common"], one["taxa"], one["unmapped"])
+        species_of_target = found._replace(hidden=bool(found.answers_to() & hidden))
+        species_of_targets.append(species_of_target)
+    return species_of_targets
 
 
 def hidden_taxa(positions: Positions) -> set[str]:
@@ -58,22 +69,10 @@ def hidden_taxa(positions: Positions) -> set[str]:
     return listed(positions.taxa, TAXA) if positions.taxa else set()
 
 
-def _species_of_target(told: Mapping[str, Any], hidden: set[str]) -> Named:
-    ranks, name = told["ranks"], told["name"]
-    folder = told["folder"] or "_".join([f"{told['id']:05d}", *(ranks.get(rank, "") for rank in RANKS[:-1]), name])
-    found = Named(told["id"], name, _plain(folder), ranks, told["common"], told["taxa"], told["unmapped"])
-    return found._replace(hidden=bool(found.answers_to() & hidden))
-
-
 def unmatched(species: Iterable[Named], positions: Positions) -> set[str]:
     """What the list of hidden taxa names and no species answers to: their positions would be told."""
     known = {key for one in species for key in one.answers_to()}
     return {name for name in hidden_taxa(positions) if name.casefold() not in known}
-
-
-def _plain(name: str) -> str:
-    """A name for a folder: letters, digits, dashes; no text of others leads out of the collection."""
-    return re.sub(r"[^\w-]+", "_", name).strip("_")[:200] or "species"
 
 
 def file_name(photo: str, folder: str) -> str:

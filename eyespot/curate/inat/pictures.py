@@ -15,7 +15,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate._human_review import AWAITS, DROPPED, Case, Queue, write_queue
 from eyespot.curate.inat.faces import Faces
 from eyespot.curate.inat.listed import PHOTOS, listed
 from eyespot.curate.inat.looks import empty, spectrogram
@@ -23,8 +22,9 @@ from eyespot.curate.inat.naming import find, places_of
 from eyespot.curate.inat.settings import PictureSettings
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
-from eyespot.runs.files import write_whole
+from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
 from eyespot.storage.atomic import put_file
+from eyespot.storage.files import write_whole
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -58,10 +58,28 @@ class Looks:
     def _piece(self, number: int, rows: Sequence[Row], pool: ThreadPoolExecutor) -> None:
         """Look at a piece unless that is done; what was missing or bad, or has changed, is looked at again."""
         path = _place(self.work, number)
-        before = _known(path, [row["target_file"] for row in rows])
+        files = [row["target_file"] for row in rows]
+        # The rows of a finished piece, if it is of these files
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            known_rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
+        except (OSError, pa.ArrowException):
+            before = None
+        else:
+            before = known_rows if [row.get("file") for row in known_rows] == list(files) else None
         fresh = {one["file"]: one for one in before or () if not _is_stale(one)}
         if len(fresh) < len(rows):
-            _write_piece(path, list(pool.map(lambda row: fresh.get(row["target_file"]) or self.look(row), rows)))
+            piece_rows = list(pool.map(lambda row: fresh.get(row["target_file"]) or self.look(row), rows))
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            kinds = {name: pa.int32() if name in ("width", "height") else pa.string() for name in _PIECE}
+            schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
+            temporary = path.with_name(f".{path.name}.part")
+            pq.write_table(pa.Table.from_pylist(list(piece_rows), schema), temporary)
+            put_file(temporary, path)
 
     def look(self, row: Row) -> dict[str, Any]:
         """One picture: its size in the collection, or why it has no place there yet."""
@@ -77,20 +95,19 @@ class Looks:
             image = open_picture(data, self.how.side).image
         except (BadPicture, OSError) as error:
             return told | {"reason": BAD, "why": str(error)}
-        if (why := self._doubt(image)) is not None:
+        # What a person should look at, or None
+        if "empty" in self.how.checks and empty(image):
+            why = "empty"
+        elif self._faces is not None and (score := self._faces(image)) >= self.how.face:
+            why = f"face {score:.2f}"
+        elif "spectrogram" in self.how.checks and (score := spectrogram(image)) >= 0.5:
+            why = f"spectrogram {score:.2f}"
+        else:
+            why = None
+        if why is not None:
             return told | {"why": why, "seen": hashlib.sha256(data).hexdigest()}
         width, height = self.put(image, row["target_file"])
         return told | {"width": width, "height": height}
-
-    def _doubt(self, image: Image) -> str | None:
-        """What a person should look at, or None."""
-        if "empty" in self.how.checks and empty(image):
-            return "empty"
-        if self._faces is not None and (score := self._faces(image)) >= self.how.face:
-            return f"face {score:.2f}"
-        if "spectrogram" in self.how.checks and (score := spectrogram(image)) >= 0.5:
-            return f"spectrogram {score:.2f}"
-        return None
 
     @cached_property
     def _faces(self) -> Faces | None:
@@ -174,7 +191,7 @@ def _names(one: Mapping[str, Any]) -> set[str]:
 
 def digest_folder(work: Path, how: PictureSettings) -> Path:
     """Where the pieces of these settings lie."""
-    from eyespot.curate._steps.step import digest_of_json
+    from eyespot.pipelines.step import digest_of_json
 
     told = {"checks": sorted(how.checks), "side": how.side, "face": how.face, "folder": str(how.folder)}
     folder = work / f"pictures-{digest_of_json([told, _PIECE, _VERSION])[:12]}"
@@ -224,26 +241,3 @@ def _state(place: Path) -> str:
 
 def _place(work: Path, number: int) -> Path:
     return work / f"{number:06d}.parquet"
-
-
-def _known(path: Path, files: Sequence[str]) -> list[dict[str, Any]] | None:
-    """The rows of a finished piece, if it is of these files."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
-    except (OSError, pa.ArrowException):
-        return None
-    return rows if [row.get("file") for row in rows] == list(files) else None
-
-
-def _write_piece(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    kinds = {name: pa.int32() if name in ("width", "height") else pa.string() for name in _PIECE}
-    schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
-    temporary = path.with_name(f".{path.name}.part")
-    pq.write_table(pa.Table.from_pylist(list(rows), schema), temporary)
-    put_file(temporary, path)

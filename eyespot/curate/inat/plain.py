@@ -27,10 +27,6 @@ def source(path: Path) -> ObservationSource:
     taxon = told.require(*TAXON)
     ranks = {rank: told.first(rank) for rank in RANKS}
     taxa = names_as_taxa(told.sql, taxon, told.first("taxonRank"), ranks)
-    return ObservationSource("table", {"observations": path}, _observations(told, taxon), _photos(told), taxa)
-
-
-def _observations(told: TableFile, taxon: str) -> str:
     columns = {
         "id": told.require(*ID),
         "observer": told.first(*OBSERVER),
@@ -42,7 +38,8 @@ def _observations(told: TableFile, taxon: str) -> str:
         "told": _date(told),
     }
     days = {"day": "local_day(told, longitude)", "fault": "date_fault(told, longitude)"}
-    return select({name: name for name in columns if name != "told"} | days, select(columns, told.sql))
+    observations = select({name: name for name in columns if name != "told"} | days, select(columns, told.sql))
+    return ObservationSource("table", {"observations": path}, observations, _photos(told), taxa)
 
 
 def _date(told: TableFile) -> str:

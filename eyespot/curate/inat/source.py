@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eyespot.curate.inat.tables import parquet, quote_name, quoted, select
-from eyespot.runs.files import opened_parquet
+from eyespot.storage.files import opened_parquet
 from eyespot.types import UsageError
 
 SPECIES = ("species", "subspecies", "variety", "form", "infraspecies")  # and what is below
@@ -44,24 +44,6 @@ class ObservationSource:
     version: int = 3
     unique_names: bool = False  # no two photos have one file name
     notes: Sequence[str] = field(default_factory=tuple)
-
-
-def source_of(place: Path) -> ObservationSource:
-    """What lies at a place; `UsageError` for what is no export, table or package."""
-    from eyespot.curate.inat import camtrap, export, plain
-
-    if not place.exists():
-        raise UsageError(f"there is no {place}; name an export's folder, a table of observations or a Camtrap DP")
-    if place.is_file():
-        return plain.source(place)
-    if (place / camtrap.PACKAGE).is_file():
-        return camtrap.source(place)
-    if export.is_one(place):
-        return export.source(place)
-    raise UsageError(
-        f"{place} holds neither an export (observations, photos, taxa and observers as .csv.gz) nor a Camtrap DP "
-        "(datapackage.json); name another folder, or a table of observations"
-    )
 
 
 @dataclass(frozen=True)
@@ -104,7 +86,14 @@ def sheet(path: Path) -> TableFile:
 
 
 def _delimited(path: Path) -> TableFile:
-    head = _header(path)
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
+            head = str(file.readline(MAX_LINE)).rstrip("\r\n")
+    except FileNotFoundError:
+        raise UsageError(f"there is no file {path}") from None
+    except (OSError, EOFError) as error:
+        raise UsageError(f"{path} cannot be read ({error}); fetch it again") from None
     delimiter = max("\t,;", key=head.count)
     # a table with tabs is not quoted: names in it may hold single quotation marks
     quote = "" if delimiter == "\t" else '"'
@@ -117,17 +106,6 @@ def _delimited(path: Path) -> TableFile:
     packed = "gzip" if path.name.lower().endswith(".gz") else "none"
     rest = f"compression='{packed}', max_line_size={MAX_LINE}, null_padding=false"
     return TableFile(path, tuple(columns), f"read_csv({quoted(path)}, {options}, {kept}, {rest})")
-
-
-def _header(path: Path) -> str:
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
-    try:
-        with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
-            return str(file.readline(MAX_LINE)).rstrip("\r\n")
-    except FileNotFoundError:
-        raise UsageError(f"there is no file {path}") from None
-    except (OSError, EOFError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); fetch it again") from None
 
 
 def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -> str:

@@ -67,7 +67,13 @@ def make(folder: Path, observations: int, seed: int = 0) -> Planted:
     _lists(folder, species)
     faults = dict.fromkeys(_SHARES, 0)
     with opened(folder / ".spill") as tables:
-        _write(tables, "SELECT * FROM t", folder / "observers.csv.gz", _observers(observations))
+        ids = range(1, 2 + observations // 100)
+        observers = {
+            "observer_id": ids,
+            "login": (f"user{id}" for id in ids),
+            "name": (f'Ann "{id}" Lee' for id in ids),
+        }
+        _write(tables, "SELECT * FROM t", folder / "observers.csv.gz", observers)
         tables.run(f"CREATE TEMP TABLE o ({', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})")
         world = _World.of(np.random.default_rng(seed), species, observations)
         for start in range(0, observations, _AT_ONCE):
@@ -83,11 +89,6 @@ def _write(tables: Tables, sql: str, path: Path, columns: dict[str, Any] | None 
     if columns is not None:
         tables.know("t", {name: map(str, values) for name, values in columns.items()})
     tables.run(f"COPY ({sql}) TO {quoted(path)} (FORMAT csv, DELIMITER '\t', HEADER, COMPRESSION gzip, QUOTE '')")
-
-
-def _observers(observations: int) -> dict[str, Any]:
-    ids = range(1, 2 + observations // 100)
-    return {"observer_id": ids, "login": (f"user{id}" for id in ids), "name": (f'Ann "{id}" Lee' for id in ids)}
 
 
 def _photos() -> str:

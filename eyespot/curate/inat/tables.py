@@ -48,7 +48,8 @@ class Tables:
         try:
             return self._connection.execute(sql)
         except self._error as error:
-            raise EyespotError(f"the tables cannot be made: {_first_line(error)}") from error
+            text = (str(error).splitlines() or [type(error).__name__])[0][:300]
+            raise EyespotError(f"the tables cannot be made: {text}") from error
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
@@ -135,7 +136,3 @@ def real(text: str) -> str:
 def whole(text: str) -> str:
     """A text of SQL as a whole number; NULL for what is none."""
     return f"TRY_CAST({text} AS INTEGER)"
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:300]

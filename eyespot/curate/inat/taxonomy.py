@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.curate.inat.source import RANKS
-from eyespot.runs.files import refuse, rows_of
+from eyespot.storage.files import refuse, rows_of
 from eyespot.types import UsageError
 
 KINDS = ("rename", "split", "merge")
@@ -86,7 +86,18 @@ def read_targets(path: Path) -> list[TargetSpecies]:
     Columns: `name`, and if there are any `id`, `taxon_id`, `common_name`, `image_dir_name`, and ranks from kingdom to
     genus.
     """
-    found = [_target(path, line, row, at) for at, (line, row) in enumerate(rows_of(path))]
+    found = []
+    for at, (line, row) in enumerate(rows_of(path)):
+        name = _first(row, _NAME)
+        if name is None:
+            refuse(path, f"line {line}", f"has no {_NAME[0]}; there are: {', '.join(name for name in row if name)}")
+        number = _first(row, _ID) or str(at)
+        if not number.isdecimal():
+            refuse(path, f"line {line}", f"has the id {number!r}; write a whole number, or no column id")
+        ranks = {rank: told for rank in RANKS if (told := _first(row, (rank,))) is not None}
+        common, folder = _first(row, ("common_name",)), _first(row, ("image_dir_name",))
+        target = TargetSpecies(int(number), name, _first(row, _TAXON), ranks, common, folder)
+        found.append(target)
     _refuse_twice(path, "name", [_homonym(one) for one in found])
     _refuse_twice(path, "id", [str(one.id) for one in found])
     if not found:
@@ -102,18 +113,6 @@ def _refuse_twice(path: Path, what: str, values: Sequence[str]) -> None:
 
 def _homonym(target: TargetSpecies) -> str:
     return " of ".join(part for part in (target.name, target.ranks.get("kingdom")) if part)
-
-
-def _target(path: Path, line: int, row: Mapping[str, Any], at: int) -> TargetSpecies:
-    name = _first(row, _NAME)
-    if name is None:
-        refuse(path, f"line {line}", f"has no {_NAME[0]}; there are: {', '.join(name for name in row if name)}")
-    number = _first(row, _ID) or str(at)
-    if not number.isdecimal():
-        refuse(path, f"line {line}", f"has the id {number!r}; write a whole number, or no column id")
-    ranks = {rank: told for rank in RANKS if (told := _first(row, (rank,))) is not None}
-    common, folder = _first(row, ("common_name",)), _first(row, ("image_dir_name",))
-    return TargetSpecies(int(number), name, _first(row, _TAXON), ranks, common, folder)
 
 
 def read_changes(path: Path) -> list[Change]:
@@ -202,14 +201,15 @@ class _Ways:
 
     def of_name(self, taxon: Taxon) -> int | None:
         """The target of the same name and kingdom; None for none, and where a name of several taxa cannot be told."""
-        there = [at for at in self.by_name.get(taxon.name, ()) if self._same_kingdom(at, taxon)]
+        there = []
+        for at in self.by_name.get(taxon.name, ()):
+            told = self.targets[at].ranks.get("kingdom")
+            same_kingdom = told is None or taxon.kingdom is None or told == taxon.kingdom
+            if same_kingdom:
+                there.append(at)
         if len(there) != 1 or self._is_homonym(there[0], taxon):
             return None
         return there[0]
-
-    def _same_kingdom(self, at: int, taxon: Taxon) -> bool:
-        told = self.targets[at].ranks.get("kingdom")
-        return told is None or taxon.kingdom is None or told == taxon.kingdom
 
     def _is_homonym(self, at: int, taxon: Taxon) -> bool:
         """Whether several kingdoms have this name and the list does not say which it means."""
@@ -229,7 +229,12 @@ class _Ways:
                 end, first = getattr(change, side), kind or change.kind
                 reached = self._targets(end)
                 found.update(dict.fromkeys(reached, first))
-                further = [] if reached else [other for other in self._aliases(end) if other not in seen]
+                if reached:
+                    further = []
+                else:
+                    aliases_taxon = self.taxa.get(end)
+                    aliases = [end, aliases_taxon.name] if aliases_taxon is not None else [end, *self.ids.get(end, ())]
+                    further = [other for other in aliases if other not in seen]
                 seen.update(further)
                 open_ += [(other, first) for other in further]
         return found
@@ -244,11 +249,6 @@ class _Ways:
             return [] if named is None else [named]
         named_so = self.by_name.get(node, [])
         return named_so if len(named_so) == 1 else []
-
-    def _aliases(self, node: str) -> list[str]:
-        """Itself, and the name of the taxon that it is the id of, or the ids of the taxa that it names."""
-        taxon = self.taxa.get(node)
-        return [node, taxon.name] if taxon is not None else [node, *self.ids.get(node, ())]
 
     def why_unmapped(self, at: int, routes: Mapping[str, Route]) -> str:
         """Why a target has no taxon of its own."""

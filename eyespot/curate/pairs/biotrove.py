@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from eyespot.curate.pairs._making import CAPTIONS, PICTURES, TO_CAPTION, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, LeftOut, PairRow, digest
 from eyespot.curate.templates import Templates
-from eyespot.runs.files import opened_parquet, refuse
-from eyespot.types import NothingFound
+from eyespot.storage.files import opened_parquet, refuse
+from eyespot.types import NothingFound, Progress
 
 _pc: Any = pyarrow.compute
 ID = "photo_id"
@@ -70,13 +70,15 @@ class BioTrove:
         told = {"files": files, "images": str(self.images.absolute()), "without": digest(self.without)}
         return {**asdict(self.draw), **told}
 
-    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Draw among all photos; those of parts made before are taken. Raises `NothingFound` if there is no photo."""
         waiting = [self._drawn]
         for at, file in enumerate(self.files):
             tell("files drawn from", at, len(self.files))
             for numbers in _numbers(file):
-                waiting.append(self._keys(numbers))
+                without = np.array([int(one) for one in self.without if one.isdigit()], np.int64)
+                keys = mixed(numbers[~np.isin(numbers, without)], self.draw.seed)
+                waiting.append(keys)
                 if sum(map(len, waiting)) >= 2 * max(len(waiting[0]), PENDING):
                     waiting = [self._lowest(waiting)]
         self._drawn = self._lowest(waiting)
@@ -90,10 +92,6 @@ class BioTrove:
 
     def _lowest(self, keys: Sequence[Keys]) -> Keys:
         return np.unique(np.concatenate(keys))[: self.draw.count]
-
-    def _keys(self, numbers: NDArray[np.int64]) -> Keys:
-        without = np.array([int(one) for one in self.without if one.isdigit()], np.int64)
-        return mixed(numbers[~np.isin(numbers, without)], self.draw.seed)
 
     def _places(self, keys: Keys) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Where keys stand, or would stand, among the drawn, and which of them are; both (n,)."""

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pairs._making import CAPTIONS, LEFT_OUT, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, digest
 from eyespot.gallery.photos.found import Labels, Seen, Unreadable
 from eyespot.gallery.photos.sources import Root, scan
-from eyespot.runs.files import refuse
+from eyespot.storage.files import refuse
+from eyespot.types import Progress
 
 TEXTS = ("text", "caption")  # of KEY.txt, of KEY.json
 
@@ -35,7 +36,7 @@ class Cc12m:
         """Which keys are left out."""
         return {"without": digest(self.without)}
 
-    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Nothing has to be known."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
@@ -45,20 +46,17 @@ class Cc12m:
             if isinstance(found, Seen):
                 silent[found.path] = None
             elif isinstance(found, Unreadable):
-                yield self._unreadable(file, found)
+                if not found.path:
+                    refuse(file, "", found.reason)
+                yield LeftOut(found.path, found.reason)
             elif isinstance(found, Labels) and (text := _text(found)) and silent.pop(found.path, self) is None:
-                yield self._pair(found.path, text)
+                pair: PairRow | LeftOut
+                if found.path.rpartition("/")[2].partition(".")[0] in self.without:
+                    pair = LeftOut(found.path, LEFT_OUT)
+                else:
+                    pair = PairRow(CAPTIONS, {"file_name": found.path, "caption": text})
+                yield pair
         yield from (LeftOut(path, "has no caption") for path in silent)
-
-    def _pair(self, path: str, text: str) -> PairRow | LeftOut:
-        if path.rpartition("/")[2].partition(".")[0] in self.without:
-            return LeftOut(path, LEFT_OUT)
-        return PairRow(CAPTIONS, {"file_name": path, "caption": text})
-
-    def _unreadable(self, file: Path, found: Unreadable) -> LeftOut:
-        if not found.path:
-            refuse(file, "", found.reason)
-        return LeftOut(found.path, found.reason)
 
 
 def _text(labels: Labels) -> str:

@@ -11,9 +11,10 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pairs._making import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, digest
 from eyespot.gallery.photos.json_lists import lists_of
-from eyespot.runs.files import id_of, refuse
+from eyespot.storage.files import id_of, refuse
+from eyespot.types import Progress
 
 
 @dataclass(frozen=True)
@@ -39,43 +40,35 @@ class Coco:
         """Where the pictures lie, and which are left out."""
         return {"images": str(self.images.absolute()), "without": digest(self.without)}
 
-    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Nothing has to be known."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """Each image in its order, with its captions in theirs."""
         try:
-            said = _captions(file)
-            yield from self._images(file, said)
+            captions_said: dict[str, list[str]] = {}
+            for one in _elements(file, "annotations"):
+                told = one if isinstance(one, dict) else {}
+                id, text = id_of(told.get("image_id")), " ".join(str(told.get("caption") or "").split())
+                if id and text:
+                    captions_said.setdefault(id, []).append(text)
+            said = captions_said
+            folder = relpath(self.images.absolute(), (self.out / file.stem).absolute())
+            for at, image in enumerate(_elements(file, "images"), 1):
+                id, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
+                captions = said.pop(id_of(id) or "", [])
+                if not isinstance(name, str) or not name or id_of(id) is None:
+                    yield LeftOut(f"image {at}", "has no id or no file_name")
+                elif str(id) in self.without:
+                    yield LeftOut(f"image {id}", LEFT_OUT)
+                elif not captions:
+                    yield LeftOut(f"image {id}", "has no caption")
+                else:
+                    yield PairRow(PICTURES, {"file_name": f"{folder}/{name}", "image_id": str(id)})
+                    yield from (PairRow(CAPTIONS, {"file_name": name, "caption": one}) for one in captions)
         except (ValueError, OSError) as error:
             refuse(file, "", f"is no COCO JSON ({error})")
         yield from (LeftOut(f"image {id}", "is not listed among the images") for id in said)
-
-    def _images(self, file: Path, said: dict[str, list[str]]) -> Iterator[PairRow | LeftOut]:
-        folder = relpath(self.images.absolute(), (self.out / file.stem).absolute())
-        for at, image in enumerate(_elements(file, "images"), 1):
-            id, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
-            captions = said.pop(id_of(id) or "", [])
-            if not isinstance(name, str) or not name or id_of(id) is None:
-                yield LeftOut(f"image {at}", "has no id or no file_name")
-            elif str(id) in self.without:
-                yield LeftOut(f"image {id}", LEFT_OUT)
-            elif not captions:
-                yield LeftOut(f"image {id}", "has no caption")
-            else:
-                yield PairRow(PICTURES, {"file_name": f"{folder}/{name}", "image_id": str(id)})
-                yield from (PairRow(CAPTIONS, {"file_name": name, "caption": one}) for one in captions)
-
-
-def _captions(file: Path) -> dict[str, list[str]]:
-    """The captions of each image by its id."""
-    said: dict[str, list[str]] = {}
-    for one in _elements(file, "annotations"):
-        told = one if isinstance(one, dict) else {}
-        id, text = id_of(told.get("image_id")), " ".join(str(told.get("caption") or "").split())
-        if id and text:
-            said.setdefault(id, []).append(text)
-    return said
 
 
 def _elements(file: Path, wanted: str) -> Iterator[Any]:

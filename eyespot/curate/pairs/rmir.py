@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pairs._making import CAPTIONS, LEFT_OUT, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, digest
 from eyespot.runs import rmir
-from eyespot.types import UsageError
+from eyespot.types import Progress, UsageError
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Rmir:
         """Which set, which split, and what is left out."""
         return {"set": str(self.folder.absolute()), "split": self.split, "without": digest(self.without)}
 
-    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Nothing has to be known."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
@@ -52,12 +52,12 @@ class Rmir:
         for query, facts in judged.queries.items():
             if facts.get("split") == self.split:
                 grades = judged.qrels.grades[query]
-                yield from self._pairs(query, facts, [image for image, grade in grades.items() if grade > 0])
-
-    def _pairs(self, query: str, facts: Mapping[str, Any], answers: Sequence[str]) -> Iterator[PairRow | LeftOut]:
-        if query in self.without:
-            yield LeftOut(f"query {query}", LEFT_OUT)
-        elif not answers:
-            yield LeftOut(f"query {query}", "has no picture that answers it")
-        for image in answers if query not in self.without else ():
-            yield PairRow(CAPTIONS, {"file_name": image, "caption": facts["text"], "asked_with": facts["image"]})
+                answers = [image for image, grade in grades.items() if grade > 0]
+                if query in self.without:
+                    yield LeftOut(f"query {query}", LEFT_OUT)
+                elif not answers:
+                    yield LeftOut(f"query {query}", "has no picture that answers it")
+                for pairs_image in answers if query not in self.without else ():
+                    yield PairRow(
+                        CAPTIONS, {"file_name": pairs_image, "caption": facts["text"], "asked_with": facts["image"]}
+                    )

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.curate._asking import AnswerForm, PromptPicture, answered, filled, prompt_of
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Prompt, Record
 from eyespot.curate.recos.drawing.generator import USUAL
 from eyespot.curate.recos.drawn import generator_of
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Prompt, Record
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, answered, filled, prompt_of
 
 CAPTIONS = 5
 UNSUITABLE, DECLINED, EMPTY, REPEATED = "unsuitable", "declined", "empty caption", "repeated caption"

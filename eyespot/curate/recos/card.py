@@ -10,15 +10,15 @@ from itertools import chain
 from statistics import fmean
 from typing import Any
 
-from eyespot.curate._card import CardFigure, CardTable, SampleRecord, Told, joined
-from eyespot.curate._steps import Record, StepResult, drops
 from eyespot.curate.recos.captioning import DEMONSTRATION
 from eyespot.curate.recos.checking import CONFIRMED, MENDED, NEVER, UNDECIDED, is_seen
 from eyespot.curate.recos.choosing import choices, drawing
-from eyespot.curate.recos.datasheet import answers
+from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.rewriting import Rewriting
 from eyespot.curate.recos.subtasks import names, subtask
+from eyespot.pipelines import Record, StepResult, drops
+from eyespot.pipelines.data_card import CardFigure, CardTable, SampleRecord, Told, joined
 from eyespot.runs.recos import VERSIONS
 
 LIKE = 3  # pictures without captions that a sample shows
@@ -74,44 +74,26 @@ def notes(made: RecosSteps) -> Iterator[str]:
         yield "A demonstration: captions were written by rules out of labels. Measure nothing with this set."
     stand_ins = {one["subtask"]: one["stand_in"] for one in made.records if one.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
-    yield from _unseen(made)
-    yield from _short(made)
-    yield from _bare(made)
-
-
-def _unseen(made: RecosSteps) -> Iterator[str]:
-    """How many captions rest on a model's or a rule's word alone."""
+    # How many captions rest on a model's or a rule's word alone
     captions = [one for one in made.records if "text" in one]
     unseen = [one for one in captions if not is_seen(one)]
     if unseen:
         waiting = sum(one.get("review") == UNDECIDED for one in unseen)
         rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were put to nobody"
         yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
-
-
-def _bare(made: RecosSteps) -> Iterator[str]:
-    """Pictures that are no longer there because every caption of theirs fell: the steps count captions."""
-    for version, name in (("v0", "collect"), ("v1", "pair")):
-        came = _pictures(made, version, name)
-        lost = len(came - {one["image"] for one in made.captions(version)})
-        if lost:
-            yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
-
-
-def _pictures(made: RecosSteps, version: str, step: str) -> set[str]:
-    """The pictures of a version as a step of the recipe, under whatever name, gave them."""
-    named = [declared.name for declared in made.pipe.recipe.steps if declared.step == step]
-    came = (record for name in named for record in _step(made, name).records)
-    return {record["image"] for record in came if record.get("version", "v0") == version}
-
-
-def _short(made: RecosSteps) -> Iterator[str]:
-    """Sub-tasks of which fewer pictures were found than wanted."""
     found = Counter(record["subtask"] for record in _step(made, "collect").records)
     for name, wanted in made.pipe.collecting.wanted().items():
         count = subtask(name).count if wanted.count is None else wanted.count
         if found[name] < count:
             yield f"Sub-task {name}: {found[name]} of {count} pictures were found."
+    # Pictures that are no longer there because every caption of theirs fell: the steps count captions
+    for version, name in (("v0", "collect"), ("v1", "pair")):
+        named = [declared.name for declared in made.pipe.recipe.steps if declared.step == name]
+        pictures_came = (record for name in named for record in _step(made, name).records)
+        came = {record["image"] for record in pictures_came if record.get("version", "v0") == version}
+        lost = len(came - {one["image"] for one in made.captions(version)})
+        if lost:
+            yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
 
 
 # -- tables -----------------------------------------------------------------------------------------------------
@@ -195,17 +177,69 @@ def _samples(made: RecosSteps) -> Iterator[SampleRecord]:
         twins = {one["of"]: one for one in made.captions("v1") if one["subtask"] == name}
         chosen = next((one for one in firsts if one["image"] in twins), firsts[0] if firsts else None)
         if chosen is not None:
-            yield _sample(made, chosen, twins.get(chosen["image"]))
+            twin = twins.get(chosen["image"])
+            place = made.pipe.sources.place
+            pictures = [(f"v0: {twin['original'] if twin else chosen['text']}", place(chosen))]
+            lines = []
+            if twin is not None:
+                pictures.append((f"v1: {twin['text']}", place(twin)))
+                words = f"{twin['edits']} word{'s' * (twin['edits'] != 1)}"
+                lines.append(f"v1 changes {words} ({twin['attribute']}).")
+            like = [one for one in made.records if one["version"] == "v2" and one["of"] == chosen["image"]]
+            pictures += [("v2, without captions", place(one)) for one in like[:LIKE]]
+            yield SampleRecord(chosen["subtask"], pictures, lines)
 
 
-def _sample(made: RecosSteps, first: Record, twin: Record | None) -> SampleRecord:
-    place = made.pipe.sources.place
-    pictures = [(f"v0: {twin['original'] if twin else first['text']}", place(first))]
-    lines = []
-    if twin is not None:
-        pictures.append((f"v1: {twin['text']}", place(twin)))
-        words = f"{twin['edits']} word{'s' * (twin['edits'] != 1)}"
-        lines.append(f"v1 changes {words} ({twin['attribute']}).")
-    like = [one for one in made.records if one["version"] == "v2" and one["of"] == first["image"]]
-    pictures += [("v2, without captions", place(one)) for one in like[:LIKE]]
-    return SampleRecord(first["subtask"], pictures, lines)
+# -- datasheet --------------------------------------------------------------------------------------------------
+
+
+def answers(made: RecosSteps) -> dict[str, dict[str, str]]:
+    """What the pipeline itself can answer of a datasheet, by section and question; a recipe's answers go before it."""
+    first, second, third = VERSIONS
+    pictures: dict[str, str] = {}
+    for one in made.records:
+        pictures.setdefault(one["image"], one["version"])
+    sizes = []
+    for at, version in enumerate(VERSIONS):
+        images = sum(VERSIONS.index(one) <= at for one in pictures.values())
+        captions = sum(len(made.captions(one)) for one in VERSIONS[: at + 1])
+        sizes.append(f"{version}: {images:,} pictures, {captions:,} captions")
+    composition = {
+        "items": "A record is a caption with its picture, or, in the largest version, a picture without captions. Each "
+        "picture serves one sub-task.",
+        "count": "; ".join(sizes) + ".",
+        "fields": " ".join(f"{name}: {', '.join(columns)}." for name, columns in COLUMNS.items()),
+        "labels": f"A caption is said to be true of its picture, and of no other, by {_writers(made)}; of a drawn "
+        "picture by the rules that drew it.",
+        "missing": f"The pictures that {third} adds bear no captions. Nobody looked at every caption beside every "
+        "other picture: one may fit two.",
+        "relations": f"A picture that {second} adds is like one of {first}, and its captions are those with words "
+        f'changed; one that {third} adds is like either. The column "of" names which.',
+        "splits": f"There is nothing to train on: {first}, {second} and {third} are one test in three sizes.",
+        "elsewhere": "Nothing; the pictures lie in images/.",
+    }
+    return {"composition": composition, "collection": _collection(made), "uses": _uses()}
+
+
+def _collection(made: RecosSteps) -> dict[str, str]:
+    how = made.pipe.collecting
+    places = ", ".join(made.pipe.sources.galleries) or "none"
+    return {
+        "means": f"Photos were searched for, or chosen by their labels, in these galleries: {places}. Captions by "
+        f"{_writers(made)}. Drawn pictures by rules, each answer worked out anew from what is written.",
+        "sampling": f"So many pictures of each of {len(how.wanted())} sub-tasks as the recipe says, a photo for one "
+        "sub-task alone; then what is most like them, of the same source.",
+    }
+
+
+def _uses() -> dict[str, str]:
+    return {
+        "caution": "Captions are a model's unless a person confirmed or mended them; the column review says which.",
+        "unfit": "To tell who people are, or what is true of those who can be seen in the pictures.",
+    }
+
+
+def _writers(made: RecosSteps) -> str:
+    models = {name: model for step in made.pipe.recipe.steps for name, model in step.models.items()}
+    found = [f"{name} ({model.get('use')})" for name, model in models.items() if isinstance(model, Mapping)]
+    return ", ".join(found) or "nobody"

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from eyespot.curate._human_review import AWAITS, Case, reviewed
-from eyespot.curate._steps import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.curate.recos.captioning import CAPTIONS, REPEATED
 from eyespot.curate.recos.confusing import changed
 from eyespot.curate.recos.drawn import AMBIGUOUS, same_words, wordings
 from eyespot.curate.recos.sources import Sources
+from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
+from eyespot.pipelines.human_review import AWAITS, Case, reviewed
 
 CONFIRMED, MENDED, UNDECIDED, NEVER = "confirmed", "mended", "undecided", "never"
 """What a caption's field `review` says: a person accepted it, wrote it anew, has not decided, was not asked."""
@@ -45,7 +45,16 @@ def looked_at(records: Records, context: Context, queue: Path, told: tuple[Sourc
         if not _is_caption(record, how.version):
             return None
         drawn = context.chance(record["id"]).random() < how.share
-        return _case(record, sources) if record.get("doubts") or drawn else None
+        if record.get("doubts") or drawn:
+            why = f"{record['subtask']}: is this true, good English, and said with neither too much nor too little?"
+            pictures, ids = [str(sources.place(record))], [record["image"]]
+            if record["version"] == "v1":
+                why = f"{record['subtask']}: is this true of the first picture, and not of the second?"
+                pictures.append(str(sources.place({**record, "path": record["of_path"]})))
+                ids.append(record["of"])
+            doubts = "".join(f" Doubt: {one}." for one in record.get("doubts", []))
+            return Case(record["id"], why + doubts, tuple(pictures), {"text": record["text"]}, tuple(ids))
+        return None
 
     def undecided(record: Record) -> Outcome:
         if how.undecided == "wait":
@@ -75,17 +84,6 @@ def confirm(record: Record, texts: Mapping[str, str]) -> Record:
     return {**record, **texts, **told}
 
 
-def _case(record: Record, sources: Sources) -> Case:
-    why = f"{record['subtask']}: is this true, good English, and said with neither too much nor too little?"
-    pictures, ids = [str(sources.place(record))], [record["image"]]
-    if record["version"] == "v1":
-        why = f"{record['subtask']}: is this true of the first picture, and not of the second?"
-        pictures.append(str(sources.place({**record, "path": record["of_path"]})))
-        ids.append(record["of"])
-    doubts = "".join(f" Doubt: {one}." for one in record.get("doubts", []))
-    return Case(record["id"], why + doubts, tuple(pictures), {"text": record["text"]}, tuple(ids))
-
-
 def apart(records: Records, context: Context) -> Iterator[Outcome]:
     """Captions that no other picture has, and records of other kinds."""
     shared = _shared(records, context.earlier["render"])
@@ -95,7 +93,16 @@ def apart(records: Records, context: Context) -> Iterator[Outcome]:
 
 def completed(records: Records, context: Context, how: Completing) -> Iterator[Outcome]:
     """Captions that no other picture has, of pictures that have enough of them."""
-    faults = _repeated(records, how.version) | dict.fromkeys(_shared(records, context.earlier["render"]), AMBIGUOUS)
+    # Captions that their own picture has already
+    seen: set[tuple[str, str]] = set()
+    found = {}
+    for record in records:
+        if _is_caption(record, how.version):
+            key = record["image"], same_words(record["text"])
+            if key in seen:
+                found[record["id"]] = REPEATED
+            seen.add(key)
+    faults = found | dict.fromkeys(_shared(records, context.earlier["render"]), AMBIGUOUS)
     left = Counter(r["image"] for r in records if _is_caption(r, how.version) and r["id"] not in faults)
     for record in records:
         if record["id"] in faults:
@@ -116,19 +123,6 @@ def _shared(records: Records, drawn: Records) -> set[str]:
         if "text" in record:
             images.setdefault(same_words(record["text"]), set()).add(record["image"])
     return {record["id"] for record in records if "text" in record and len(images[same_words(record["text"])]) > 1}
-
-
-def _repeated(records: Records, version: str) -> dict[str, str]:
-    """Captions that their own picture has already."""
-    seen: set[tuple[str, str]] = set()
-    found = {}
-    for record in records:
-        if _is_caption(record, version):
-            key = record["image"], same_words(record["text"])
-            if key in seen:
-                found[record["id"]] = REPEATED
-            seen.add(key)
-    return found
 
 
 def _is_caption(record: Record, version: str) -> bool:

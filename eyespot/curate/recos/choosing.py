@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eyespot.curate._card import CardTable
 from eyespot.curate._discriminability import Discriminability, DiscriminabilityBin, Reals, entropies
 from eyespot.curate._discriminability import histogram as counted
+from eyespot.pipelines.data_card import CardTable
 from eyespot.search.contact_sheet import safe
 
 TEMPERATURES = (1.0, 0.1, 0.05, 0.02, 0.01, 0.005)
@@ -49,7 +49,19 @@ def drawing(values: Sequence[float], how: Discriminability) -> str:
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img"'
     told = f"dis(t) of {len(values):,} captions, between 0 and log k"
     head = f'<svg class="dis" xmlns="http://www.w3.org/2000/svg" {box}><title>{safe(told)}</title>'
-    return f"{head}<style>{_STYLE}</style>{band}{bars}{_axis(how, top)}</svg>"
+    floor, (low, high) = HEIGHT - FOOT, how.band
+    # The ends of the band are written inside it: those of a wide one lie close to the ends of the axis.
+    axis_band = [(low, f"{low:.2f}", "start"), (high, f"{high:.2f}", "end")] if low > 0 else []
+    texts = "".join(
+        f'<text x="{_x(at, how):.1f}" y="{floor + 17}" text-anchor="{anchor}">{text}</text>'
+        for at, text, anchor in [(0.0, "0", "middle"), *axis_band, (math.log(how.k), f"log {how.k}", "middle")]
+    )
+    told = f"dis(t): too much is said on the left, too little on the right; the highest bar is {top:,} captions"
+    axis = (
+        f'<line x1="{SIDE}" x2="{WIDTH - 3 * SIDE}" y1="{floor}" y2="{floor}"/>{texts}'
+        f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{told}</text>'
+    )
+    return f"{head}<style>{_STYLE}</style>{band}{bars}{axis}</svg>"
 
 
 def _bar(one: DiscriminabilityBin, top: int, how: Discriminability) -> str:
@@ -60,21 +72,6 @@ def _bar(one: DiscriminabilityBin, top: int, how: Discriminability) -> str:
         f'x="{left + 0.5:.1f}" y="{HEIGHT - FOOT - height:.1f}" width="{right - left - 1:.1f}" height="{height:.1f}"'
     )
     return f'<rect class="{kind}" {shape}><title>{one.captions:,}</title></rect>'
-
-
-def _axis(how: Discriminability, top: int) -> str:
-    floor, (low, high) = HEIGHT - FOOT, how.band
-    # The ends of the band are written inside it: those of a wide one lie close to the ends of the axis.
-    band = [(low, f"{low:.2f}", "start"), (high, f"{high:.2f}", "end")] if low > 0 else []
-    texts = "".join(
-        f'<text x="{_x(at, how):.1f}" y="{floor + 17}" text-anchor="{anchor}">{text}</text>'
-        for at, text, anchor in [(0.0, "0", "middle"), *band, (math.log(how.k), f"log {how.k}", "middle")]
-    )
-    told = f"dis(t): too much is said on the left, too little on the right; the highest bar is {top:,} captions"
-    return (
-        f'<line x1="{SIDE}" x2="{WIDTH - 3 * SIDE}" y1="{floor}" y2="{floor}"/>{texts}'
-        f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{told}</text>'
-    )
 
 
 def _x(value: float, how: Discriminability) -> float:

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from eyespot.curate._steps import Added, Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate.recos.sources import Sources
 from eyespot.curate.recos.subtasks import Subtask, names, subtask
 from eyespot.gallery import filters
+from eyespot.pipelines import Added, Context, Drop, Keep, Outcome, Record, Records
 from eyespot.types import NothingFound, UsageError
 
 POOL = "left in the pool"
@@ -63,14 +63,6 @@ class Collecting:
 def collected(records: Records, context: Context, sources: Sources, how: Collecting) -> Iterator[Outcome]:
     """Drawn pictures up to the number that is wanted, the rest left for later versions; and photos."""
     wanted = how.wanted()
-    yield from _of_drawn(records, context, wanted)
-    drawn, taken = {record["subtask"] for record in records}, set[str]()
-    for name, one in wanted.items():
-        if name not in drawn:
-            yield from _photos(context, sources, subtask(name), one, taken)
-
-
-def _of_drawn(records: Records, context: Context, wanted: Mapping[str, SubtaskPictures]) -> Iterator[Outcome]:
     chosen: set[str] = set()
     for name in {record["subtask"]: None for record in records}:
         ids = [record["id"] for record in records if record["subtask"] == name]
@@ -78,6 +70,10 @@ def _of_drawn(records: Records, context: Context, wanted: Mapping[str, SubtaskPi
         chosen.update(context.chance(name).sample(ids, min(count, len(ids))))
     for record in records:
         yield Keep(record) if record["id"] in chosen else Drop(record, POOL)
+    drawn, taken = {record["subtask"] for record in records}, set[str]()
+    for name, one in wanted.items():
+        if name not in drawn:
+            yield from _photos(context, sources, subtask(name), one, taken)
 
 
 def _count(of: Subtask, wanted: SubtaskPictures) -> int:
@@ -92,9 +88,8 @@ def _photos(
 ) -> Iterator[Outcome]:
     """The pictures of one sub-task; a photo serves one sub-task alone, the first that takes it."""
     count = _count(of, wanted)
-    for photo in _alternating(
-        [_candidates(context, sources, of, wanted, name) for name in _gallery_names(sources, wanted)]
-    ):
+    gallery_names = wanted.galleries or tuple(sources.galleries)
+    for photo in _alternating([_candidates(context, sources, of, wanted, name) for name in gallery_names]):
         if not count:
             return
         if photo["image"] not in taken:
@@ -102,10 +97,6 @@ def _photos(
             count -= 1
             told = {"subtask": of.name, "version": "v0", "stand_in": wanted.stand_in}
             yield Added({"id": photo["image"], **photo, **told})
-
-
-def _gallery_names(sources: Sources, wanted: SubtaskPictures) -> Sequence[str]:
-    return wanted.galleries or tuple(sources.galleries)
 
 
 def _candidates(context: Context, sources: Sources, of: Subtask, wanted: SubtaskPictures, name: str) -> list[Record]:
@@ -116,18 +107,18 @@ def _candidates(context: Context, sources: Sources, of: Subtask, wanted: Subtask
         drawn = "name it in the step draw, or " if of.generator is not None else ""
         raise UsageError(f"nothing says which photos are for {of.name}; {drawn}give it queries or words of labels")
     count = _count(of, wanted) * FURTHER
-    lists = [_searched(sources, name, query, wanted.where, count) for query in queries]
+    lists = []
+    for query in queries:
+        try:
+            run = sources.world(name).collection(sources.named).search(query, k=count, where=wanted.where)
+        except NothingFound:
+            records = []
+        else:
+            ids = [hit.image for hits in run.values() for hit in hits]
+            rows = sources.rows(name)
+            records = [*sources.photos(name, [rows[id] for id in ids])]
+        lists.append(records)
     return list(_alternating(lists))
-
-
-def _searched(sources: Sources, name: str, query: str, where: str | None, count: int) -> list[Record]:
-    try:
-        run = sources.world(name).collection(sources.named).search(query, k=count, where=where)
-    except NothingFound:
-        return []
-    ids = [hit.image for hits in run.values() for hit in hits]
-    rows = sources.rows(name)
-    return [*sources.photos(name, [rows[id] for id in ids])]
 
 
 def _labelled(context: Context, sources: Sources, wanted: SubtaskPictures, name: str) -> list[Record]:

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.curate._asking import AnswerForm, answered
-from eyespot.curate._card.wording import words
 from eyespot.curate._near_duplicates import Hashes, Near, picture_hashes
-from eyespot.curate._steps import Added, Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate.recos.captioning import DECLINED, EMPTY, UNSUITABLE, CaptionWriter
 from eyespot.curate.recos.drawn import generator_of
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
+from eyespot.pipelines import Added, Context, Drop, Keep, Outcome, Record, Records
+from eyespot.pipelines.data_card.wording import words
+from eyespot.pipelines.prompts import AnswerForm, answered
 from eyespot.types import Mask
 
 ALONE, UNCHANGED, REWRITTEN = "no similar picture", "nothing is changed", "too much is changed"
@@ -116,7 +116,12 @@ class LookalikeSearch:
         """The rows of its source that are of its kind, (rows,), without some images."""
         rows = self.sources.rows(record["source"])
         live = self.sources.world(record["source"]).view(self.sources.named).live
-        mask: Mask = live.copy() if record["source"] != DRAWN else self._drawn_like(record, rows, len(live))
+        mask: Mask
+        if record["source"] != DRAWN:
+            mask = live.copy()
+        else:
+            mask = np.zeros(len(live), bool)
+            mask[[rows[image] for image, one in self.drawn.items() if one["subtask"] == record["subtask"]]] = True
         mask[[rows[image] for image in but if image in rows]] = False
         return mask
 
@@ -127,11 +132,6 @@ class LookalikeSearch:
             drawn = self.drawn[found["image"]]
             found |= {"facts": drawn["facts"], "path": drawn["path"]}
         return found
-
-    def _drawn_like(self, record: Record, rows: Mapping[str, int], count: int) -> Mask:
-        mask = np.zeros(count, bool)
-        mask[[rows[image] for image, one in self.drawn.items() if one["subtask"] == record["subtask"]]] = True
-        return mask
 
     def _copies(self, record: Record, other: Record) -> bool:
         if record["source"] == DRAWN:  # each was drawn for itself, and boards look alike to a hash
@@ -172,7 +172,12 @@ def confused(record: Record, context: Context, writer: CaptionWriter, how: Confu
 def _swaps_of(record: Record, context: Context, writer: CaptionWriter) -> list[Swap] | Drop:
     """What a model, or who drew the picture, makes of the original's captions."""
     if record["source"] == DRAWN:
-        return _swapped_facts(record)
+        # What is said of a drawn picture, said of another
+        about, wording = subtask(record["subtask"]), generator_of(record["subtask"]).wording(record["facts"])
+        return [
+            Swap(number=one["number"], text=wording[one["level"]][one["number"] - 1], attribute=about.attributes[0])
+            for one in record["originals"]
+        ]
     listed = "\n".join(f"{one['number']}. {one['text']}" for one in record["originals"])
     prompt = writer.asked("confuse", record, Swaps, captions=listed, before=record["before"])
     said = answered(context, prompt, Swaps)
@@ -181,15 +186,6 @@ def _swaps_of(record: Record, context: Context, writer: CaptionWriter) -> list[S
     if said.answer.unsuitable or not said.answer.captions:
         return Drop(record, UNSUITABLE, said.answer.unsuitable)
     return said.answer.captions
-
-
-def _swapped_facts(record: Record) -> list[Swap]:
-    """What is said of a drawn picture, said of another."""
-    about, wording = subtask(record["subtask"]), generator_of(record["subtask"]).wording(record["facts"])
-    return [
-        Swap(number=one["number"], text=wording[one["level"]][one["number"] - 1], attribute=about.attributes[0])
-        for one in record["originals"]
-    ]
 
 
 def _measured(swap: Swap, originals: Mapping[int, str]) -> dict[str, Any]:

@@ -14,10 +14,10 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from eyespot.curate._card.wording import words
-from eyespot.curate._steps import CallMeter, NoAnswer, Prompt
 from eyespot.curate.recos.captioning import DEMONSTRATION
 from eyespot.curate.recos.confusing import changed
+from eyespot.pipelines import CallMeter, NoAnswer, Prompt
+from eyespot.pipelines.data_card.wording import words
 from eyespot.types import UsageError
 
 NAME = DEMONSTRATION
@@ -42,7 +42,10 @@ _ENDINGS = (  # true of any picture
 
 def writer(prompt: Prompt, _till: CallMeter) -> Mapping[str, Any]:
     """A client for models whose `use` is `demonstration`; it spends nothing."""
-    _refuse_unknown(prompt)
+    told = {"use", "words", "form", "pictures", "known", *FAULTS}
+    strange = next((name for name in prompt if name not in told and not name.startswith("_")), None)
+    if strange is not None:
+        raise UsageError(f"the demonstration knows no {strange!r}; it can be told: {', '.join(FAULTS)}")
     known = prompt["known"]
     if _chance(prompt, "silent") < _share(prompt, "silent"):
         raise NoAnswer("the demonstration was told to be silent at times")
@@ -94,13 +97,13 @@ def _slipped(text: str) -> str:
 
 def _rewritten(_prompt: Prompt, known: Mapping[str, Any]) -> Mapping[str, str]:
     text = str(known["caption"])
-    return {"caption": _less(text) if known["wish"] == "less" else _more(text, known["facts"])}
-
-
-def _less(text: str) -> str:
-    """Without its last clause, or its last word but one."""
-    cut = list(re.finditer(r",| (?=(?:in|on|with|at|by|near|while|through|over|from|of|that) )", text))
-    return _sentence(text[: cut[-1].start()]) if cut and cut[-1].start() > 12 else ""
+    if known["wish"] == "less":
+        # Without its last clause, or its last word but one
+        cut = list(re.finditer(r",| (?=(?:in|on|with|at|by|near|while|through|over|from|of|that) )", text))
+        less = _sentence(text[: cut[-1].start()]) if cut and cut[-1].start() > 12 else ""
+    else:
+        less = _more(text, known["facts"])
+    return {"caption": less}
 
 
 def _more(text: str, facts: Mapping[str, Any]) -> str:
@@ -109,7 +112,7 @@ def _more(text: str, facts: Mapping[str, Any]) -> str:
     for clause in map(_last_place, _by_people(facts)):
         if clause and clause.strip() not in bare:
             return _sentence(f"{bare}{clause}")
-    group = _group(facts)
+    group = str(facts.get("category", "")).rpartition("/")[2].replace("_", " ").casefold()
     if group and group not in bare:
         return _sentence(f"{bare}, a picture of {group}")
     ending = next((one for one in _ENDINGS if one not in bare), "")
@@ -122,10 +125,6 @@ def _last_place(text: str) -> str:
     clause = found[1] if found else ""
     verbs = {"is", "are", *_kinds()["action"], *_kinds()["posture"]}
     return clause if len(clause.split()) <= LONGEST_PLACE and verbs.isdisjoint(clause.split()) else ""
-
-
-def _group(facts: Mapping[str, Any]) -> str:
-    return str(facts.get("category", "")).rpartition("/")[2].replace("_", " ").casefold()
 
 
 # -- confusing captions -----------------------------------------------------------------------------------------
@@ -218,10 +217,3 @@ def _chance(prompt: Prompt, what: str) -> float:
     """A number from 0 to 1 that hangs on what is asked: the same mistake whenever it is asked."""
     told = (what, prompt["known"]["task"], *prompt["pictures"])
     return int.from_bytes(hashlib.sha256("\x1f".join(told).encode("utf-8", "replace")).digest()[:6], "big") / 2**48
-
-
-def _refuse_unknown(prompt: Prompt) -> None:
-    told = {"use", "words", "form", "pictures", "known", *FAULTS}
-    strange = next((name for name in prompt if name not in told and not name.startswith("_")), None)
-    if strange is not None:
-        raise UsageError(f"the demonstration knows no {strange!r}; it can be told: {', '.join(FAULTS)}")

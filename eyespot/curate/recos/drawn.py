@@ -8,15 +8,15 @@ from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from eyespot.curate._steps import Added, Context, Drop, Failed, Keep, Outcome, Record
 from eyespot.curate.recos.drawing.generator import Generator
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
 from eyespot.gallery.photos.pictures import id_of
+from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from PIL.Image import Image
+    pass
 
 WRONG, UNDRAWN = "wrong answer", "cannot be drawn"
 AMBIGUOUS = "caption of two pictures"
@@ -57,7 +57,10 @@ def rendered(record: Record, context: Context, sources: Sources) -> Outcome:
     if answer != facts["answer"]:
         return Drop(record, WRONG, f"{facts['shown']!r} comes to {answer!r}, not {facts['answer']!r}")
     try:
-        data = _jpeg(generator.paint(facts, context.chance(record["id"])))
+        picture = generator.paint(facts, context.chance(record["id"]))
+        kept = BytesIO()
+        picture.save(kept, "JPEG", quality=QUALITY)
+        data = kept.getvalue()
     except UsageError as error:
         return Failed(record, UNDRAWN, str(error))
     made = {**record, "image": id_of(data), "source": DRAWN, "path": sources.draw(record, data)}
@@ -76,9 +79,3 @@ def wordings(pictures: Iterable[Record]) -> dict[str, set[str]]:
 def same_words(text: str) -> str:
     """A caption without what makes no other caption of it: case, spaces and the mark at its end."""
     return " ".join(text.casefold().split()).rstrip(" .!?")
-
-
-def _jpeg(picture: Image) -> bytes:
-    kept = BytesIO()
-    picture.save(kept, "JPEG", quality=QUALITY)
-    return kept.getvalue()

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from eyespot.curate._steps import PlannedStep, RunOptions, Step, plan
 from eyespot.curate.recos.captioning import CAPTIONS
 from eyespot.curate.recos.drawn import DrawnCounts
 from eyespot.curate.recos.expanding import Expanding
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.subtasks import subtask
+from eyespot.pipelines import PlannedStep, RunOptions, plan
 
 
 class PictureEstimate(NamedTuple):
@@ -31,7 +31,13 @@ def foretold(pipe: RecosPipeline, how: RunOptions) -> list[PlannedStep]:
     found, came = list[PlannedStep](), 0
     for step, one in zip(pipe.steps, plan(pipe.steps, pipe.work, how), strict=True):
         kind = kinds.get(step.name, "")
-        found.append(one if one.finished else _at_most(one, step, (kind, came), of))
+        if one.finished:
+            most = one
+        else:
+            most_kind, most_came = (kind, came)
+            asked = min(_ASKS.get(most_kind, 0) * of.photos, most_came - one.known)
+            most = one._replace(records=most_came, spent=step.expects.times(max(0, asked)))
+        found.append(most)
         came = one.records if one.finished and one.records is not None else _GROWS.get(kind, _stays)(came, of)
     return found
 
@@ -46,12 +52,6 @@ def wanted(pipe: RecosPipeline) -> PictureEstimate:
     photos = sum(count for name, count in pictures.items() if name not in drawn)
     similar = declared["expand"].fitted(Expanding).similar if "expand" in declared else 0
     return PictureEstimate(sum(drawn.values()), sum(pictures.values()), photos, similar)
-
-
-def _at_most(one: PlannedStep, step: Step, told: tuple[str, int], of: PictureEstimate) -> PlannedStep:
-    kind, came = told
-    asked = min(_ASKS.get(kind, 0) * of.photos, came - one.known)
-    return one._replace(records=came, spent=step.expects.times(max(0, asked)))
 
 
 def _stays(came: int, _of: PictureEstimate) -> int:

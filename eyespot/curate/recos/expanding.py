@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from eyespot.curate._near_duplicates import Near, first_of_family, near_duplicates
-from eyespot.curate._steps import Added, Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.curate.recos.confusing import NOTHING, LookalikeSearch, drawn_by_image, hashes_of
 from eyespot.curate.recos.sources import DRAWN, Sources
+from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record, Records
 
 COPY, UNREADABLE = "near-duplicate", "cannot be read"
 
@@ -76,16 +76,15 @@ def _copies(pictures: list[Record], sources: Sources, near: Near) -> dict[str, s
     photos = [one for one in pictures if one["source"] != DRAWN]
     if len(photos) < 2:
         return {}
-    hashes = np.array([_known(one, sources) for one in photos], np.uint64)
+    knowns = []
+    for one in photos:
+        record = one
+        known = [int(one, 16) for one in record["hashes"]] if "hashes" in record else hashes_of(sources, record)
+        knowns.append(known)
+    hashes = np.array(knowns, np.uint64)
     first = first_of_family(near_duplicates(hashes, sources.vectors(photos), near), len(photos))
     return {
         one["image"]: photos[at]["image"]
         for one, at in zip(photos, first.tolist(), strict=True)
         if photos[at] is not one
     }
-
-
-def _known(record: Record, sources: Sources) -> Any:
-    if "hashes" in record:
-        return [int(one, 16) for one in record["hashes"]]
-    return hashes_of(sources, record)

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from eyespot.curate._attribution import Attribution
-from eyespot.curate._steps import Record
 from eyespot.curate.recos.checking import MENDED, NEVER, is_seen
 from eyespot.curate.recos.sources import Sources
 from eyespot.gallery.photos.sources import read_again
-from eyespot.runs.files import write_whole
+from eyespot.pipelines import Record
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.atomic import new_folder
+from eyespot.storage.files import write_whole
 from eyespot.types import EyespotError
 
 TEXT, WHOLE, SHARE, YES = "string", "int64", "float64", "bool_"  # arrow's names
@@ -56,25 +56,24 @@ def write_set(records: Iterable[Record], sources: Sources, out: Path) -> dict[st
     captions = [record for record in kept if "text" in record]
     with new_folder(out) as folder:
         rights = sources.attributions(pictures.values())
-        images = [
-            {**one, "path": _copied(one, sources, folder), **rights.get(image, {})} for image, one in pictures.items()
-        ]
+        images = []
+        for image, one in pictures.items():
+            # The picture's file in the folder, byte for byte, so that its id stays; its path there
+            place = sources.place(one)
+            path = Path("images") / one["subtask"] / f"{one['image']}{place.suffix.lower()}"
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                (folder / path).write_bytes(read_again(str(place)))
+            except OSError as error:
+                raise EyespotError(
+                    f"{place} cannot be read any more ({error.strerror}); bring it back and run again"
+                ) from None
+            text = str(path.as_posix())
+            images.append({**one, "path": text, **rights.get(image, {})})
         _write(folder / "images.parquet", images, COLUMNS["images"])
         _write_shown(folder, images)
         _write(folder / "captions.parquet", map(_caption, captions), COLUMNS["captions"])
     return _counts(pictures.values(), captions)
-
-
-def _copied(record: Record, sources: Sources, folder: Path) -> str:
-    """The picture's file in the folder, byte for byte, so that its id stays; its path there."""
-    place = sources.place(record)
-    path = Path("images") / record["subtask"] / f"{record['image']}{place.suffix.lower()}"
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
-    try:
-        (folder / path).write_bytes(read_again(str(place)))
-    except OSError as error:
-        raise EyespotError(f"{place} cannot be read any more ({error.strerror}); bring it back and run again") from None
-    return str(path.as_posix())
 
 
 def _caption(record: Record) -> dict[str, Any]:
@@ -105,15 +104,14 @@ def _write_shown(folder: Path, images: Sequence[Mapping[str, Any]]) -> None:
     (folder / SHOWN).parent.mkdir()
     with pq.ParquetWriter(folder / SHOWN, schema) as writer:
         for at in range(0, len(images), AT_ONCE):
-            rows = [_hub_picture(one, folder) for one in images[at : at + AT_ONCE]]
+            rows = []
+            for one in images[at : at + AT_ONCE]:
+                path = folder / one["path"]
+                hub_picture = {name: one.get(name) for name in COLUMNS["images"]} | {
+                    "picture": {"bytes": path.read_bytes(), "path": path.name}
+                }
+                rows.append(hub_picture)
             writer.write_table(pa.Table.from_pylist(rows, schema))
-
-
-def _hub_picture(image: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    path = folder / image["path"]
-    return {name: image.get(name) for name in COLUMNS["images"]} | {
-        "picture": {"bytes": path.read_bytes(), "path": path.name}
-    }
 
 
 def _write(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, str]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Literal
 
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record
 from eyespot.rooms import needs
 
 UNGRAMMATICAL = "ungrammatical"
@@ -39,7 +38,17 @@ class Checker:
         with self._lock:
             self._linter = self._linter or _loaded(self._how.dialect)
             found = self._linter.lint(text, language="plaintext")
-        return list(_error_sentences((one for one in found if not _is_name(one, text)), self._how.ignore))
+        error_sentences: list[str] = []
+        for error_sentences_one in (one for one in found if not _is_name(one, text)):
+            if error_sentences_one.lint_kind not in self._how.ignore:
+                instead = ", ".join(
+                    s.replacement_text for s in error_sentences_one.suggestions[:3] if s.replacement_text
+                )
+                error_sentences.append(
+                    f"{error_sentences_one.lint_kind}: "
+                    f"{error_sentences_one.problem_text!r}{f' ({instead})' if instead else ''}"
+                )
+        return error_sentences
 
 
 def checked(record: Record, _context: Context, checker: Checker, how: Grammar) -> Outcome:
@@ -62,10 +71,3 @@ def _is_name(found: Any, text: str) -> bool:
     before = text[: found.span.start].rstrip(" \"'([")
     first = not before or before[-1] in ".!?:"
     return bool(found.lint_kind == "Spelling" and found.problem_text[:1].isupper() and not first)
-
-
-def _error_sentences(found: Iterable[Any], ignored: Iterable[str]) -> Iterable[str]:
-    for one in found:
-        if one.lint_kind not in ignored:
-            instead = ", ".join(s.replacement_text for s in one.suggestions[:3] if s.replacement_text)
-            yield f"{one.lint_kind}: {one.problem_text!r}{f' ({instead})' if instead else ''}"

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from eyespot.curate._asking import Models
-from eyespot.curate._card import card_of, write_card, write_readme
-from eyespot.curate._steps import CostLimits, Recipe, RunOptions, Step, StepResult, read_recipe
 from eyespot.curate.recos import demonstration
 from eyespot.curate.recos.card import RecosSteps
 from eyespot.curate.recos.files import TABLES, write_set
 from eyespot.curate.recos.pipeline import RecosPipeline
+from eyespot.pipelines import CostLimits, Recipe, RunOptions, Step, StepResult, read_recipe
+from eyespot.pipelines.data_card import card_of, write_card, write_readme
+from eyespot.pipelines.prompts import Models
 from eyespot.types import NothingFound, UsageError
 
 SET = "set"

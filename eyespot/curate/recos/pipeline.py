@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._asking import PROMPT, expected, template
-from eyespot.curate._human_review import decisions_digest
-from eyespot.curate._steps import BatchStep, Declared, MapStep, Recipe, Spent, Step
 from eyespot.curate.recos import captioning, checking, collecting, confusing, drawn, expanding, grammar, rewriting
 from eyespot.curate.recos.sources import Sources
+from eyespot.pipelines import BatchStep, Declared, MapStep, Recipe, Spent, Step
+from eyespot.pipelines.human_review import decisions_digest
+from eyespot.pipelines.prompts import PROMPT, expected, template
 from eyespot.types import UsageError
 
 WORK, REVIEW = "work", "review"
@@ -207,10 +207,7 @@ def _writer(pipe: RecosPipeline, declared: Declared, prompt: str) -> tuple[capti
     (model,) = declared.models.values()
     text = template(declared, captioning.template(prompt))
     price: Spent = expected(model, 1, text)
-    told = {"prompts": {PROMPT: text}, "settings": _without_workers(declared), "expects": price}
+    # Settings that results hang on: how many are asked at once changes none
+    without_workers = {key: value for key, value in declared.settings.items() if key != "workers"}
+    told = {"prompts": {PROMPT: text}, "settings": without_workers, "expects": price}
     return captioning.CaptionWriter(model, text, pipe.sources), told
-
-
-def _without_workers(declared: Declared) -> dict[str, Any]:
-    """Settings that results hang on: how many are asked at once changes none."""
-    return {key: value for key, value in declared.settings.items() if key != "workers"}

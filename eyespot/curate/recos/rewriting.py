@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from eyespot.curate._asking import AnswerForm, answered
 from eyespot.curate._discriminability import FINE, OVER_DETAILED, Discriminability, entropies
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record
 from eyespot.curate.recos.captioning import CaptionWriter
 from eyespot.curate.recos.drawing.generator import DETAILED, VAGUE
 from eyespot.curate.recos.drawn import AMBIGUOUS, generator_of, same_words, wordings
 from eyespot.curate.recos.sources import DRAWN, Sources
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record
+from eyespot.pipelines.prompts import AnswerForm, answered
 from eyespot.types import UsageError, Vectors
 
 DIGITS = 6  # of a cosine that is written down

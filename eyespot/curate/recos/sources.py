@@ -17,11 +17,11 @@ import numpy as np
 
 from eyespot import rooms
 from eyespot.curate._attribution import attributions
-from eyespot.curate._steps import Record
 from eyespot.curate._world import PhotoWorld
 from eyespot.gallery.formats.exported import names_owner
 from eyespot.gallery.photos.labels import MEASURED
-from eyespot.runs.files import write_whole
+from eyespot.pipelines import Record
+from eyespot.storage.files import write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
 
 DRAWN = "drawn"
@@ -64,7 +64,16 @@ class Sources:
         """A source, ready to be searched; the drawn one is indexed first."""
         with self._lock:
             if name not in self._worlds:
-                self._worlds[name] = self._drawn() if name == DRAWN else self._photos(name)
+                if name == DRAWN:
+                    from eyespot.gallery.indexing import Options, index
+
+                    folder = self.work / DRAWN
+                    (folder / "pictures").mkdir(parents=True, exist_ok=True)
+                    index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
+                    drawn = PhotoWorld(folder / "gallery", self.work)
+                else:
+                    drawn = self._photos(name)
+                self._worlds[name] = drawn
             return self._worlds[name]
 
     def rows(self, name: str) -> dict[str, int]:
@@ -83,7 +92,18 @@ class Sources:
 
     def vectors(self, records: Iterable[Record]) -> Vectors:
         """Unit vectors of the pictures of records, (records, dim)."""
-        found = [self._vector(record["source"], record["image"]) for record in records]
+        found = []
+        for record in records:
+            name = record["source"]
+            image = record["image"]
+            rows, view = self.rows(name), self.world(name).view(self.named)
+            if image not in rows:
+                raise EyespotError(
+                    f"the picture {image} is no longer in {name}; run `eyespot index` on it, or begin in a new folder"
+                )
+            shard = int(np.searchsorted(view.starts, rows[image], side="right")) - 1
+            vector = view.blocks[shard][rows[image] - int(view.starts[shard])]
+            found.append(vector)
         return np.array(found, np.float32).reshape(len(found), self.encoder.space.dim)
 
     def nearest(self, record: Record, count: int, mask: Mask) -> list[tuple[int, float]]:
@@ -130,15 +150,6 @@ class Sources:
             write_whole(place, lambda file: file.write(data))
         return str(path.as_posix())
 
-    def _vector(self, name: str, image: str) -> Any:
-        rows, view = self.rows(name), self.world(name).view(self.named)
-        if image not in rows:
-            raise EyespotError(
-                f"the picture {image} is no longer in {name}; run `eyespot index` on it, or begin in a new folder"
-            )
-        shard = int(np.searchsorted(view.starts, rows[image], side="right")) - 1
-        return view.blocks[shard][rows[image] - int(view.starts[shard])]
-
     def _photos(self, name: str) -> PhotoWorld:
         if name not in self.galleries:
             raise UsageError(f"the recipe names no gallery {name!r}; it has: {', '.join(self.galleries) or 'none'}")
@@ -148,14 +159,6 @@ class Sources:
                 f"gallery {name} has no vectors of {self.encoder.space.encoder}; add them with: eyespot index"
             )
         return world
-
-    def _drawn(self) -> PhotoWorld:
-        from eyespot.gallery.indexing import Options, index
-
-        folder = self.work / DRAWN
-        (folder / "pictures").mkdir(parents=True, exist_ok=True)
-        index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
-        return PhotoWorld(folder / "gallery", self.work)
 
 
 def _of_the_picture(column: str) -> bool:

@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eyespot.curate._human_review import Case, Queue, write_queue
-from eyespot.curate._steps import Record
-from eyespot.curate._steps.outcomes import line_of
 from eyespot.curate.rmir.confident import settled
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import KINDS
 from eyespot.curate.rmir.split import TEST, Lists, tail_reliability
-from eyespot.runs.files import refuse, rows_of, write_whole
+from eyespot.pipelines import Record
+from eyespot.pipelines.human_review import Case, Queue, write_queue
+from eyespot.pipelines.outcomes import line_of
+from eyespot.storage.files import refuse, rows_of, write_whole
 from eyespot.types import UsageError
 
 VERDICTS, LAST, PANEL = "verdicts.jsonl", "last-hits.jsonl", "panel.jsonl"
@@ -41,36 +41,31 @@ class Sizes:
 
 def write_queues(made: FinishedSteps, folder: Path, sizes: Sizes = Sizes()) -> dict[str, int]:
     """Both queues in a folder; how many cases each has. Decisions that lie there stay."""
-    drawn = {VERDICTS: _verdicts(made, sizes.verdicts), LAST: _last_hits(made, sizes.last)}
-    folder.mkdir(parents=True, exist_ok=True)
-    write_panel(folder, _sealed(made, [one for triplets in drawn.values() for one in triplets]).values())
-    for name, triplets in drawn.items():
-        write_queue(folder / name, [_case(one) for one in _shuffled(triplets, made.pipe.recipe.seed, name)])
-    return {name: len(triplets) for name, triplets in drawn.items()}
-
-
-def _case(triplet: Record) -> Case:
-    why = WHY.format(question=triplet["question"])
-    pictures, ids = (triplet["path"], triplet["candidate_path"]), (triplet["image"], triplet["candidate"])
-    return Case(triplet["id"], why, pictures, shown=ids)
-
-
-def _verdicts(made: FinishedSteps, count: int) -> list[Record]:
-    """So many triplets of the test set that the panel took for answers, and so many that it did not."""
+    # So many triplets of the test set that the panel took for answers, and so many that it did not
     test = {query["id"] for query in made.in_split(TEST)}
     sure = [one for one in made.records("confident") if one["query"] in test]
-    return _drawn(
-        made, {"true": [o for o in sure if o["answers"]], "false": [o for o in sure if not o["answers"]]}, count
+    verdicts = _drawn(
+        made,
+        {"true": [o for o in sure if o["answers"]], "false": [o for o in sure if not o["answers"]]},
+        sizes.verdicts,
     )
-
-
-def _last_hits(made: FinishedSteps, count: int) -> list[Record]:
-    """Of so many queries whose last hit the panel accepted, and of so many where it did not, that hit."""
+    # Of so many queries whose last hit the panel accepted, and of so many where it did not, that hit
     last = [hits[-1] for hits in made.hits.values()]
     judges = len(made.seats)
     said = {one["id"]: settled(one, judges).answers for one in last}
     groups = {"true": [one for one in last if said[one["id"]]], "false": [o for o in last if said[o["id"]] is False]}
-    return _drawn(made, groups, count)
+    drawn = {VERDICTS: verdicts, LAST: _drawn(made, groups, sizes.last)}
+    folder.mkdir(parents=True, exist_ok=True)
+    write_panel(folder, _sealed(made, [one for triplets in drawn.values() for one in triplets]).values())
+    for name, triplets in drawn.items():
+        cases = []
+        for one in _shuffled(triplets, made.pipe.recipe.seed, name):
+            why = WHY.format(question=one["question"])
+            pictures, ids = (one["path"], one["candidate_path"]), (one["image"], one["candidate"])
+            case = Case(one["id"], why, pictures, shown=ids)
+            cases.append(case)
+        write_queue(folder / name, cases)
+    return {name: len(triplets) for name, triplets in drawn.items()}
 
 
 def _drawn(made: FinishedSteps, groups: Mapping[str, list[Record]], count: int) -> list[Record]:

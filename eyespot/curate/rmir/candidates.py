@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate._world import PhotoWorld
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.types import Index, Mask, NearestRows
 
 NOTHING, COPY = "no candidates", "a candidate all but the same as the input"
@@ -47,7 +47,12 @@ def retrieve(world: PhotoWorld, settings: CandidateSettings, queries: Records, s
     """For each query its candidates, a record each."""
     indexes = _Indexes.of(world, settings, list(seeds))
     for some in _parts(queries):
-        yield from _union_candidates(some, indexes)
+        targets = [query["target"] for query in some]
+        wanted = {space: (indexes.settings.images, indexes.by_picture(space, targets)) for space in indexes.spaces}
+        wanted[TEXTS] = (indexes.settings.texts, indexes.by_description(targets))
+        for at, query in enumerate(some):
+            lists = {name: (most, found[at]) for name, (most, found) in wanted.items()}
+            yield from _of_query(query, lists, indexes)
 
 
 def work(world: PhotoWorld, settings: CandidateSettings) -> Any:
@@ -76,11 +81,19 @@ class _Indexes:
         spaces = settings.named(world)
         rows = {space: world.rows(space) for space in spaces}
         by_row = {space: _places(its, seeds) for space, its in rows.items()}
-        return cls(world, settings, seeds, spaces, rows[spaces[0]], by_row, _text_index(world, settings, seeds))
+        places = [at for at, seed in enumerate(seeds) if seed["description"]]
+        if settings.text_encoder is None or not settings.texts or not places:
+            text_index = None
+        else:
+            vectors = world.descriptions([seeds[at]["description"] for at in places], settings.text_encoder)
+            text_index = rooms.load("indexes", "exact", [vectors]), np.array(places)
+        return cls(world, settings, seeds, spaces, rows[spaces[0]], by_row, text_index)
 
     def by_picture(self, space: str, targets: Sequence[str]) -> list[list[int]]:
         """For each target the places of the nearest photos."""
-        index, mask = self.world.index(space), self._mask(space)
+        index = self.world.index(space)
+        mask: Mask = np.zeros(int(self.world.view(space).starts[-1]), bool)
+        mask[list(self.by_row[space])] = True
         found = index.search(self.world.texts(targets, space), self.settings.images + SPARE, mask)
         return [[self.by_row[space][row] for row in rows] for rows in found.rows.tolist()]
 
@@ -101,36 +114,12 @@ class _Indexes:
         mine, *theirs = self.world.vectors([self.rows[query["image"]], *rows], self.spaces[0])
         return [float(one @ mine) for one in theirs]
 
-    def _mask(self, space: str) -> Mask:
-        mask: Mask = np.zeros(int(self.world.view(space).starts[-1]), bool)
-        mask[list(self.by_row[space])] = True
-        return mask
-
 
 def _places(rows: Mapping[str, int], seeds: Sequence[Record]) -> dict[int, int]:
     return {rows[seed["id"]]: at for at, seed in enumerate(seeds) if seed["id"] in rows}
 
 
-def _text_index(
-    world: PhotoWorld, settings: CandidateSettings, seeds: Sequence[Record]
-) -> tuple[Index, NDArray[np.int64]] | None:
-    places = [at for at, seed in enumerate(seeds) if seed["description"]]
-    if settings.text_encoder is None or not settings.texts or not places:
-        return None
-    vectors = world.descriptions([seeds[at]["description"] for at in places], settings.text_encoder)
-    return rooms.load("indexes", "exact", [vectors]), np.array(places)
-
-
 # -- one query --------------------------------------------------------------------------------------------------
-
-
-def _union_candidates(queries: Sequence[Record], indexes: _Indexes) -> Iterator[Outcome]:
-    targets = [query["target"] for query in queries]
-    wanted = {space: (indexes.settings.images, indexes.by_picture(space, targets)) for space in indexes.spaces}
-    wanted[TEXTS] = (indexes.settings.texts, indexes.by_description(targets))
-    for at, query in enumerate(queries):
-        lists = {name: (most, found[at]) for name, (most, found) in wanted.items()}
-        yield from _of_query(query, lists, indexes)
 
 
 def _of_query(query: Record, lists: Mapping[str, tuple[int, list[int]]], indexes: _Indexes) -> Iterator[Outcome]:
@@ -139,7 +128,12 @@ def _of_query(query: Record, lists: Mapping[str, tuple[int, list[int]]], indexes
     others = [place for place in every if indexes.seeds[place]["id"] != query["image"]]
     near = dict(zip(others, indexes.likeness(query, others), strict=True))
     copies = {place for place, cosine in near.items() if cosine >= indexes.settings.copy}
-    ranks = _ranks(lists, set(others) - copies)
+    allowed = set(others) - copies
+    ranks: dict[int, dict[str, int]] = {}
+    for name, (most, found) in lists.items():
+        left = [place for place in found if place in allowed][:most]
+        for rank, place in enumerate(left, 1):
+            ranks.setdefault(place, {})[name] = rank
     for number, place in enumerate(ranks, 1):
         yield Keep(_triplet(query, number, indexes.seeds[place], ranks[place]), query["id"])
     for number, place in enumerate(sorted(copies), len(ranks) + 1):
@@ -147,16 +141,6 @@ def _of_query(query: Record, lists: Mapping[str, tuple[int, list[int]]], indexes
         yield Drop(made, COPY, f"cosine {near[place]:.4f}", query["id"])
     if not ranks and not copies:
         yield Drop(query, NOTHING)
-
-
-def _ranks(lists: Mapping[str, tuple[int, list[int]]], allowed: set[int]) -> dict[int, dict[str, int]]:
-    """Each candidate's ranks, from 1, in the lists that found it."""
-    ranks: dict[int, dict[str, int]] = {}
-    for name, (most, found) in lists.items():
-        left = [place for place in found if place in allowed][:most]
-        for rank, place in enumerate(left, 1):
-            ranks.setdefault(place, {})[name] = rank
-    return ranks
 
 
 def _triplet(query: Record, number: int, seed: Record, ranks: Mapping[str, int]) -> Record:

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._card import CardFigure, CardTable, SampleRecord, Told
-from eyespot.curate._steps import Record, drops
 from eyespot.curate.rmir import demonstration, questions
 from eyespot.curate.rmir.confident import settled
-from eyespot.curate.rmir.datasheet import answers
+from eyespot.curate.rmir.files import COLUMNS
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import CONSTRAINTS, KINDS
 from eyespot.curate.rmir.histogram import histogram
@@ -20,7 +18,9 @@ from eyespot.curate.rmir.leaks import leaks
 from eyespot.curate.rmir.shortcuts import CUTOFFS, shortcuts
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.curate.rmir.votes import ABSTAIN, FALSE, TRUE
-from eyespot.runs.agreement import Agreement, Ratings, fleiss_kappa, krippendorff_alpha
+from eyespot.pipelines import Record, drops
+from eyespot.pipelines.data_card import CardFigure, CardTable, SampleRecord, Told, joined
+from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
 
 CITATION = "RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
 SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
@@ -54,19 +54,17 @@ def notes(made: FinishedSteps) -> list[str]:
     uses = {str(model.get("use", "")).partition(":")[0] for model in made.pipe.models.values()}
     failed = sum(one.counts.failed for one in made.done)
     few = "a demonstration: rules over labels stood where a model would look at pictures; this set tests nothing"
+    if made.in_split(TEST):
+        without_a_test = []
+    elif made.queries:
+        without_a_test = ["No query reaches the threshold of reliability, so there is no test set."]
+    else:
+        without_a_test = ["No query is left, so the set is empty; the losses below say where they went."]
     return [
         *([f"This is {few}."] if demonstration.NAME in uses else []),
         *([f"{failed:,} records failed and are left out; --retry-failed tries them again."] if failed else []),
-        *_without_a_test(made),
+        *without_a_test,
     ]
-
-
-def _without_a_test(made: FinishedSteps) -> list[str]:
-    if made.in_split(TEST):
-        return []
-    if made.queries:
-        return ["No query reaches the threshold of reliability, so there is no test set."]
-    return ["No query is left, so the set is empty; the losses below say where they went."]
 
 
 # -- samples ------------------------------------------------------------------------------------------------------
@@ -101,18 +99,6 @@ def _sample(made: FinishedSteps, query: Record) -> SampleRecord:
 
 def tables(made: FinishedSteps) -> Iterator[CardTable]:
     """All tables of the card."""
-    yield _splits(made)
-    yield _way(made)
-    yield _rules(made)
-    yield _judges(made)
-    if len(made.seats) > 1 and made.triplets:
-        yield _agreement(made)
-    yield _thresholds(made)
-    yield _shortcuts(made)
-    yield _leaks(made)
-
-
-def _splits(made: FinishedSteps) -> CardTable:
     rows = []
     for kind in KINDS:
         mine = [one for one in made.queries if one["kind"] == kind]
@@ -120,7 +106,23 @@ def _splits(made: FinishedSteps) -> CardTable:
         targets = sum(len(one["targets"]) for one in mine) / len(mine) if mine else 0
         rows.append([kind, *counts, f"{targets:.1f}"])
     note = f"The pool holds {len(made.pool):,} photos; {len(made.doubted):,} of {len(made.seeds):,} left the seed set."
-    return CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
+    yield CardTable("Queries", ["kind", TEST, TRAIN, "targets of each"], rows, note)
+    yield _way(made)
+    yield _rules(made)
+    yield _judges(made)
+    if len(made.seats) > 1 and made.triplets:
+        yield _agreement(made)
+    yield _thresholds(made)
+    queries = made.in_split(TEST) or made.queries
+    shortcuts_rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in shortcuts(made, queries)]
+    which = TEST if made.in_split(TEST) else "all"
+    note = (
+        f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, on {len(queries):,} queries ({which}). "
+        "Where one half alone does as well as both, nothing has to be reasoned over both."
+    )
+    yield CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], shortcuts_rows, note)
+    rows = [[one.what, one.found, one.among] for one in leaks(made)]
+    yield CardTable("What is shared", ["what", "found", "among"], rows)
 
 
 def _way(made: FinishedSteps) -> CardTable:
@@ -189,14 +191,13 @@ def _agreement(made: FinishedSteps) -> CardTable:
         "Krippendorff's alpha, abstentions a vote of their own": krippendorff_alpha(ratings),
         "Krippendorff's alpha, abstentions left out": krippendorff_alpha(ratings.without(ABSTAIN)),
     }
-    rows = [[what, *_told_agreement(one)] for what, one in found.items()]
+    rows = []
+    for what, one in found.items():
+        value = "cannot be told" if math.isnan(one.value) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
+        texts = [value, f"{one.items:,}", f"{one.ratings:,}"]
+        rows.append([what, *texts])
     note = "In brackets: 95% by resampling triplets. 1 is full agreement, 0 that of chance."
     return CardTable("How far the panel agrees", ["coefficient", "value", "triplets", "votes"], rows, note)
-
-
-def _told_agreement(one: Agreement) -> list[str]:
-    value = "cannot be told" if math.isnan(one.value) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
-    return [value, f"{one.items:,}", f"{one.ratings:,}"]
 
 
 def _thresholds(made: FinishedSteps) -> CardTable:
@@ -212,22 +213,6 @@ def _thresholds(made: FinishedSteps) -> CardTable:
         f"0 if under half of all {judges} did. On {failed:,} hits of these queries a judge failed."
     )
     return CardTable("Queries over a threshold of reliability", ["threshold", "queries"], rows, note)
-
-
-def _shortcuts(made: FinishedSteps) -> CardTable:
-    queries = made.in_split(TEST) or made.queries
-    rows = [[one.way, *(f"{one.recall[k]:.1%}" for k in CUTOFFS)] for one in shortcuts(made, queries)]
-    which = TEST if made.in_split(TEST) else "all"
-    note = (
-        f"By {made.pipe.lists.space}, over the pool of {len(made.pool):,}, on {len(queries):,} queries ({which}). "
-        "Where one half alone does as well as both, nothing has to be reasoned over both."
-    )
-    return CardTable("Shortcuts: targets found by", ["asked with", *(f"R@{k}" for k in CUTOFFS)], rows, note)
-
-
-def _leaks(made: FinishedSteps) -> CardTable:
-    rows = [[one.what, one.found, one.among] for one in leaks(made)]
-    return CardTable("What is shared", ["what", "found", "among"], rows)
 
 
 def _share(count: int, of: int) -> str:
@@ -246,3 +231,48 @@ def summary(made: FinishedSteps) -> dict[str, Any]:
     """The set in numbers, for the command line."""
     splits = {name: dict(Counter(one["kind"] for one in made.in_split(name))) for name in (TEST, TRAIN)}
     return {"queries": splits, "pool": len(made.pool), "seeds": len(made.seeds), "left": len(made.doubted)}
+
+
+# -- datasheet --------------------------------------------------------------------------------------------------
+
+
+def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a datasheet can answer by itself, by section and question; what is `given` goes before it.
+
+    What is given for another section is handed on, to be refused there.
+    """
+    found, split = made.pipe.settings("candidates"), made.pipe.settings("split")
+    depth = f"the first {found.images} of each index of pictures and the first {found.texts} by description"
+    composition = {
+        "items": "A record is a query: a picture, a question about it (functional, temporal or causal), and the photos "
+        f"of the pool that answer it. The pool of {len(made.pool):,} photos is shared by all queries.",
+        "fields": ", ".join(COLUMNS["queries"]) + ".",
+        "labels": f"Targets are photos that the panel took for answers: {_model_names(made, 'judged')}.",
+        "missing": f"Only {depth} were judged; a photo of the pool beyond them may answer a query and count as wrong.",
+        "relations": "A picture may ask one query of each kind, and a photo may answer several.",
+        "splits": f"{TEST}: reliability over {split.threshold:g}, {len(made.in_split(TEST)):,} queries to report on; "
+        f"{TRAIN}: the others, {len(made.in_split(TRAIN)):,} to train with.",
+        "errors": "The tables count what inputs, targets, pool and splits share, and what half of a query finds alone.",
+        "elsewhere": "The photos, where mteb/ does not hold them: images are named by the digest of their file.",
+    }
+    seeds, inputs = made.of("seeds").counts, made.of("inputs").counts
+    collection = {
+        "means": f"Questions by {_model_names(made, 'questions')}; checked by {_model_names(made, 'checked')}; "
+        f"candidates by {', '.join(made.pipe.settings('candidates').named(made.pipe.world))}; "
+        f"judged by {_model_names(made, 'judged')}.",
+        "sampling": f"Of {seeds.added:,} photos {seeds.kept:,} were drawn, from each cluster of alike ones a few; "
+        f"{inputs.kept:,} of these were asked about.",
+    }
+    own = {"composition": composition, "collection": collection, "uses": _uses()}
+    return joined(own, given)
+
+
+def _uses() -> dict[str, str]:
+    return {
+        "caution": "Questions, rules and verdicts are those of models; what a person confirmed is in the audit alone.",
+        "unfit": "To tell how people reason, or what is true of those who can be seen in the pictures.",
+    }
+
+
+def _model_names(made: FinishedSteps, step: str) -> str:
+    return ", ".join(f"{name} ({model.get('use')})" for name, model in made.of(step).step.models.items())

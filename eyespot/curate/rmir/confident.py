@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate.rmir.votes import confidence
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 
 DOUBTED, ABSTAINED, LEFT = "confidence below 1", "most judges abstain", "its photo left the seed set"
 FURTHER, NEGATIVE, NO_TARGET = "a further target of its query", "a judged negative", "its query has no target"

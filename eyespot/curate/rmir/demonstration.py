@@ -15,8 +15,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from eyespot.curate._steps import CallMeter, NoAnswer, Prompt, Record
 from eyespot.curate.rmir.forms import CONSTRAINTS, KINDS
+from eyespot.pipelines import CallMeter, NoAnswer, Prompt, Record
 from eyespot.types import UsageError
 
 NAME = "demonstration"
@@ -41,7 +41,10 @@ class Rule:
 
 def teacher(prompt: Prompt, _till: CallMeter) -> Mapping[str, Any]:
     """A client for models whose `use` begins with `demonstration`; it spends nothing."""
-    _refuse_unknown(prompt)
+    known = {"use", "words", "form", "pictures", "judge", "draw", *FAULTS}
+    strange = next((name for name in prompt if name not in known and not name.startswith("_")), None)
+    if strange is not None:
+        raise UsageError(f"the demonstration knows no {strange!r}; it can be told: {', '.join(FAULTS)}")
     task, about = str(prompt["_task"]), prompt["_about"]
     if _chance(prompt, "silent") < _share(prompt, "silent"):
         raise NoAnswer("the demonstration was told to be silent at times")
@@ -123,10 +126,3 @@ def _chance(prompt: Prompt, what: str) -> float:
     about = prompt["_about"]
     told = (what, prompt["use"], prompt.get("draw", 1), prompt["_task"], about["id"])
     return int.from_bytes(hashlib.sha256("\x1f".join(map(str, told)).encode()).digest()[:6], "big") / 2**48
-
-
-def _refuse_unknown(prompt: Prompt) -> None:
-    known = {"use", "words", "form", "pictures", "judge", "draw", *FAULTS}
-    strange = next((name for name in prompt if name not in known and not name.startswith("_")), None)
-    if strange is not None:
-        raise UsageError(f"the demonstration knows no {strange!r}; it can be told: {', '.join(FAULTS)}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eyespot.curate._steps import PlannedStep, RunOptions, plan
 from eyespot.curate.rmir.forms import KINDS
 from eyespot.curate.rmir.pipeline import ORDER, RmirPipeline
+from eyespot.pipelines import PlannedStep, RunOptions, plan
 
 
 def foretold(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:

@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from eyespot.curate._attribution import Attribution
-from eyespot.curate._card import Tables
-from eyespot.curate._steps import Record
-from eyespot.curate._steps.outcomes import line_of
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.gallery.photos.sources import read_again
-from eyespot.runs.files import write_whole
+from eyespot.pipelines import Record
+from eyespot.pipelines.data_card import Tables
+from eyespot.pipelines.outcomes import line_of
+from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
 
 RIGHTS = Attribution._fields

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any
 
 from eyespot.curate._attribution import attributions
-from eyespot.curate._steps import Record, Records, StepResult
 from eyespot.curate.rmir import confident, split
 from eyespot.curate.rmir.panel import voted_on
 from eyespot.curate.rmir.pipeline import RmirPipeline
+from eyespot.pipelines import Record, Records, StepResult
 
 
 @dataclass(frozen=True)

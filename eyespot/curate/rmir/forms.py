@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import Literal, TypeAlias
 
-from eyespot.curate._asking import AnswerForm, template
-from eyespot.curate._steps import Declared
+from eyespot.pipelines import Declared
+from eyespot.pipelines.prompts import AnswerForm, template
 
 KINDS = ("functional", "temporal", "causal")
 CONSTRAINTS = ("dependence", "inference", "specificity", "wording")

@@ -25,7 +25,18 @@ def histogram(values: Sequence[float], threshold: float, name: str) -> str:
     at = _x(threshold)
     cut = f'<line class="cut" x1="{at:.1f}" x2="{at:.1f}" y1="{ABOVE}" y2="{HEIGHT - BELOW}"/>'
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{safe(name)}"'
-    inside = f"<style>{_STYLE}</style>{bars}{_axes(top, name)}{cut}"
+    floor = HEIGHT - BELOW
+    marks = "".join(
+        f'<text x="{_x(share / 4):.1f}" y="{floor + 18}" text-anchor="middle">{share / 4:g}</text>'
+        for share in range(5)
+    )
+    axes = (
+        f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{floor}" y2="{floor}"/>{marks}'
+        f'<text x="{_x(0.5):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{safe(name)}</text>'
+        f'<text x="{LEFT - 6}" y="{ABOVE + 10}" text-anchor="end">{top:,}</text>'
+        f'<text x="{LEFT - 6}" y="{floor}" text-anchor="end">0</text>'
+    )
+    inside = f"<style>{_STYLE}</style>{bars}{axes}{cut}"
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="hist" {box}>{inside}</svg>'
 
 
@@ -34,20 +45,6 @@ def _bar(at: int, count: int, top: int, threshold: float) -> str:
     kind = "under" if (at + 0.5) / BINS <= threshold else "bar"
     x, y, width = _x(at / BINS) + 1, HEIGHT - BELOW - height, (WIDTH - LEFT - 10) / BINS - 2
     return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
-
-
-def _axes(top: int, name: str) -> str:
-    floor = HEIGHT - BELOW
-    marks = "".join(
-        f'<text x="{_x(share / 4):.1f}" y="{floor + 18}" text-anchor="middle">{share / 4:g}</text>'
-        for share in range(5)
-    )
-    return (
-        f'<line x1="{LEFT}" x2="{WIDTH - 10}" y1="{floor}" y2="{floor}"/>{marks}'
-        f'<text x="{_x(0.5):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{safe(name)}</text>'
-        f'<text x="{LEFT - 6}" y="{ABOVE + 10}" text-anchor="end">{top:,}</text>'
-        f'<text x="{LEFT - 6}" y="{floor}" text-anchor="end">0</text>'
-    )
 
 
 def _x(share: float) -> float:

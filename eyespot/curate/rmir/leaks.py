@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from eyespot.curate._near_duplicates import Near, first_of_family, near_duplicates
-from eyespot.curate._steps import Record
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.split import TEST, TRAIN
+from eyespot.pipelines import Record
 
 NEAR = Near()
 

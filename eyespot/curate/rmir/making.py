@@ -10,15 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from eyespot.curate._asking import Models
-from eyespot.curate._card import card_of, write_card, write_head, write_readme
-from eyespot.curate._steps import CostLimits, Recipe, RunOptions, plan, run
 from eyespot.curate._world import Clustering
 from eyespot.curate.rmir import audit, card, files
 from eyespot.curate.rmir.demonstration import NAME, teacher
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.kernels.kmeans import cluster
+from eyespot.pipelines import CostLimits, Recipe, RunOptions, plan, run
+from eyespot.pipelines.data_card import card_of, write_card, write_head, write_readme
+from eyespot.pipelines.prompts import Models
 from eyespot.storage.atomic import new_folder
 from eyespot.types import UsageError
 

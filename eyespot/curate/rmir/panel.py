@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from eyespot.curate._asking import PromptPicture, answered, filled, prompt_of
-from eyespot.curate._steps import Context, Failed, Keep, NoAnswer, Outcome, Record, Records, drops
 from eyespot.curate.rmir.forms import Vote
+from eyespot.pipelines import Context, Failed, Keep, NoAnswer, Outcome, Record, Records, drops
+from eyespot.pipelines.prompts import PromptPicture, answered, filled, prompt_of
 from eyespot.types import UsageError
 
 UNANSWERED = "a judge gives no answer"
@@ -44,7 +44,21 @@ def vote(triplet: Record, context: Context, panel: Sequence[PanelJudge], templat
     votes, silent = [], []
     for seat in panel:
         try:
-            votes.append(_vote(triplet, context, seat, template))
+            words = filled(template, kind=triplet["kind"], question=triplet["question"])
+            shown = [
+                PromptPicture(triplet["image"], triplet["path"]),
+                PromptPicture(triplet["candidate"], triplet["candidate_path"]),
+            ]
+            # Two judges may be one model behind two addresses, and an answer is kept under what was asked, not where.
+            more = {"judge": seat.judge, "draw": seat.draw, "_task": "judge", "_about": triplet}
+            said = answered(context, prompt_of(seat.model, words, Vote, shown, **more), Vote)
+            if (
+                said.answer is None
+            ):  # its guard does not want to look at what may be delicate, which is what to abstain means
+                texts = {"judge": seat.name, "verdict": "abstain", "reasoning": f"{DECLINES}{said.declined}"}
+            else:
+                texts = {"judge": seat.name, "verdict": said.answer.verdict, "reasoning": said.answer.reasoning}
+            votes.append(texts)
         except NoAnswer as why:
             silent.append(f"{seat.name}: {why}")
     told = {**triplet, "votes": votes}
@@ -56,17 +70,3 @@ def voted_on(judged: Records) -> Iterator[Record]:
     assert judged.path is not None
     yield from judged
     yield from (one.record for one in drops(judged.path.parent))
-
-
-def _vote(triplet: Record, context: Context, seat: PanelJudge, template: str) -> dict[str, str]:
-    words = filled(template, kind=triplet["kind"], question=triplet["question"])
-    shown = [
-        PromptPicture(triplet["image"], triplet["path"]),
-        PromptPicture(triplet["candidate"], triplet["candidate_path"]),
-    ]
-    # Two judges may be one model behind two addresses, and an answer is kept under what was asked, not where.
-    more = {"judge": seat.judge, "draw": seat.draw, "_task": "judge", "_about": triplet}
-    said = answered(context, prompt_of(seat.model, words, Vote, shown, **more), Vote)
-    if said.answer is None:  # its guard does not want to look at what may be delicate, which is what to abstain means
-        return {"judge": seat.name, "verdict": "abstain", "reasoning": f"{DECLINES}{said.declined}"}
-    return {"judge": seat.name, "verdict": said.answer.verdict, "reasoning": said.answer.reasoning}

@@ -8,12 +8,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate._asking import PROMPT, expected
-from eyespot.curate._steps import BatchStep, Declared, MapStep, Recipe, SqlStep, Step
 from eyespot.curate._world import Clustering, PhotoWorld
 from eyespot.curate.rmir import candidates, confident, panel, questions, seeds, split
 from eyespot.curate.rmir.forms import wording
 from eyespot.kernels.kmeans import cluster
+from eyespot.pipelines import BatchStep, Declared, MapStep, Recipe, SqlStep, Step
+from eyespot.pipelines.prompts import PROMPT, expected
 from eyespot.types import UsageError
 
 ORDER = ("seeds", "inputs", "questions", "checked", "candidates", "judged", "confident", "queries", "split")
@@ -93,17 +93,12 @@ class RmirPipeline:
     def _of(self) -> dict[str, Declared]:
         found = [one.step for one in self.recipe.steps]
         if found != list(ORDER):
-            raise UsageError(
-                f"an RMIR recipe has the steps {', '.join(ORDER)}, in this order; this one: {_name_list(found)}"
-            )
+            text = ", ".join(found) or "none"
+            raise UsageError(f"an RMIR recipe has the steps {', '.join(ORDER)}, in this order; this one: {text}")
         renamed = next((one for one in self.recipe.steps if one.name != one.step), None)
         if renamed is not None:
             raise UsageError(f"the step {renamed.step} keeps its name, for others need it; leave out name = …")
         return {one.step: one for one in self.recipe.steps}
-
-
-def _name_list(found: list[str]) -> str:
-    return ", ".join(found) or "none"
 
 
 # -- one maker a step -------------------------------------------------------------------------------------------

@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eyespot.curate._asking import PromptPicture, answered, filled, prompt_of
-from eyespot.curate._card import wording
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate.rmir.forms import (
     KINDS,
     MOST_TARGET_WORDS,
@@ -17,6 +14,9 @@ from eyespot.curate.rmir.forms import (
     Proposed,
     Questions,
 )
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
+from eyespot.pipelines.data_card import wording
+from eyespot.pipelines.prompts import PromptPicture, answered, filled, prompt_of
 
 NOT_ASKED = "not drawn as an input"
 DECLINED, UNSUITABLE, ABSTAINED = "the model declines", "the whole picture is unsuitable", "no fitting question: {kind}"
@@ -53,16 +53,16 @@ def propose(photo: Record, context: Context, model: Mapping[str, Any], template:
         yield Drop({**photo, "id": f"{photo['id']}/all", "image": photo["id"]}, *told, of=photo["id"])
         return
     for kind in KINDS:
-        yield _question(photo, kind, said.answer)
-
-
-def _question(photo: Record, kind: str, said: Questions) -> Outcome:
-    proposed: Proposed = getattr(said, kind)
-    about = {"image": photo["id"], "path": photo["path"], "labels": photo["labels"]}
-    texts = {"question": proposed.question.strip(), "target": proposed.target.strip(), "reasoning": proposed.reasoning}
-    made = {"id": f"{photo['id']}/{kind}", "kind": kind, **about, "description": said.description, **texts}
-    why = _unfit(kind, proposed)
-    return Keep(made, photo["id"]) if why is None else Drop(made, *why, of=photo["id"])
+        proposed: Proposed = getattr(said.answer, kind)
+        about = {"image": photo["id"], "path": photo["path"], "labels": photo["labels"]}
+        texts = {
+            "question": proposed.question.strip(),
+            "target": proposed.target.strip(),
+            "reasoning": proposed.reasoning,
+        }
+        made = {"id": f"{photo['id']}/{kind}", "kind": kind, **about, "description": said.answer.description, **texts}
+        why = _unfit(kind, proposed)
+        yield Keep(made, photo["id"]) if why is None else Drop(made, *why, of=photo["id"])
 
 
 def _unfit(kind: str, proposed: Proposed) -> tuple[str, str] | None:

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.curate._steps import Context, Records
 from eyespot.curate._world import PhotoWorld
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import KMeans, drawn_from_each
-from eyespot.runs.files import write_whole
+from eyespot.pipelines import Context, Records
+from eyespot.storage.files import write_whole
 from eyespot.types import NothingFound
 
 NOT_DRAWN, NO_VECTOR = "not drawn from its cluster", "no vector or no picture"

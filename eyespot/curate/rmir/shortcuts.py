@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.curate._steps import Record
 from eyespot.curate._world import PhotoWorld
 from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.pipelines import Record
 from eyespot.search.embedding import embed
 from eyespot.types import Mask, Query, Vectors
 
@@ -35,7 +35,10 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
     """Each way of asking, and a random order, over the pool; the input itself is never ranked."""
     world, space = made.pipe.world, made.pipe.lists.space
     rows = world.rows(space)
-    pool = _mask([rows[id] for id in made.pool if id in rows], int(world.view(space).starts[-1]))
+    mask_rows = [rows[id] for id in made.pool if id in rows]
+    count = int(world.view(space).starts[-1])
+    pool: Mask = np.zeros(count, bool)
+    pool[list(mask_rows)] = True
     asked = [one for one in queries if one["image"] in rows]
     if not asked or not pool.any():
         return []
@@ -43,7 +46,13 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
     for way, vectors in _ways(world, space, asked, rows).items():
         hits = world.index(space).search(vectors, min(max(CUTOFFS) + 1, int(pool.sum())), pool).rows  # (queries, k + 1)
         found.append(Shortcut(way, _recalls(hits, asked, rows)))
-    return [*found, Shortcut(CHANCE, {k: _by_chance(k, asked, rows, pool) for k in CUTOFFS})]
+    chances = {}
+    for k in CUTOFFS:
+        # In a random order each photo is among the first k of n with probability k / n
+        chance_count = int(pool.sum())
+        inside = [bool(pool[rows[one["image"]]]) for one in asked]
+        chances[k] = float(np.mean([min(1.0, k / max(1, chance_count - own)) for own in inside]))
+    return [*found, Shortcut(CHANCE, chances)]
 
 
 def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> dict[str, Vectors]:
@@ -51,28 +60,17 @@ def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mappin
     words = world.texts([one["question"] for one in queries], space)
     pictures = world.vectors([rows[one["image"]] for one in queries], space)
     encoder = world.collection(space).encoder
-    both = _composed(world, space, queries, rows) if hasattr(encoder, "encode_composed") else _sums(words, pictures)
+    if hasattr(encoder, "encode_composed"):
+        # Picture and question as one input, by an encoder that reads them so
+        facts = world.view(space).facts([rows[one["image"]] for one in queries])
+        asked = zip(facts, queries, strict=True)
+        composed = [Query.composed(Path(str(its["path"])), one["question"]) for its, one in asked]
+        both = embed(composed, world.collection(space).encoder)
+    else:
+        sums_both = words + pictures
+        unit: Vectors = sums_both / np.maximum(np.linalg.norm(sums_both, axis=1, keepdims=True), 1e-6)
+        both = unit
     return {"question alone": words, "picture alone": pictures, "both": both}
-
-
-def _composed(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mapping[str, int]) -> Vectors:
-    """Picture and question as one input, by an encoder that reads them so."""
-    facts = world.view(space).facts([rows[one["image"]] for one in queries])
-    asked = zip(facts, queries, strict=True)
-    composed = [Query.composed(Path(str(its["path"])), one["question"]) for its, one in asked]
-    return embed(composed, world.collection(space).encoder)
-
-
-def _sums(words: Vectors, pictures: Vectors) -> Vectors:
-    both = words + pictures
-    unit: Vectors = both / np.maximum(np.linalg.norm(both, axis=1, keepdims=True), 1e-6)
-    return unit
-
-
-def _mask(rows: Sequence[int], count: int) -> Mask:
-    mask: Mask = np.zeros(count, bool)
-    mask[list(rows)] = True
-    return mask
 
 
 def _recalls(hits: NDArray[np.int64], queries: Sequence[Record], rows: Mapping[str, int]) -> dict[int, float]:
@@ -83,10 +81,3 @@ def _recalls(hits: NDArray[np.int64], queries: Sequence[Record], rows: Mapping[s
         for k in CUTOFFS:
             shares[k].append(len(targets.intersection(others[:k])) / max(1, len(targets)))
     return {k: float(np.mean(of_k)) for k, of_k in shares.items()}
-
-
-def _by_chance(k: int, queries: Sequence[Record], rows: Mapping[str, int], pool: Mask) -> float:
-    """In a random order each photo is among the first k of n with probability k / n."""
-    count = int(pool.sum())
-    inside = [bool(pool[rows[one["image"]]]) for one in queries]
-    return float(np.mean([min(1.0, k / max(1, count - own)) for own in inside]))

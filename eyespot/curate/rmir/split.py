@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from eyespot.curate._steps import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.curate.rmir.panel import voted_on
 from eyespot.curate.rmir.votes import negativeness, reliability
+from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 
 TEST, TRAIN = "test", "train"
 SHARED = "its input asks in the test too"

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from eyespot.runs.files import toml_of
+from eyespot.storage.files import toml_of
 from eyespot.types import UsageError
 
 WORDS = "{}"  # where the words of a query stand
@@ -107,12 +107,9 @@ def family(name: str, kind: str, vocabulary: Container[str]) -> Family:
         raise UsageError(f"{name} is a {kind}, which cannot embed here; there are: {', '.join(KINDS)}")
     if UME_R1.marker in vocabulary and UME_R1.thought in vocabulary:
         return UME_R1
-    return VLM2VEC if "vlm2vec" in _plain(name) and KINDS[kind] is CHAT else KINDS[kind]
-
-
-def _plain(name: str) -> str:
-    """The model's own name, without the folders that it happens to lie in."""
-    return name.partition("@")[0].partition(":")[2].rpartition("/")[2].casefold()
+    # The model's own name, without the folders that it happens to lie in
+    plain = name.partition("@")[0].partition(":")[2].rpartition("/")[2].casefold()
+    return VLM2VEC if "vlm2vec" in plain and KINDS[kind] is CHAT else KINDS[kind]
 
 
 def settled(found: Family, folder: Path) -> Family:

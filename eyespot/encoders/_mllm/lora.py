@@ -44,7 +44,15 @@ def merge(network: Any, folder: Path, said: Mapping[str, Any]) -> None:
     layers = dict(network.named_modules())
     with torch.no_grad():
         for path, parts in _parts(folder).items():
-            weight = layers[_find_layer(path, layers)].weight
+            # The layer that is meant: newer versions of the library put further rooms in front of the
+            # same layers
+            moved = (path.replace(old, new, 1) for old, new in MOVED.items() if path.startswith(old))
+            found = next((name for name in (path, *moved) if name in layers), None)
+            if found is None:
+                raise EyespotError(
+                    f"the adapter changes {path}, which its base model does not have; name the right base model"
+                )
+            weight = layers[found].weight
             weight.copy_(_sum(weight, parts, said).to(weight.dtype))
 
 
@@ -63,15 +71,6 @@ def _parts(folder: Path) -> dict[str, dict[str, torch.Tensor]]:
                     f"{file} holds {key}, which is no part of a LoRA; merge it into its base model first"
                 )
             found[path.removeprefix("base_model.model.")][part] = value.float()
-    return found
-
-
-def _find_layer(path: str, layers: Mapping[str, Any]) -> str:
-    """The layer that is meant: newer versions of the library put further rooms in front of the same layers."""
-    moved = (path.replace(old, new, 1) for old, new in MOVED.items() if path.startswith(old))
-    found = next((name for name in (path, *moved) if name in layers), None)
-    if found is None:
-        raise EyespotError(f"the adapter changes {path}, which its base model does not have; name the right base model")
     return found
 
 

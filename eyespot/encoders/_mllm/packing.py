@@ -23,7 +23,23 @@ class ModelInput(NamedTuple):
 
 def packed(picture: Image.Image) -> Pixels:
     """A picture, at most `MOST_PIXELS` large, as bytes (HEAD + 3 · MOST_PIXELS,)."""
-    pixels = np.asarray(_shrunk(_edged(picture)), np.uint8)  # (height, width, 3)
+    width, height = picture.size
+    least = -(-max(width, height) // MOST_RATIO)
+    if min(width, height) >= least:
+        shrunk_picture = picture
+    else:
+        whole = Image.new("RGB", (max(width, least), max(height, least)))
+        whole.paste(picture, ((whole.width - width) // 2, (whole.height - height) // 2))
+        shrunk_picture = whole
+    width, height = shrunk_picture.size
+    if width * height <= MOST_PIXELS:
+        shrunk = shrunk_picture
+    else:
+        scale = (MOST_PIXELS / (width * height)) ** 0.5
+        shrunk = shrunk_picture.resize(
+            (max(1, int(width * scale)), max(1, int(height * scale))), Image.Resampling.BICUBIC
+        )
+    pixels = np.asarray(shrunk, np.uint8)  # (height, width, 3)
     row: Pixels = np.zeros(HEAD + 3 * MOST_PIXELS, np.uint8)
     row[:HEAD] = np.array(pixels.shape[:2], "<u4").view(np.uint8)
     row[HEAD : HEAD + pixels.size] = pixels.reshape(-1)
@@ -34,21 +50,3 @@ def unpacked(row: Pixels) -> Image.Image:
     """The picture of such bytes."""
     height, width = np.ascontiguousarray(row[:HEAD]).view("<u4").tolist()
     return Image.fromarray(row[HEAD : HEAD + 3 * height * width].reshape(height, width, 3))
-
-
-def _edged(picture: Image.Image) -> Image.Image:
-    width, height = picture.size
-    least = -(-max(width, height) // MOST_RATIO)
-    if min(width, height) >= least:
-        return picture
-    whole = Image.new("RGB", (max(width, least), max(height, least)))
-    whole.paste(picture, ((whole.width - width) // 2, (whole.height - height) // 2))
-    return whole
-
-
-def _shrunk(picture: Image.Image) -> Image.Image:
-    width, height = picture.size
-    if width * height <= MOST_PIXELS:
-        return picture
-    scale = (MOST_PIXELS / (width * height)) ** 0.5
-    return picture.resize((max(1, int(width * scale)), max(1, int(height * scale))), Image.Resampling.BICUBIC)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from eyespot.encoders._mllm.families import ANSWER, REPRESENT, WORDS, Instructions, said_in
 from eyespot.encoders._served.wording import FORMATS, ServedPrompt
-from eyespot.models.endpoint import CancellableSleep, ChatCompletions, Endpoint, RateLimiter, RetryPolicy, openai
+from eyespot.llms import CancellableSleep, ChatCompletions, Endpoint, RateLimiter, RetryPolicy, openai
 from eyespot.types import UsageError
 
 FILE = "EYESPOT_EMBEDDINGS_SETTINGS"
@@ -48,7 +48,11 @@ class ServedSettings:
     def of(cls, given: Mapping[str, Any]) -> ServedSettings:
         """What the file says and, before that, what is given; `UsageError` for what is unknown or senseless."""
         known = [one.name for one in fields(cls)]
-        told = {**_filed(), **{name: value for name, value in given.items() if value is not None}}
+        path = os.environ.get(FILE)
+        said = said_in(Path(path).expanduser()) if path else {}
+        if "key" in said:
+            raise UsageError(f"{path} says a key; leave keys to {KEY}, which nobody shares by mistake")
+        told = {**said, **{name: value for name, value in given.items() if value is not None}}
         if unknown := [name for name in told if name not in known]:
             raise UsageError(f"served has no option {unknown[0]!r}; there are: {', '.join(sorted(known))}")
         for name, value in told.items():
@@ -73,17 +77,9 @@ class ServedSettings:
         if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
             given = f"{url!r} is no address" if url else "no server is named"
             raise UsageError(f"{given}; set EYESPOT_EMBEDDINGS_URL as in http://localhost:8000/v1")
-        wire, rest = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), CancellableSleep()
-        pace, patience = RateLimiter(self.requests_per_minute, sleep=rest), RetryPolicy(self.attempts, self.first_rest)
-        return Endpoint(wire, model, ChatCompletions(), pace=pace, patience=patience, rest=rest)
-
-
-def _filed() -> dict[str, Any]:
-    path = os.environ.get(FILE)
-    said = said_in(Path(path).expanduser()) if path else {}
-    if "key" in said:
-        raise UsageError(f"{path} says a key; leave keys to {KEY}, which nobody shares by mistake")
-    return said
+        transport, sleep = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), CancellableSleep()
+        limiter, retry = RateLimiter(self.requests_per_minute, sleep=sleep), RetryPolicy(self.attempts, self.first_rest)
+        return Endpoint(transport, model, ChatCompletions(), rate_limiter=limiter, retry=retry, sleep=sleep)
 
 
 def _check(name: str, value: Any) -> None:

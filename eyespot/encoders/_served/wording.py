@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from eyespot.encoders._mllm.families import Instructions
 from eyespot.encoders._mllm.packing import MOST_PIXELS, MOST_RATIO, ModelInput, unpacked
-from eyespot.models.endpoint import BadAnswer, text_message
-from eyespot.types import Pixels
+from eyespot.llms import BadAnswer, text_message
 
 PATH = "/embeddings"
 FORMATS: dict[str, dict[str, Any]] = {"jpeg": {"quality": 95}, "png": {}}  # as Pillow writes them
@@ -41,7 +40,13 @@ class ServedPrompt:
     def body(self, model: str, one: ModelInput) -> dict[str, Any]:
         """The request for one vector."""
         words = self.instructions.around(one.words, beside_picture=one.picture is not None)
-        picture = [] if one.picture is None else [{"type": "image_url", "image_url": {"url": self._url(one.picture)}}]
+        if one.picture is None:
+            picture = []
+        else:
+            kept = BytesIO()
+            unpacked(one.picture).save(kept, self.pictures.upper(), **FORMATS[self.pictures])
+            url = f"data:image/{self.pictures};base64,{base64.b64encode(kept.getvalue()).decode()}"
+            picture = [{"type": "image_url", "image_url": {"url": url}}]
         content = [*picture, *([{"type": "text", "text": words}] if words or not picture else [])]
         messages = [
             *([text_message("system", self.system)] if self.system else []),
@@ -56,23 +61,18 @@ class ServedPrompt:
         asked = {"instructions": instructions, "system": self.system, "request": self.request}
         return json.dumps({**asked, "pictures": sent, "composed": composes}, sort_keys=True, default=str)
 
-    def _url(self, picture: Pixels) -> str:
-        kept = BytesIO()
-        unpacked(picture).save(kept, self.pictures.upper(), **FORMATS[self.pictures])
-        return f"data:image/{self.pictures};base64,{base64.b64encode(kept.getvalue()).decode()}"
-
 
 def vector_of(answer: Mapping[str, Any]) -> NDArray[np.float32]:
     """The vector of an answer, of unit length, (dim,); `BadAnswer` if it is not exactly one of plain numbers."""
     listed = answer.get("data")
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-        raise BadAnswer(f"the answer has no vectors{_complaint(answer)}")
+        # Some servers send their errors with status 200
+        told = answer.get("error") or answer.get("message")
+        text = f" ({told})"[:200] if told else ""
+        raise BadAnswer(f"the answer has no vectors{text}")
     if len(listed) != 1:
         raise BadAnswer(f"the answer has {len(listed)} vectors for one input")
-    return _unit(_numbers(listed[0].get("embedding")))
-
-
-def _numbers(given: Any) -> NDArray[np.float64]:
+    given = listed[0].get("embedding")
     if isinstance(given, str):
         raise BadAnswer("the vector came as text, though numbers were asked for")
     try:
@@ -83,19 +83,9 @@ def _numbers(given: Any) -> NDArray[np.float64]:
         raise BadAnswer(f"one input gets {len(numbers)} vectors; serve the model with one for all its tokens")
     if numbers.ndim != 1 or not len(numbers):
         raise BadAnswer("the vector is not made of numbers")
-    return numbers
-
-
-def _unit(numbers: NDArray[np.float64]) -> NDArray[np.float32]:
     largest = np.abs(numbers).max()
     if not np.isfinite(largest) or largest == 0:
         raise NotFiniteVector("the vector is nought" if largest == 0 else "the vector has numbers that are not finite")
     scaled = numbers / largest  # the square of a large number would be no number
     unit: NDArray[np.float32] = (scaled / np.linalg.norm(scaled)).astype(np.float32)
     return unit
-
-
-def _complaint(answer: Mapping[str, Any]) -> str:
-    """Some servers send their errors with status 200."""
-    told = answer.get("error") or answer.get("message")
-    return f" ({told})"[:200] if told else ""

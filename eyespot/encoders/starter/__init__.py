@@ -68,7 +68,13 @@ class Starter:
         """English texts to unit vectors (n, dim); "penguin" and "a picture of a penguin" are framed alike."""
         framed = [f"a photo of a {unframed(text)}" for text in texts]
         meanings = _product(self.sentences(framed), self.joint["text_basis"])  # (n, text dim)
-        return unit(np.hstack([meanings, CONCEPT_WEIGHT / LOOK_WEIGHT * self._looks(texts)]))
+        # What pictures of the texts' nouns would look like, (n, look dim); zero where no noun is a visible
+        # thing
+        looks = np.zeros((len(texts), self.joint["look_basis"].shape[1]), np.float32)
+        for row, text in zip(looks, texts, strict=True):
+            for noun in (nouns := visible_nouns(unframed(text), self.lexicon)):
+                row += self.joint["concept_looks"][noun].sum(0) / len(nouns)
+        return unit(np.hstack([meanings, CONCEPT_WEIGHT / LOOK_WEIGHT * looks]))
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the text is probably not English, the only language the encoder reads."""
@@ -77,14 +83,6 @@ class Starter:
     def weakest_match(self, text: str) -> float:
         """A best score below this is probably no match; calibrated in docs/starter.md."""
         return weakest_match(self.ideal_pictures @ self.encode_texts([text])[0])
-
-    def _looks(self, texts: Sequence[str]) -> Floats:
-        """What pictures of the texts' nouns would look like, (n, look dim); zero where no noun is a visible thing."""
-        looks = np.zeros((len(texts), self.joint["look_basis"].shape[1]), np.float32)
-        for row, text in zip(looks, texts, strict=True):
-            for noun in (nouns := visible_nouns(unframed(text), self.lexicon)):
-                row += self.joint["concept_looks"][noun].sum(0) / len(nouns)
-        return looks
 
     @cached_property
     def joint(self) -> dict[str, Floats]:

@@ -83,7 +83,12 @@ def label(column: str, value: str) -> Condition:
     """A column holds this value: as a number in a column of numbers, else as text, upper and lower case alike."""
     name = name_in_sql(column)
     as_text = f"lower(CAST({name} AS VARCHAR)) = lower({text_in_sql(value)})"
-    as_number = _equals_number(name, value)
+    if not re.fullmatch(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,2})?", value):
+        as_number = None
+    else:
+        same = f"TRY_CAST({name} AS DOUBLE) = {float(value)!r}"
+        whole = re.fullmatch(r"[+-]?[0-9]{1,30}", value)  # beyond 2**53 neighbouring whole numbers are one double
+        as_number = f"{same} AND TRY_CAST({name} AS HUGEINT) = {int(value)}" if whole else same
     either = (
         as_text if as_number is None else f"CASE WHEN typeof({name}) = 'VARCHAR' THEN {as_text} ELSE {as_number} END"
     )
@@ -105,14 +110,6 @@ def _moment(date: str) -> str:
     raise UsageError(
         f"{date!r} is no date; write 2021, 2021-05, 2021-05-31 or 2021-05-31T18:02, in the camera's local time"
     )
-
-
-def _equals_number(name: str, value: str) -> str | None:
-    if not re.fullmatch(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})([eE][+-]?[0-9]{1,2})?", value):
-        return None
-    same = f"TRY_CAST({name} AS DOUBLE) = {float(value)!r}"
-    whole = re.fullmatch(r"[+-]?[0-9]{1,30}", value)  # beyond 2**53 neighbouring whole numbers are one double
-    return f"{same} AND TRY_CAST({name} AS HUGEINT) = {int(value)}" if whole else same
 
 
 # -- running it ---------------------------------------------------------------------------------------------

@@ -68,35 +68,27 @@ _MAY = "a filter is made of columns, values, comparisons, AND, OR, NOT, IN, BETW
 
 def rewritten(expression: str, columns: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """The condition as SQL made here, and the columns in it; UsageError in one sentence for what is not allowed."""
-    _check_text(expression)
-    writer = _Writer(columns)
-    try:
-        return writer.write(_tree(expression)), tuple(writer.used)
-    except RecursionError:
-        raise UsageError(_TOO_DEEP) from None
-
-
-def _check_text(expression: str) -> None:
     if len(expression) > _LONGEST:
         raise UsageError(f"the filter has {len(expression)} characters; at most {_LONGEST} are allowed")
     if "\0" in expression or any("\ud800" <= letter <= "\udfff" for letter in expression):
         raise UsageError("the filter holds characters that are no text; type it again")
     if max(accumulate((letter == "(") - (letter == ")") for letter in expression), default=0) > _DEEPEST:
         raise UsageError(_TOO_DEEP)
+    writer = _Writer(columns)
+    try:
+        # The parsed condition; whatever else the text adds to the statement around it is refused
+        statements = _parsed(f"SELECT 1 FROM items WHERE (\n{expression}\n)")  # the line ends close a `--` comment
+        if len(statements) != 1 or _around(statements[0]) != _plain():
+            raise UsageError(
+                "a filter is one condition, such as label = 'heron', without any other part of a SQL statement"
+            )
+        node: _Node = statements[0]["node"]["where_clause"]
+        return writer.write(node), tuple(writer.used)
+    except RecursionError:
+        raise UsageError(_TOO_DEEP) from None
 
 
 _TOO_DEEP = f"the filter is nested more than {_DEEPEST} levels deep; write it flatter, for example with IN"
-
-
-def _tree(expression: str) -> _Node:
-    """The parsed condition; whatever else the text adds to the statement around it is refused."""
-    statements = _parsed(f"SELECT 1 FROM items WHERE (\n{expression}\n)")  # the line ends close a `--` comment
-    if len(statements) != 1 or _around(statements[0]) != _plain():
-        raise UsageError(
-            "a filter is one condition, such as label = 'heron', without any other part of a SQL statement"
-        )
-    node: _Node = statements[0]["node"]["where_clause"]
-    return node
 
 
 @cache
@@ -167,7 +159,17 @@ class _Writer:
         return name_in_sql(column)
 
     def _constant(self, node: _Node) -> str:
-        return _literal(node["literal"]["kind"], node["literal"]["text"])
+        kind: str = node["literal"]["kind"]
+        text: str = node["literal"]["text"]
+        if kind == "STRING":
+            return text_in_sql(text)
+        if kind in ("INTEGER", "NUMERIC") and re.fullmatch(r"[0-9_.eE+-]{1,40}", text):
+            return text
+        if kind == "NULL_LITERAL" or (kind == "BOOLEAN" and text in ("true", "false")):
+            return text or "NULL"
+        raise UsageError(
+            f"a value in a filter is a text in 'single quotes', a number, true, false or NULL, not {text[:40]!r}"
+        )
 
     def _cast(self, node: _Node) -> str:
         kind, wanted = node["type_expr"]["type_name"].upper(), node["type_expr"]
@@ -177,7 +179,15 @@ class _Writer:
 
     def _function(self, node: _Node) -> str:
         name = node["function_name"].lower()
-        _check_call(node, name)
+        counts = _ARGUMENTS.get(name)
+        if counts is None or len(node["qualified_name"]["path"]) != 1:
+            called = ".".join(node["qualified_name"]["path"])
+            raise UsageError(f"{called} is not allowed in a filter; there are: {', '.join(sorted(_FUNCTIONS))}")
+        if node["filter"] or node["distinct"] or node["order_bys"]["orders"] or node["export_state"]:
+            raise UsageError(f"{name} takes plain arguments only, without DISTINCT, ORDER BY or FILTER")
+        if len(node["arguments"]) not in counts:
+            several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
+            raise UsageError(f"{name} takes {several} arguments, not {len(node['arguments'])}")
         arguments = [argument["expression"] for argument in node["arguments"]]
         if name.startswith("regexp") and any(argument["class"] != "CONSTANT" for argument in arguments[1:]):
             raise UsageError("the pattern of a regular expression is a text in 'single quotes'")
@@ -203,30 +213,6 @@ def _listed(forms: Mapping[str, str], kind: str) -> str:
     if kind not in forms:
         raise UsageError(f"{kind.lower().replace('_', ' ')} is not allowed in a filter; {_MAY}")
     return forms[kind]
-
-
-def _check_call(node: _Node, name: str) -> None:
-    counts = _ARGUMENTS.get(name)
-    if counts is None or len(node["qualified_name"]["path"]) != 1:
-        called = ".".join(node["qualified_name"]["path"])
-        raise UsageError(f"{called} is not allowed in a filter; there are: {', '.join(sorted(_FUNCTIONS))}")
-    if node["filter"] or node["distinct"] or node["order_bys"]["orders"] or node["export_state"]:
-        raise UsageError(f"{name} takes plain arguments only, without DISTINCT, ORDER BY or FILTER")
-    if len(node["arguments"]) not in counts:
-        several = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else str(counts[0])
-        raise UsageError(f"{name} takes {several} arguments, not {len(node['arguments'])}")
-
-
-def _literal(kind: str, text: str) -> str:
-    if kind == "STRING":
-        return text_in_sql(text)
-    if kind in ("INTEGER", "NUMERIC") and re.fullmatch(r"[0-9_.eE+-]{1,40}", text):
-        return text
-    if kind == "NULL_LITERAL" or (kind == "BOOLEAN" and text in ("true", "false")):
-        return text or "NULL"
-    raise UsageError(
-        f"a value in a filter is a text in 'single quotes', a number, true, false or NULL, not {text[:40]!r}"
-    )
 
 
 def find_column(name: str, columns: Sequence[str]) -> str:

@@ -6,7 +6,6 @@ Layout after clip-retrieval's writer; embedding-reader and autofaiss read the sa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ import pyarrow as pa
 from eyespot.gallery.formats.exported import Export, Exported, write
 from eyespot.gallery.formats.items import Layout
 from eyespot.gallery.formats.registered import ImportSource, Part
-from eyespot.gallery.formats.tables import Column, pc
+from eyespot.gallery.formats.tables import pc
 from eyespot.gallery.view import View
 from eyespot.types import EyespotError, UsageError
 
@@ -33,9 +32,20 @@ def source(places: list[Path]) -> ImportSource:
     if not vectors:
         raise UsageError(f"{folder} holds no img_emb/img_emb_0.npy; name the output folder of clip-retrieval inference")
     if tables:
-        _check_pairs(folder, set(vectors), set(tables))
+        pairs_vectors = set(vectors)
+        for number in sorted(pairs_vectors ^ set(tables)):
+            here, lacking = ("img_emb", "metadata") if number in pairs_vectors else ("metadata", "img_emb")
+            raise EyespotError(
+                f"{folder} has part {number} in {here} and not in {lacking}; complete it (a cut download?) or "
+                "move it away"
+            )
     parts = [Part(str(number), path, tables.get(number)) for number, path in sorted(vectors.items())]
-    return ImportSource("clip-retrieval", folder, parts, LAYOUT, list(_notes(folder, bool(tables))))
+    notes: list[str] = []
+    if not bool(tables):
+        notes.append(f"{folder} has no metadata; rows are named by part and row, and nothing is known of them")
+    if (folder / "text_emb").is_dir():
+        notes.append("text_emb is not imported: a gallery holds vectors of pictures")
+    return ImportSource("clip-retrieval", folder, parts, LAYOUT, notes)
 
 
 def _numbered(folder: Path, stem: str, suffix: str) -> dict[int, Path]:
@@ -49,21 +59,6 @@ def _numbered(folder: Path, stem: str, suffix: str) -> dict[int, Path]:
     return found
 
 
-def _check_pairs(folder: Path, vectors: set[int], tables: set[int]) -> None:
-    for number in sorted(vectors ^ tables):
-        here, lacking = ("img_emb", "metadata") if number in vectors else ("metadata", "img_emb")
-        raise EyespotError(
-            f"{folder} has part {number} in {here} and not in {lacking}; complete it (a cut download?) or move it away"
-        )
-
-
-def _notes(folder: Path, has_tables: bool) -> Iterator[str]:
-    if not has_tables:
-        yield f"{folder} has no metadata; rows are named by part and row, and nothing is known of them"
-    if (folder / "text_emb").is_dir():
-        yield "text_emb is not imported: a gallery holds vectors of pictures"
-
-
 class ClipRetrievalLayout:
     """`image_path` (whole), `caption` (a column of that name, else `title`), `key` (the row's id), then every fact."""
 
@@ -73,7 +68,10 @@ class ClipRetrievalLayout:
 
     def columns(self, facts: pa.Table) -> pa.Table:
         """The table as clip-retrieval's own readers expect it."""
-        named = {"image_path": pc.list_element(_some_place(facts["paths"]), 0)}
+        paths = facts["paths"]
+        # Lists with one null where there was nothing, so that each has a first element
+        place = pc.if_else(pc.equal(pc.list_value_length(paths), 0), pa.scalar([None], paths.type), paths)
+        named = {"image_path": pc.list_element(place, 0)}
         spelled = {name.lower(): name for name in reversed(facts.column_names)}
         caption = spelled.get("caption", spelled.get("title"))
         if caption is not None:
@@ -81,11 +79,6 @@ class ClipRetrievalLayout:
         named["key"] = facts["id"]
         rest = {name: facts[name] for name in facts.column_names if name.lower() not in {*named, "id"}}
         return pa.table(named | rest)
-
-
-def _some_place(paths: Column) -> Column:
-    """Lists with one null where there was nothing, so that each has a first element."""
-    return pc.if_else(pc.equal(pc.list_value_length(paths), 0), pa.scalar([None], paths.type), paths)
 
 
 def export(view: View, out: Path, options: Export) -> Exported:

@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 from numpy.typing import DTypeLike, NDArray
 
 from eyespot.gallery.formats import arrays
-from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
-from eyespot.runs.files import whole_folder
+from eyespot.storage.files import whole_folder
 from eyespot.types import EyespotError, NothingFound
 
 BATCH = 1 << 14
@@ -119,7 +118,20 @@ def _chunks(view: View, schema: pa.Schema) -> Iterator[Chunk]:
         for batch in _batches(table):
             kept = mask[at : at + len(batch)]
             facts = pa.Table.from_batches([batch]).filter(pa.array(kept))
-            yield Chunk(_export_columns(facts, schema, roots), block[at : at + len(batch)][kept])
+            # Facts in the common columns, every path whole
+            places = [
+                [place_of(roots[number], path) for number, path in zip(row["roots"], row["paths"], strict=True)]
+                for row in facts.select(["roots", "paths"]).to_pylist()
+            ]
+            spelled = {name.lower(): name for name in facts.column_names}
+            columns = {
+                field.name: facts[spelled[field.name.lower()]].cast(field.type)
+                if field.name.lower() in spelled
+                else pa.nulls(len(facts), field.type)
+                for field in schema
+            }
+            export_columns = pa.table(columns | {"paths": pa.array(places, pa.list_(pa.string()))}, schema=schema)
+            yield Chunk(export_columns, block[at : at + len(batch)][kept])
             at += len(batch)
 
 
@@ -128,38 +140,20 @@ def _batches(table: Path) -> Iterator[pa.RecordBatch]:
         yield from file.iter_batches(BATCH)
 
 
-def _export_columns(table: pa.Table, schema: pa.Schema, roots: dict[int, Root]) -> pa.Table:
-    """Facts in the common columns, every path whole."""
-    places = [
-        [place_of(roots[number], path) for number, path in zip(row["roots"], row["paths"], strict=True)]
-        for row in table.select(["roots", "paths"]).to_pylist()
-    ]
-    spelled = {name.lower(): name for name in table.column_names}
-    columns = {
-        field.name: table[spelled[field.name.lower()]].cast(field.type)
-        if field.name.lower() in spelled
-        else pa.nulls(len(table), field.type)
-        for field in schema
-    }
-    return pa.table(columns | {"paths": pa.array(places, pa.list_(pa.string()))}, schema=schema)
-
-
 def _schema(view: View, export: Export) -> tuple[pa.Schema, list[str]]:
     """The columns of all shards, a name once whatever its case; and those that are left out."""
     fields: dict[str, pa.Field[Any]] = {}
     for table in view.tables:
         for field in pq.read_schema(table):
             known = fields.get(field.name.lower(), field)
-            fields[field.name.lower()] = known.with_type(_wider(known.type, field.type))
+            if known.type == field.type:
+                wider = known.type
+            else:
+                wider = pa.float64() if {known.type, field.type} == {pa.int64(), pa.float64()} else pa.string()
+            fields[field.name.lower()] = known.with_type(wider)
     del fields["live"], fields["roots"]
     left_out = [] if export.all_columns else [field.name for field in fields.values() if tells_too_much(field.name)]
     return pa.schema([field for field in fields.values() if field.name not in left_out]), left_out
-
-
-def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    if one == other:
-        return one
-    return pa.float64() if {one, other} == {pa.int64(), pa.float64()} else pa.string()
 
 
 def _cut(chunks: Iterator[Chunk], part_rows: int) -> Iterator[tuple[int, Chunk]]:

@@ -114,7 +114,21 @@ def write_items(folder: Path, facts: FactTable, naming: Naming, target: PartTarg
     with new_file(folder / "items.parquet") as file, pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
         for start, batch in _numbered(facts.batches(wanted)):
             ids = _told_apart(_ids(batch, naming, start), again[start : start + len(batch)], target.shard, start)
-            columns = _places(batch, naming.layout, target.root) | _facts(batch) | _labels(batch, target.labels)
+            paths = _listed(batch) if "paths" in naming.layout.paths else None
+            if paths is None:
+                texts = _first_filled(batch, naming.layout.paths)
+                ends = np.concatenate([[0], np.cumsum(np.asarray(texts.is_valid()))])  # (rows + 1,)
+                paths = _lists(ends, texts.drop_null())
+            roots = pa.array(np.full(len(paths.values), target.root, np.int32))
+            places = {"paths": paths, "roots": _lists(paths.offsets, roots)}
+            # The fixed columns that the table knows by their names; what does not fit its column is null
+            found: dict[str, Column] = {}
+            for facts_name, fitted in _FACTS.items():
+                column = _column(batch, facts_name)
+                found[facts_name] = (
+                    pa.nulls(len(batch), FIXED.field(facts_name).type) if column is None else fitted(column)
+                )
+            columns = places | found | _labels(batch, target.labels)
             columns |= {"id": ids, "live": pa.array(np.ones(len(batch), bool))}
             arrays = [columns[name] for name in schema.names]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema), row_group_size=ROW_GROUP)
@@ -160,17 +174,6 @@ def _row_numbers(start: int, count: int) -> Column:
 # -- places -------------------------------------------------------------------------------------------------
 
 
-def _places(batch: pa.RecordBatch, layout: Layout, root: int) -> dict[str, Column]:
-    """The lists `paths` and `roots` of each row: one place, or none, or those that a list names."""
-    paths = _listed(batch) if "paths" in layout.paths else None
-    if paths is None:
-        texts = _first_filled(batch, layout.paths)
-        ends = np.concatenate([[0], np.cumsum(np.asarray(texts.is_valid()))])  # (rows + 1,)
-        paths = _lists(ends, texts.drop_null())
-    roots = pa.array(np.full(len(paths.values), root, np.int32))
-    return {"paths": paths, "roots": _lists(paths.offsets, roots)}
-
-
 def _listed(batch: pa.RecordBatch) -> Column | None:
     column = _column(batch, "paths")
     if column is None or not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)):
@@ -189,15 +192,6 @@ def _lists(ends: Column, values: Column) -> Column:
 
 
 # -- facts and labels ---------------------------------------------------------------------------------------
-
-
-def _facts(batch: pa.RecordBatch) -> dict[str, Column]:
-    """The fixed columns that the table knows by their names; what does not fit its column is null."""
-    found: dict[str, Column] = {}
-    for name, fitted in _FACTS.items():
-        column = _column(batch, name)
-        found[name] = pa.nulls(len(batch), FIXED.field(name).type) if column is None else fitted(column)
-    return found
 
 
 def _whole(type: pa.DataType) -> Callable[[Column], Column]:
@@ -261,12 +255,11 @@ _ARROW: dict[str, Callable[[Column], Column]] = {
 
 
 def _labels(batch: pa.RecordBatch, labels: Mapping[str, str]) -> dict[str, Column]:
-    return {name: _label(batch, name, kind) for name, kind in labels.items()}
-
-
-def _label(batch: pa.RecordBatch, name: str, kind: str) -> Column:
-    column = _column(batch, name)
-    return _ARROW[kind](pa.nulls(len(batch)) if column is None else column)
+    columns = {}
+    for name, kind in labels.items():
+        column = _column(batch, name)
+        columns[name] = _ARROW[kind](pa.nulls(len(batch)) if column is None else column)
+    return columns
 
 
 # -- columns ------------------------------------------------------------------------------------------------

@@ -20,7 +20,12 @@ TABLES = (".parquet", ".csv")
 
 def source(places: Sequence[Path]) -> ImportSource:
     """A folder with the two files, the two files themselves, or vectors alone; `UsageError` for anything else."""
-    files = _in_folder(places[0]) if len(places) == 1 and places[0].is_dir() else [place.absolute() for place in places]
+    if len(places) == 1 and places[0].is_dir():
+        folder = places[0]
+        names = ("vectors.npy", *(f"items{suffix}" for suffix in TABLES))
+        files = [path for name in names if (path := folder.absolute() / name).exists()]
+    else:
+        files = [place.absolute() for place in places]
     vectors = [file for file in files if file.suffix.lower() == ".npy"]
     tables = [file for file in files if file.suffix.lower() in TABLES]
     if len(vectors) != 1 or len(tables) > 1 or len(files) > 2:
@@ -31,11 +36,6 @@ def source(places: Sequence[Path]) -> ImportSource:
     table = tables[0] if tables else None
     notes = [] if tables else [f"{vectors[0]} has no table beside it; rows are named by their number"]
     return ImportSource("npy", vectors[0].parent, [Part(vectors[0].stem, vectors[0], table)], LAYOUT, notes)
-
-
-def _in_folder(folder: Path) -> list[Path]:
-    names = ("vectors.npy", *(f"items{suffix}" for suffix in TABLES))
-    return [path for name in names if (path := folder.absolute() / name).exists()]
 
 
 class NpyLayout:

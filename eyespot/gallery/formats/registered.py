@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,9 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot import ledger
 from eyespot.gallery import disk
-from eyespot.gallery.files import Checksum, locked, map_array, need_open
+from eyespot.gallery.files import Checksum, map_array, need_open
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
     MEANT,
@@ -33,14 +31,14 @@ from eyespot.gallery.formats.items import (
     repeated,
     write_items,
 )
-from eyespot.gallery.formats.tables import FactTable, facts_in, widest
+from eyespot.gallery.formats.tables import facts_in, widest
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.sources import Root
+from eyespot.storage import sqlite
 from eyespot.storage.atomic import new_file
-from eyespot.types import EyespotError, Space, UsageError
-
-Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+from eyespot.storage.locks import locked
+from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
 
 class Part(NamedTuple):
@@ -128,12 +126,8 @@ class Copied:
         disk.write_note(folder, replace(note, source=None, checksum=str(checked), dtype=np.dtype(dtype).name))
 
 
-def silent(_what: str, _done: int, _total: int) -> None:
-    """Progress that nobody watches."""
-
-
 def take_in(
-    gallery: Path, source: ImportSource, encoder: str, way: VectorImport, progress: Progress = silent
+    gallery: Path, source: ImportSource, encoder: str, way: VectorImport, progress: Progress = no_progress
 ) -> Imported:
     """Import what is not in the gallery yet, as vectors of the encoder of that name; nothing else is changed.
 
@@ -143,7 +137,7 @@ def take_in(
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
-            open_things.enter_context(ledger.whole(gallery / "ledger.sqlite"))
+            open_things.enter_context(sqlite.whole(gallery / "ledger.sqlite"))
             known = Ledger(gallery / "ledger.sqlite")
             open_things.callback(known.close)
             return _Import(gallery, known, source, encoder).run(way, progress)
@@ -164,8 +158,25 @@ class _Import:
         self.mapped = {part: map_array(part.vectors) for part in source.parts}
         self.space = Space(encoder, "imported", "unknown", "unknown", self._dim())
         self.stem = disk.stem_of(self.space)
-        self.facts = {part: self._facts(part) for part in source.parts}
-        self.labels = self._labels()
+        fact_tables = {}
+        for part in source.parts:
+            rows = len(self.mapped[part])
+            facts = facts_in(part.metadata, rows)
+            if facts.rows != rows:
+                raise EyespotError(
+                    f"{part.vectors} has {rows} rows and {part.metadata} has {facts.rows}; "
+                    "they must be of one run, row for row"
+                )
+            fact_tables[part] = facts
+        self.facts = fact_tables
+        # Label columns of all parts; each has one kind, and the spelling and width the gallery knows it by
+        kinds: dict[str, str] = {}
+        for facts in self.facts.values():
+            for name, kind in facts.kinds.items():
+                kinds[name] = widest(kinds.get(name, ""), kind)
+        labels = labels_of(kinds)
+        known = {name.lower(): kind for name, kind in self.ledger.columns().items()}
+        self.labels = {name: wider(kind, known.get(name.lower(), kind)) for name, kind in labels.items()}
 
     def run(self, way: VectorImport, progress: Progress) -> Imported:
         new = [part for part in self.source.parts if not self._is_in(part)]
@@ -175,7 +186,14 @@ class _Import:
         }
         root = self.ledger.add_root(self._root())
         self._write_header()
-        known = self._known_ids() if new else np.zeros(0, np.uint64)
+        if new:
+            # Ids are told apart within a space; in two spaces one id is one picture
+            shards = self.ledger.sql.execute("SELECT shard FROM imported WHERE space = ? ORDER BY shard", (self.stem,))
+            known = np.zeros(0, np.uint64)
+            for (shard,) in shards:
+                known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
+        else:
+            known = np.zeros(0, np.uint64)
         for part in _report_rows(new, self.mapped, "importing", progress):
             shard = self._add(part, root, lost[part], way, known)
             known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
@@ -195,26 +213,6 @@ class _Import:
                     f"{dim}; import them from folders of their own"
                 )
         return int(dim)
-
-    def _facts(self, part: Part) -> FactTable:
-        rows = len(self.mapped[part])
-        facts = facts_in(part.metadata, rows)
-        if facts.rows != rows:
-            raise EyespotError(
-                f"{part.vectors} has {rows} rows and {part.metadata} has {facts.rows}; "
-                "they must be of one run, row for row"
-            )
-        return facts
-
-    def _labels(self) -> dict[str, str]:
-        """Label columns of all parts; each has one kind, and the spelling and width the gallery knows it by."""
-        kinds: dict[str, str] = {}
-        for facts in self.facts.values():
-            for name, kind in facts.kinds.items():
-                kinds[name] = widest(kinds.get(name, ""), kind)
-        labels = labels_of(kinds)
-        known = {name.lower(): kind for name, kind in self.ledger.columns().items()}
-        return {name: wider(kind, known.get(name.lower(), kind)) for name, kind in labels.items()}
 
     def _is_in(self, part: Part) -> bool:
         found = self.ledger.sql.execute(
@@ -240,14 +238,6 @@ class _Import:
     def _root(self) -> Root:
         # The ledger knows a root by its path: the slash keeps the import apart from the same folder indexed for photos.
         return Root(os.path.join(self.source.folder, ""), "import")
-
-    def _known_ids(self) -> NDArray[np.uint64]:
-        """Ids are told apart within a space; in two spaces one id is one picture."""
-        shards = self.ledger.sql.execute("SELECT shard FROM imported WHERE space = ? ORDER BY shard", (self.stem,))
-        known = np.zeros(0, np.uint64)
-        for (shard,) in shards:
-            known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
-        return known
 
     # -- what is new ----------------------------------------------------------------------------------------
 

@@ -19,18 +19,21 @@ _SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
 
 def scan_with_table(place: str) -> Iterator[Record]:
     """Every picture of a tar, its sidecars' labels, and then what the table beside it says."""
-    table = _table_of(place)
+    stem = os.path.splitext(place)[0]
+    table = next((Path(stem + suffix) for suffix in _SUFFIXES if os.path.isfile(stem + suffix)), None)
     if table is None:
         yield from scan_tar(place)
     elif names_keys(table):
-        yield from _by_key(place, table)
+        # A key without a picture is one that could not be downloaded: the table knows of it, the tar does not
+        pictures: dict[str, list[str]] = {}
+        for record in scan_tar(place):
+            if isinstance(record, Seen):
+                pictures.setdefault(os.path.basename(split_key(record.path)[0]), []).append(record.path)
+            yield record
+        for row in keyed_rows(table):
+            yield from [_unreadable_row(row, table)] if isinstance(row, LabelError) else _of_pictures(row, pictures)
     else:
         yield from _by_member(place, table)
-
-
-def _table_of(place: str) -> Path | None:
-    stem = os.path.splitext(place)[0]
-    return next((Path(stem + suffix) for suffix in _SUFFIXES if os.path.isfile(stem + suffix)), None)
 
 
 def _by_member(place: str, table: Path) -> Iterator[Record]:
@@ -45,17 +48,6 @@ def _by_member(place: str, table: Path) -> Iterator[Record]:
             if isinstance(row, LabelError)
             else Labels(head + os.path.normpath(row.file), row.facts)
         )
-
-
-def _by_key(place: str, table: Path) -> Iterator[Record]:
-    """A key without a picture is one that could not be downloaded: the table knows of it, the tar does not."""
-    pictures: dict[str, list[str]] = {}
-    for record in scan_tar(place):
-        if isinstance(record, Seen):
-            pictures.setdefault(os.path.basename(split_key(record.path)[0]), []).append(record.path)
-        yield record
-    for row in keyed_rows(table):
-        yield from [_unreadable_row(row, table)] if isinstance(row, LabelError) else _of_pictures(row, pictures)
 
 
 def _of_pictures(row: LabelRow, pictures: dict[str, list[str]]) -> Iterator[Record]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery.photos.found import is_utf8
 from eyespot.gallery.photos.json_lists import lists_of
-from eyespot.runs.files import id_of
+from eyespot.storage.files import id_of
 
 _pc: Any = pyarrow.compute
 _PIECE = 1 << 16
@@ -71,16 +71,17 @@ def _facts(image: Mapping[str, Any], licences: Mapping[str, str]) -> tuple[dict[
     facts |= {"image_id": image["id"], "file_name": image.get("file_name")}
     facts["taken"] = next((image[name] for name in _DATES if image.get(name)), None)
     facts["license"] = licences.get(id_of(image.get("license")) or "", image.get("license"))
-    wrong = [name for name, limit in _RANGES.items() if not _within(image.get(name), limit)]
+    wrong = []
+    for name, limit in _RANGES.items():
+        within_value = image.get(name)
+        # Whether a coordinate is there and sound, or not there at all
+        try:
+            within = within_value is None or within_value == "" or abs(float(within_value)) <= limit
+        except (TypeError, ValueError, OverflowError):
+            within = False
+        if not within:
+            wrong.append(name)
     return facts | dict.fromkeys(wrong), [f"has the {name} {image[name]!r:.40}; it is left out" for name in wrong]
-
-
-def _within(value: Any, limit: float) -> bool:
-    """Whether a coordinate is there and sound, or not there at all."""
-    try:
-        return value is None or value == "" or abs(float(value)) <= limit
-    except (TypeError, ValueError, OverflowError):
-        return False
 
 
 # -- everything else ----------------------------------------------------------------------------------------

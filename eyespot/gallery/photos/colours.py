@@ -51,7 +51,12 @@ def _rgb(image: Image.Image) -> Image.Image:
         return _from_16_bits(image).convert("RGB")
     if image.mode in ("I", "F"):
         return _stretched(image).convert("RGB")
-    return _over_white(image) if image.has_transparency_data else image.convert("RGB")
+    if image.has_transparency_data:
+        layer = image.convert("RGBA")
+        white = Image.new("RGB", layer.size, "white")
+        white.paste(layer, mask=layer.getchannel("A"))
+        return white
+    return image.convert("RGB")
 
 
 def _from_16_bits(image: Image.Image) -> Image.Image:
@@ -75,13 +80,6 @@ def _stretched(image: Image.Image) -> Image.Image:
 def _finite(row: NDArray[Any]) -> NDArray[np.float64]:
     known: NDArray[np.float64] = row[np.isfinite(row)].astype(np.float64)
     return known
-
-
-def _over_white(image: Image.Image) -> Image.Image:
-    layer = image.convert("RGBA")
-    white = Image.new("RGB", layer.size, "white")
-    white.paste(layer, mask=layer.getchannel("A"))
-    return white
 
 
 # -- strips -------------------------------------------------------------------------------------------------

@@ -68,16 +68,18 @@ class Exif:
 
     def facts(self, size: tuple[int, int], format: str) -> PictureFacts:
         width, height = size[::-1] if self.orientation in _SIDEWAYS else size
-        latitude, longitude = _position(self.position)
-        return PictureFacts(width, height, self._taken(), latitude, longitude, self._camera(), format)
-
-    def _taken(self) -> datetime | None:
-        return _time(self.photo.get(ExifTags.Base.DateTimeOriginal)) or _time(self.main.get(ExifTags.Base.DateTime))
-
-    def _camera(self) -> str | None:
+        tags = self.position
+        latitude = _degrees(tags.get(ExifTags.GPS.GPSLatitude), tags.get(ExifTags.GPS.GPSLatitudeRef), "NS")
+        longitude = _degrees(tags.get(ExifTags.GPS.GPSLongitude), tags.get(ExifTags.GPS.GPSLongitudeRef), "EW")
+        if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
+            latitude, longitude = None, None
+        else:
+            latitude, longitude = latitude, longitude
+        taken = _time(self.photo.get(ExifTags.Base.DateTimeOriginal)) or _time(self.main.get(ExifTags.Base.DateTime))
         make, model = _clean(self.main.get(ExifTags.Base.Make)), _clean(self.main.get(ExifTags.Base.Model))
         named = bool(make) and model.lower().startswith(make.lower().split()[0])  # "NIKON CORPORATION", "NIKON D90"
-        return (model if named else f"{make} {model}".strip()) or None
+        camera = (model if named else f"{make} {model}".strip()) or None
+        return PictureFacts(width, height, taken, latitude, longitude, camera, format)
 
 
 def _tags(read: Callable[[], Any]) -> dict[int, Any]:
@@ -98,14 +100,6 @@ def _time(text: Any) -> datetime | None:
     with suppress(ValueError):
         return datetime(*map(int, found.groups())) if found else None  # type: ignore[arg-type]
     return None
-
-
-def _position(tags: dict[int, Any]) -> tuple[float, float] | tuple[None, None]:
-    latitude = _degrees(tags.get(ExifTags.GPS.GPSLatitude), tags.get(ExifTags.GPS.GPSLatitudeRef), "NS")
-    longitude = _degrees(tags.get(ExifTags.GPS.GPSLongitude), tags.get(ExifTags.GPS.GPSLongitudeRef), "EW")
-    if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
-        return None, None
-    return latitude, longitude
 
 
 def _degrees(parts: Any, reference: Any, signs: str) -> float | None:

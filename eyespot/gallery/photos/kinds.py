@@ -9,7 +9,7 @@ import os
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -151,16 +151,15 @@ class SkippedFiles:
 
     def __str__(self) -> str:
         """`52 skipped (40 video: .mp4 .mov, save stills of them as pictures; 12 documents: .pdf)`; empty if none."""
-        parts = [_part(row) for row in self.rows()]
+        parts = []
+        for row in self.rows():
+            if row["endings"]:
+                names = list(row["endings"])
+                ending_list = " ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])])
+                endings = f": {ending_list}"
+            else:
+                endings = ""
+            way_out = f", {row['way_out']}" if row["way_out"] else ""
+            part = f"{row['files']:,} {row['kind']}{endings}{way_out}"
+            parts.append(part)
         return f"{self.files:,} skipped ({'; '.join(parts)})" if parts else ""
-
-
-def _part(row: Mapping[str, Any]) -> str:
-    endings = f": {_ending_list(row['endings'])}" if row["endings"] else ""
-    way_out = f", {row['way_out']}" if row["way_out"] else ""
-    return f"{row['files']:,} {row['kind']}{endings}{way_out}"
-
-
-def _ending_list(endings: Iterable[str]) -> str:
-    names = list(endings)
-    return " ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])])

@@ -99,10 +99,7 @@ def kind_of(value: Any) -> str:
         return "int" if abs(value) < 2**63 else "text"
     if isinstance(value, float):
         return "float"
-    return _kind_of_text(str(value))
-
-
-def _kind_of_text(text: str) -> str:
+    text = str(value)
     body = text[1:] if text[:1] == "-" else text
     if not body.isascii() or not body.replace(".", "", 1).isdigit() or len(body) > 15:
         return "text"

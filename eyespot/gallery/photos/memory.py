@@ -97,11 +97,7 @@ def _malloc_trim() -> Callable[[int], int]:
 @cache
 def _default_limit() -> int:
     """Half of the memory that is free when the first picture is decoded, within bounds."""
-    return max(LEAST, min(MOST, _available() // 2))
-
-
-def _available() -> int:
-    """Bytes that the machine has free, or that a container allows if that is less."""
+    # Bytes that the machine has free, or that a container allows if that is less
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2]
     with suppress(OSError, AttributeError):
         free = re.search(r"MemAvailable: +([0-9]+) kB", Path("/proc/meminfo").read_text())
@@ -109,7 +105,7 @@ def _available() -> int:
     for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):  # the file of the other version, or the word "max"
             limits.append(int(Path(place).read_text()))
-    return min(limits)
+    return max(LEAST, min(MOST, min(limits) // 2))
 
 
 # -- what a picture takes -----------------------------------------------------------------------------------
@@ -128,7 +124,21 @@ def bytes_to_decode(image: ImageFile.ImageFile, data: bytes, full: tuple[int, in
     factor: how many pixels become one on the way to RGB.
     """
     pixels, at_full = math.prod(image.size), math.prod(full)
-    decoder, own = _decoder(image, data), bytes_a_pixel(image.mode) * pixels
+    if image.format in ("JPEG", "MPO"):
+        decoder = _Decoder(2.0 * len(image.getbands()) if _keeps_coefficients(image, data) else 0.0)
+    elif image.format == "TIFF":
+        # libtiff decodes a strip or tile at a time, and one strip may be the whole picture
+        tags = getattr(image, "tag_v2", {})
+        bits = tags.get(ExifTags.Base.BitsPerSample, (8,))
+        samples = max(len(bits), int(tags.get(ExifTags.Base.SamplesPerPixel, 1)))
+        strip = samples * max(bits) / 8
+        inside = {"jpeg": 2.0 * samples, "tiff_jpeg": 2.0 * samples, "webp": 13.0}
+        decoder = _Decoder(strip + inside.get(str(image.info.get("compression")), 0.0))
+    elif image.format == "HEIF":
+        decoder = _Decoder(16.0 if image.info.get("bit_depth", 8) > 8 else 7.0, 1.0)
+    else:
+        decoder = {"WEBP": _Decoder(13.0, 9.0), "AVIF": _Decoder(16.0, 8.0)}.get(str(image.format), _Decoder(0.0))
+    own = bytes_a_pixel(image.mode) * pixels
     pointers = _POINTER * max(full)
     images = 2 if pixels > LARGE else 4 if image.has_transparency_data else 3  # that live while colours are converted
     decoding = own + decoder.peak * at_full + pointers
@@ -143,16 +153,6 @@ def bytes_to_read(size: tuple[int, int]) -> int:
     return 4 * shorter * longer + 12 * max(shorter * longer, _THIN * _THIN * longer // shorter)
 
 
-def _decoder(image: ImageFile.ImageFile, data: bytes) -> _Decoder:
-    if image.format in ("JPEG", "MPO"):
-        return _Decoder(2.0 * len(image.getbands()) if _keeps_coefficients(image, data) else 0.0)
-    if image.format == "TIFF":
-        return _tiff(image)
-    if image.format == "HEIF":
-        return _Decoder(16.0 if image.info.get("bit_depth", 8) > 8 else 7.0, 1.0)
-    return {"WEBP": _Decoder(13.0, 9.0), "AVIF": _Decoder(16.0, 8.0)}.get(str(image.format), _Decoder(0.0))
-
-
 def _keeps_coefficients(image: ImageFile.ImageFile, data: bytes) -> bool:
     """Whether libjpeg holds the whole picture while it reads: it does where colours or details come one by one."""
     at = 2
@@ -161,13 +161,3 @@ def _keeps_coefficients(image: ImageFile.ImageFile, data: bytes) -> bool:
             return data[at + 4] < len(image.getbands())
         at += 1 if data[at + 1] == 0xFF else 2 + int.from_bytes(data[at + 2 : at + 4])
     return True
-
-
-def _tiff(image: ImageFile.ImageFile) -> _Decoder:
-    """libtiff decodes a strip or tile at a time, and one strip may be the whole picture."""
-    tags = getattr(image, "tag_v2", {})
-    bits = tags.get(ExifTags.Base.BitsPerSample, (8,))
-    samples = max(len(bits), int(tags.get(ExifTags.Base.SamplesPerPixel, 1)))
-    strip = samples * max(bits) / 8
-    inside = {"jpeg": 2.0 * samples, "tiff_jpeg": 2.0 * samples, "webp": 13.0}
-    return _Decoder(strip + inside.get(str(image.info.get("compression")), 0.0))

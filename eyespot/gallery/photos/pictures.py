@@ -90,7 +90,14 @@ def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Deco
         except MemoryError as error:
             raise TooLarge("too large for the memory at hand") from error
         except Exception as error:  # Pillow's plugins raise a dozen kinds for damaged files, most of them undocumented
-            raise BadPicture(_reason(error)) from error
+            if isinstance(error, Image.DecompressionBombError):
+                text = f"over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels"
+            elif "not identified by this driver" in str(error):
+                text = "damaged: its header gives no size or no colours"
+            else:
+                said = " ".join(re.sub("<[^>]*>", "", str(error)).split())[:120] or type(error).__name__
+                text = f"{'truncated' if 'truncat' in said.lower() else 'damaged'}: {said}"
+            raise BadPicture(text) from error
         yield opened
 
 
@@ -112,27 +119,29 @@ def thumbnail(data: bytes, side: int) -> bytes:
 def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
     image = _recognised(data)
     size = _checked_size(image)
-    _draft(image, min_side)
-    factor = _factor(image.size, min_side)
+    # A JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it; other formats ignore this
+    if min_side is not None and image.format in ("JPEG", "MPO"):
+        image.draft("RGB", (max(1, min_side), max(1, min_side)))
+    # How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`
+    if min_side is None or image.size[0] * image.size[1] <= LARGE:
+        factor = 1
+    else:
+        factor = max(1, min(image.size) // max(1, min_side))
     need = bytes_to_decode(image, data, size, factor)
     if min_side is None:
         need = max(need, bytes_to_read(image.size))
-    memory.enter_context(_DECODING.reserve(need, _limit(size, need)))
-    image.load()
-    exif = Exif.of(image)
-    rgb = to_rgb(image, factor)
-    image.close()  # frees its pixels, for turning makes another copy
-    return DecodedPicture(exif.upright(rgb), exif.facts(size, str(image.format)))
-
-
-def _limit(size: tuple[int, int], need: int) -> int:
     limit = decode_limit()
     if need > limit:
         raise TooLarge(
             f"{size[0]} x {size[1]} pixels take {as_size(need)} of memory to decode, over the limit of"
             f" {as_size(limit)}; allow more with {VARIABLE}={as_size(need)}"
         )
-    return limit
+    memory.enter_context(_DECODING.reserve(need, limit))
+    image.load()
+    exif = Exif.of(image)
+    rgb = to_rgb(image, factor)
+    image.close()  # frees its pixels, for turning makes another copy
+    return DecodedPicture(exif.upright(rgb), exif.facts(size, str(image.format)))
 
 
 # -- which formats ------------------------------------------------------------------------------------------
@@ -203,15 +212,12 @@ _DECODING = MemoryBudget()
 def _checked_size(image: ImageFile.ImageFile) -> tuple[int, int]:
     """The size the header promises, before anything is decoded."""
     width, height = image.size
-    if max(width * height, _tile(image)) > _pixel_limit():
+    # Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones
+    tags = getattr(image, "tag_v2", {})
+    tile = int(tags.get(ExifTags.Base.TileWidth, 0)) * int(tags.get(ExifTags.Base.TileLength, 0))
+    if max(width * height, tile) > _pixel_limit():
         raise BadPicture(f"{width} x {height} pixels, over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels")
     return width, height
-
-
-def _tile(image: ImageFile.ImageFile) -> int:
-    """Pixels of one tile of a TIFF: a small picture may claim huge tiles, and libtiff decodes whole ones."""
-    tags = getattr(image, "tag_v2", {})
-    return int(tags.get(ExifTags.Base.TileWidth, 0)) * int(tags.get(ExifTags.Base.TileLength, 0))
 
 
 def _pixel_limit() -> int:
@@ -221,26 +227,4 @@ def _pixel_limit() -> int:
     return int(text)
 
 
-def _draft(image: ImageFile.ImageFile, min_side: int | None) -> None:
-    """A JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it; other formats ignore this."""
-    if min_side is not None and image.format in ("JPEG", "MPO"):
-        image.draft("RGB", (max(1, min_side), max(1, min_side)))
-
-
-def _factor(size: tuple[int, int], min_side: int | None) -> int:
-    """How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`."""
-    if min_side is None or size[0] * size[1] <= LARGE:
-        return 1
-    return max(1, min(size) // max(1, min_side))
-
-
 # -- what went wrong ----------------------------------------------------------------------------------------
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, Image.DecompressionBombError):
-        return f"over the limit of {_pixel_limit() / _MEGAPIXEL:g} megapixels"
-    if "not identified by this driver" in str(error):
-        return "damaged: its header gives no size or no colours"
-    said = " ".join(re.sub("<[^>]*>", "", str(error)).split())[:120] or type(error).__name__
-    return f"{'truncated' if 'truncat' in said.lower() else 'damaged'}: {said}"

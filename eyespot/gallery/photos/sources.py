@@ -155,7 +155,14 @@ def scan(root: Root) -> Iterator[Record]:
     elif root.kind == "tar":
         yield from scan_with_table(root.path)
     elif root.kind == "list":
-        yield from _scan_list(root)
+        for row in label_rows(Path(root.path)):
+            if isinstance(row, LabelError):
+                yield Unreadable(f"{os.path.basename(root.path)}:{row.line}", row.reason)
+            elif "://" in row.file:
+                yield Unreadable(row.file, "eyespot fetches no addresses; download the picture first")
+            else:
+                yield _stat(full_path(root, row.file), row.file)
+                yield Labels(row.file, row.facts)
     else:
         yield _stat(root.path, os.path.basename(root.path))
 
@@ -247,14 +254,11 @@ def _scan_entry(entry: os.DirEntry[str], way: list[_Open]) -> Iterator[Record]:
     elif kind := kind_of(ending):
         yield from () if _SHARD.fullmatch(path) else [Skipped(spelled_out(path), kind, ending)]  # a shard is a root
     else:
-        yield _by_its_head(entry.path, path)
-
-
-def _by_its_head(place: str, path: str) -> Record:
-    try:
-        return skipped_by_head(spelled_out(path), _head(place)) or _stat(place, path)
-    except OSError as error:
-        return Unreadable(spelled_out(path), reason(error))
+        try:
+            its_head = skipped_by_head(spelled_out(path), _head(entry.path)) or _stat(entry.path, path)
+        except OSError as error:
+            its_head = Unreadable(spelled_out(path), reason(error))
+        yield its_head
 
 
 def _head(place: str) -> bytes | None:
@@ -281,14 +285,3 @@ def _scan_labels(place: str, prefix: str, path: str) -> Iterator[Record]:
 
 
 # -- lists --------------------------------------------------------------------------------------------------
-
-
-def _scan_list(root: Root) -> Iterator[Record]:
-    for row in label_rows(Path(root.path)):
-        if isinstance(row, LabelError):
-            yield Unreadable(f"{os.path.basename(root.path)}:{row.line}", row.reason)
-        elif "://" in row.file:
-            yield Unreadable(row.file, "eyespot fetches no addresses; download the picture first")
-        else:
-            yield _stat(full_path(root, row.file), row.file)
-            yield Labels(row.file, row.facts)

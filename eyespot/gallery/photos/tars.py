@@ -42,7 +42,12 @@ def scan_tar(place: str) -> Iterator[Record]:
                 if member.isreg():
                     yield from _scan_member(archive, member, samples)
                     yield from samples.overdue()
-            if not _ends_well(place, archive.offset):
+            # Whether an archive's end mark stands where its last member ends; tarfile takes a torn header
+            # for the end
+            with open(place, "rb") as file:
+                file.seek(archive.offset)
+                ends_well = file.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
+            if not ends_well:
                 yield Unreadable("", "the tar cannot be read to its end (cut short?)")
     except _TORN as error:
         yield Unreadable("", f"the tar cannot be read to its end ({error})")
@@ -112,13 +117,6 @@ def split_key(name: str) -> tuple[str, str]:
     folder, _, base = name.rpartition("/")
     key, _, suffix = base.partition(".")
     return f"{folder}/{key}", "." + suffix.lower().rpartition(".")[2]
-
-
-def _ends_well(place: str, end: int) -> bool:
-    """Whether an archive's end mark stands where its last member ends; tarfile takes a torn header for the end."""
-    with open(place, "rb") as file:
-        file.seek(end)
-        return file.read(tarfile.BLOCKSIZE) == bytes(tarfile.BLOCKSIZE)
 
 
 @dataclass

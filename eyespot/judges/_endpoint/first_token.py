@@ -13,10 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 from eyespot.judges._endpoint.judging import VerdictWithFallback, VisionPrompt
 from eyespot.judges._endpoint.ways import MOST, Words, bare, in_words
 from eyespot.judges._wording import JudgePrompt
-from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.errors import SORRY, BadAnswer, Declined, Halted, Refused
-from eyespot.models.endpoint.protocols import Reply, Token
-from eyespot.types import EyespotError, Verdict
+from eyespot.llms.client import Endpoint
+from eyespot.llms.errors import SORRY, BadAnswer, Declined, Halted, Refused
+from eyespot.types import EyespotError, Reply, Token, Verdict
 
 ALTERNATIVES = 20  # of the first token: the most that servers give
 UNFINISHED = re.compile(r"could not finish the message", re.IGNORECASE)  # OpenAI, where thinking took all tokens
@@ -79,10 +78,23 @@ class FirstToken:
         reply = self._reply(endpoint, sight, named)
         if reply.logprobs:
             self._tried = True
-            return VerdictWithFallback(self._by_shares(endpoint, sight, (reply, named)))
+            shares_reply, shares_named = (reply, named)
+            found = shares(shares_reply.logprobs or (), self.wording)
+            reason = "" if any(found) else self._neither(shares_reply.logprobs or ())
+            if reason and shares_named is None and self._naming(endpoint):
+                found = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
+                reason = "" if any(found) else reason
+            with self._lock:
+                self.seen += 1
+                self.doubtful += found.yes + found.no < DOUBTFUL
+            return VerdictWithFallback(Verdict(probability=min(1.0, found.score), reason=reason))
         if (verdict := self._decided(endpoint, sight)) is not None:
             return VerdictWithFallback(verdict, SystemOne.special)
-        return VerdictWithFallback(self._by_words(reply), Words.special)
+        try:
+            words = in_words(reply, self.wording)
+        except BadAnswer as why:
+            raise self._short(why) from None
+        return VerdictWithFallback(words, Words.special)
 
     def notes(self, name: str) -> list[str]:
         """How many answers were in doubt."""
@@ -105,20 +117,6 @@ class FirstToken:
             raise Declined(repr(reply.text[:MOST]))
         return reply
 
-    def _by_shares(
-        self, endpoint: Endpoint, sight: VisionPrompt, came: tuple[Reply, Mapping[str, Any] | None]
-    ) -> Verdict:
-        reply, named = came
-        found = shares(reply.logprobs or (), self.wording)
-        reason = "" if any(found) else self._neither(reply.logprobs or ())
-        if reason and named is None and self._naming(endpoint):
-            found = shares(self._reply(endpoint, sight, self._named).logprobs or (), self.wording)
-            reason = "" if any(found) else reason
-        with self._lock:
-            self.seen += 1
-            self.doubtful += found.yes + found.no < DOUBTFUL
-        return Verdict(probability=min(1.0, found.score), reason=reason)
-
     def _neither(self, tokens: Sequence[Token]) -> str:
         """What was there in place of both answers; `Declined` where that is how an excuse begins."""
         token, _ = max(tokens, key=lambda one: one[1])
@@ -126,12 +124,6 @@ class FirstToken:
         if bare(token) in EXCUSES:
             raise Declined(why)
         return why
-
-    def _by_words(self, reply: Reply) -> Verdict:
-        try:
-            return in_words(reply, self.wording)
-        except BadAnswer as why:
-            raise self._short(why) from None
 
     def _short(self, why: Exception) -> BadAnswer:
         """One token was perhaps too few for an answer: the next ones may be longer."""
@@ -161,12 +153,12 @@ class FirstToken:
 
 def token_numbers(endpoint: Endpoint, wording: JudgePrompt) -> list[int]:
     """The numbers of the answers' spellings that are one token, from vLLM's own tokenizer; none on other servers."""
-    root = endpoint.wire.address.removesuffix("/v1")
+    root = endpoint.address.removesuffix("/v1")
     found = []
     for word in (wording.yes, wording.no):
         for spelling in dict.fromkeys((word, f" {word}", word.lower(), f" {word.lower()}", word.upper())):
             asked = {"model": endpoint.model, "prompt": spelling, "add_special_tokens": False}
-            if (answer := endpoint.offers(f"{root}/tokenize", asked)) is None:
+            if (answer := endpoint.request_if_supported(f"{root}/tokenize", asked)) is None:
                 return []
             numbers = answer.get("tokens")
             found += numbers if isinstance(numbers, list) and len(numbers) == 1 else []
@@ -186,7 +178,7 @@ class SystemOne:
 
     def offered(self, endpoint: Endpoint, sight: VisionPrompt) -> Verdict | None:
         """The decision, or None where this server has none for this model."""
-        answer = endpoint.offers("/systemone", self._request_body(endpoint, sight))
+        answer = endpoint.request_if_supported("/systemone", self._request_body(endpoint, sight))
         try:
             return self._verdict(answer or {})
         except BadAnswer:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from eyespot.judges._endpoint.pictures import SIDE, JpegEncoder
-from eyespot.judges._prices import Prices
 from eyespot.judges._wording import JudgePrompt, examples
-from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.concurrency import LastResult, Underway
-from eyespot.models.endpoint.errors import BadAnswer, Declined, Halted, NoReply
-from eyespot.models.endpoint.protocols import Message, Reply, image_message, text_message
-from eyespot.models.endpoint.unsupported_fields import PROBABILITIES, Adjustment, left_out
-from eyespot.types import Answer, EyespotError, Pair, Verdict
+from eyespot.llms.budget import Budget, ItemMeter
+from eyespot.llms.client import Endpoint
+from eyespot.llms.concurrency import LastResult, Underway
+from eyespot.llms.errors import BadAnswer, Declined, Halted, NoReply
+from eyespot.llms.images import SIDE, JpegEncoder
+from eyespot.llms.prices import Prices
+from eyespot.llms.protocols import image_message, text_message
+from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
+from eyespot.types import Adjustment, Answer, AnswerStream, EyespotError, Message, Pair, Reply, Verdict
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
 ENDED = "the run ended before its answer was whole"
@@ -47,7 +48,7 @@ class VerdictWithFallback(NamedTuple):
 
 
 class AnswerMode(Protocol):
-    """How a verdict is got from a model: its first token, its words, a grade, several votes."""
+    """How a model gives a verdict: by its first token, its words, a grade, several votes."""
 
     @property
     def special(self) -> str:
@@ -70,15 +71,20 @@ class AnswerMode(Protocol):
 
 @dataclass(frozen=True)
 class EndpointJudge:
-    """An `eyespot.types.Judge` that asks an endpoint, `workers` pairs at a time."""
+    """An `eyespot.types.Judge` that asks a model behind an endpoint, `workers` pairs at a time."""
 
-    name: str
-    endpoint: Endpoint
+    language_model: Endpoint
     wording: JudgePrompt
     pictures: JpegEncoder
     way: AnswerMode
     workers: int
-    prices: Prices | None = None  # which the endpoint counts by, for their notes
+    budget: Budget
+    prices: Prices | None = None  # of the language model, for their notes
+
+    @property
+    def name(self) -> str:
+        """The language model's."""
+        return self.language_model.name
 
     @property
     def prompt(self) -> str:
@@ -92,52 +98,53 @@ class EndpointJudge:
 
     @property
     def notes(self) -> list[str]:
-        """What the user should know of the answers so far, a sentence each."""
+        """What users should know of the answers so far, a sentence each."""
         return self.way.notes(self.name) + self._unaccepted() + (self.prices.notes if self.prices else [])
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         """One answer for every pair as soon as it is there.
 
-        `BudgetSpent`, or `EyespotError` for what would fail with every pair, is raised after the answers under way.
+        `BudgetSpent`, or `EyespotError` for what would fail with every pair, is raised after the answers in flight.
         """
-        self.endpoint.rest.begin()
-        return Underway(pairs, self._answer, self.workers, self.endpoint.rest.halt)
+        self.language_model.sleep.reset()
+        return Underway(pairs, self._answer, self.workers, self.language_model.sleep.cancel)
 
     def _unaccepted(self) -> list[str]:
-        if fields := _left_out(self.endpoint.amended.changes):
+        if fields := _left_out(self.language_model.unsupported.changes):
             return [f"{self.name} does not accept {', '.join(fields)}; it is asked without"]
         return []
 
     def _digest(self, way: str) -> str:
         special = [way] if way else []
         special += [f"side={self.pictures.side}"] if self.pictures.side != SIDE else []
-        special += [f"extra={json.dumps(extra, sort_keys=True)}"] if (extra := self.endpoint.extra) else []
+        special += [f"extra={json.dumps(extra, sort_keys=True)}"] if (extra := self.language_model.extra) else []
         if not special:
             return self.wording.digest
         return hashlib.sha256("\x1f".join([self.wording.digest, *special]).encode()).hexdigest()[:16]
 
     def _answer(self, pair: Pair) -> Answer:
-        endpoint, tab = self.endpoint.tabbed()
+        meter = ItemMeter(self.budget)
         replies: list[Reply] = []
         try:
-            verdict, fallback = self._opinion(replace(endpoint, on_reply=replies.append), self._sight(pair))
+            pictures = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
+            which = EXAMPLES.format(pictures=len(pictures)) if len(pictures) > 1 else ""
+            sight = VisionPrompt(self.wording.system, which + self.wording.ask(pair.query), pictures)
+            verdict, fallback = self._verdict(self.language_model.metered(meter, replies.append), sight)
         except Declined as why:
-            return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True, spent=tab.spent)
+            return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True, spent=meter.spent)
         except (BadAnswer, NoReply) as why:
-            return Answer(pair, None, failure=str(why), spent=tab.spent)
+            return Answer(pair, None, failure=str(why), spent=meter.spent)
         except (EyespotError, Halted) as end:
-            if not tab.spent.calls:
+            if not meter.spent.calls:
                 raise
-            raise LastResult(Answer(pair, None, failure=ENDED, spent=tab.spent), end) from None
-        verdict = _with_changes(verdict, replies)
-        return Answer(pair, verdict, spent=tab.spent, prompt=self._digest(fallback) if fallback else "")
+            raise LastResult(Answer(pair, None, failure=ENDED, spent=meter.spent), end) from None
+        # What the model did not accept of the request goes into the reason, so that the ledger has it
+        if fields := _left_out(replies[-1].changes) if replies else []:
+            reasons = [verdict.reason] if verdict.reason else []
+            verdict = replace(verdict, reason="; ".join([*reasons, f"asked without {', '.join(fields)}"]))
+        return Answer(pair, verdict, spent=meter.spent, prompt=self._digest(fallback) if fallback else "")
 
-    def _sight(self, pair: Pair) -> VisionPrompt:
-        shown = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
-        which = EXAMPLES.format(pictures=len(shown)) if len(shown) > 1 else ""
-        return VisionPrompt(self.wording.system, which + self.wording.ask(pair.query), shown)
-
-    def _opinion(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
+    def _verdict(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
         for _ in range(TRIES - 1):
             try:
                 return self.way(endpoint, sight)
@@ -146,13 +153,6 @@ class EndpointJudge:
         return self.way(endpoint, sight)
 
 
-def _with_changes(verdict: Verdict, replies: Sequence[Reply]) -> Verdict:
-    """The verdict with what the model would not take of the request, in its reason: so the ledger holds it."""
-    fields = _left_out(replies[-1].changes) if replies else []
-    said = [verdict.reason] if verdict.reason else []
-    return replace(verdict, reason="; ".join([*said, f"asked without {', '.join(fields)}"])) if fields else verdict
-
-
 def _left_out(changes: Sequence[Adjustment]) -> list[str]:
-    """Without the probabilities, of which the way of asking speaks itself."""
-    return left_out(one for one in changes if one.field not in PROBABILITIES)
+    """Without the probabilities, which the answer mode reports itself."""
+    return left_out(change for change in changes if change.field not in PROBABILITIES)

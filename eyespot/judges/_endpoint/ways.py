@@ -9,10 +9,9 @@ from typing import ClassVar
 
 from eyespot.judges._endpoint.judging import VerdictWithFallback, VisionPrompt
 from eyespot.judges._wording import JudgePrompt
-from eyespot.models.endpoint.client import Endpoint
-from eyespot.models.endpoint.errors import SORRY, BadAnswer, Declined
-from eyespot.models.endpoint.protocols import Reply
-from eyespot.types import Verdict
+from eyespot.llms.client import Endpoint
+from eyespot.llms.errors import SORRY, BadAnswer, Declined
+from eyespot.types import Reply, Verdict
 
 CUT_OFF = ("length", "max_tokens")  # how an answer ends that had no more tokens
 CUT = " …"  # at the end of such an answer: its last number may be half of one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -12,7 +12,7 @@ from eyespot.judges._local.settings import LocalSettings
 from eyespot.judges._wording import examples
 from eyespot.models import hub
 from eyespot.rooms import needs
-from eyespot.types import Answer, EyespotError, Pair, Query, Verdict
+from eyespot.types import Answer, AnswerStream, EyespotError, Pair, Query, SequentialAnswers, Verdict
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -43,12 +43,23 @@ class LocalJudge:
     open: Callable[[], Scorer]
     settings: LocalSettings
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
-        """One answer for every pair, batch by batch, in the order given within what could be read."""
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+        """One answer for every pair, batch by batch; in a batch, pictures that cannot be read come last."""
+        return SequentialAnswers(self._answers(pairs))
+
+    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         if pairs:
-            yield from PairBatches(self.scorer, self.ask, self.settings.read, self.settings.pairs_at_once).answers(
-                pairs
-            )
+            settings = self.settings
+            yield from PairBatches(self.scorer, self.ask, settings.read, settings.pairs_at_once).answers(pairs)
+
+    @property
+    def fallbacks(self) -> Mapping[str, str]:
+        """None: every answer is of one kind."""
+        return {}
+
+    @property
+    def language_model(self) -> None:
+        """None: it runs on this machine and costs nothing."""
 
     @property
     def notes(self) -> list[str]:
@@ -88,7 +99,8 @@ class PairBatches:
             batch = pairs[done : done + self.size]
             done += len(batch)
             yield from self._scored([seen for pair in batch if (seen := self._seen(pair)) is not None])
-            yield from self._take_failed()
+            failed, self._failed = self._failed, []
+            yield from failed
 
     def _seen(self, pair: Pair) -> _JudgedPair | None:
         try:
@@ -99,10 +111,6 @@ class PairBatches:
             reason = f"{pair.path.name} cannot be read: {_first_line(error)}"
         self._failed.append(Answer(pair, None, reason))
         return None
-
-    def _take_failed(self) -> list[Answer]:
-        failed, self._failed = self._failed, []
-        return failed
 
     def _scored(self, seen: Sequence[_JudgedPair]) -> Iterator[Answer]:
         while seen:
@@ -115,7 +123,9 @@ class PairBatches:
     def _attempt(self, part: Sequence[_JudgedPair]) -> list[Answer] | None:
         """The answers of a batch, or None where a smaller one is to be tried."""
         try:
-            return self._score_part(part)
+            with hub.quiet():
+                scores = self.score([one.text for one in part], [one.picture for one in part])
+            return [_answer(one.pair, float(score)) for one, score in zip(part, scores, strict=True)]
         except EyespotError:
             raise
         except Exception as error:  # libraries meet odd pictures with errors of every kind
@@ -123,25 +133,16 @@ class PairBatches:
             if "CUDA error" in reason:
                 raise EyespotError(f"the accelerator failed ({reason}); run the same line again") from error
         # only here is the error forgotten, and with it the half of the work that it held in memory
-        return self._each_alone(part, reason) if reason else self._less(part)
-
-    def _score_part(self, part: Sequence[_JudgedPair]) -> list[Answer]:
-        with hub.quiet():
-            scores = self.score([one.text for one in part], [one.picture for one in part])
-        return [_answer(one.pair, float(score)) for one, score in zip(part, scores, strict=True)]
-
-    def _less(self, part: Sequence[_JudgedPair]) -> list[Answer] | None:
+        if reason:
+            # The one that the model cannot take must not cost the others
+            if len(part) == 1:
+                return [Answer(part[0].pair, None, f"the model cannot take this pair: {reason}")]
+            return [answer for one in part for answer in self._scored([one])]
         free_memory()
         if len(part) > 1:
             self.size = len(part) // 2
             return None
         return [Answer(part[0].pair, None, "the memory does not hold the model and one picture; use a smaller model")]
-
-    def _each_alone(self, part: Sequence[_JudgedPair], reason: str) -> list[Answer]:
-        """The one that the model cannot take must not cost the others."""
-        if len(part) == 1:
-            return [Answer(part[0].pair, None, f"the model cannot take this pair: {reason}")]
-        return [answer for one in part for answer in self._scored([one])]
 
 
 def _answer(pair: Pair, probability: float) -> Answer:

@@ -50,7 +50,13 @@ def source(kind: str, spec: str) -> ModelSource:
     """
     with loading(f"{kind}:{spec}"):
         folder = Path(spec).expanduser()
-        return _in_folder(kind, folder.resolve()) if folder.is_dir() else _on_hub(kind, spec)
+        if folder.is_dir():
+            return _in_folder(kind, folder.resolve())
+        repo, _, revision = spec.partition("@")
+        if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
+            raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
+        config = hub.described(repo, revision or None)
+        return ModelSource(kind, repo, config.parent.name, repo, _config(config))
 
 
 @contextmanager
@@ -64,14 +70,6 @@ def _in_folder(kind: str, folder: Path) -> ModelSource:
     config = _config(folder / "config.json")
     weights = hub.local_checkpoint(folder, WEIGHTS).weights
     return ModelSource(kind, folder.name, hub.digest(weights)[:16], str(folder), config)
-
-
-def _on_hub(kind: str, spec: str) -> ModelSource:
-    repo, _, revision = spec.partition("@")
-    if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
-        raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
-    config = hub.described(repo, revision or None)
-    return ModelSource(kind, repo, config.parent.name, repo, _config(config))
 
 
 def _config(file: Path) -> Mapping[str, Any]:

@@ -24,11 +24,18 @@ def places(anchors: Reals, sizes: Reals, area: Reals, marks: Reals) -> Reals:
         tried = _candidates(anchors[at], sizes[at], area)
         boxes = np.hstack([tried - sizes[at] / 2, tried + sizes[at] / 2])  # (candidates, 4)
         cost = OVER_A_LABEL * _overlap(boxes, taken) + OVER_A_MARK * _overlap(boxes, marks)
-        cost += ACROSS_A_LABEL * _crossings(anchors[at], boxes, taken)
+        crossings_steps = _steps(anchors[at], boxes)[:, :, None]  # (n, 30, 1, 2)
+        within = (crossings_steps > taken[:, :2]) & (crossings_steps < taken[:, 2:])  # (n, 30, m, 2)
+        crossings = np.asarray(within.all(axis=3).sum(axis=(1, 2)), np.float64)
+        cost += ACROSS_A_LABEL * crossings
         cost += OUTSIDE * (np.prod(sizes[at]) - _overlap(boxes, area[None])) + _distance(anchors[at], boxes)
         best = int(cost.argmin())
         centres[at], taken = tried[best], np.vstack([taken, boxes[best]])
-        marks = np.vstack([marks, _line(anchors[at], boxes[best])])
+        anchor = anchors[at]
+        box = boxes[best]
+        # The way from the anchor to its label as small boxes, (30, 4), for later labels to keep off
+        steps = _steps(anchor, box[None])[0]
+        marks = np.vstack([marks, np.hstack([steps - 1, steps + 1])])
     return centres
 
 
@@ -47,19 +54,6 @@ def _overlap(boxes: Reals, others: Reals) -> Reals:
     low = np.maximum(boxes[:, None, :2], others[None, :, :2])
     high = np.minimum(boxes[:, None, 2:], others[None, :, 2:])
     return np.asarray(np.clip(high - low, 0, None).prod(axis=2).sum(axis=1))
-
-
-def _crossings(anchor: Reals, boxes: Reals, taken: Reals) -> Reals:
-    """How many of 30 steps from the anchor to each box, (n, 4), lie in boxes of `taken`, (m, 4), in sum, (n,)."""
-    steps = _steps(anchor, boxes)[:, :, None]  # (n, 30, 1, 2)
-    within = (steps > taken[:, :2]) & (steps < taken[:, 2:])  # (n, 30, m, 2)
-    return np.asarray(within.all(axis=3).sum(axis=(1, 2)), np.float64)
-
-
-def _line(anchor: Reals, box: Reals) -> Reals:
-    """The way from the anchor to its label as small boxes, (30, 4), for later labels to keep off."""
-    steps = _steps(anchor, box[None])[0]
-    return np.hstack([steps - 1, steps + 1])
 
 
 def _steps(anchor: Reals, boxes: Reals) -> Reals:

@@ -117,13 +117,13 @@ def _rows(blocks: list[list[Row]], sides: Sides, label: Callable[[Row, str], str
     keys = [row for block in blocks for row in block]
     starts = (sum(map(len, blocks[:at])) for at in range(1, len(blocks)))
     rules = [start for start in starts if 0 < start < len(keys)]
-    return RowAxis(keys, [label(row, _counted(found[row])) for row in keys], rules)
-
-
-def _counted(bars: list[Bar]) -> str:
-    """The count of a row, or its range where methods differ in it; "" where none is given."""
-    counts = {bar.count for bar in bars} - {0}
-    return "–".join(f"{count:,}" for count in dict.fromkeys((min(counts), max(counts)))) if counts else ""
+    labels = []
+    for row in keys:
+        # The count of a row, or its range where methods differ in it; "" where none is given
+        counts = {bar.count for bar in found[row]} - {0}
+        text = "–".join(f"{count:,}" for count in dict.fromkeys((min(counts), max(counts)))) if counts else ""
+        labels.append(label(row, text))
+    return RowAxis(keys, labels, rules)
 
 
 def _full(row: Row, counted: str) -> str:
@@ -137,62 +137,52 @@ def _short(row: Row, counted: str) -> str:
 
 
 def _figure(panels: list[FigurePanel], rows: RowAxis, measure: str, title: str, key: list[Series]) -> Figure:
-    columns = _columns(len(panels))
+    columns_panels = len(panels)
+    # Two side by side; more in threes or fours, whichever leaves fewer places empty
+    columns = columns_panels if columns_panels <= 2 else min((4, 3), key=lambda columns: -columns_panels % columns)
     down = math.ceil(len(panels) / columns)
     letters = int((WIDTH - rows.width) / columns / LETTER) - 3
     heads = [wrapped(panel.title, letters) for panel in panels]
-    figure = sheet(title, _height(panels[0], rows, down, max(head.count("\n") for head in heads)), measure)
+    breaks = max(head.count("\n") for head in heads)
+    row = max(rows.lines * LINE + 0.8, len(panels[0].series) * THICK / SHARE)
+    height = 26 + down * (len(rows.keys) * row + 9 + breaks * LINE)
+    figure = sheet(title, height, measure)
     grid = figure.subplots(down, columns, sharex=True, sharey=True, squeeze=False)
     for axes, panel, head in zip(grid.flat, panels, heads, strict=False):
         _draw(axes, panel, rows)
         axes.set_title(head)
-    _tidy(list(grid.flat), len(panels), columns)
+    tidy_grid = list(grid.flat)
+    used = len(panels)
+    # Leave out unused places, and number the axis of the last panel in each column
+    for unused in tidy_grid[used:]:
+        unused.set_visible(False)
+    for lowest in tidy_grid[max(0, used - columns) : used]:
+        lowest.tick_params(labelbottom=True)
     _scale(grid.flat[0], [bar for panel in panels for series in panel.series for bar in series.bars.values()])
     legend(figure, [(each.name, each.style()) for each in key if each.name], measure)
     return figure
-
-
-def _columns(panels: int) -> int:
-    """Two side by side; more in threes or fours, whichever leaves fewer places empty."""
-    return panels if panels <= 2 else min((4, 3), key=lambda columns: -panels % columns)
-
-
-def _height(panel: FigurePanel, rows: RowAxis, down: int, breaks: int) -> float:
-    row = max(rows.lines * LINE + 0.8, len(panel.series) * THICK / SHARE)
-    return 26 + down * (len(rows.keys) * row + 9 + breaks * LINE)
-
-
-def _tidy(grid: list[Axes], used: int, columns: int) -> None:
-    """Leave out unused places, and number the axis of the last panel in each column."""
-    for unused in grid[used:]:
-        unused.set_visible(False)
-    for lowest in grid[max(0, used - columns) : used]:
-        lowest.tick_params(labelbottom=True)
 
 
 def _draw(axes: Axes, panel: FigurePanel, rows: RowAxis) -> None:
     thick = SHARE / len(panel.series)
     for at, series in enumerate(panel.series):
         middle = (at - (len(panel.series) - 1) / 2) * thick
-        _draw_series(axes, series, {key: row + middle for row, key in enumerate(rows.keys)}, thick)
+        heights = {key: row + middle for row, key in enumerate(rows.keys)}
+        for series_row, y in heights.items():
+            bar = series.bars.get(series_row)
+            if bar is None or not bar.known:
+                axes.text(0, y, " no value", va="center", size=6, color=MUTED, style="italic")
+                continue
+            axes.barh([y], [bar.value], thick * 0.88, label=series.name, **series.style(series_row[0]))
+            if bar.bounded:
+                # the light line below keeps the dark one in sight over dark bars and hatches
+                axes.hlines(y, bar.low, bar.high, color="white", linewidth=2.4)
+                axes.hlines(y, bar.low, bar.high, color=INK, linewidth=0.9)
     for rule in rows.rules:
         axes.axhline(rule - 0.5, color=MUTED, linewidth=0.6)
     axes.set_yticks(range(len(rows.keys)), rows.labels)
     axes.set_ylim(len(rows.keys) - 0.5, -0.5)
     bare(axes, "x")
-
-
-def _draw_series(axes: Axes, series: Series, heights: dict[Row, float], thick: float) -> None:
-    for row, y in heights.items():
-        bar = series.bars.get(row)
-        if bar is None or not bar.known:
-            axes.text(0, y, " no value", va="center", size=6, color=MUTED, style="italic")
-            continue
-        axes.barh([y], [bar.value], thick * 0.88, label=series.name, **series.style(row[0]))
-        if bar.bounded:
-            # the light line below keeps the dark one in sight over dark bars and hatches
-            axes.hlines(y, bar.low, bar.high, color="white", linewidth=2.4)
-            axes.hlines(y, bar.low, bar.high, color=INK, linewidth=0.9)
 
 
 def _scale(axes: Axes, bars: list[Bar]) -> None:

@@ -61,12 +61,20 @@ def embedding_map(
         raise UsageError(f"the method is {' or '.join(LAYOUTS)}, not {method!r}")
     flags = np.asarray(relevant, dtype=bool)  # (n,)
     sides = [_checked(view, flags) for view in (before, after) if view is not None]
-    drawn = _drawn(flags, seed)  # (points,)
+    # (points,)
+    others = np.flatnonzero(~flags)
+    if len(others) > DISTRACTORS:
+        others = np.random.default_rng(seed).choice(others, DISTRACTORS, replace=False)
+    drawn = np.sort(np.concatenate([np.flatnonzero(flags), others]))
     figure = sheet("", 98 if len(sides) > 1 else 150, "map of the embeddings")
     panels = figure.subplots(1, len(sides), squeeze=False)[0]
     for axes, side in zip(panels, sides, strict=True):
         _draw(axes, _flat(side, drawn, method, seed), flags[drawn])
-        axes.set_title(_heading(side, flags, 52 if len(sides) > 1 else 100))
+        width = 52 if len(sides) > 1 else 100
+        near = f"{_share(side, flags):.0%} of the query's {flags.sum():,} nearest are relevant"
+        where = f"(by cosine in all {side.vectors.shape[1]:,} dimensions, of {len(flags):,} images)"
+        text = "\n".join(wrapped(part, width) for part in (side.heading, near, where) if part)
+        axes.set_title(text)
     handles, names = panels[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=3, title=LAYOUTS[method])
     return figure
@@ -111,13 +119,6 @@ def _unit(vectors: Reals) -> Reals:
     return np.asarray(vectors / lengths)
 
 
-def _drawn(flags: Flags, seed: int) -> NDArray[np.int64]:
-    others = np.flatnonzero(~flags)
-    if len(others) > DISTRACTORS:
-        others = np.random.default_rng(seed).choice(others, DISTRACTORS, replace=False)
-    return np.sort(np.concatenate([np.flatnonzero(flags), others]))
-
-
 def _flat(side: Side, drawn: NDArray[np.int64], method: str, seed: int) -> Reals:
     """Images, then query vectors, in two dimensions: (points + q, 2)."""
     points = np.vstack([side.vectors[drawn], side.query])  # (points + q, dim)
@@ -151,9 +152,3 @@ def _draw(axes: Axes, flat: Reals, flags: Flags) -> None:
 
 def _scatter(axes: Axes, places: Reals, size: float, **style: Any) -> None:
     axes.scatter(places[:, 0], places[:, 1], size, **style)
-
-
-def _heading(side: Side, flags: Flags, width: int) -> str:
-    near = f"{_share(side, flags):.0%} of the query's {flags.sum():,} nearest are relevant"
-    where = f"(by cosine in all {side.vectors.shape[1]:,} dimensions, of {len(flags):,} images)"
-    return "\n".join(wrapped(part, width) for part in (side.heading, near, where) if part)

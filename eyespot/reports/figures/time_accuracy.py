@@ -60,20 +60,20 @@ def time_accuracy(
         raise UsageError("no point has both a value and a time above 0; give at least one")
     figure = sheet(title, 105, f"{measure} by time")
     axes = figure.subplots()
-    _draw_front(axes, pareto(drawn))
+    front = pareto(drawn)
+    seconds, values = [point.seconds for point in front], [point.value for point in front]
+    axes.plot(seconds, values, color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1)
     groups = dict.fromkeys(point.group for point in drawn)
     for at, group in enumerate(groups):
         _draw_group(axes, [point for point in drawn if point.group == group], look(at))
-    _frame(axes, drawn, measure, _below(time, [point.name for point in points if not point.drawable]))
+    without = [point.name for point in points if not point.drawable]
+    told = f"{time} (log scale); line: nothing is faster and better"
+    below = f"{told}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else told
+    _frame(axes, drawn, measure, below)
     if any(groups):
         axes.figure.legend(loc="outside lower center", ncols=columns_for(list(groups)))
     _label(figure, axes, drawn)
     return figure
-
-
-def _draw_front(axes: Axes, front: list[MethodPoint]) -> None:
-    seconds, values = [point.seconds for point in front], [point.value for point in front]
-    axes.plot(seconds, values, color=MUTED, linewidth=1, drawstyle="steps-post", zorder=1)
 
 
 def _draw_group(axes: Axes, group: list[MethodPoint], drawn: MethodStyle) -> None:
@@ -103,11 +103,6 @@ def _frame(axes: Axes, drawn: list[MethodPoint], measure: str, below: str) -> No
     axes.set_ylabel(measure)
 
 
-def _below(time: str, without: list[str]) -> str:
-    told = f"{time} (log scale); line: nothing is faster and better"
-    return f"{told}\n{wrapped('no value: ' + ', '.join(without), 100)}" if without else told
-
-
 def _label(figure: Figure, axes: Axes, drawn: list[MethodPoint]) -> None:
     """Names beside the points; the layout is settled first, for places are worked out in pixels."""
     texts = [
@@ -125,15 +120,13 @@ def _label(figure: Figure, axes: Axes, drawn: list[MethodPoint]) -> None:
     found = places(anchors, sizes, np.array(axes.bbox.extents), _marks(axes, drawn, MARK * pixels))
     for text, point, anchor, size, centre in zip(texts, drawn, anchors, sizes, found, strict=True):
         text.set(position=(centre - anchor) / pixels, ha="center", va="center", multialignment="center")
-        _lead(axes, point, (centre - anchor) / pixels, size / pixels)
-
-
-def _lead(axes: Axes, point: MethodPoint, offset: Reals, size: Reals) -> None:
-    """A thin line to a label that is not right beside its point; `offset` and `size` (2,) in points."""
-    end = np.clip(0, offset - size / 2, offset + size / 2)
-    if np.linalg.norm(end) > FAR:
-        line = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 0, "shrinkB": MARK}
-        axes.annotate("", (point.seconds, point.value), end, textcoords="offset points", arrowprops=line)
+        offset = (centre - anchor) / pixels
+        lead_size = size / pixels
+        # A thin line to a label that is not right beside its point; `offset` and `lead_size` (2,) in points
+        end = np.clip(0, offset - lead_size / 2, offset + lead_size / 2)
+        if np.linalg.norm(end) > FAR:
+            line = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 0, "shrinkB": MARK}
+            axes.annotate("", (point.seconds, point.value), end, textcoords="offset points", arrowprops=line)
 
 
 def _marks(axes: Axes, drawn: list[MethodPoint], half: float) -> Reals:

@@ -63,16 +63,16 @@ class Accuracy:
         """
         if self.exact:
             return np.stack([verdicts, 1 - verdicts], axis=-1)[None]
-        sensitivity, specificity = self._possible(rng)
+        if self.relevant is None or self.irrelevant is None:
+            sensitivity, specificity = np.full((1, 1), self.sensitivity), np.full((1, 1), self.specificity)
+        else:
+            sensitivity, specificity = (
+                _posterior(self.sensitivity, self.relevant, rng),
+                _posterior(self.specificity, self.irrelevant, rng),
+            )
         yes = _decided(verdicts)[None, :] == 1
         of_relevant = np.where(yes, sensitivity, 1 - sensitivity)  # (possible, n)
         return np.stack([of_relevant, np.where(yes, 1 - specificity, specificity)], axis=-1)
-
-    def _possible(self, rng: np.random.Generator) -> tuple[Reals, Reals]:
-        """Sensitivities and specificities, each (possible, 1), from the posteriors of what was measured."""
-        if self.relevant is None or self.irrelevant is None:
-            return np.full((1, 1), self.sensitivity), np.full((1, 1), self.specificity)
-        return _posterior(self.sensitivity, self.relevant, rng), _posterior(self.specificity, self.irrelevant, rng)
 
 
 def _posterior(share: float, of: int, rng: np.random.Generator) -> Reals:

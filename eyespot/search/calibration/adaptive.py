@@ -23,50 +23,38 @@ def next_ranks(curve: Curve, n: int, k: int | None = None) -> Ints:
     """
     if n < 0:
         raise UsageError("the number of further verdicts is 0 or more")
-    wanted = _wanted(curve, n, curve.within(k))
-    rng = np.random.default_rng([curve.seed, len(curve.sample.ranks), n])
-    return curve.sample.drawn(wanted, rng)
-
-
-def _wanted(curve: Curve, n: int, k: int) -> Ints:
-    """How many more hits of each stratum to judge, (strata,): one at a time to where it is worth most."""
-    unjudged = np.setdiff1d(np.arange(1, k + 1), curve.sample.ranks)
+    # How many more hits of each stratum to judge, (strata,): one at a time to where it is worth most
+    unjudged = np.setdiff1d(np.arange(1, curve.within(k) + 1), curve.sample.ranks)
     free = np.bincount(curve.sample.stratum_of(unjudged), minlength=len(curve.sample.sizes))  # (strata,)
     wanted, worth = np.zeros_like(free), _Worth(curve, unjudged)
     for _ in range(min(n, len(unjudged))):
         wanted[np.argmax(np.where(wanted < free, worth(wanted), -1))] += 1
-    return wanted
+    rng = np.random.default_rng([curve.seed, len(curve.sample.ranks), n])
+    return curve.sample.drawn(wanted, rng)
 
 
 class _Worth:
     """By how much one more verdict on each stratum lessens the variance of the count, (strata,)."""
 
     def __init__(self, curve: Curve, unjudged: Ints) -> None:
-        weight = _weight(curve, unjudged)  # (strata, cells)
+        # (strata, cells)
+        # How many of these ranks lie in each cell of each stratum, (strata, cells)
+        cells = _chain.cells(curve.hits)
+        weight = np.zeros((len(curve.sample.sizes), int(cells[-1]) + 1))
+        np.add.at(weight, (curve.sample.stratum_of(unjudged), cells[unjudged - 1]), 1.0)
         self.free = weight.sum(axis=1)
         shares = weight @ curve.posterior.share / np.maximum(self.free, 1)[:, None]  # (strata, draws)
         self.mean = shares.mean(axis=1)
         self.spread = np.maximum(self.mean * (1 - self.mean), NONE)  # of one picture
         self.before = self.spread / np.maximum(shares.var(axis=1), NONE)  # verdicts that what is known is worth
-        self.each = _information(self.mean, curve)
+        share = self.mean
+        # What a verdict of this judge tells of a share, as a part of what a perfect one would, (strata,)
+        accuracy = curve.accuracy
+        yes = accuracy.sensitivity * share + (1 - accuracy.specificity) * (1 - share)
+        part: Reals = accuracy.lift**2 * share * (1 - share) / np.maximum(yes * (1 - yes), NONE)
+        self.each = part
 
     def __call__(self, wanted: Ints) -> Reals:
         known = self.before + wanted * self.each
         gain: Reals = self.free**2 * self.spread * (1 / known - 1 / (known + self.each))
         return gain
-
-
-def _weight(curve: Curve, ranks: Ints) -> Reals:
-    """How many of these ranks lie in each cell of each stratum, (strata, cells)."""
-    cells = _chain.cells(curve.hits)
-    weight = np.zeros((len(curve.sample.sizes), int(cells[-1]) + 1))
-    np.add.at(weight, (curve.sample.stratum_of(ranks), cells[ranks - 1]), 1.0)
-    return weight
-
-
-def _information(share: Reals, curve: Curve) -> Reals:
-    """What a verdict of this judge tells of a share, as a part of what a perfect one would, (strata,)."""
-    accuracy = curve.accuracy
-    yes = accuracy.sensitivity * share + (1 - accuracy.specificity) * (1 - share)
-    part: Reals = accuracy.lift**2 * share * (1 - share) / np.maximum(yes * (1 - yes), NONE)
-    return part

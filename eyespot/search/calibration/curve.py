@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -137,17 +136,14 @@ class Curve:
         judged = self.posterior.judged[self.sample.ranks <= k].sum(axis=0)
         cell = int(_chain.cells(k)[-1])
         whole = self.posterior.unjudged[:cell].sum(axis=0)
-        return np.asarray(judged + whole + self._begun(cell, k))
-
-    def _begun(self, cell: int, k: int) -> Ints:
-        """How many hits without a verdict are relevant in a cell up to rank k, (draws,)."""
+        # How many hits without a verdict are relevant in a cell up to rank k, (draws,)
         free = np.ones(self.hits, dtype=bool)
         free[self.sample.ranks - 1] = False
         free &= _chain.cells(self.hits) == cell
         relevant = self.posterior.unjudged[cell]
         rng = np.random.default_rng([self.seed, k])
         begun: Ints = rng.hypergeometric(relevant, int(free.sum()) - relevant, int(free[:k].sum()))
-        return begun
+        return np.asarray(judged + whole + begun)
 
 
 def fit(scores: Any, sample: RankSample, verdicts: Any, accuracy: Accuracy = Accuracy(), seed: int = 0) -> Curve:
@@ -162,7 +158,23 @@ def fit(scores: Any, sample: RankSample, verdicts: Any, accuracy: Accuracy = Acc
         raise UsageError(f"the sample is of a ranking of {sample.hits} hits, not of these {len(scores)}")
     answered = ~np.isnan(verdicts)
     sample, verdicts = RankSample(sample.edges, sample.ranks[answered]), verdicts[answered]
-    posterior = _posterior(sample, verdicts, accuracy, np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    models: list[_Model] = []
+    said = accuracy.likelihoods(verdicts, rng)
+    grid = _chain.grid(sample.hits)
+    for possible in said:
+        cell_share = grid.share
+        cells = _chain.cells(sample.hits)
+        each = np.log(np.outer(possible[:, 0], cell_share) + np.outer(possible[:, 1], 1 - cell_share))  # (n, states)
+        logs = np.zeros((int(cells[-1]) + 1, len(cell_share)))
+        np.add.at(logs, cells[sample.ranks - 1], each)
+        for slope, steps in zip(_chain.SLOPES, grid.steps, strict=True):
+            path = _chain.filtered(logs, steps)
+            models.append(_Model(steps, possible, path, path.evidence + float(np.log(slope.belief))))
+    draws = _chain.apportioned([model.evidence for model in models], DRAWS, rng)
+    parts = [_drawn(sample, model, n, rng) for model, n in zip(models, draws.tolist(), strict=True) if n]
+    share, unjudged, judged = (np.concatenate(column, axis=1) for column in zip(*parts, strict=True))
+    posterior = Posterior(share, unjudged, judged)
     return Curve(scores, sample, verdicts, accuracy, seed, posterior)
 
 
@@ -194,32 +206,6 @@ class _Model(NamedTuple):
     said: Reals  # (n, 2), how likely each verdict is for a relevant and for an irrelevant picture
     path: _chain.Path
     evidence: float  # log of belief times probability of the verdicts
-
-
-def _posterior(sample: RankSample, verdicts: Reals, accuracy: Accuracy, rng: np.random.Generator) -> Posterior:
-    models = list(_models(sample, accuracy.likelihoods(verdicts, rng)))
-    draws = _chain.apportioned([model.evidence for model in models], DRAWS, rng)
-    parts = [_drawn(sample, model, n, rng) for model, n in zip(models, draws.tolist(), strict=True) if n]
-    share, unjudged, judged = (np.concatenate(column, axis=1) for column in zip(*parts, strict=True))
-    return Posterior(share, unjudged, judged)
-
-
-def _models(sample: RankSample, said: Reals) -> Iterator[_Model]:
-    grid = _chain.grid(sample.hits)
-    for possible in said:
-        logs = _by_cell(sample, possible, grid.share)
-        for slope, steps in zip(_chain.SLOPES, grid.steps, strict=True):
-            path = _chain.filtered(logs, steps)
-            yield _Model(steps, possible, path, path.evidence + float(np.log(slope.belief)))
-
-
-def _by_cell(sample: RankSample, said: Reals, share: Reals) -> Reals:
-    """Logs of how likely the verdicts in each cell are at each share, (cells, states)."""
-    cells = _chain.cells(sample.hits)
-    each = np.log(np.outer(said[:, 0], share) + np.outer(said[:, 1], 1 - share))  # (n, states)
-    logs = np.zeros((int(cells[-1]) + 1, len(share)))
-    np.add.at(logs, cells[sample.ranks - 1], each)
-    return logs
 
 
 def _drawn(sample: RankSample, model: _Model, draws: int, rng: np.random.Generator) -> Posterior:

@@ -86,22 +86,15 @@ def plan(hits: int, verdicts: int, seed: int = 0) -> RankSample:
     """
     if hits < 1 or verdicts < 1:
         raise UsageError("a calibration needs at least one hit and one verdict")
-    edges = _edges(hits, verdicts)
-    nothing = RankSample(edges, np.zeros(0, np.int64))
-    return nothing.joined(nothing.drawn(_allocated(np.diff(edges), verdicts), np.random.default_rng(seed)))
-
-
-def _edges(hits: int, verdicts: int) -> Ints:
-    """Strata of equal width in log-rank, and no more of them than have two verdicts each."""
+    # Strata of equal width in log-rank, and no more of them than have two verdicts each
     strata = max(1, min(round(STRATA_PER_DECADE * np.log10(hits)), verdicts // 2))
     inner = np.ceil(hits ** (np.arange(1, strata) / strata)).astype(np.int64)
-    return np.unique(np.concatenate([[1], inner, [hits + 1]]))
-
-
-def _allocated(sizes: Ints, verdicts: int) -> Ints:
-    """How many hits of each stratum to judge, (strata,): one at least."""
+    edges = np.unique(np.concatenate([[1], inner, [hits + 1]]))
+    nothing = RankSample(edges, np.zeros(0, np.int64))
+    sizes = np.diff(edges)
+    # How many hits of each stratum to judge, (strata,): one at least
     taken = np.ones_like(sizes)
     while taken.sum() < min(verdicts, sizes.sum()):
         need = np.where(taken < sizes, sizes**0.25 / (taken + 0.5), -1)  # the highest average comes next
         taken[np.argmax(need)] += 1
-    return taken
+    return nothing.joined(nothing.drawn(taken, np.random.default_rng(seed)))

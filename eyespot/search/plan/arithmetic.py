@@ -88,7 +88,13 @@ def _needs(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> Needs:
     memory = wanted.images * way.hot / GIB
     disk = wanted.images * (way.kept + slopes.facts) / GIB
     for_memory = max(1, math.ceil(memory / (USABLE * wanted.ram)))
-    for_latency = _machines_in_time(wanted, slopes, way)
+    for_latency: int | None
+    alone = seconds_of(wanted, slopes, way, 1)
+    if alone <= wanted.latency:
+        for_latency = 1
+    else:
+        left = wanted.latency - slopes.scan[way.name].fixed - slopes.call
+        for_latency = math.ceil((alone - slopes.scan[way.name].fixed) / left) if left > 0 else None
     machines = None if for_latency is None else max(for_memory, for_latency)
     seconds = None if machines is None else seconds_of(wanted, slopes, way, machines)
     hour = None if machines is None else machines * _price(wanted, slopes)
@@ -104,14 +110,6 @@ def seconds_of(wanted: PlanRequest, slopes: Slopes, way: SearchPlan, machines: i
 def _rechecking(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> float:
     """Seconds spent reading single rows from disk: where vectors are not in memory, as the plan has it for int8."""
     return slopes.rechecked * wanted.images / 1e6 * slopes.seek if way.name == "int8" else 0.0
-
-
-def _machines_in_time(wanted: PlanRequest, slopes: Slopes, way: SearchPlan) -> int | None:
-    alone = seconds_of(wanted, slopes, way, 1)
-    if alone <= wanted.latency:
-        return 1
-    left = wanted.latency - slopes.scan[way.name].fixed - slopes.call
-    return math.ceil((alone - slopes.scan[way.name].fixed) / left) if left > 0 else None
 
 
 def _price(wanted: PlanRequest, slopes: Slopes) -> float:

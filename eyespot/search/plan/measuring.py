@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.search.plan.slopes import BILLION, Line, Rate, Slopes
+from eyespot.storage.atomic import flush
 from eyespot.types import AdaptedQuery, Encoder
 
 Floats = NDArray[np.float32]
@@ -110,7 +111,7 @@ def _timed(search: Search, query: Floats) -> float:
 
 def rechecked(vectors: NDArray[Any], codes: Codes, world: SyntheticVectors, trials: int = _TRIALS) -> float:
     """Rows of a million that the int8 scan leaves in doubt, and that are read again; the mean of some queries."""
-    from eyespot.indexes._coded import CodedProducts
+    from eyespot.indexes import CodedProducts
 
     coded = CodedProducts([codes], None)
     left = [len(coded.scan(world.query(), K, None)[0].rows) for _ in range(trials)]
@@ -158,27 +159,27 @@ def _made(
 ) -> Iterator[tuple[NDArray[Any], Codes, float, float | None]]:
     """Vectors and their codes on disk for as long as they are looked at, the seconds of coding, and of a seek."""
     vectors = world.fill(folder / "vectors.npy", rows)
-    seek = _seek(folder / "vectors.npy", world.dim)  # now: pages that a mapping has touched stay in memory
+    # now: pages that a mapping has touched stay in memory
+    place = folder / "vectors.npy"
+    dim = world.dim
+    # Seconds to read a row that is not in memory, here and there in the file; None where that cannot be arranged
+    if not hasattr(os, "posix_fadvise"):
+        seek = None
+    else:
+        flush(place)
+        with place.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            places = np.random.default_rng(1).integers(0, max(1, place.stat().st_size - 2 * dim), 200).tolist()
+            start = time.perf_counter()
+            for at in places:
+                os.pread(file.fileno(), 2 * dim, at)
+            seek = (time.perf_counter() - start) / 200
     start = time.perf_counter()
     write_codes(vectors, folder / "vectors")
     seconds = time.perf_counter() - start
     yield vectors, Codes.load(folder / "vectors"), seconds, seek
     for place in folder.glob("vectors*.npy"):
         place.unlink()
-
-
-def _seek(place: Path, dim: int, trials: int = 200) -> float | None:
-    """Seconds to read a row that is not in memory, here and there in the file; None where that cannot be arranged."""
-    if not hasattr(os, "posix_fadvise"):
-        return None
-    with place.open("rb") as file:
-        os.fsync(file.fileno())
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        places = np.random.default_rng(1).integers(0, max(1, place.stat().st_size - 2 * dim), trials).tolist()
-        start = time.perf_counter()
-        for at in places:
-            os.pread(file.fileno(), 2 * dim, at)
-        return (time.perf_counter() - start) / trials
 
 
 def with_rate(known: Slopes, encoder: Encoder, photos: Sequence[Path], seconds: float = 10) -> Slopes:
@@ -198,15 +199,12 @@ def with_rate(known: Slopes, encoder: Encoder, photos: Sequence[Path], seconds: 
 
 def this_machine() -> str:
     """This machine in words: its processor and cores."""
-    return f"{_processor()}, {os.cpu_count()} cores"
-
-
-def _processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+        processor = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+        processor = platform.processor() or platform.machine()
+    return f"{processor}, {os.cpu_count()} cores"
 
 
 def as_toml(slopes: Slopes) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.runs.files import toml_of
+from eyespot.storage.files import toml_of
 from eyespot.types import UsageError
 
 SHIPPED = Path(__file__).parent / "slopes.toml"
@@ -74,7 +74,10 @@ def read_slopes(given: Path | None = None) -> Slopes:
     """What the tables say, a later one over an earlier; `UsageError` for a file that is none."""
     told: dict[str, Any] = {}
     for path in tables(given):
-        for name, value in _toml(path).items():
+        found = toml_of(path)
+        if wrong := next(_wrong(found), None):
+            raise UsageError(f"{path}: {wrong}; write it as in {SHIPPED}")
+        for name, value in found.items():
             told[name] = told.get(name, {}) | value if isinstance(value, dict) else value
     return Slopes(
         machine=str(told.get("machine", "")),
@@ -88,13 +91,6 @@ def read_slopes(given: Path | None = None) -> Slopes:
 
 _NUMBERS = ("rechecked", "seek", "call", "facts", "core_hour", "gib_hour")
 _FIELDS = {"scan": {"fixed", "slope"}, "encoders": {"images_per_second", "dim", "measured"}}
-
-
-def _toml(path: Path) -> Mapping[str, Any]:
-    found = toml_of(path)
-    if wrong := next(_wrong(found), None):
-        raise UsageError(f"{path}: {wrong}; write it as in {SHIPPED}")
-    return found
 
 
 def _wrong(found: Mapping[str, Any]) -> Any:

@@ -38,12 +38,7 @@ class AnnotationSession:
 def seat(request: Request) -> AnnotationSession:
     """The seat of whoever asks, as a dependency; turned away without the role."""
     who = annotator(request).name[:LONGEST].strip()
-    desk, overview = _desk(request)
-    return AnnotationSession(desk, who, overview)
-
-
-def _desk(request: Request) -> tuple[AnnotationStore, Overview]:
-    """Where the ledger cannot be written, who only looks gets a desk over a copy, and who says something is told."""
+    # Where the ledger cannot be written, who only looks gets a desk over a copy, and who says something is told
     state, looks = request.app.state, request.method == "GET"
     house: AppState = state.house
     ledger = (house.said if looks else house.judgements).path
@@ -51,7 +46,8 @@ def _desk(request: Request) -> tuple[AnnotationStore, Overview]:
         if getattr(state, "desk", None) is None or state.desk.judgements.path != ledger:
             state.desk = AnnotationStore(ledger)
             state.overview = Overview(state.desk)
-    return state.desk, state.overview
+    desk, overview = state.desk, state.overview
+    return AnnotationSession(desk, who, overview)
 
 
 def new_router(prefix: str) -> APIRouter:

@@ -48,12 +48,11 @@ class Overview:
         stamp = self._desk.stamp(id)
         known = self._rows.get(id)
         if known is None or known[0] != stamp:
-            known = self._rows[id] = stamp, _made(self._desk, id)
+            one = labelled(self._desk, id)
+            differing = differences(self._desk, id, one.said)
+            disputed = sum(photo.word is None for photo in differing)
+            made = OverviewRow(
+                one.wanted, len(one.photos), bool(one.labels), one.stands, one.faults, disputed, len(differing)
+            )
+            known = self._rows[id] = stamp, made
         return known[1]
-
-
-def _made(desk: AnnotationStore, id: str) -> OverviewRow:
-    one = labelled(desk, id)
-    differing = differences(desk, id, one.said)
-    disputed = sum(photo.word is None for photo in differing)
-    return OverviewRow(one.wanted, len(one.photos), bool(one.labels), one.stands, one.faults, disputed, len(differing))

@@ -14,19 +14,13 @@ from eyespot.web.annotate._desks import AnnotationSession
 def photos_shown(at: AnnotationSession, house: AppState, query: str, what: str) -> list[Candidate]:
     """The photos of one of the three ways to look."""
     if what == "audit":
-        return _audit(at, query)
+        drawn = at.desk.audit(query, at.named())
+        if drawn is None:
+            raise Problem(404, "no audit was drawn yet; draw one from the page of the query")
+        return drawn.photos
     listed = at.desk.candidates(query)
-    return listed if what == "list" else _likely(at, house, query, listed)
-
-
-def _audit(at: AnnotationSession, query: str) -> list[Candidate]:
-    drawn = at.desk.audit(query, at.named())
-    if drawn is None:
-        raise Problem(404, "no audit was drawn yet; draw one from the page of the query")
-    return drawn.photos
-
-
-def _likely(at: AnnotationSession, house: AppState, query: str, listed: list[Candidate]) -> list[Candidate]:
+    if what == "list":
+        return listed
     labels = {image: relevant(said) for image, said in at.desk.said(query, at.named()).items()}
     snapshot = house.snapshot()
     rows = {photo.image: snapshot.row_of(photo.image) for photo in listed}

@@ -16,12 +16,8 @@ def zipped(desk: AnnotationStore) -> bytes:
     with TemporaryDirectory(prefix="eyespot-set-") as folder:
         out = Path(folder) / "labelled"
         write(desk, every(desk), out)
-        return _packed(out)
-
-
-def _packed(out: Path) -> bytes:
-    packed = BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(out.iterdir()):
-            archive.write(file, f"{out.name}/{file.name}")
-    return packed.getvalue()
+        packed = BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(out.iterdir()):
+                archive.write(file, f"{out.name}/{file.name}")
+        return packed.getvalue()

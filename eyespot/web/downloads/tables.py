@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eyespot.runs.files import escape_cell
+from eyespot.storage.files import escape_cell
 
 
 def as_csv(names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> bytes:

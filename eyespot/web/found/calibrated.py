@@ -5,18 +5,18 @@ A model's word counts nothing here: nobody has verified it on this ranking.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
-from eyespot.judges._budget import BudgetSpent
 from eyespot.ledger.judgements import PERSON, Judgements, Voice, query_digest
+from eyespot.llms.budget import BudgetSpent
 from eyespot.search.calibrated import FIRST, Calibrated, Calibration
 from eyespot.search.calibration import Cut, RankSample
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.types import Answer, EyespotError, NothingFound, Pair, Query, Run
+from eyespot.types import Answer, AnswerStream, EyespotError, NothingFound, Pair, Query, Run, SequentialAnswers
 from eyespot.web.found.judged import query_to_judge, run_of
 from eyespot.web.found.results import RankedResult
 
@@ -43,15 +43,13 @@ class Known(NamedTuple):
         """How far to show hits for some expected precisions, as far as they can be reached; each number once."""
         found: dict[int, tuple[float, Cut]] = {}
         for precision in PRECISIONS:
-            if (cut := self._cut(precision)) is not None and cut.hits < self.hits:
+            try:
+                cut = self.calibration.likely(precision)
+            except NothingFound:
+                cut = None
+            if cut is not None and cut.hits < self.hits:
                 found.setdefault(cut.hits, (precision, cut))
         return list(found.values())
-
-    def _cut(self, precision: float) -> Cut | None:
-        try:
-            return self.calibration.likely(precision)
-        except NothingFound:
-            return None
 
 
 class SpreadSample(NamedTuple):
@@ -123,11 +121,17 @@ class _Silent:
     name: str
     prompt: str
     wanted: list[Pair] = field(default_factory=list)
+    fallbacks: Mapping[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    language_model: None = None
 
-    def judge(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
+    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         self.wanted.extend(pairs)
+        return SequentialAnswers(self._none())
+
+    def _none(self) -> Iterator[Answer]:
         raise BudgetSpent("nobody is asked")
-        yield  # an iterator, as of every judge
+        yield  # a generator, as of other judges
 
 
 class _Unwritten:

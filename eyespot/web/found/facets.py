@@ -59,15 +59,17 @@ _COUNTED: WeakKeyDictionary[Snapshot, Facets] = WeakKeyDictionary()
 def facets_of(snapshot: Snapshot) -> Facets:
     """The filters that fit this gallery; counted once over the pictures that can be found."""
     if snapshot not in _COUNTED:
-        _COUNTED[snapshot] = _counted(snapshot)
+        names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names)
+        labels = [label for name in names if name not in OWN if (label := _label(snapshot, name))]
+        import pyarrow.compute as pc
+
+        if not snapshot.tables or not len(taken := _live_column(snapshot, "taken")):
+            first, last = None, None
+        else:
+            ends: Any = pc.min_max(taken).as_py()
+            first, last = ends["min"].date().isoformat(), ends["max"].date().isoformat()
+        _COUNTED[snapshot] = Facets(labels, first, last, _map(snapshot), list(snapshot.kinds))
     return _COUNTED[snapshot]
-
-
-def _counted(snapshot: Snapshot) -> Facets:
-    names = dict.fromkeys(name for table in snapshot.tables for name in table.schema.names)
-    labels = [label for name in names if name not in OWN if (label := _label(snapshot, name))]
-    first, last = _dates(snapshot)
-    return Facets(labels, first, last, _map(snapshot), list(snapshot.kinds))
 
 
 def _live_column(snapshot: Snapshot, name: str) -> pa.ChunkedArray[Any]:
@@ -93,39 +95,26 @@ def _label(snapshot: Snapshot, name: str) -> Label | None:
     return Label(name, values[:SHOWN], len(values[SHOWN:]))
 
 
-def _dates(snapshot: Snapshot) -> tuple[str | None, str | None]:
-    import pyarrow.compute as pc
-
-    if not snapshot.tables or not len(taken := _live_column(snapshot, "taken")):
-        return None, None
-    ends: Any = pc.min_max(taken).as_py()
-    return ends["min"].date().isoformat(), ends["max"].date().isoformat()
-
-
 def _map(snapshot: Snapshot) -> Map | None:
     if not snapshot.tables:
         return None
-    places = np.array([_degrees(snapshot, name) for name in ("latitude", "longitude")])  # (2, rows)
+    degrees = []
+    for name in ("latitude", "longitude"):
+        # (rows,), NaN where nothing is known or the picture cannot be found
+        known = np.array(snapshot.column(name).to_pylist(), dtype=np.float64)
+        known[~snapshot.view.live] = np.nan
+        degrees.append(known)
+    places = np.array(degrees)  # (2, rows)
     places = places[:, np.isfinite(places).all(axis=0)]
     if not places.shape[1]:
         return None
     (south, west), (north, east) = places.min(axis=1), places.max(axis=1)
     step = max(float(east - west), 2 * float(north - south), 0.02) / CELLS
-    return Map(float(south), float(west), float(north), float(east), step, _cells(places, step))
-
-
-def _degrees(snapshot: Snapshot, name: str) -> NDArray[np.float64]:
-    """(rows,), NaN where nothing is known or the picture cannot be found."""
-    known = np.array(snapshot.column(name).to_pylist(), dtype=np.float64)
-    known[~snapshot.view.live] = np.nan
-    return known
-
-
-def _cells(places: NDArray[np.float64], step: float) -> list[str]:
     at, counts = np.unique(np.floor(places / step).astype(np.int64), axis=1, return_counts=True)
     corners = np.round([-(at[0] + 1) * step, at[1] * step], 5)  # (2, cells), top and left
     bounds = zip((1, *SOME), (*SOME, math.inf), strict=True)
-    return [_outline(corners[:, (counts >= low) & (counts < high)], step) for low, high in bounds]
+    cells = [_outline(corners[:, (counts >= low) & (counts < high)], step) for low, high in bounds]
+    return Map(float(south), float(west), float(north), float(east), step, cells)
 
 
 def _outline(corners: NDArray[np.float64], step: float) -> str:

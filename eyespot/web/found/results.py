@@ -84,18 +84,19 @@ class RankedResult:
         stop = min(start + count, self.total, DEEPEST)
         with self._ranking:
             if stop > len(self.rows):
-                self._rank(max(FIRST, stop * 3 // 2))
+                # Rank further. What was shown stays: what comes after it is what the deeper search
+                # has beyond it.
+                found = self.snapshot.search(
+                    self.vector,
+                    min(max(FIRST, stop * 3 // 2) + len(self.without), int(np.count_nonzero(self.mask))),
+                    self.mask,
+                    self.index,
+                )
+                fresh = ~np.isin(found.rows[0], [*self.rows.tolist(), *self.without])
+                self.rows = np.concatenate([self.rows, found.rows[0][fresh]])
+                self.scores = np.concatenate([self.scores, found.scores[0][fresh]])
             rows, scores = self.rows[start:stop], self.scores[start:stop]
         return Slice(start + 1, rows, scores, stop < min(self.total, DEEPEST))
-
-    def _rank(self, count: int) -> None:
-        """Rank further. What was shown stays: what comes after it is what the deeper search has beyond it."""
-        found = self.snapshot.search(
-            self.vector, min(count + len(self.without), int(np.count_nonzero(self.mask))), self.mask, self.index
-        )
-        fresh = ~np.isin(found.rows[0], [*self.rows.tolist(), *self.without])
-        self.rows = np.concatenate([self.rows, found.rows[0][fresh]])
-        self.scores = np.concatenate([self.scores, found.scores[0][fresh]])
 
     def cut(self, asked: SearchParams, most: int) -> RankedResult:
         """The first `most` hits alone, as a result of its own."""
@@ -169,9 +170,14 @@ class Results:
 
     def freeze(self, asked: SearchParams, world: SearchContext) -> RankedResult:
         """The result of a search. Raises `UsageError` for one that cannot be run, `NothingFound` if nothing is left."""
-        id = _digest(asked, world.snapshot)
+        id = hashlib.sha256(f"{asked.address()}\0{world.snapshot.version}".encode()).hexdigest()[:24]
         with self._lock:
-            self._search_in(world.snapshot)
+            # What was entered as of now may be of a gallery that has been indexed since
+            encoder = _encoder(world.snapshot)
+            if self._current.get(encoder) != world.snapshot.version:
+                self._current[encoder], self._book = world.snapshot.version, _Book()
+                for frozen in self._results.values():
+                    self._enter(frozen)
             if id in self._results:
                 self._results.move_to_end(id)
                 return self._results[id]
@@ -187,14 +193,6 @@ class Results:
             self._enter(kept)
             self._forget()
             return kept
-
-    def _search_in(self, snapshot: Snapshot) -> None:
-        """What was entered as of now may be of a gallery that has been indexed since."""
-        encoder = _encoder(snapshot)
-        if self._current.get(encoder) != snapshot.version:
-            self._current[encoder], self._book = snapshot.version, _Book()
-            for frozen in self._results.values():
-                self._enter(frozen)
 
     def _enter(self, frozen: RankedResult) -> None:
         snapshot = frozen.snapshot
@@ -256,10 +254,6 @@ def _arrays(frozen: RankedResult, old: bool) -> list[NDArray[Any]]:
     return [array for array in own if array is not frozen.snapshot.view.live]  # which is served anyway
 
 
-def _digest(asked: SearchParams, snapshot: Snapshot) -> str:
-    return hashlib.sha256(f"{asked.address()}\0{snapshot.version}".encode()).hexdigest()[:24]
-
-
 def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     snapshot, query = world.snapshot, query_of(asked, world.pictures)
     if not asked.something:
@@ -268,7 +262,15 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     if not mask.any():
         raise nothing_of(snapshot)
     unlike = [_row(snapshot, id) for id in asked.unlike]
-    vector = _vector(query, [_row(snapshot, id) for id in asked.like], unlike, snapshot)
+    like = [_row(snapshot, id) for id in asked.like]
+    # What is searched for, (1, dim): the query, drawn towards some items and away from others
+    vector_asked = snapshot.embedded(query)[0] if query else 0.0
+    toward = _mean(like, snapshot) * (LIKE if query else 1.0)
+    drawn = np.asarray(vector_asked + toward - UNLIKE * _mean(unlike, snapshot), np.float32)
+    length = float(np.linalg.norm(drawn))
+    if not np.isfinite(length) or length < 1e-6:
+        raise UsageError("what is asked for and what is not it cancel out; take some of it back")
+    vector = (drawn / length)[None]
     made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], world.nearest)
     if not made.total:
         raise NothingFound("nothing is left; take back some of what is not it")
@@ -289,17 +291,6 @@ def _row(snapshot: Snapshot, id: str) -> int:
     if row is None:
         raise UsageError(f"there is no item {id!r} in this space; search again without it")
     return row
-
-
-def _vector(query: Query | None, like: Sequence[int], unlike: Sequence[int], snapshot: Snapshot) -> Vectors:
-    """What is searched for, (1, dim): the query, drawn towards some items and away from others."""
-    asked = snapshot.embedded(query)[0] if query else 0.0
-    toward = _mean(like, snapshot) * (LIKE if query else 1.0)
-    drawn = np.asarray(asked + toward - UNLIKE * _mean(unlike, snapshot), np.float32)
-    length = float(np.linalg.norm(drawn))
-    if not np.isfinite(length) or length < 1e-6:
-        raise UsageError("what is asked for and what is not it cancel out; take some of it back")
-    return (drawn / length)[None]
 
 
 def _mean(rows: Sequence[int], snapshot: Snapshot) -> Any:

@@ -23,10 +23,10 @@ from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
-from eyespot.runs.files import write_whole
 from eyespot.search.adapted import IndexUnder
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import embed
+from eyespot.storage.files import write_whole
 from eyespot.types import Adapter, Index, Mask, NearestRows, Query, Term, Vectors
 
 if TYPE_CHECKING:
@@ -89,7 +89,11 @@ class Snapshot:
         place = self.cache / f"{shard.name}-{status.st_mtime_ns:x}-{status.st_size:x}{suffix}"
         if not place.exists():
             self.cache.mkdir(parents=True, exist_ok=True)
-            _copy_facts(shard, place)
+            table = disk.read_items(shard)
+            if place.suffix == ".npy":
+                write_whole(place, lambda file: np.save(file, _sorted_ids([str(id) for id in table["id"].to_pylist()])))
+            else:
+                write_whole(place, partial(_write_table, table))
             for old in self.cache.glob(f"{shard.name}-*{suffix}"):
                 if old != place:
                     old.unlink(missing_ok=True)  # whoever has it mapped keeps it
@@ -97,7 +101,28 @@ class Snapshot:
 
     def facts(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """What is known of these rows, in their order, as JSON has it; `path` tells no more than the root's name."""
-        return [self._row_fields(row) for row in self._rows(rows)]
+        row_fields = []
+        for row in self._rows(rows):
+            roots = self.view.gallery.header.roots
+            shown = []
+            for root, path in zip(row["roots"], row["paths"], strict=True):
+                public_path_root = roots.get(root)
+                # A path for people: within its root, and of what lies above only the root's own name
+                if "://" in path:
+                    public_path = path
+                elif os.path.isabs(path) or ".." in path.split("/"):
+                    public_path = os.path.basename(path)
+                else:
+                    inside = public_path_root is not None and public_path_root.kind in ("folder", "tar")
+                    public_path = (
+                        f"{os.path.basename(public_path_root.path)}/{path}"
+                        if inside and public_path_root is not None
+                        else path
+                    )
+                shown.append(public_path)
+            plain = {name: _plain(value) for name, value in row.items() if name not in BOOKKEEPING}
+            row_fields.append(plain | {"path": shown[0] if shown else None})
+        return row_fields
 
     def _rows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         found: dict[int, dict[str, Any]] = {}
@@ -105,14 +130,13 @@ class Snapshot:
         for shard in np.unique(shards).tolist():
             mine = [int(row) for row, at in zip(rows, shards, strict=True) if at == shard]
             start = int(self.view.starts[shard])
-            found |= zip(mine, _taken(self.tables[shard], [row - start for row in mine]), strict=True)
-        return [found[int(row)] for row in rows]
+            table = self.tables[shard]
+            taken_rows = [row - start for row in mine]
+            import pyarrow as pa
 
-    def _row_fields(self, row: dict[str, Any]) -> dict[str, Any]:
-        roots = self.view.gallery.header.roots
-        shown = [_public_path(roots.get(root), path) for root, path in zip(row["roots"], row["paths"], strict=True)]
-        plain = {name: _plain(value) for name, value in row.items() if name not in BOOKKEEPING}
-        return plain | {"path": shown[0] if shown else None}
+            told: list[dict[str, Any]] = table.take(pa.array(taken_rows, pa.int64())).to_pylist()
+            found |= zip(mine, told, strict=True)
+        return [found[int(row)] for row in rows]
 
     def places(self, row: int) -> list[PicturePlace]:
         """Where the picture of a row may lie."""
@@ -238,14 +262,6 @@ class Snapshot:
 # -- copies of facts ------------------------------------------------------------------------------------------
 
 
-def _copy_facts(shard: Path, place: Path) -> None:
-    table = disk.read_items(shard)
-    if place.suffix == ".npy":
-        write_whole(place, lambda file: np.save(file, _sorted_ids([str(id) for id in table["id"].to_pylist()])))
-    else:
-        write_whole(place, partial(_write_table, table))
-
-
 def _sorted_ids(ids: Sequence[str]) -> NDArray[np.uint64]:
     digests = np.fromiter(map(_digest, ids), np.uint64, len(ids))
     order = np.argsort(digests, kind="stable")
@@ -275,24 +291,7 @@ def _mapped(place: Path) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([], schema=reader.schema)
 
 
-def _taken(table: pa.RecordBatch, rows: Sequence[int]) -> list[dict[str, Any]]:
-    import pyarrow as pa
-
-    told: list[dict[str, Any]] = table.take(pa.array(rows, pa.int64())).to_pylist()
-    return told
-
-
 # -- what is told ---------------------------------------------------------------------------------------------
-
-
-def _public_path(root: Root | None, path: str) -> str:
-    """A path for people: within its root, and of what lies above only the root's own name."""
-    if "://" in path:
-        return path
-    if os.path.isabs(path) or ".." in path.split("/"):
-        return os.path.basename(path)
-    inside = root is not None and root.kind in ("folder", "tar")
-    return f"{os.path.basename(root.path)}/{path}" if inside and root is not None else path
 
 
 def _plain(value: Any) -> Any:

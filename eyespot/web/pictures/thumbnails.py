@@ -15,7 +15,7 @@ from threading import BoundedSemaphore, Lock
 
 from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
 from eyespot.gallery.photos.sources import read_again
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
 from eyespot.web.found.snapshot import PicturePlace, Snapshot
@@ -40,15 +40,15 @@ class Thumbnails:
         with suppress(FileNotFoundError):
             return place.read_bytes()
         with self._making[hash(place) % len(self._making)]:  # whoever asks for the same meanwhile finds it made
-            return place.read_bytes() if place.exists() else self._made(place, id, snapshot.places(row), size)
-
-    def _made(self, place: Path, id: str, places: list[PicturePlace], size: int) -> bytes:
-        with self._decoding:
-            made = _small(id, places, size)
-        with suppress(OSError, EyespotError):  # a full disk costs time, not the picture
-            place.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(place, lambda file: file.write(made))
-        return made
+            if place.exists():
+                return place.read_bytes()
+            places = snapshot.places(row)
+            with self._decoding:
+                made = _small(id, places, size)
+            with suppress(OSError, EyespotError):  # a full disk costs time, not the picture
+                place.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(place, lambda file: file.write(made))
+            return made
 
     def place(self, id: str, size: int) -> Path:
         """Where a thumbnail lies."""

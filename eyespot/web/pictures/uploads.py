@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 
 from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.web._problems import Problem
 
 KEPT = 500  # pictures; the longest unused goes first
@@ -31,7 +31,11 @@ def keep(folder: Path, data: bytes, most: int) -> str:
         place.parent.mkdir(parents=True, exist_ok=True)
         write_whole(_small(place), lambda file: file.write(small))
         write_whole(place, lambda file: file.write(data))
-        _forget(folder)
+        # The longest unused of too many; one of them may be gone already by another server's hand
+        kept = [place for place in folder.glob("??/*") if not place.suffix and not place.name.startswith(".")]
+        for place in sorted(kept, key=_last_use)[: max(0, len(kept) - KEPT)]:
+            place.unlink(missing_ok=True)
+            _small(place).unlink(missing_ok=True)
     return digest
 
 
@@ -68,14 +72,6 @@ def _place(folder: Path, digest: str) -> Path:
 
 def _small(place: Path) -> Path:
     return place.with_name(f"{place.name}.jpg")
-
-
-def _forget(folder: Path) -> None:
-    """The longest unused of too many; one of them may be gone already by another server's hand."""
-    kept = [place for place in folder.glob("??/*") if not place.suffix and not place.name.startswith(".")]
-    for place in sorted(kept, key=_last_use)[: max(0, len(kept) - KEPT)]:
-        place.unlink(missing_ok=True)
-        _small(place).unlink(missing_ok=True)
 
 
 def _last_use(place: Path) -> int:

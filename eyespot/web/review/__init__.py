@@ -16,10 +16,10 @@ from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse
 
-from eyespot.curate._human_review import Case, Overtaken
 from eyespot.curate.rmir.audit import LAST, agreed, compared
 from eyespot.gallery.photos.pictures import BadPicture, thumbnail
 from eyespot.gallery.photos.sources import read_again
+from eyespot.pipelines.human_review import Case, Overtaken
 from eyespot.types import UsageError
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
@@ -92,25 +92,23 @@ def agreement(request: Request, shelved: Chosen) -> Response:
         raise Problem(409, f"{left} cases are still to be answered; what the panel said is shown when all are")
     said = {id: one.choice != "drop" for id, one in standing.items()}
     groups = compared(shelved.panel, said) if shelved.queue.path.name == LAST else None
-    return page(
-        request,
-        "review_agreement.html",
-        shelved=shelved,
-        rows=agreed(shelved.panel, said),
-        groups=groups,
-        is_last=shelved.queue.path.name == LAST,
-        differing=_differing(shelved, said),
-    )
-
-
-def _differing(shelved: Shelved, said: dict[str, bool]) -> list[dict[str, Any]]:
-    """The cases on which person and panel differ, with what each judge gave as its reason."""
+    rows = agreed(shelved.panel, said)
+    # The cases on which person and panel differ, with what each judge gave as its reason
     panel = shelved.panel or {}
-    return [
+    differing = [
         {"case": case, "sealed": panel[case.id], "said": said[case.id], "why": case_question(shelved, case)}
         for case in shelved.cases
         if case.id in panel and panel[case.id].answers is not said[case.id]
     ]
+    return page(
+        request,
+        "review_agreement.html",
+        shelved=shelved,
+        rows=rows,
+        groups=groups,
+        is_last=shelved.queue.path.name == LAST,
+        differing=differing,
+    )
 
 
 # -- what the page asks ---------------------------------------------------------------------------------------------
@@ -151,32 +149,25 @@ def decide(shelf: Shelves, shelved: Chosen, who: Who, said: DecisionRequest) -> 
     """Keep a decision, or withdraw one; it is on the disk when the answer comes, which brings the next open case."""
     case = shelved.case(said.case)
     try:
-        seen = _record_decision(shelved, case, who, said)
+        if said.choice == "withdraw":
+            if said.seen is None:
+                raise UsageError("say which decision is withdrawn; load the page again")
+            shelved.queue.withdraw_seeing(said.seen, case, who)
+            seen = None
+        else:
+            if shelved.panel is not None and said.choice == "mend":
+                raise UsageError("an audit is answered with yes or no; accept or drop the case")
+            more = {"texts": said.texts, "note": said.note}
+            seen = shelved.queue.decide_seeing(said.seen, case, said.choice, who, **more).digest
     except Overtaken as error:
-        return _json(_overtaken(shelved, error, who), 409)
+        blind = "this case was answered or opened again since you saw it; look again and answer again"
+        stands = None if error.stands is None else decision_fields(shelved, error.stands, who)
+        overtaken = {"detail": str(error) if shelved.panel is None else blind, "stands": stands}
+        return _json(overtaken, 409)
     standing = shelved.queue.standing()
     upcoming = shelf.next_open(shelved, standing, shelved.places[case.digest] + 1, who)
     shown = None if upcoming is None else case_fields(shelved, upcoming, None, who)
     return _json({**counts(shelved, standing), "seen": seen, "next": shown})
-
-
-def _record_decision(shelved: Shelved, case: Case, who: str, said: DecisionRequest) -> str | None:
-    """The digest of what then stands."""
-    if said.choice == "withdraw":
-        if said.seen is None:
-            raise UsageError("say which decision is withdrawn; load the page again")
-        shelved.queue.withdraw_seeing(said.seen, case, who)
-        return None
-    if shelved.panel is not None and said.choice == "mend":
-        raise UsageError("an audit is answered with yes or no; accept or drop the case")
-    more = {"texts": said.texts, "note": said.note}
-    return shelved.queue.decide_seeing(said.seen, case, said.choice, who, **more).digest
-
-
-def _overtaken(shelved: Shelved, error: Overtaken, who: str) -> dict[str, Any]:
-    blind = "this case was answered or opened again since you saw it; look again and answer again"
-    stands = None if error.stands is None else decision_fields(shelved, error.stands, who)
-    return {"detail": str(error) if shelved.panel is None else blind, "stands": stands}
 
 
 @router.get("/{key}/pictures/{digest}/{at}")

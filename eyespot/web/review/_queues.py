@@ -11,8 +11,8 @@ from hashlib import blake2b
 from pathlib import Path
 from threading import Lock
 
-from eyespot.curate._human_review import Case, Queue, ReviewDecision
 from eyespot.curate.rmir.audit import LAST, VERDICTS, Sealed, read_panel
+from eyespot.pipelines.human_review import Case, Queue, ReviewDecision
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
 

@@ -104,7 +104,7 @@ def test_taken_at_the_stopping_rule_it_holds(scenario: str) -> None:
     assert 0.91 <= bench.measured(scenario, bench.SYNTHETIC[scenario], 100, 300).coverage <= 0.99
 
 
-@pytest.mark.skipif(not bench.SHARED.exists(), reason="needs the label lists of a folder shared")
+@pytest.mark.skipif(not bench.LABELS.exists(), reason="needs the label lists of a folder shared")
 def test_it_holds_on_inquires_lists() -> None:
-    lists = bench.of_lists(bench.label_lists(bench.SHARED))
+    lists = bench.of_lists(bench.label_lists(bench.LABELS))
     assert all(0.91 <= bench.measured(name, one, 100, 300).coverage <= 0.99 for name, one in lists.items())

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 
-from eyespot.curate._human_review import Queue
 from eyespot.curate.inat.curating import curate
 from eyespot.curate.inat.settings import CollectionSettings, ObservationFilter, PictureSettings
 from eyespot.gallery.photos.found import Labels, Seen, Unreadable
 from eyespot.gallery.photos.sources import root_of, scan
+from eyespot.pipelines.human_review import Queue
 from tests.curate.inat.test_looks import PEOPLE, needs_faces
 from tests.curate.inat.worlds import TIT, coco, dropped, export, photo, pictures, seen, silent
 from tests.curate.outside import loaded

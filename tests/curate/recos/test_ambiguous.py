@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate._steps import Keep, Record, drops
-from eyespot.curate._steps.step import Context
 from eyespot.curate.recos import checking
 from eyespot.curate.recos.card import RecosSteps
 from eyespot.curate.recos.drawn import AMBIGUOUS, DrawnCounts, generator_of, invented
 from eyespot.curate.recos.sources import DRAWN
+from eyespot.pipelines import Keep, Record, drops
+from eyespot.pipelines.step import Context
 from tests.curate.recos.worlds import made, recipe
 from tests.examples import examples
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from eyespot.curate._steps import Prompt
 from eyespot.curate.recos import demonstration
+from eyespot.pipelines import Prompt
 
 DOG = {"caption_1": "A brown dog runs through deep snow .", "caption_2": "A dog in the snow ."}
 

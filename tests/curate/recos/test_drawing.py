@@ -13,8 +13,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.curate._steps import Drop, Failed, Keep
-from eyespot.curate._steps.step import Context
 from eyespot.curate.recos.drawing import boards, handwriting, lettering, papers
 from eyespot.curate.recos.drawing.arithmetic import evaluate, plain
 from eyespot.curate.recos.drawing.programs import printed
@@ -22,6 +20,8 @@ from eyespot.curate.recos.drawing.signs import PHRASES, translated
 from eyespot.curate.recos.drawn import DrawnCounts, invented, rendered
 from eyespot.curate.recos.sources import Sources
 from eyespot.curate.recos.subtasks import names, subtask
+from eyespot.pipelines import Drop, Failed, Keep
+from eyespot.pipelines.step import Context
 from eyespot.types import UsageError
 
 DRAWN = ("code", "numerical", "ocr", "translation")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate._steps import BudgetSpent, CostLimits, drops
 from eyespot.curate.recos.card import RecosSteps
+from eyespot.pipelines import BudgetSpent, CostLimits, drops
 from tests.curate.recos.worlds import Rates, Scripted, behind, files, made, ran, recipe
 from tests.judges.servers import Double
 

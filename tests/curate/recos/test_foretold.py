@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eyespot.curate._steps import read_recipe, run
 from eyespot.curate.recos.dry_run import foretold
 from eyespot.curate.recos.making import RecosJob
+from eyespot.pipelines import read_recipe, run
 from tests.cli.conftest import run_eyespot
 from tests.curate.recos.worlds import recipe
 

@@ -10,11 +10,11 @@ import pytest
 
 from eyespot import rooms
 from eyespot.benchmarks._benchmark import BenchmarkRequest
-from eyespot.curate._human_review import Queue
-from eyespot.curate._steps import drops
 from eyespot.curate.recos.card import RecosSteps, notes
 from eyespot.curate.recos.making import galleries_of, recipe_at
 from eyespot.gallery.photos.pictures import id_of
+from eyespot.pipelines import drops
+from eyespot.pipelines.human_review import Queue
 from eyespot.runs import recos
 from eyespot.types import NothingFound, UsageError
 from tests.cli.conftest import run_eyespot
@@ -203,8 +203,8 @@ def test_captions_that_wait_for_a_person_fail_until_then(tmp_path: Path, gallery
 def test_a_trial_of_a_few_pictures(tmp_path: Path, gallery: Path) -> None:
     from dataclasses import replace
 
-    from eyespot.curate._steps import read_recipe, run
     from eyespot.curate.recos.making import RecosJob
+    from eyespot.pipelines import read_recipe, run
 
     making = replace(RecosJob(read_recipe(recipe(tmp_path, gallery)), tmp_path / "out"), limit=5)
     done = run(making.steps[:3], making.pipeline.work, making.running())

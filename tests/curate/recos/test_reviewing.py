@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from eyespot.curate._human_review import Queue, write_queue
-from eyespot.curate._steps import Record
 from eyespot.curate.recos.card import notes
 from eyespot.curate.recos.checking import confirm
+from eyespot.pipelines import Record
+from eyespot.pipelines.human_review import Queue, write_queue
 from tests.cli.conftest import run_eyespot
 from tests.curate.recos.worlds import STEPS, made, ran, recipe
 

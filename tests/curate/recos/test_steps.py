@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.curate._discriminability import Discriminability
-from eyespot.curate._steps import BatchStep, Drop, Keep, MapStep, Outcome, Record, RunOptions, Step, read_recipe, run
-from eyespot.curate._steps.outcomes import Added
 from eyespot.curate.recos import checking, choosing, confusing, grammar
 from eyespot.curate.recos.captioning import Captions, CaptionWriter, template
 from eyespot.curate.recos.collecting import Collecting, SubtaskPictures, labels_of
@@ -22,6 +20,8 @@ from eyespot.curate.recos.confusing import token_edits
 from eyespot.curate.recos.making import RecosJob
 from eyespot.curate.recos.rewriting import Rewriting
 from eyespot.curate.recos.sources import Sources
+from eyespot.pipelines import BatchStep, Drop, Keep, MapStep, Outcome, Record, RunOptions, Step, read_recipe, run
+from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
 from tests.curate.recos.worlds import DEMONSTRATION, SUBTASKS, photos, ran, recipe
 
@@ -33,7 +33,7 @@ def caption(id: str, text: str, **more: Any) -> dict[str, Any]:
 
 def through(records: Iterable[Record], step: Step, out: Path) -> list[tuple[str, str]]:
     """The ids that come out of a step with "", and those it drops with the reason."""
-    from eyespot.curate._steps import drops
+    from eyespot.pipelines import drops
 
     render = Step("render", BatchStep(lambda _records, _context: []))
     source = Step("source", BatchStep(lambda _records, _context: map(Added, records)))

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import rooms, sample
-from eyespot.curate._steps import CostLimits, StepResult, read_recipe, run
 from eyespot.curate.recos.card import RecosSteps
 from eyespot.curate.recos.making import RecosJob
 from eyespot.gallery.indexing import index
+from eyespot.pipelines import CostLimits, StepResult, read_recipe, run
 from tests.judges.servers import Response, Seen, chat
 
 COLOURS = ("red", "blue", "green", "white")

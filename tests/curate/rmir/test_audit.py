@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate._human_review import Queue
 from eyespot.curate.rmir.audit import LAST, VERDICTS, agreements, incomplete_beta, last_hits, welch, wilson
 from eyespot.curate.rmir.confident import settled
 from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.pipelines.human_review import Queue
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate._steps import BudgetSpent, CostLimits, drops, read_recipe, run
 from eyespot.curate.rmir import card, panel, questions
 from eyespot.curate.rmir.dry_run import foretold
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import CONSTRAINTS
 from eyespot.curate.rmir.making import RmirJob
+from eyespot.pipelines import BudgetSpent, CostLimits, drops, read_recipe, run
 from tests.curate.rmir.worlds import Rates, Scripted, behind, files, made, ran, recipe
 from tests.judges.servers import Double
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate._steps import BatchStep, RunOptions, Step, drops, read_recipe, run
-from eyespot.curate._steps.outcomes import Added
 from eyespot.curate.rmir import candidates
 from eyespot.curate.rmir.dry_run import foretold
 from eyespot.curate.rmir.making import RmirJob
+from eyespot.pipelines import BatchStep, RunOptions, Step, drops, read_recipe, run
+from eyespot.pipelines.outcomes import Added
 from eyespot.types import UsageError
 from tests.curate.rmir.worlds import DEMONSTRATION, Rates, Scripted, behind, ran, recipe
 from tests.judges.servers import Double, Response, Seen, chat

@@ -11,11 +11,11 @@ import pytest
 
 from eyespot import sample
 from eyespot.benchmarks import rmir as benchmark
-from eyespot.curate._steps import drops, plan, read_recipe, run
 from eyespot.curate.rmir import card, confident
 from eyespot.curate.rmir.demonstration import teacher
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob
+from eyespot.pipelines import drops, plan, read_recipe, run
 from eyespot.runs import beir, rmir
 from eyespot.types import UsageError
 from tests.curate.rmir.worlds import DEMONSTRATION, files, made, ran, recipe

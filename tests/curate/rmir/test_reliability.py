@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate._steps import BatchStep, Drop, Failed, Keep, MapStep, Outcome, Record, RunOptions, Step, drops, run
-from eyespot.curate._steps.outcomes import Added
 from eyespot.curate.rmir import card, split
 from eyespot.curate.rmir.audit import before_last
 from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.pipelines import BatchStep, Drop, Failed, Keep, MapStep, Outcome, Record, RunOptions, Step, drops, run
+from eyespot.pipelines.outcomes import Added
 from tests.curate.rmir.worlds import DEMONSTRATION, ran, recipe
 
 FAILING = DEMONSTRATION.replace('"demonstration:first"', '"demonstration:first", silent = 0.08')

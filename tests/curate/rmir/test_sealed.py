@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate._human_review import Queue
 from eyespot.curate.rmir.audit import (
     LAST,
     PANEL,
@@ -19,6 +18,7 @@ from eyespot.curate.rmir.audit import (
     said_in,
 )
 from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.pipelines.human_review import Queue
 from eyespot.types import UsageError
 
 

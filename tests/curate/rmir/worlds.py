@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import rooms, sample
-from eyespot.curate._steps import CostLimits, read_recipe, run
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob, write_set
 from eyespot.gallery.indexing import index
+from eyespot.pipelines import CostLimits, read_recipe, run
 from tests.judges.servers import Response, Seen, chat
 
 WANTED = (

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from eyespot.runs.files import write_whole
+from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
 
 STATE, LOG, SAID, MODEL = "checkpoint.pt", "log.csv", "training.json", "model"
@@ -32,24 +32,21 @@ def begin(out: Path, said: dict[str, Any]) -> None:
     """Note what is trained; `UsageError` if the folder holds a training of something else."""
     path = out / SAID
     if path.exists():
-        _same(path, said)
+        try:
+            there: Any = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise UsageError(f"{path} is damaged ({error}); name a new folder") from None
+        for name in {**there, **said}:
+            if there.get(name) != said.get(name):
+                raise UsageError(
+                    f"{path.parent} holds a training with {name} {there.get(name)}, not {said.get(name)}; name "
+                    "a new folder"
+                )
         return
     if (out / STATE).exists() or (out / MODEL).exists():
         raise UsageError(f"{out} holds a training without its {SAID}; name a new folder")
     out.mkdir(parents=True, exist_ok=True)
     write_whole(path, lambda file: file.write(json.dumps(said, indent=2).encode()))
-
-
-def _same(path: Path, said: dict[str, Any]) -> None:
-    try:
-        there: Any = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UsageError(f"{path} is damaged ({error}); name a new folder") from None
-    for name in {**there, **said}:
-        if there.get(name) != said.get(name):
-            raise UsageError(
-                f"{path.parent} holds a training with {name} {there.get(name)}, not {said.get(name)}; name a new folder"
-            )
 
 
 def keep(out: Path, state: dict[str, Any]) -> None:
@@ -76,7 +73,13 @@ class Log:
 
     def __init__(self, out: Path, step: int) -> None:
         path = out / LOG
-        kept = [row for row in _rows(path) if int(row[0]) <= step]
+        # Lines that are whole; a killed training may have left half of one
+        if not path.exists():
+            rows = []
+        else:
+            with path.open(newline="", encoding="utf-8") as rows_file:
+                rows = [row for row in list(csv.reader(rows_file))[1:] if len(row) == len(COLUMNS) and row[0].isdigit()]
+        kept = [row for row in rows if int(row[0]) <= step]
         text = io.StringIO()
         csv.writer(text).writerows([COLUMNS, *kept])
         write_whole(path, lambda file: file.write(text.getvalue().encode()))
@@ -91,11 +94,3 @@ class Log:
     def close(self) -> None:
         """Nothing more is added."""
         self._file.close()
-
-
-def _rows(path: Path) -> list[list[str]]:
-    """Lines that are whole; a killed training may have left half of one."""
-    if not path.exists():
-        return []
-    with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in list(csv.reader(file))[1:] if len(row) == len(COLUMNS) and row[0].isdigit()]

@@ -156,32 +156,27 @@ class TrainingBatches:
 
     def batch(self, number: int) -> tuple[torch.Tensor, Targets]:
         """The texts (size, E) and what they are to find."""
-        return self._of(self.rows(number))
-
-    def _order(self, epoch: int) -> Ids:
-        # One epoch's order at a time: at millions of pairs it is drawn once and not for every batch.
-        if self._drawn is None or self._drawn[0] != epoch:
-            self._drawn = epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self.material.pairs))
-        return self._drawn[1]
-
-    def _of(self, rows: Ids) -> tuple[torch.Tensor, Targets]:
+        rows = self.rows(number)
         import torch
 
         from eyespot.adapters.quari.training.loss import Targets
 
         pairs = self.material.pairs
         images = pairs.of[rows]
-        semi, weights = self._semi(images)
+        if self.material.semi is None or not self.semi_positives:
+            semi, weights = np.zeros((len(images), 0), np.int64), np.zeros((len(images), 0), np.float32)
+        else:
+            semi_rows = self.material.semi.rows[images, : self.semi_positives]
+            weights = self.material.semi.weights[images, : self.semi_positives]
+            semi = np.where(semi_rows < 0, images[:, None], semi_rows)
         vectors = unit(pairs.images[images]), unit(pairs.images[semi]), weights, self._hidden(images, semi, weights)
         return torch.from_numpy(unit(pairs.texts[rows])), Targets(*(torch.from_numpy(one) for one in vectors))
 
-    def _semi(self, images: Ids) -> tuple[Ids, NDArray[np.float32]]:
-        """Rows of semi-positives (size, s) and their weights; a row that is none is the image itself, of weight 0."""
-        if self.material.semi is None or not self.semi_positives:
-            return np.zeros((len(images), 0), np.int64), np.zeros((len(images), 0), np.float32)
-        rows = self.material.semi.rows[images, : self.semi_positives]
-        weights = self.material.semi.weights[images, : self.semi_positives]
-        return np.where(rows < 0, images[:, None], rows), weights
+    def _order(self, epoch: int) -> Ids:
+        # One epoch's order at a time: at millions of pairs it is drawn once and not for every batch.
+        if self._drawn is None or self._drawn[0] != epoch:
+            self._drawn = epoch, np.random.default_rng([self.seed, epoch]).permutation(len(self.material.pairs))
+        return self._drawn[1]
 
     def _hidden(self, images: Ids, semi: Ids, weights: NDArray[np.float32]) -> NDArray[np.bool_]:
         of = self.material.pairs.image

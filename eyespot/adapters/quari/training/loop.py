@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -96,7 +96,13 @@ class _Training:
         self.per_epoch = max(1, self.batches.per_epoch // self.settings.accumulate)
         self.total = self.settings.epochs * self.per_epoch
         self.device = device_of(self.settings.device)
-        checkpoints.begin(self.out, self._identity())
+        # What makes this training this one
+        settings = {name: value for name, value in asdict(self.settings).items() if name not in FREE}
+        pairs, held_out, semi = self.material
+        told = {"pairs": pairs.fingerprint, "held_out": held_out.fingerprint if held_out else None}
+        mined = None if semi is None else hashlib.sha256(semi.rows.tobytes() + semi.weights.tobytes()).hexdigest()[:16]
+        identity = {**asdict(self.config), **settings, **told, "semi-positives": mined}
+        checkpoints.begin(self.out, identity)
         torch.manual_seed(self.settings.seed)
         self.network = TorchHypernetwork(self.config, self.settings.token_drop).to(self.device).train()
         if memory.recomputes(self.config, self.settings, 4 if self.half is None else 2):
@@ -114,7 +120,14 @@ class _Training:
                 log.add(point)
                 tell(point, self.total)
                 if self.step % self.settings.checkpoint_every == 0 or self.step == self.total or not self.patient:
-                    checkpoints.keep(self.out, self._state())
+                    parts: dict[str, Any] = {
+                        "network": self.network,
+                        "optimizer": self.optimizer,
+                        "scaler": self.scaler,
+                    }
+                    counts = {name: getattr(self, name) for name in ("step", "best", "best_step", "waited", "loss")}
+                    state = {**{name: part.state_dict() for name, part in parts.items()}, **counts}
+                    checkpoints.keep(self.out, state)
         finally:
             log.close()
         held_out = self.material.held_out
@@ -137,7 +150,10 @@ class _Training:
         self.optimizer.zero_grad(set_to_none=True)
         first = self.step * self.settings.accumulate
         losses = [self._gradients(first + at) for at in range(self.settings.accumulate)]
-        length = self._clipped()
+        # Cut the gradient to its longest length; gives the length that it had
+        self.scaler.unscale_(self.optimizer)
+        longest = self.settings.clip or float("inf")
+        length = float(torch.nn.utils.clip_grad_norm_(self.network.parameters(), longest))
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.step, self.loss = self.step + 1, sum(losses) / len(losses)
@@ -147,7 +163,10 @@ class _Training:
         torch.manual_seed(_mixed(self.settings.seed, number))
         texts, targets = self.batches.batch(number)
         queries = noisy(texts, self.settings.noise, torch.default_generator)
-        views = self._views(queries.to(self.device))
+        views_queries = queries.to(self.device)
+        autocast = nullcontext() if self.half is None else torch.autocast(self.device.type, self.half)
+        with autocast:
+            views: AdaptedBatch = self.network(views_queries)
         loss = symmetric(views, type(targets)(*(one.to(self.device) for one in targets)), self.settings.temperature)
         if not torch.isfinite(loss):
             raise EyespotError(
@@ -156,26 +175,12 @@ class _Training:
         self.scaler.scale(loss / self.settings.accumulate).backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    def _views(self, queries: torch.Tensor) -> AdaptedBatch:
-        with self._autocast():
-            views: AdaptedBatch = self.network(queries)
-        return views
-
-    def _autocast(self) -> AbstractContextManager[Any]:
-        return nullcontext() if self.half is None else torch.autocast(self.device.type, self.half)
-
     @cached_property
     def half(self) -> torch.dtype | None:
         """The half precision that layers run in, or None."""
         auto = "float32" if self.device.type == "cpu" else "bfloat16"
         name = auto if self.settings.precision == "auto" else self.settings.precision
         return None if name == "float32" else getattr(torch, name)
-
-    def _clipped(self) -> float:
-        """Cut the gradient to its longest length; gives the length that it had."""
-        self.scaler.unscale_(self.optimizer)
-        longest = self.settings.clip or float("inf")
-        return float(torch.nn.utils.clip_grad_norm_(self.network.parameters(), longest))
 
     # -- validation and what is kept -----------------------------------------------------------------------
 
@@ -197,11 +202,6 @@ class _Training:
     def _keep_model(self) -> None:
         files.save(self.out / checkpoints.MODEL, self.config, self.network.weights())
 
-    def _state(self) -> dict[str, Any]:
-        parts: dict[str, Any] = {"network": self.network, "optimizer": self.optimizer, "scaler": self.scaler}
-        counts = {name: getattr(self, name) for name in ("step", "best", "best_step", "waited", "loss")}
-        return {**{name: part.state_dict() for name, part in parts.items()}, **counts}
-
     def _resume(self) -> None:
         state = checkpoints.load_state(self.out, self.device)
         if state is None:
@@ -210,14 +210,6 @@ class _Training:
             part.load_state_dict(state[name])
         for name in ("step", "best", "best_step", "waited", "loss"):
             setattr(self, name, state[name])
-
-    def _identity(self) -> dict[str, Any]:
-        """What makes this training this one."""
-        settings = {name: value for name, value in asdict(self.settings).items() if name not in FREE}
-        pairs, held_out, semi = self.material
-        told = {"pairs": pairs.fingerprint, "held_out": held_out.fingerprint if held_out else None}
-        mined = None if semi is None else hashlib.sha256(semi.rows.tobytes() + semi.weights.tobytes()).hexdigest()[:16]
-        return {**asdict(self.config), **settings, **told, "semi-positives": mined}
 
 
 def device_of(name: str) -> torch.device:

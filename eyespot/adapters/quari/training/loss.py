@@ -53,16 +53,15 @@ def cosines(views: AdaptedBatch, images: Tensor) -> Tensor:
     """cos(q̂_i, f_i(x)), (B, n), for images (n, E) that all queries share or (B, n, E) of each query's own."""
     rank, count = views.left.shape[2], images.shape[-2]
     step = max(1, PIECE // max(1, count * rank))
-    pieces = [_piece(views, images, slice(at, at + step)) for at in range(0, len(views.queries), step)]
+    pieces = []
+    for at in range(0, len(views.queries), step):
+        rows = slice(at, at + step)
+        some = AdaptedBatch(views.queries[rows], views.left[rows], views.right[rows], views.identity)
+        pieces.append((some, images if images.ndim == 2 else images[rows]))
     if len(pieces) == 1 or not torch.is_grad_enabled():
         return torch.cat([_cosines(*piece) for piece in pieces])
     # Kept for the backward pass, the pieces would be [B, B, r] again, and several times.
     return torch.cat([checkpoint(_cosines, *piece, use_reentrant=False) for piece in pieces])
-
-
-def _piece(views: AdaptedBatch, images: Tensor, rows: slice) -> tuple[AdaptedBatch, Tensor]:
-    some = AdaptedBatch(views.queries[rows], views.left[rows], views.right[rows], views.identity)
-    return some, images if images.ndim == 2 else images[rows]
 
 
 def _cosines(views: AdaptedBatch, images: Tensor) -> Tensor:

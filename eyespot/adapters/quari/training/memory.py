@@ -35,7 +35,11 @@ def needed(config: Config, settings: TrainingSettings, width: int = 4) -> Memory
     weights = sum(math.prod(shape) for name, shape in shapes(config).items() if not name.startswith("pos_"))
     decoded = 2 * batch * rank * (3 * config.hidden_dim * width + 6 * config.embedding_dim * 4)
     piece = min(batch * batch * rank, PIECE)
-    return MemoryEstimate(16 * weights, _activations(config, settings, width), decoded, 4 * LOSS * piece)
+    every = _all(config, settings, width)
+    layers = config.num_steps * config.num_layers
+    # Of each layer what it was given, and of one all that it makes.
+    activations = every // KEPT + every // layers if recomputes(config, settings, width) else every
+    return MemoryEstimate(16 * weights, activations, decoded, 4 * LOSS * piece)
 
 
 def recomputes(config: Config, settings: TrainingSettings, width: int = 4) -> bool:
@@ -43,13 +47,6 @@ def recomputes(config: Config, settings: TrainingSettings, width: int = 4) -> bo
     if settings.activations == "auto":
         return _all(config, settings, width) > FEW
     return settings.activations == "recomputed"
-
-
-def _activations(config: Config, settings: TrainingSettings, width: int) -> int:
-    every = _all(config, settings, width)
-    layers = config.num_steps * config.num_layers
-    # Of each layer what it was given, and of one all that it makes.
-    return every // KEPT + every // layers if recomputes(config, settings, width) else every
 
 
 def _all(config: Config, settings: TrainingSettings, width: int) -> int:

@@ -71,8 +71,19 @@ def _rows(path: Path, array: Any) -> NDArray[Any]:
 
 def _folder(place: Path) -> PairsRead:
     if (place / "img_emb").is_dir() and (place / "text_emb").is_dir():
-        return PairsRead(_clip_retrieval(place), [])
-    if arrays := _stems(place):
+        texts, images = (sorted((place / name).glob("*.npy"), key=_natural) for name in ("text_emb", "img_emb"))
+        if len(texts) != len(images):
+            raise UsageError(
+                f"{place} has {len(texts)} parts of texts and {len(images)} of images; fetch what is missing"
+            )
+        both = [(read_vectors(text), read_vectors(image)) for text, image in zip(texts, images, strict=True)]
+        clip_retrieval = _joined([_pairs(place, {"texts": text, "images": image}) for text, image in both])
+        return PairsRead(clip_retrieval, [])
+    # Files of one array each, by what they hold; nothing unless there are both texts and images
+    names = [(name, place / f"{name}{end}") for name in ("texts", "images", "of") for end in (*TENSORS, ".npy")]
+    found = {name: path for name, path in names if path.is_file()}
+    arrays = found if {"texts", "images"} <= found.keys() else {}
+    if arrays:
         return PairsRead(_of_arrays(place, arrays), [])
     for suffix in (".parquet", ".tar", ".npz", ".pt"):
         if files := sorted(place.glob(f"*{suffix}"), key=_natural):
@@ -83,13 +94,6 @@ def _folder(place: Path) -> PairsRead:
     )
 
 
-def _stems(place: Path) -> dict[str, Path]:
-    """Files of one array each, by what they hold; nothing unless there are both texts and images."""
-    names = [(name, place / f"{name}{end}") for name in ("texts", "images", "of") for end in (*TENSORS, ".npy")]
-    found = {name: path for name, path in names if path.is_file()}
-    return found if {"texts", "images"} <= found.keys() else {}
-
-
 def _of_arrays(place: Path, arrays: Mapping[str, Path]) -> Pairs:
     read: dict[str, Any] = {name: read_vectors(path) for name, path in arrays.items() if name != "of"}
     if "of" in arrays:
@@ -97,14 +101,6 @@ def _of_arrays(place: Path, arrays: Mapping[str, Path]) -> Pairs:
     if (ids := place / "ids.txt").is_file():
         read["ids"] = ids.read_text(encoding="utf-8").splitlines()
     return _pairs(place, read)
-
-
-def _clip_retrieval(place: Path) -> Pairs:
-    texts, images = (sorted((place / name).glob("*.npy"), key=_natural) for name in ("text_emb", "img_emb"))
-    if len(texts) != len(images):
-        raise UsageError(f"{place} has {len(texts)} parts of texts and {len(images)} of images; fetch what is missing")
-    both = [(read_vectors(text), read_vectors(image)) for text, image in zip(texts, images, strict=True)]
-    return _joined([_pairs(place, {"texts": text, "images": image}) for text, image in both])
 
 
 def _together(place: Path, files: Sequence[Path]) -> PairsRead:
@@ -257,17 +253,14 @@ def _members(path: Path, archive: tarfile.TarFile) -> Iterator[tuple[str, str, N
         if not member.isreg() or part not in ("text", "image") or f".{ending}" not in (".npy", *TENSORS):
             continue
         data = io.BytesIO(archive.extractfile(member).read())  # type: ignore[union-attr]
-        yield f"{folder}/{key}", part, _vector(f"{path}, {member.name}", ending, data)
-
-
-def _vector(where: str, ending: str, data: io.BytesIO) -> NDArray[Any]:
-    try:
-        array = np.load(data, allow_pickle=False) if ending == "npy" else _tensor(data)
-    except (ValueError, EOFError, UsageError) as error:
-        raise UsageError(f"{where} is no vector ({error}); write it again") from None
-    if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
-        raise UsageError(f"{where} is no vector of floats; write it again")
-    return array
+        where = f"{path}, {member.name}"
+        try:
+            array = np.load(data, allow_pickle=False) if ending == "npy" else _tensor(data)
+        except (ValueError, EOFError, UsageError) as error:
+            raise UsageError(f"{where} is no vector ({error}); write it again") from None
+        if not isinstance(array, np.ndarray) or array.dtype.kind != "f":
+            raise UsageError(f"{where} is no vector of floats; write it again")
+        yield f"{folder}/{key}", part, array
 
 
 READERS: Mapping[str, Callable[[Path], PairsRead]] = {

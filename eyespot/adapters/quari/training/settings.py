@@ -46,16 +46,6 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         self._counts()
-        self._amounts()
-        self._choices()
-
-    def _counts(self) -> None:
-        least = {"batch": 2, "epochs": 1, "accumulate": 1, "validate_every": 1, "checkpoint_every": 1}
-        for name, low in {**least, "semi_positives": 0, "patience": 0, "seed": 0}.items():
-            if getattr(self, name) < low:
-                raise UsageError(f"{name} of a training is {low} or more, not {getattr(self, name)}")
-
-    def _amounts(self) -> None:
         for name in ("noise", "weight_decay", "clip"):
             if not getattr(self, name) >= 0:
                 raise UsageError(f"{name} of a training is 0 or more, not {getattr(self, name)}")
@@ -63,12 +53,16 @@ class TrainingSettings:
             raise UsageError("temperature and learning rate of a training are above 0")
         if not 0 <= self.token_drop < 1:
             raise UsageError(f"token_drop is a chance below 1, not {self.token_drop}")
-
-    def _choices(self) -> None:
         choices = {"schedule": tuple(SCHEDULES), "precision": PRECISIONS, "activations": ACTIVATIONS}
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise UsageError(f"no {name} {getattr(self, name)!r}; there are: {', '.join(known)}")
+
+    def _counts(self) -> None:
+        least = {"batch": 2, "epochs": 1, "accumulate": 1, "validate_every": 1, "checkpoint_every": 1}
+        for name, low in {**least, "semi_positives": 0, "patience": 0, "seed": 0}.items():
+            if getattr(self, name) < low:
+                raise UsageError(f"{name} of a training is {low} or more, not {getattr(self, name)}")
 
 
 # The paper names optimiser, rates, batch and temperature; of clipping, accumulation and dropped tokens it says nothing.

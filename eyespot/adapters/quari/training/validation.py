@@ -39,9 +39,8 @@ def _mean(pairs: Pairs, device: torch.device, scores: Callable[[torch.Tensor, to
     with torch.no_grad():
         for at in range(0, len(pairs), AT_ONCE):
             texts = torch.from_numpy(unit(pairs.texts[at : at + AT_ONCE])).to(device)
-            found.append(_ranks(scores(texts, images), torch.from_numpy(own[at : at + AT_ONCE]).to(device)))
+            ranks_scores = scores(texts, images)
+            ranks_own = torch.from_numpy(own[at : at + AT_ONCE]).to(device)
+            ranks = (ranks_scores >= ranks_scores.gather(1, ranks_own[:, None])).sum(dim=1)
+            found.append(ranks)
     return float((1 / torch.cat(found).double()).mean())
-
-
-def _ranks(scores: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-    return (scores >= scores.gather(1, own[:, None])).sum(dim=1)

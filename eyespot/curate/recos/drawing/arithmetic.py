@@ -24,7 +24,14 @@ def evaluate(expression: str) -> Fraction:
 
     `evaluate("(7 + 5) × 3 ÷ 4")` is 9.
     """
-    reading = _Reading(_tokens(expression), expression)
+    found, at = [], 0
+    while at < len(expression.rstrip()):
+        token = _TOKEN.match(expression, at)
+        if token is None:
+            raise UsageError(f"{expression!r} is no arithmetic from {expression[at:]!r} on; write numbers, + − × ÷ ( )")
+        found.append(_SAME.get(token[1], token[1]))
+        at = token.end()
+    reading = _Reading(found, expression)
     try:
         value = reading.sum()
     except ZeroDivisionError:
@@ -40,17 +47,6 @@ def plain(value: Fraction) -> str:
         return str(value.numerator)
     decimals = f"{float(value):.6f}".rstrip("0")
     return decimals if Fraction(decimals) == value else f"{value.numerator}/{value.denominator}"
-
-
-def _tokens(expression: str) -> list[str]:
-    found, at = [], 0
-    while at < len(expression.rstrip()):
-        token = _TOKEN.match(expression, at)
-        if token is None:
-            raise UsageError(f"{expression!r} is no arithmetic from {expression[at:]!r} on; write numbers, + − × ÷ ( )")
-        found.append(_SAME.get(token[1], token[1]))
-        at = token.end()
-    return found
 
 
 class _Reading:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from eyespot.curate.recos.drawing.lettering import Face, face, faces, fitting, spacing
+from eyespot.curate.recos.drawing.lettering import face, faces, fitting, spacing
 from eyespot.curate.recos.drawing.papers import FINER, SIZE, Colour, Paper, photographed, sheet
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ def paint(program: str, how: Mapping[str, Any], chance: Random) -> Image:
     made = sheet(Paper("a screen", theme["page"]), chance)
     draw = ImageDraw.Draw(made)
     lines = program.splitlines()
-    font = _font(face("code", how["font"]), [f"{MARGIN}{line}" for line in lines])
+    font_face = face("code", how["font"])
+    font_lines = [f"{MARGIN}{line}" for line in lines]
+    room = (SIZE[0] * 0.8 * FINER, SIZE[1] * 0.88 * FINER)
+    font = fitting(font_face, font_lines, room, 34 * FINER)
     left, top = 40 * FINER, max(30 * FINER, (made.height - len(lines) * spacing(font)) / 2)
     margin = font.getlength(MARGIN) if how["numbered"] else 0.0
     for number in range(1, len(lines) + 1 if how["numbered"] else 0):
@@ -78,11 +81,6 @@ def paint(program: str, how: Mapping[str, Any], chance: Random) -> Image:
         x = left + margin + font.getlength(lines[line][:column])
         draw.text((x, top + line * spacing(font)), text, fill=theme[kind], font=font)
     return photographed(made, chance)
-
-
-def _font(face: Face, lines: list[str]) -> Any:
-    room = (SIZE[0] * 0.8 * FINER, SIZE[1] * 0.88 * FINER)
-    return fitting(face, lines, room, 34 * FINER)
 
 
 def _coloured(program: str) -> Iterator[tuple[str, str, int, int]]:

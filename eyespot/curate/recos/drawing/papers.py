@@ -84,15 +84,12 @@ def photographed(painted: Image, chance: Random) -> Image:
     small = painted.resize((painted.width // FINER, painted.height // FINER), Image.Resampling.BOX)
     turned = small.rotate(chance.uniform(-3.5, 3.5), Image.Resampling.BICUBIC, fillcolor=edge)
     soft = turned.filter(ImageFilter.GaussianBlur(chance.uniform(0, 0.7)))
-    return Image.fromarray(_lit(np.asarray(soft, np.float32), chance))
-
-
-def _lit(pixels: np.ndarray, chance: Random) -> np.ndarray:
-    """Light from a side and grain of the sensor over (height, width, 3)."""
+    pixels = np.asarray(soft, np.float32)
     height, width, _ = pixels.shape
     x, y = np.linspace(-1, 1, width)[None], np.linspace(-1, 1, height)[:, None]
     light = (
         1 + chance.uniform(-0.1, 0.1) * x + chance.uniform(-0.1, 0.1) * y - chance.uniform(0, 0.08)
     )  # (height, width)
     grain = np.random.default_rng(chance.getrandbits(32)).normal(0, chance.uniform(1.5, 6), pixels.shape)
-    return np.clip(pixels * light[..., None] + grain, 0, 255).astype(np.uint8)
+    lit = np.clip(pixels * light[..., None] + grain, 0, 255).astype(np.uint8)
+    return Image.fromarray(lit)

@@ -174,22 +174,19 @@ def _done(act: ast.operator | ast.cmpop, left: Any, right: Any) -> Any:
     if type(act) not in _ACTS:
         raise _unknown(act)
     if isinstance(act, ast.Mult):
-        _bounded_product(left, right)
+        # Refuse, before it is made, what would fill the memory: long texts and lists, numbers of hundreds of
+        # digits
+        many, times = (left, right) if isinstance(left, list | str) else (right, left)
+        if isinstance(many, list | str) and isinstance(times, int) and len(many) * times > MOST_LENGTH:
+            raise _too_much(MOST_LENGTH)
+        if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > 1024:
+            raise UsageError("the program reaches numbers beyond all measure; let it do less")
     if isinstance(act, ast.Mod) and isinstance(left, str):
         raise UsageError("the program formats a text with %; join its parts with + instead")
     found = _ACTS[type(act)](left, right)
     if isinstance(found, list | str) and len(found) > MOST_LENGTH:
         raise _too_much(MOST_LENGTH)
     return found
-
-
-def _bounded_product(left: Any, right: Any) -> None:
-    """Refuse, before it is made, what would fill the memory: long texts and lists, numbers of hundreds of digits."""
-    many, times = (left, right) if isinstance(left, list | str) else (right, left)
-    if isinstance(many, list | str) and isinstance(times, int) and len(many) * times > MOST_LENGTH:
-        raise _too_much(MOST_LENGTH)
-    if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > 1024:
-        raise UsageError("the program reaches numbers beyond all measure; let it do less")
 
 
 def _too_much(limit: int) -> UsageError:

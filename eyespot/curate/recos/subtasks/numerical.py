@@ -44,27 +44,25 @@ class Sums:
         return figures.written(f"{facts['shown']}=?", paper, chance)
 
     def wording(self, facts: Facts) -> CaptionWordings:
-        return _area(facts) if "figure" in facts else _sum(facts)
-
-
-def _sum(facts: Facts) -> CaptionWordings:
-    kind, answer, paper, shown = facts["kind"], facts["answer"], facts["paper"], facts["shown"]
-    vague = [
-        f"{_a(kind).capitalize()} by hand.",
-        f"Somebody has written {_a(kind)}.",
-        f"Digits on {paper}.",
-        f"A sum on {paper}.",
-        f"A calculation: {_a(kind)}.",
-    ]
-    usual = [
-        f"A calculation by hand whose result is {answer}.",
-        f"{_a(kind).capitalize()} that comes to {answer}.",
-        f"Somebody has to work out a sum, and {answer} is right.",
-        f"What is asked for on {paper} is {answer}.",
-        f"The answer to this {kind} is {answer}.",
-    ]
-    detailed = [f"{one.removesuffix('.')}: {shown}." for one in usual]
-    return CaptionWordings(vague, usual, detailed)
+        if "figure" in facts:
+            return _area(facts)
+        kind, answer, paper, shown = facts["kind"], facts["answer"], facts["paper"], facts["shown"]
+        vague = [
+            f"{_a(kind).capitalize()} by hand.",
+            f"Somebody has written {_a(kind)}.",
+            f"Digits on {paper}.",
+            f"A sum on {paper}.",
+            f"A calculation: {_a(kind)}.",
+        ]
+        usual = [
+            f"A calculation by hand whose result is {answer}.",
+            f"{_a(kind).capitalize()} that comes to {answer}.",
+            f"Somebody has to work out a sum, and {answer} is right.",
+            f"What is asked for on {paper} is {answer}.",
+            f"The answer to this {kind} is {answer}.",
+        ]
+        detailed = [f"{one.removesuffix('.')}: {shown}." for one in usual]
+        return CaptionWordings(vague, usual, detailed)
 
 
 def _area(facts: Facts) -> CaptionWordings:

@@ -1,0 +1,74 @@
+"""Stages of a search in a benchmark: which tasks they can rank, and the run of another system in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from eyespot.benchmarks._asking import task_queries
+from eyespot.benchmarks._benchmark import Task
+from eyespot.search.chain import StageOptions
+from eyespot.search.rescored import Rescored
+from eyespot.types import NothingFound, RankedImage, Run, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.benchmarks._searching import GallerySearcher
+
+
+def unfit(task: Task, stages: StageOptions) -> str:
+    """Why the stages cannot rank a task, in one sentence with the way out; empty where they can."""
+    if stages.neighbours is None and stages.rerank_local is None:
+        return ""
+    option = "--neighbours" if stages.rerank_local is None else "--rerank-local"
+    if task.way == "i2t":
+        return f"{task.name} ranks captions, and {option} needs pictures of the gallery; leave it out"
+    if stages.neighbours is not None and task.judged.candidates is not None:
+        return (
+            f"--neighbours searches the whole gallery, and each query of {task.name} ranks its own candidates; "
+            "leave it out"
+        )
+    if stages.rerank_local and not all(image for _, image in task_queries(task).values()):
+        return (
+            f"the queries of {task.name} are words, and local descriptors compare pictures; choose a benchmark whose "
+            "queries have pictures, or leave out --rerank-local"
+        )
+    return ""
+
+
+def reranked(searcher: GallerySearcher, task: Task, run: Run, depth: int) -> Run:
+    """The first `depth` hits of another system's run in the order of the searcher's stages, the rest as they were.
+
+    Hits that the gallery lacks go behind those that it has, and a note counts them.
+    """
+    if task.way == "i2t":
+        raise UsageError(f"{task.name} ranks captions, and re-ranking needs pictures; name the file of another task")
+    if why := unfit(task, searcher.stages):
+        raise UsageError(why)
+    ids = searcher.ids_of(task, [hit.image for query in run for hit in run[query][:depth]])
+    if not ids:
+        raise NothingFound(
+            f"the gallery has none of the first {depth} hits of {task.name}; choose the gallery of the run with -g, or "
+            "the column that holds its names with --match"
+        )
+    heads = {query: _in_gallery(run[query][:depth], ids) for query in run if query in task.judged.queries}
+    ranked = searcher.ranked(task, Run(heads), depth)
+    scores = {query: {hit.image: hit.score for hit in ranked[query]} for query in ranked}
+    named = {
+        query: [RankedImage(hit.image, scores[query][ids[hit.image]]) for hit in run[query][:depth] if hit.image in ids]
+        for query in ranked
+    }
+    made, without = Rescored(Run(named), depth)(run.only(set(named)))
+    made.header |= {name: value for name, value in ranked.header.items() if name != "depth"}
+    made.notes = [*run.notes, *ranked.notes]
+    if without:
+        made.notes.append(f"{without} of the first {depth} hits are not in the gallery; they go behind those that are")
+    return made
+
+
+def _in_gallery(hits: Sequence[RankedImage], ids: Mapping[str, str]) -> list[RankedImage]:
+    """The hits under their ids, each picture once, without those that the gallery lacks."""
+    scores: dict[str, float] = {}
+    for hit in hits:
+        if hit.image in ids:
+            scores.setdefault(ids[hit.image], hit.score)
+    return [RankedImage(id, score) for id, score in scores.items()]

@@ -1,0 +1,195 @@
+"""What the sources of pairs share: a folder for each of their files, put in place once it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from eyespot.storage.atomic import new_file
+from eyespot.storage.files import json_of, whole_folder, write_whole
+from eyespot.types import NothingFound, Progress, UsageError
+
+AT_ONCE = 4096  # rows that are written together
+SAID = "pairs.json"
+PICTURES, CAPTIONS, TO_CAPTION = "pictures.parquet", "captions.parquet", "to_caption.parquet"
+LEFT_OUT = "is left out by --without"
+
+
+class PairRow(NamedTuple):
+    """A row of one of a part's tables."""
+
+    table: str
+    values: Mapping[str, str | int | None]
+
+
+class LeftOut(NamedTuple):
+    """What gives no pair: where it stands in its file, and why."""
+
+    place: str
+    reason: str
+
+
+def digest(names: Iterable[str]) -> str:
+    """Sixteen hex digits that tell these names from others, in whatever order; nothing for none."""
+    told = "\x1f".join(sorted(names))
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16] if told else ""
+
+
+class PairSource(Protocol):
+    """A published set on disk, in files that are read one after the other."""
+
+    @property
+    def files(self) -> Sequence[Path]:
+        """Its files; each makes a part."""
+        ...
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All else that decides what is made, as JSON has it."""
+        ...
+
+    @property
+    def columns(self) -> Mapping[str, Sequence[str]]:
+        """The tables of a part with their columns."""
+        ...
+
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
+        """Look over what has to be known before the first part; `done` are the folders of parts made before."""
+        ...
+
+    def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
+        """A file's rows in their order; memory does not grow with it beyond what `begin` keeps."""
+        ...
+
+
+@dataclass
+class PairsResult:
+    """What was made now: rows of each table, what was left out and why, and how many parts were there already.
+
+    `failures` are files that could not be read, with the reason; run it again when they are mended.
+    """
+
+    parts: int = 0
+    before: int = 0
+    rows: Counter[str] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)  # reason → how many
+    examples: dict[str, str] = field(default_factory=dict)  # reason → the first place
+    failures: list[LeftOut] = field(default_factory=list)
+
+    def add(self, other: PairsResult) -> None:
+        """One part more."""
+        self.parts += 1
+        self.rows += other.rows
+        self.left_out += other.left_out
+        self.examples = other.examples | self.examples
+
+
+def make(source: PairSource, out: Path, tell: Progress) -> PairsResult:
+    """Every part that is not there yet, each whole or not at all; run it again after it was cut.
+
+    Raises `UsageError` for a folder with pairs of something else and for files of one name, `NothingFound` if there is
+    not one row.
+    """
+    parts = _parts(source, out)
+    _begin(out, {"of": type(source).__module__.rpartition(".")[2], **source.settings})
+    missing = [(file, part) for file, part in parts.items() if not part.is_dir()]
+    made = PairsResult(before=len(parts) - len(missing))
+    if missing:
+        source.begin([part for part in parts.values() if part.is_dir()], tell)
+    for at, (file, part) in enumerate(missing):
+        tell("files", at, len(missing))
+        try:
+            made.add(_make_part(source, file, part))
+        except UsageError as error:
+            made.failures.append(LeftOut(str(file), str(error)))
+    if not made.before and not made.rows:
+        if made.failures:
+            text = made.failures[0].reason
+        else:
+            why = next(iter(made.left_out), "it is empty")
+            text = f"{source.files[0]} gives no pair: {why}"
+        raise NothingFound(text)
+    return made
+
+
+def _parts(source: PairSource, out: Path) -> dict[Path, Path]:
+    """The folder of each file; a name serves once."""
+    parts = {file: out / file.stem for file in source.files}
+    for file, part in parts.items():
+        if not file.is_file():
+            raise UsageError(f"there is no file {file}")
+        if sum(part == other for other in parts.values()) > 1:
+            raise UsageError(f"two files are called {file.stem}; make them into folders of their own with --out")
+    return parts
+
+
+def _begin(out: Path, said: Mapping[str, Any]) -> None:
+    """Note what is made; `UsageError` if the folder holds something else."""
+    path = out / SAID
+    if not path.exists():
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(f"{out} is there already and holds no {SAID}; name a new folder with --out")
+        out.mkdir(parents=True, exist_ok=True)
+        write_whole(path, lambda file: file.write(json.dumps(said, indent=2).encode()))
+        return
+    there = json_of(path)
+    for name in {**there, **said}:
+        if there.get(name) != said.get(name):
+            told = f"{name} {there.get(name)}, not {said.get(name)}"
+            raise UsageError(f"{out} holds pairs made with {told}; name a new folder with --out")
+
+
+def _make_part(source: PairSource, file: Path, part: Path) -> PairsResult:
+    made = PairsResult()
+    with whole_folder(part) as building, ExitStack() as stack:
+        tables = {
+            name: stack.enter_context(_Table(building / name, columns)) for name, columns in source.columns.items()
+        }
+        for one in source.read(file):
+            if isinstance(one, PairRow):
+                tables[one.table].add(one.values)
+                made.rows[one.table] += 1
+            else:
+                made.left_out[one.reason] += 1
+                made.examples.setdefault(one.reason, f"{file.name}: {one.place}")
+    return made
+
+
+class _Table:
+    """A parquet table that grows by rows; its texts are text and its numbers text too, as labels are read."""
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        import pyarrow as pa
+
+        self.path, self.schema = path, pa.schema([(name, pa.string()) for name in columns])
+        self.waiting: list[Mapping[str, Any]] = []
+
+    def __enter__(self) -> _Table:
+        import pyarrow.parquet as pq
+
+        self._stack = ExitStack()
+        file = self._stack.enter_context(new_file(self.path))
+        self._writer = self._stack.enter_context(pq.ParquetWriter(file, self.schema, compression="zstd"))
+        return self
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        self.waiting.append({name: None if value is None else str(value) for name, value in values.items()})
+        if len(self.waiting) == AT_ONCE:
+            self._write()
+
+    def _write(self) -> None:
+        import pyarrow as pa
+
+        self._writer.write_table(pa.Table.from_pylist(self.waiting, schema=self.schema))
+        self.waiting.clear()
+
+    def __exit__(self, *error: Any) -> None:
+        if error[0] is None:
+            self._write()
+        self._stack.__exit__(*error)

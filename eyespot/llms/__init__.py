@@ -1,0 +1,58 @@
+"""Language models behind endpoints: each request is counted by a budget, rate-limited and retried where that helps.
+
+`load("openai:MODEL")` gives an `eyespot.types.LanguageModel`: `chat` sends messages and gives the `Reply`, `answer`
+gives an answer of a form. `Underway` does many requests at once.
+"""
+
+from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore, CostLimits, ItemMeter, MemoryStore
+from eyespot.llms.client import Endpoint
+from eyespot.llms.concurrency import LastResult, Underway
+from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, Trouble, Unknown
+from eyespot.llms.images import JpegEncoder
+from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
+from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, image_message, text_message
+from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
+from eyespot.llms.retry import RetryPolicy
+from eyespot.llms.settings import EndpointSettings, is_language_model, load
+from eyespot.llms.transport import Transport, anthropic, openai
+from eyespot.types import LanguageModel, Price, Reply
+
+__all__ = [
+    "AnthropicMessages",
+    "BadAnswer",
+    "Budget",
+    "BudgetSpent",
+    "BudgetStore",
+    "CancellableSleep",
+    "ChatCompletions",
+    "CostLimits",
+    "Declined",
+    "Endpoint",
+    "EndpointSettings",
+    "ItemMeter",
+    "JpegEncoder",
+    "LanguageModel",
+    "LastResult",
+    "MemoryStore",
+    "NoReply",
+    "Price",
+    "Prices",
+    "RateLimiter",
+    "Refused",
+    "Reply",
+    "RetryPolicy",
+    "Tokens",
+    "Transport",
+    "Trouble",
+    "Underway",
+    "Unknown",
+    "anthropic",
+    "estimate",
+    "image_message",
+    "is_language_model",
+    "load",
+    "openai",
+    "own_table",
+    "read_prices",
+    "text_message",
+]

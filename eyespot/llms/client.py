@@ -1,0 +1,232 @@
+"""A model behind an address: each request is counted, rate-limited and sent, and sent again where that helps."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from eyespot.llms.budget import Budget
+from eyespot.llms.errors import (
+    LONGEST,
+    SORRY,
+    BadAnswer,
+    Busy,
+    Declined,
+    NoReply,
+    RetryableError,
+    StatusError,
+    Unreachable,
+    final,
+)
+from eyespot.llms.protocols import Dialect, text_message, usage_of
+from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
+from eyespot.llms.retry import RetryPolicy
+from eyespot.llms.transport import Transport
+from eyespot.llms.unsupported_fields import UnsupportedFields, amendment, changes, left_out, refused, room_to_think
+from eyespot.types import BudgetMeter, EyespotError, Message, Price, Reply
+from eyespot.types.language_models import ignore_reply
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Form = TypeVar("Form", bound=BaseModel)
+
+LOG = logging.getLogger(__name__)
+Result = TypeVar("Result")
+
+REPAIR = "That does not have the form that was asked for: {wrong}. Answer again, with the mended JSON object alone."
+FORM = "Answer with one JSON object alone, of this JSON schema: {schema}"
+
+
+def no_cost(_tokens_in: int, _tokens_out: int) -> float:
+    """The cost of what runs on one's own machine."""
+    return 0.0
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """One model at one address, an `eyespot.types.LanguageModel`; any number of threads may use it.
+
+    `meter` counts every request before it is sent, and its cost afterwards. Copies share what was learned of the
+    server. `on_reply` gets each reply, also one that declines.
+    """
+
+    transport: Transport
+    model: str
+    dialect: Dialect
+    name: str = ""
+    meter: BudgetMeter = field(default_factory=Budget)
+    rate_limiter: RateLimiter = field(default_factory=RateLimiter)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    price: Price | None = None  # None: no table has the model
+    free: bool = True  # requests cost nothing
+    cost: Callable[[int, int], float] = no_cost  # US dollars for tokens in and out
+    sleep: CancellableSleep = field(default_factory=CancellableSleep)
+    unsupported: UnsupportedFields = field(default_factory=UnsupportedFields)
+    on_reply: Callable[[Reply], None] = ignore_reply
+    extra: Mapping[str, Any] = field(default_factory=dict)  # fields of every request for a message
+    raise_token_limit: bool = False  # for a model that thinks and reaches the limit before its answer
+    strict: bool = False  # nothing is left out of a request; what the server refuses ends the run
+
+    @property
+    def address(self) -> str:
+        """Where requests go."""
+        return self.transport.address
+
+    def metered(self, meter: BudgetMeter, on_reply: Callable[[Reply], None] = ignore_reply) -> Endpoint:
+        """The same model, whose requests this meter counts; `on_reply` gets each reply, also one that declines."""
+        return replace(self, meter=meter, on_reply=on_reply)
+
+    # -- messages -------------------------------------------------------------------------------------------
+
+    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """The model's next message; options (max_tokens, temperature, …) go into the request unchanged.
+
+        Raises `Declined` (the model or its guard refuses), `NoReply` (no answer to this request), `BudgetSpent`, and
+        `EyespotError` for what would fail with every request: a wrong key, an unknown model, an unreachable server.
+        """
+        body = {**self.dialect.body(self.model, messages, options), **self.extra}
+        with self.unsupported.one_at_a_time(body):
+            reply = self._accepted_reply(body)
+        if reply.declined:
+            raise Declined(reply.declined)
+        return reply
+
+    def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
+        """The model's answer as an object of this pydantic model; one that does not fit is sent back once.
+
+        Raises what `chat` raises, `Declined` also for a refusal in words, which is not sent back, and `BadAnswer` for a
+        second answer that does not fit.
+        """
+        schema = form.model_json_schema()
+        conversation = [*messages, text_message("user", FORM.format(schema=json.dumps(schema)))]
+        if self.dialect.takes_forms:
+            response_format = {"type": "json_schema", "json_schema": {"name": form.__name__, "schema": schema}}
+            options = {"response_format": response_format, **options}
+        first = self.chat(conversation, **options).text
+        try:
+            return _parsed(first, form)
+        except BadAnswer as wrong:
+            conversation += [
+                text_message("assistant", first or "(nothing)"),
+                text_message("user", REPAIR.format(wrong=wrong)),
+            ]
+        return _parsed(self.chat(conversation, **options).text, form)
+
+    def _accepted_reply(self, wanted: Mapping[str, Any]) -> Reply:
+        """The reply to a request without what this server refuses of it."""
+        while True:
+            body = self.unsupported.adapted(wanted)
+            try:
+                reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
+            except StatusError as trouble:
+                self._learn_from(body, trouble)
+                continue
+            if reply.unspoken and self._raised_limit(body):
+                continue
+            reply = reply._replace(changes=changes(wanted, body))
+            self.unsupported.record(reply.changes)
+            self.on_reply(reply)
+            return reply
+
+    def _raised_limit(self, body: Mapping[str, Any]) -> bool:
+        """Whether the token limit of a model that reached it can be raised; it is, from now on."""
+        if not self.raise_token_limit or "logprobs" in body or room_to_think(body) == body:
+            return False
+        LOG.info("%s reaches the token limit before its answer; the limit is raised", self.model)
+        self.unsupported.learn(room_to_think)
+        return True
+
+    def _learn_from(self, body: Mapping[str, Any], trouble: StatusError) -> None:
+        """Learn what to leave out from now on; raises what the trouble means if nothing can be left out."""
+        who = f"{self.model} at {self.address}"
+        if (amend := amendment(body, trouble)) is not None:
+            adjusted = changes(body, amend(body))
+            if self.strict and (fields := left_out(adjusted)):
+                raise EyespotError(
+                    f"{who} does not accept {', '.join(fields)} ({trouble.said}); leave it out, name a model that "
+                    "takes it, or say strict = false"
+                ) from None
+            LOG.info("%s does not accept %s as sent; the request is changed", who, ", ".join(x.field for x in adjusted))
+            self.unsupported.learn(amend)
+        elif trouble.cut_off and self._raised_limit(body):
+            return
+        elif name := refused(body, trouble):
+            raise EyespotError(
+                f"{who} does not accept {name} ({trouble.said}); leave it out, or name a model that takes it"
+            ) from None
+        else:
+            raise final(trouble, self.address, self.model) from None
+
+    # -- requests -------------------------------------------------------------------------------------------
+
+    def request(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer to any other request; raises what `chat` raises."""
+        try:
+            return self._send_with_retries(path, body, dict)
+        except StatusError as trouble:
+            raise final(trouble, self.address, self.model) from None
+
+    def request_if_supported(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The same for a request that not every server knows, with at most two attempts; None if this one does not."""
+        impatient = replace(self, retry=replace(self.retry, attempts=2))
+        try:
+            return impatient._send_with_retries(path, body, dict)
+        except (StatusError, NoReply):
+            return None
+
+    def get_if_supported(self, path: str) -> Mapping[str, Any] | None:
+        """What the server has under this path (GET), None if nothing; raises what `chat` raises but `Declined`."""
+        try:
+            return self._send_with_retries(path, None, dict)
+        except StatusError:
+            return None
+
+    def _send_with_retries(
+        self, path: str, body: Mapping[str, Any] | None, read: Callable[[Mapping[str, Any]], Result]
+    ) -> Result:
+        return self.retry.send(lambda: read(self._send(path, body)), self.sleep, self.model)
+
+    def _send(self, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """The answer to one request: POST, or GET without a body."""
+        sent = self.rate_limiter.acquire()
+        self.meter.take()
+        began = time.monotonic()
+        try:
+            data = self.transport.get(path) if body is None else self.transport.post(path, body)
+        except BaseException as trouble:
+            if isinstance(trouble, Busy | Unreachable | StatusError):
+                self.meter.pay(0, 0, 0.0)  # turned away
+            else:
+                self.meter.lose()  # on the way, perhaps after it was paid
+            if isinstance(trouble, RetryableError) and trouble.wait is not None:
+                self.retry.refuse_long_wait(trouble.wait, self.address)
+                self.rate_limiter.pause(trouble.wait)
+            raise
+        usage = usage_of(data)
+        self.rate_limiter.settle(sent, usage.tokens)
+        self.meter.pay(usage.tokens_in, usage.tokens_out, self.cost(usage.tokens_in, usage.tokens_out))
+        seconds, counts = time.monotonic() - began, (usage.tokens_in, usage.tokens_out)
+        LOG.info("%s %s: %d tokens in, %d tokens out, %.2f s", self.model, path, *counts, seconds)
+        return data
+
+
+def _parsed(text: str, form: type[Form]) -> Form:
+    """The JSON object in the text, which may be fenced or have words around it, as the form.
+
+    Raises `Declined` for a refusal in words, and `BadAnswer` for all else.
+    """
+    from pydantic import ValidationError
+
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        return form.model_validate_json(text[start : end + 1] if start >= 0 else text)
+    except ValidationError as error:
+        if start < 0 and SORRY.match(text):
+            raise Declined(text.strip()[:LONGEST]) from None
+        wrong = [f"{'.'.join(map(str, item['loc'])) or 'the answer'}: {item['msg']}" for item in error.errors()]
+        raise BadAnswer("; ".join(wrong[:5])) from None

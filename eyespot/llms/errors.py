@@ -1,0 +1,186 @@
+"""What can go wrong between a question and its answer, and which of it is worth another try."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from eyespot.types import EyespotError
+
+UNAVAILABLE = (503, 529)
+BUSY = (408, 409, 425, 429)  # "later", not "no"; so is every 5xx but the two that say the server never will
+NEVER = (501, 505)
+NO_CREDIT = re.compile(r"insufficient_quota|insufficient credit|credit balance", re.IGNORECASE)
+DECLINED = re.compile(
+    r"content[_ ]?(policy|filter|management)|responsible ?ai|moderation|flagged|safety system", re.IGNORECASE
+)
+CUT_OFF = re.compile(r"could not finish the message", re.IGNORECASE)  # a limit that thinking used up
+NO_ACCESS = re.compile(r"model_not_found|access to (the )?model|not (allowed|permitted|authorized) to .*model", re.I)
+NO_PROVIDER = re.compile(r"no endpoints found that", re.IGNORECASE)
+MORE_TOKENS = "; let it have more tokens (answer_tokens of a judge, max_tokens of a recipe)"
+SORRY = re.compile(  # how a refusal in words begins
+    r"\W*(unfortunately, )?(sorry|i( am|['’]?m) (so |very )?(sorry|afraid|unable|not (able|comfortable))"
+    r"|i (can(no|['’])t|won['’]t|will not|(must |have to )?decline|apologi[sz]e))\b",
+    re.IGNORECASE,
+)
+LONGEST = 300  # characters of a server's own words that are kept
+
+
+class Trouble(Exception):
+    """Why there is no answer, in one sentence."""
+
+
+class RetryableError(Trouble):
+    """The same request may succeed later; `wait` is how many seconds the server asks for, None: it says nothing."""
+
+    def __init__(self, reason: str, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+    @property
+    def summary(self) -> str:
+        """The reason without the server's own words, which may repeat what it was sent."""
+        return re.split(r" \(|: ", str(self))[0]
+
+
+class Busy(RetryableError):
+    """The server turned the request away for now; it takes nothing for that."""
+
+
+class Unreachable(RetryableError):
+    """Nobody answers at this address."""
+
+
+class StatusError(Trouble):
+    """The server answered with an HTTP status that is an error, these words, and the field that they are about."""
+
+    def __init__(self, status: int, said: str, param: str = "") -> None:
+        super().__init__(f"the server answers {status}: {said}" if said else f"the server answers {status}")
+        self.status, self.said, self.param = status, said, param
+
+    @property
+    def declined(self) -> bool:
+        """Whether the model, or what guards it, does not want to look."""
+        return self.status in (400, 403, 422, 451) and DECLINED.search(self.said) is not None
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the limit of tokens ended the answer before it began."""
+        return CUT_OFF.search(self.said) is not None
+
+
+class Declined(Trouble):
+    """The model, or what guards it, does not want to look."""
+
+
+class BadAnswer(Trouble):
+    """An answer came and is none of those that were asked for."""
+
+
+class NoReply(Trouble):
+    """There is no answer and no point in another try."""
+
+
+class Refused(NoReply):
+    """The server does not take this request; it may take another."""
+
+
+class Unknown(EyespotError):
+    """The server knows no such model, or nothing at all under this path."""
+
+
+class Halted(Trouble):
+    """The run is being stopped; nobody waits for this answer any more."""
+
+
+def of_status(status: int, body: str, headers: Mapping[str, str]) -> Trouble:
+    """`RetryableError` if the server asks for patience, otherwise the `StatusError` itself."""
+    # The message of an error body in any of the usual forms, with its code, on one line; and what it names
+    said, param = _error_fields(_object(body))
+    said = " ".join(said.split())[:LONGEST]
+    later = status in BUSY or (status >= 500 and status not in NEVER)
+    if not later or (status == 429 and NO_CREDIT.search(said)):
+        return StatusError(status, said, param)
+    # Behind any other 5xx the answer may have been made, and be paid for.
+    kind = Busy if status in BUSY + UNAVAILABLE else RetryableError
+    return kind(str(StatusError(status, said)), seconds_to_wait(headers))
+
+
+def final(trouble: StatusError, address: str, model: str) -> Exception:
+    """What an error status means for the pair (`Declined`, `Refused`) or for every pair alike (`EyespotError`)."""
+    status, said = trouble.status, trouble.said
+    if trouble.declined:
+        return Declined(said)
+    if status == 402 or NO_CREDIT.search(said):
+        return EyespotError(f"{address} gives no more credit ({said}); top it up and run the same line again to go on")
+    if status in (401, 403):
+        if trouble.status == 403 and NO_ACCESS.search(trouble.said):
+            return EyespotError(
+                f"the key may not use the model {model!r} at {address} ({trouble.said}); name another model, or set "
+                "another key"
+            )
+        return EyespotError(f"{address} does not accept the key ({trouble.said}); set the right one and run again")
+    if status < 400:
+        return EyespotError(f"{address} answers {status}: it has moved; name the address that it has now")
+    if status in (404, 405):
+        if NO_PROVIDER.search(said):
+            return EyespotError(
+                f"no provider of the model {model!r} takes all that is asked of it ({said}); ask for less, or "
+                "name another"
+            )
+        return Unknown(f"{address} does not know the model {model!r} ({said}); check its name and the address")
+    return Refused(f"{trouble}{MORE_TOKENS if trouble.cut_off else ''}")
+
+
+def seconds_to_wait(headers: Mapping[str, str]) -> float | None:
+    """Retry-After as seconds from now, whether it is a number or an HTTP date; None where it says nothing usable."""
+    if (exact := _number(headers.get("retry-after-ms", ""))) is not None:
+        return exact / 1000
+    value = headers.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
+        return seconds
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return max(0.0, value) if math.isfinite(value) else None
+
+
+def _error_fields(found: Any) -> tuple[str, str]:
+    """What an error says, and the parameter that it names; a host may pass on what its provider said (`raw`)."""
+    if isinstance(found, list) and found:
+        # The first of several errors; those of pydantic say where they are, and repeat the request
+        first = found[0]
+        if not isinstance(first, dict) or "loc" not in first:
+            return _error_fields(first)
+        place = ".".join(map(str, first["loc"])) if isinstance(first["loc"], list) else str(first["loc"])
+        return f"{place}: {first.get('msg')}", place
+    if isinstance(found, dict) and (inner := found.get("error") or found.get("detail")):
+        return _error_fields(inner)
+    if not isinstance(found, dict):
+        return str(found), ""
+    parts = [str(found[key]) for key in ("message", "code", "type") if found.get(key)]
+    metadata = found.get("metadata")
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    said, param = _error_fields(_object(raw)) if isinstance(raw, str) else ("", "")
+    told = ", ".join(dict.fromkeys([*parts, *([said] if said else [])])) or json.dumps(found)
+    return told, param or str(found.get("param") or "")
+
+
+def _object(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,64 @@
+"""A step runner: records go from step to step, a recipe declares the steps, and nothing is done or paid for twice.
+
+A pipeline is a list of `Step`s. The work of a step is a `MapStep` (one record at a time, several at once), a
+`BatchStep` (all records together) or a `SqlStep` (all records as a file). Each record that comes ends as `Keep`, as
+`Drop` with a reason, or as `Failed`; a new one is `Added`. `run` does what is not finished, `plan` says what that would
+be, and `read_recipe` reads the steps, models and budget from a TOML file.
+"""
+
+from eyespot.pipelines.budget_limits import BudgetSpent, CallMeter, CostLimits, Provenance, Spent
+from eyespot.pipelines.dry_run import PlannedStep, plan
+from eyespot.pipelines.outcomes import (
+    Added,
+    Drop,
+    Failed,
+    Keep,
+    NoAnswer,
+    Outcome,
+    Record,
+    Records,
+    Unaccounted,
+)
+from eyespot.pipelines.recipe import Declared, Makers, Recipe, read_recipe
+from eyespot.pipelines.runner import Client, RunOptions, StepResult, run
+from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, SqlStep, Step, digest_of
+from eyespot.pipelines.step_folder import StepCounts, drops
+from eyespot.pipelines.work_db import Origin, StepCost
+
+__all__ = [
+    "Added",
+    "BatchStep",
+    "BudgetSpent",
+    "CallMeter",
+    "Client",
+    "Context",
+    "CostLimits",
+    "Declared",
+    "Drop",
+    "Failed",
+    "Keep",
+    "Makers",
+    "MapStep",
+    "NoAnswer",
+    "Origin",
+    "Outcome",
+    "PlannedStep",
+    "Prompt",
+    "Provenance",
+    "Recipe",
+    "Record",
+    "Records",
+    "RunOptions",
+    "Spent",
+    "SqlStep",
+    "Step",
+    "StepCost",
+    "StepCounts",
+    "StepResult",
+    "Unaccounted",
+    "digest_of",
+    "drops",
+    "plan",
+    "read_recipe",
+    "run",
+]

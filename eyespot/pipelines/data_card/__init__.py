@@ -1,0 +1,65 @@
+"""Data cards: what a collection holds, what was left out and why, what it cost, and how it was made.
+
+`card_of` puts one together from the finished steps and what the pipeline tells; `write_card` lays it out as `card.md`
+and `card.html`, with the thumbnails and drawings that the Markdown shows in a folder `card` beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from eyespot.pipelines.data_card.content import Card, CardFigure, CardTable, SampleRecord, Told, card_of
+from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined
+from eyespot.pipelines.data_card.hub import Tables, write_head, write_readme
+from eyespot.pipelines.data_card.markdown import LOSSES, as_markdown
+from eyespot.pipelines.data_card.page import as_page
+from eyespot.pipelines.data_card.sankey import sankey
+from eyespot.pipelines.data_card.wording import TextStatistics, wording
+from eyespot.search.sheets import thumbnail_of
+from eyespot.storage.atomic import new_folder
+from eyespot.storage.files import write_whole
+
+__all__ = [
+    "QUESTIONS",
+    "Card",
+    "CardFigure",
+    "CardTable",
+    "SampleRecord",
+    "Tables",
+    "TextStatistics",
+    "Told",
+    "card_of",
+    "joined",
+    "wording",
+    "write_card",
+    "write_head",
+    "write_readme",
+]
+
+
+def write_card(card: Card, out: Path) -> list[Path]:
+    """`card.md`, `card.html` and the folder `card` in the folder `out`; the two files' paths."""
+    out.mkdir(parents=True, exist_ok=True)
+    thumbnails = [[thumbnail_of(str(path)) for _, path in sample.pictures] for sample in card.told.samples]
+    with new_folder(out / "card") as folder:
+        names = [_put_all(folder, f"{number:03d}", jpegs) for number, jpegs in enumerate(thumbnails, 1)]
+        _put(folder, f"{LOSSES}.svg", sankey(card.stages).encode())
+        for drawing in card.told.drawings:
+            _put(folder, f"{drawing.name}.svg", drawing.svg.encode())
+    texts = {"card.md": as_markdown(card, names), "card.html": as_page(card, thumbnails)}
+    for name, text in texts.items():
+        write_whole(out / name, lambda file, text=text: file.write(text.encode("utf-8", "replace")))  # type: ignore[misc]
+    return [out / name for name in texts]
+
+
+def _put_all(folder: Path, stem: str, jpegs: Sequence[bytes | None]) -> list[str]:
+    return [_put(folder, f"{stem}-{number}.jpg", jpeg) for number, jpeg in enumerate(jpegs, 1)]
+
+
+def _put(folder: Path, name: str, data: bytes | None) -> str:
+    """The file's place as the Markdown names it; "" where there is nothing to show."""
+    if data is None:
+        return ""
+    (folder / name).write_bytes(data)
+    return f"card/{name}"

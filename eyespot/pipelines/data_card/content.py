@@ -1,0 +1,231 @@
+"""What a data card holds: losses, cost, samples, how the texts read, the datasheet, and how all of it was made."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import eyespot
+from eyespot.pipelines import Origin, Provenance, Spent, StepResult
+from eyespot.pipelines.data_card.datasheet import Answered, answered
+from eyespot.pipelines.data_card.sankey import SankeyStage
+from eyespot.pipelines.data_card.wording import wording
+from eyespot.pipelines.outcomes import line_of
+
+INSTEAD = {"temperature": "model's own was used", "response_format": "the form was asked for in words alone"}
+PACKAGES = ("numpy", "pillow", "duckdb", "pyarrow", "onnxruntime", "torch", "transformers", "open-clip-torch")
+
+
+class CardTable(NamedTuple):
+    """A table: `title` above it, `note` below."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    note: str = ""
+
+
+class SampleRecord(NamedTuple):
+    """A record to be looked at: its pictures with what each is, and lines that stand under them."""
+
+    heading: str
+    pictures: Sequence[tuple[str, Path]]
+    lines: Sequence[str] = ()
+
+
+class CardFigure(NamedTuple):
+    """A figure as SVG, the name of its file, and a sentence on what it shows."""
+
+    name: str
+    caption: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a card cannot count from the steps. `answers` are those of the datasheet, `texts` by what they are.
+
+    `tables` and `drawings` are the pipeline's own: a histogram, a map, the licences. `notes` stand at the top.
+    """
+
+    title: str
+    about: str = ""
+    seed: int = 0
+    answers: Mapping[str, Any] = field(default_factory=dict)
+    texts: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    samples: Sequence[SampleRecord] = ()
+    tables: Sequence[CardTable] = ()
+    drawings: Sequence[CardFigure] = ()
+    notes: Sequence[str] = ()
+    citation: str = ""
+    licence: str = ""
+
+
+class StepCard(NamedTuple):
+    """A step as the card tells it: what it does; settings, models and inputs as JSON; its prompts by name."""
+
+    name: str
+    version: int
+    about: str
+    settings: str
+    prompts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Card:
+    """All of a card, ready to be laid out."""
+
+    told: Told
+    records: int
+    stages: list[SankeyStage]
+    losses: CardTable
+    balance: CardTable
+    cost: CardTable
+    requests: CardTable
+    reading: CardTable
+    datasheet: list[Answered]
+    steps: list[StepCard]
+    versions: str
+
+    @property
+    def standing(self) -> str:
+        """How many records there are, and how many questions of the datasheet nobody answered."""
+        unanswered = sum(not one.answer for one in self.datasheet)
+        rest = f"{unanswered} of the datasheet's {len(self.datasheet)} questions are open"
+        return f"{self.records:,} records; {rest if unanswered else 'the datasheet is complete'}."
+
+
+def card_of(done: Sequence[StepResult], told: Told) -> Card:
+    """The card of a pipeline that has run; `UsageError` for answers to questions that nobody asks."""
+    return Card(
+        told,
+        done[-1].counts.kept if done else 0,
+        [SankeyStage(one.step.name, *one.counts[:4]) for one in done],
+        _losses(done),
+        _balance(done),
+        _cost(done),
+        _requests(done),
+        _reading(told.texts),
+        answered(done, told.answers),
+        [_step(one) for one in done],
+        _versions(),
+    )
+
+
+# -- counts -----------------------------------------------------------------------------------------------------
+
+
+def _balance(done: Sequence[StepResult]) -> CardTable:
+    rows = [[one.step.name, *map(_number, (*one.counts[:3], sum(one.counts.dropped.values())))] for one in done]
+    return CardTable("Step by step", ["step", "in", "added", "kept", "left out"], rows, "in + added = kept + left out.")
+
+
+def _losses(done: Sequence[StepResult]) -> CardTable:
+    rows = [
+        [one.step.name, reason, _number(count), f"{count / (one.counts.came + one.counts.added):.1%}"]
+        for one in done
+        for reason, count in sorted(one.counts.dropped.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return CardTable("Why records were left out", ["step", "reason", "records", "of its step"], rows)
+
+
+def _cost(done: Sequence[StepResult]) -> CardTable:
+    rows = [[one.step.name, _seconds(one.cost.seconds), *_spent(one.cost.spent)] for one in done]
+    total = Spent()
+    for one in done:
+        total = total.plus(one.cost.spent)
+    if len(done) > 1:
+        rows.append(["together", _seconds(sum(one.cost.seconds for one in done)), *_spent(total)])
+    note = "Over all runs, those before a step was changed among them; an answer that was there cost nothing again."
+    columns = ["step", "time", "calls", "tokens in", "tokens out", "US dollars"]
+    if not any(total):
+        return CardTable("What it cost", columns[:2], [row[:2] for row in rows], "No model was asked.")
+    return CardTable("What it cost", columns, rows, note)
+
+
+def _requests(done: Sequence[StepResult]) -> CardTable:
+    """What became of settings of the recipe on the way to models, counted from the answers."""
+    rows = [[one.step.name, *row] for one in done for row in _changed(one.origins)]
+    note = "Counted from the answers that each step uses; all other settings were sent as the recipe has them."
+    return CardTable(
+        "Where models were asked otherwise than the recipe says", ["step", "model", "what", "answers"], rows, note
+    )
+
+
+def _changed(origins: Sequence[Origin]) -> Iterator[list[str]]:
+    total: Counter[str] = Counter()
+    found: Counter[tuple[str, str]] = Counter()
+    for model, provenance, answers in origins:
+        total[model] += answers
+        found.update(dict.fromkeys(((model, what) for what in _differences(model, provenance)), answers))
+    for (model, what), answers in found.items():
+        yield [model, what, f"{answers:,} of {total[model]:,}"]
+
+
+def _differences(model: str, provenance: Provenance | None) -> Iterator[str]:
+    if provenance is None:
+        yield "whether its settings were accepted is not recorded"
+        return
+    if provenance.served and provenance.served != model.partition(":")[2]:
+        yield f"answered as {provenance.served}"
+    for one in provenance.changes:
+        asked = f"{one.field} {one.asked}"
+        if not one.sent_as:
+            yield f"{asked} not accepted: {INSTEAD.get(one.field, 'asked without')}"
+        else:
+            yield f"{asked} sent as {one.sent_as}" + (f" {one.sent}" if one.sent != one.asked else "")
+
+
+def _spent(spent: Spent) -> list[str]:
+    return [*map(_number, spent[:3]), f"{spent.money:,.2f}" if spent.money else "0"]
+
+
+def _number(count: int) -> str:
+    return f"{count:,}"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, hours = round(seconds / 60), int(seconds // 3600)
+    return f"{minutes} min" if hours < 2 else f"{hours} h {minutes - 60 * hours} min"
+
+
+def _reading(texts: Mapping[str, Iterable[str]]) -> CardTable:
+    found = {name: wording(several) for name, several in texts.items()}
+    rows = [
+        [name, _number(one.texts), f"{one.words:.1f}", f"{one.middle:g}", f"{one.least}–{one.most}", f"{one.grade:.1f}"]
+        for name, one in found.items()
+        if one is not None
+    ]
+    columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade"]
+    return CardTable(
+        "How the texts read", columns, rows, "The grade is that of a United States school, and for English."
+    )
+
+
+# -- how it was made --------------------------------------------------------------------------------------------
+
+
+def _step(done: StepResult) -> StepCard:
+    step = done.step
+    parts = {"settings": step.settings, "models": step.models, "inputs": step.inputs}
+    told = json.loads(line_of({name: part for name, part in parts.items() if part}))
+    plain = json.dumps(told, indent=2, ensure_ascii=False) if told else ""
+    return StepCard(step.name, step.version, step.about, plain, step.prompts)
+
+
+def _versions() -> str:
+    found = [f"eyespot {eyespot.__version__}", f"Python {platform.python_version()}"]
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)

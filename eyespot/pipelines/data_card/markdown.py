@@ -1,0 +1,96 @@
+"""A data card as Markdown, its drawings and thumbnails as files beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby
+
+from eyespot.pipelines.data_card.content import Card, CardTable
+from eyespot.pipelines.data_card.datasheet import parted
+from eyespot.pipelines.data_card.markdown_table import cell, table
+from eyespot.search.contact_sheet import tidy
+
+LOSSES = "losses"
+
+
+def as_markdown(card: Card, pictures: list[list[str]]) -> str:
+    """The card; `pictures` are the files of each sample's thumbnails, "" where one cannot be read."""
+    texts: list[str] = []
+    texts.append(f"# {cell(card.told.title)}")
+    texts.append(_plain_text(card.told.about))
+    texts.append(card.standing)
+    texts += (f"> {_plain_text(note)}" for note in card.told.notes)
+    records: list[str] = []
+    records.append("## What became of the records")
+    losses_text = "What each step kept and lost: " + ", ".join(f"{cell(one.name)} {one.kept:,}" for one in card.stages)
+    records.append(f"![{losses_text}](card/{LOSSES}.svg)")
+    for rows in (card.balance, card.losses, card.cost, card.requests):
+        records += _rows(rows)
+    samples: list[str] = []
+    if card.told.samples:
+        samples.append("## Samples")
+    for sample, files in zip(card.told.samples, pictures, strict=True):
+        samples.append(f"### {_plain_text(sample.heading)}")
+        shown = zip(sample.pictures, files, strict=True)
+        samples.append(" ".join(_picture(label, file) for (label, _), file in shown))
+        samples.append("\n".join(f"* {_plain_text(line)}" for line in sample.lines))
+    parts = [*texts, *records, *samples, *_own(card), *_sheet(card), *_made(card)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _rows(rows: CardTable) -> Iterator[str]:
+    if rows.rows:
+        yield f"### {cell(rows.title)}"
+        yield table(rows.columns, rows.rows)
+        yield cell(rows.note)
+
+
+def _plain_text(text: str) -> str:
+    """Words of a model or of people, which make no link, picture or code."""
+    return re.sub(r"([\[\]`])", r"\\\1", cell(text))
+
+
+def _picture(label: str, file: str) -> str:
+    return f"![{_bare(label)}]({file})" if file else f"({_bare(label)}: unreadable)"
+
+
+def _bare(label: str) -> str:
+    return re.sub(r"[\[\]\\]", "", cell(label))
+
+
+def _own(card: Card) -> Iterator[str]:
+    yield from _rows(card.reading)
+    for rows in card.told.tables:
+        yield from _rows(rows)
+    for drawing in card.told.drawings:
+        yield f"![{_bare(drawing.caption)}](card/{drawing.name}.svg)"
+
+
+def _sheet(card: Card) -> Iterator[str]:
+    yield "## Datasheet"
+    for section, answers in groupby(card.datasheet, key=lambda one: one.section):
+        yield f"### {section.capitalize()}"
+        told, unanswered = parted(answers)
+        yield "\n\n".join(f"**{one.question}**  \n{_plain_text(one.answer)}" for one in told)
+        yield f"Open: {' '.join(unanswered)}" if unanswered else ""
+
+
+def _made(card: Card) -> Iterator[str]:
+    yield "## Steps, prompts and models"
+    yield f"{card.versions}. Seed {card.told.seed}."
+    for step in card.steps:
+        yield f"### {cell(step.name)}"
+        yield f"Version {step.version}. {cell(step.about)}"
+        yield _fenced(step.settings, "json") if step.settings else ""
+        for name, text in step.prompts.items():
+            yield f"Prompt `{tidy(name)}`:"
+            yield _fenced(text, "text")
+    yield cell(f"Licence: {card.told.licence}") if card.told.licence else ""
+    yield cell(f"Cite: {card.told.citation}") if card.told.citation else ""
+
+
+def _fenced(text: str, language: str) -> str:
+    """A block of code that no line of its own can end."""
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", text)), 3)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

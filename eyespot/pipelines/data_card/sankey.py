@@ -1,0 +1,152 @@
+"""Where records went, drawn as a stream that narrows: step under step, and to the right of each what it lost and why.
+
+The drawing is plain SVG with its own colours for light and dark, so that it stands in a page and as a file. Widths are
+numbers of records, all on one scale; a loss too small to see is drawn as a hairline.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from eyespot.search.contact_sheet import safe
+
+WIDE, NARROW = 760, 360  # pixels
+MOST = 6  # reasons of a step that are drawn; the others are drawn as one
+HAIR = 1.25  # pixels
+EDGE, TURN, BAR = 4, 46, 5  # pixels: the margin, room for a turn, the height of a step's bar
+LINE, LETTER = 17, 7.6  # pixels: the height of a line of text, the width of a letter
+BOLD = 0.88  # how many bold letters take the room of one
+
+_STYLE = """.losses text { font: 14px system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", Arial, sans-serif;
+  fill: #1d1c1a }
+.losses .step { font-weight: 600 } .losses .count { fill: #66635c; font-size: 13px }
+.losses .flow { fill: #0b6b57; opacity: .24 } .losses .added { fill: #0b6b57; opacity: .12 }
+.losses .bar { fill: #0b6b57 }
+.losses .lost { fill: #c05a2b; opacity: .5 }
+@media (prefers-color-scheme: dark) {
+  .losses text { fill: #eeece6 } .losses .count { fill: #a5a198 }
+  .losses .flow, .losses .bar, .losses .added { fill: #63cfb2 } .losses .lost { fill: #ee9064 }
+}
+@media print { .losses text { fill: #000 } .losses .count { fill: #444 } }"""
+
+
+class SankeyStage(NamedTuple):
+    """A step's balance: `came + added = kept + all of lost`, which are counts by reason."""
+
+    name: str
+    came: int
+    added: int
+    kept: int
+    lost: Mapping[str, int]
+
+
+class _Scale(NamedTuple):
+    """Pixels: those of one record, where text begins, and how many letters a line of it takes."""
+
+    record: float
+    text: float
+    letters: int
+
+
+def sankey(stages: Sequence[SankeyStage], width: int = WIDE) -> str:
+    """The stream as SVG, `width` pixels wide; `NARROW` is for telephones."""
+    scale = _scale(stages, width)
+    parts: list[str] = []
+    top = 0.0
+    for at, stage in enumerate(stages):
+        ends = [at + max(count * scale.record, len(lines) * LINE) for _, count, at, lines in _slots(stage, 0, scale)]
+        bottom = top + (max([3 * LINE, *ends]) + 8)
+        parts += _stage(stage, top, bottom, scale)
+        parts += _grown(stages[at + 1], bottom, scale) if at + 1 < len(stages) else []
+        top = bottom
+    kept = stages[-1].kept if stages else 0
+    end_width = max(kept * scale.record, HAIR)
+    parts.append(f'<rect class="bar" x="{EDGE}" y="{top + LINE:.1f}" width="{end_width:.2f}" height="{BAR}"/>')
+    parts.append(f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{kept:,} in all</text>')
+    height = round(top + LINE + BAR + 4)
+    description = "What each step kept: " + ", ".join(f"{stage.name} {stage.kept:,}" for stage in stages)
+    return (
+        f'<svg class="losses" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img"><title>{safe(description)}</title><style>{_STYLE}</style>\n'
+        + "\n".join(parts)
+        + "\n</svg>"
+    )
+
+
+def _scale(stages: Sequence[SankeyStage], width: int) -> _Scale:
+    trunk = width * 0.3
+    most = max((stage.came + stage.added for stage in stages), default=0)
+    text = EDGE + trunk + TURN
+    return _Scale(trunk / max(most, 1), text, int((width - text) / LETTER))
+
+
+# -- one step ---------------------------------------------------------------------------------------------------
+
+
+def _stage(stage: SankeyStage, top: float, bottom: float, scale: _Scale) -> Iterator[str]:
+    bar = top + LINE
+    width = (stage.came + stage.added) * scale.record
+    name = stage.name
+    room = int(scale.letters * BOLD)
+    short = textwrap.shorten(name, room, placeholder="…") or name[:room]
+    yield f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{safe(short)}</text>'
+    # The numbers as far as there is room: what came in is what the step before kept, and may be left out
+    parts = [(stage.came, "in"), (stage.added, "added"), (stage.kept, "kept")]
+    told = [f"{count:,} {what}" for count, what in parts if count or what == "kept"]
+    while len(told) > 1 and len(", ".join(told)) > scale.letters:
+        told = told[1:]
+    balance = ", ".join(told)
+    yield f'<text class="count" x="{scale.text:.1f}" y="{top + 2 * LINE + 6:.1f}">{safe(balance)}</text>'
+    right = EDGE + width
+    for reason, count, at, lines in _slots(stage, top, scale):
+        thick = max(count * scale.record, HAIR)
+        yield _turned(right, thick, bar + BAR, at, scale.text - 10)
+        yield _text(scale.text, at + thick / 2 - (len(lines) - 1) * LINE / 2 + 5, lines, f"{reason}: {count:,}")
+        right -= count * scale.record
+    kept = stage.kept * scale.record
+    yield f'<rect class="flow" x="{EDGE}" y="{bar + BAR:.1f}" width="{kept:.2f}" height="{bottom - top - BAR:.1f}"/>'
+    yield f'<rect class="bar" x="{EDGE}" y="{bar:.1f}" width="{max(width, HAIR):.2f}" height="{BAR}"/>'
+
+
+def _slots(stage: SankeyStage, top: float, scale: _Scale) -> Iterator[tuple[str, int, float, list[str]]]:
+    """Reason, count, upper end and lines of text of each loss, one under the other."""
+    at = top + 3 * LINE
+    ordered = sorted(stage.lost.items(), key=lambda item: (-item[1], item[0]))
+    if len(ordered) <= MOST:
+        largest = ordered
+    else:
+        rest = ordered[MOST - 1 :]
+        largest = [*ordered[: MOST - 1], (f"{len(rest)} other reasons", sum(count for _, count in rest))]
+    for reason, count in largest:
+        lines = textwrap.wrap(f"{reason} {count:,}", scale.letters, max_lines=2, placeholder=f"… {count:,}")
+        thick, text = max(count * scale.record, HAIR), len(lines) * LINE + 3
+        yield reason, count, at + max(0.0, (text - thick) / 2), lines
+        at += max(thick, text) + 3
+
+
+def _turned(right: float, thick: float, top: float, at: float, end: float) -> str:
+    """A band that leaves the bar downwards and turns to the right, `at` its upper end there."""
+    left, lower = right - thick, at + thick
+    return (
+        f'<path class="lost" d="M{right:.2f} {top:.1f}Q{right:.2f} {at:.1f} {end:.1f} {at:.1f}V{lower:.1f}'
+        f'Q{left:.2f} {lower:.1f} {left:.2f} {top:.1f}Z"/>'
+    )
+
+
+def _text(left: float, top: float, lines: Sequence[str], whole: str) -> str:
+    """A reason, with its count behind it in another shade."""
+    *before, last = lines
+    last, _, count = last.rpartition(" ")
+    shown = f'<tspan class="count">{safe(count)}</tspan>'
+    rows = [safe(line) for line in before] + [f"{safe(last)} {shown}" if last else shown]
+    spans = (f'<tspan x="{left:.1f}" y="{top + at * LINE:.1f}">{row}</tspan>' for at, row in enumerate(rows))
+    return f"<text>{''.join(spans)}<title>{safe(whole)}</title></text>"
+
+
+def _grown(after: SankeyStage, top: float, scale: _Scale) -> Iterator[str]:
+    """What the next step adds opens like a fan above its bar."""
+    left, right = EDGE + after.came * scale.record, EDGE + (after.came + after.added) * scale.record
+    if after.added:
+        yield f'<path class="added" d="M{left:.2f} {top - 34:.1f}L{right:.2f} {top + LINE:.1f}H{left:.2f}Z"/>'

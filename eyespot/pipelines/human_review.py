@@ -1,0 +1,260 @@
+"""A review queue: what a person must confirm, and what they decided; plain lines of JSON, for a terminal or a page.
+
+`NAME.jsonl` holds the cases and is written whole by the step that doubts. Decisions are appended to
+`NAME.decisions.jsonl` and are on the disk when they are given; of several on one case the last counts, and all stay.
+A case that has changed since it was decided is open again, and so is one whose decision was withdrawn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, Literal, get_args
+
+from eyespot.pipelines.outcomes import Drop, Failed, Keep, Outcome, Record, line_of
+from eyespot.pipelines.step import digest_of_json
+from eyespot.storage.atomic import append_line
+from eyespot.storage.files import refuse, rows_of, write_whole
+from eyespot.storage.locks import in_turn
+from eyespot.types import UsageError
+
+Choice = Literal["accept", "mend", "drop"]
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+WITHDRAWN: Literal["withdraw"] = "withdraw"  # written in the place of a choice, it opens the case again
+DROPPED, AWAITS = "dropped in review", "awaits review"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a person is to look at: why, where the pictures lie, texts, which they may mend, and the pictures' ids."""
+
+    id: str
+    why: str
+    pictures: tuple[str, ...] = ()
+    texts: Mapping[str, str] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()  # ids; none: the names of the files stand for them
+
+    @cached_property
+    def digest(self) -> str:
+        """Thirty-two hex digits of all of it but where the pictures lie: a decision holds for what was seen."""
+        shown = self.shown or [Path(picture).name for picture in self.pictures]
+        return digest_of_json([self.id, self.why, shown, self.texts])
+
+
+@dataclass(frozen=True)
+class ReviewDecision:
+    """What somebody chose for a case, and when; `texts` are those they mended."""
+
+    id: str
+    choice: Choice | Literal["withdraw"]
+    who: str
+    case: str  # the digest of the case that was seen
+    at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    texts: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """Thirty-two hex digits of all of it, by which somebody says which decision they saw stand."""
+        return digest_of_json(asdict(self))
+
+
+class Overtaken(UsageError):
+    """Somebody decided on a case after it was shown; `stands` is what they chose, None if they withdrew it."""
+
+    def __init__(self, stands: ReviewDecision | None) -> None:
+        what = f"{stands.who} chose {stands.choice}" if stands else "the decision was withdrawn"
+        super().__init__(f"{what} since you opened this case; look again and decide again")
+        self.stands = stands
+
+
+def write_queue(path: Path, cases: Iterable[Case]) -> None:
+    """Put a queue in place of an earlier one, whole; decisions stay."""
+    text = b"".join(line_of(asdict(case)) for case in cases)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda file: file.write(text))
+
+
+class Queue:
+    """The cases of a file and the decisions beside it; any number of people decide at once."""
+
+    def __init__(self, path: Path) -> None:
+        if path.suffix != ".jsonl" or path.name.endswith(".decisions.jsonl"):
+            raise UsageError(f"{path} is no review queue; name the .jsonl file that holds the cases")
+        self.path, self.decided = path, path.with_suffix(".decisions.jsonl")
+        self.cases = {case.id: case for case in (_case(path, line, row) for line, row in rows_of(path))}
+
+    def decide(self, case: Case, choice: Choice, who: str, **more: Any) -> ReviewDecision:
+        """Keep what somebody chose; it is on the disk when this returns. `more`: mended `texts`, a `note`.
+
+        Raises `UsageError` for texts that the case does not have, and for mending that mends none.
+        """
+        decision = self._decision(case, choice, who, more)
+        with self._appending() as file:
+            _append(file, decision)
+        return decision
+
+    def decide_seeing(self, seen: str | None, case: Case, choice: Choice, who: str, **more: Any) -> ReviewDecision:
+        """The same for one of many people: `seen` is the digest of the decision they saw stand, None for an open case.
+
+        Gives what then stands. What stands already as it is said is not kept a second time, so a click that comes twice
+        counts once. Raises `Overtaken`, and keeps nothing, if another decision stands by now.
+        """
+        decision = self._decision(case, choice, who, more)
+        with self._appending() as file:
+            stands = self.standing().get(case.id)
+            if stands is not None and _content(stands) == _content(decision):
+                return stands
+            _check_seen(seen, stands)
+            _append(file, decision)
+        return decision
+
+    def withdraw_seeing(self, seen: str, case: Case, who: str) -> None:
+        """Take back the decision of this digest, which opens the case again; nothing happens if it is open already.
+
+        Raises `Overtaken`, and keeps nothing, if another decision stands by now.
+        """
+        with self._appending() as file:
+            stands = self.standing().get(case.id)
+            if stands is not None:
+                _check_seen(seen, stands)
+                _append(file, ReviewDecision(case.id, WITHDRAWN, who, case.digest))
+
+    def _decision(self, case: Case, choice: Choice, who: str, more: Mapping[str, Any]) -> ReviewDecision:
+        texts = more.get("texts", {})
+        if (choice == "mend") != bool(texts) or not set(texts) <= set(case.texts):
+            raise UsageError(f"a case is mended by its texts: {', '.join(case.texts) or 'this one has none'}")
+        return ReviewDecision(case.id, choice, who, case.digest, **more)
+
+    @contextmanager
+    def _appending(self) -> Iterator[IO[bytes]]:
+        """The decisions, for one person at a time, without what a kill left of a line."""
+        with in_turn(self.decided), self.decided.open("a+b") as file:
+            # Take away what a kill left of a line, or the next one would be lost with it
+            file.seek(0)
+            whole = file.read().rfind(b"\n") + 1
+            file.truncate(whole)
+            yield file
+
+    def decisions(self) -> list[ReviewDecision]:
+        """All that was ever decided, in order."""
+        data = self.decided.read_bytes() if self.decided.exists() else b""
+        whole = data[: data.rfind(b"\n") + 1]  # a kill may have cut the last line
+        return [_decision(self.decided, number, line) for number, line in enumerate(whole.splitlines(), 1)]
+
+    def standing(self) -> dict[str, ReviewDecision]:
+        """The decision that counts for each case that is decided, as the case is now."""
+        decided = self._last()
+        return {id: decided[id] for id, case in self.cases.items() if id in decided and decided[id].case == case.digest}
+
+    def lapsed(self) -> list[str]:
+        """The cases that were decided and have changed since, by their ids; they are open again."""
+        decided, standing = self._last(), self.standing()
+        return [id for id in self.cases if id in decided and id not in standing]
+
+    def _last(self) -> dict[str, ReviewDecision]:
+        """The last decision on each case, but for those that were withdrawn."""
+        last = {one.id: one for one in self.decisions()}
+        return {id: one for id, one in last.items() if one.choice != WITHDRAWN}
+
+    def open(self) -> list[Case]:
+        """What is still to be decided, in the order of the queue."""
+        standing = self.standing()
+        return [case for case in self.cases.values() if case.id not in standing]
+
+    def counts(self) -> dict[str, int]:
+        """How many cases there are, how many of them are open, and how many stand as each choice."""
+        chosen = [one.choice for one in self.standing().values()]
+        return {"cases": len(self.cases), "open": len(self.cases) - len(chosen)} | {
+            choice: chosen.count(choice) for choice in CHOICES
+        }
+
+
+# -- in a pipeline ----------------------------------------------------------------------------------------------
+
+
+def waits(record: Record) -> Outcome:
+    """What becomes of a record nobody has decided on: it fails, and goes on once somebody has."""
+    return Failed(record, AWAITS)
+
+
+def in_place(record: Record, texts: Mapping[str, str]) -> Record:
+    """Mended texts in the place of the record's fields of these names."""
+    return {**record, **texts}
+
+
+def reviewed(
+    records: Iterable[Record],
+    queue: Path,
+    doubt: Callable[[Record], Case | None],
+    undecided: Callable[[Record], Outcome] = waits,
+    confirm: Callable[[Record, Mapping[str, str]], Record] = in_place,
+) -> Iterator[Outcome]:
+    """The work of a step that asks a person: what `doubt` makes a case of is kept, mended or dropped as they decided.
+
+    `confirm` makes a record of one that was accepted and the texts that were mended, if any. The queue is written anew,
+    decisions are read.
+    """
+    pairs = [(record, doubt(record)) for record in records]
+    write_queue(queue, (case for _, case in pairs if case is not None))
+    standing = Queue(queue).standing()
+    for record, case in pairs:
+        if case is None:
+            yield Keep(record)
+        else:
+            yield _become(record, standing[case.id], confirm) if case.id in standing else undecided(record)
+
+
+def decisions_digest(queue: Path) -> str:
+    """What such a step says among its `inputs`, so that it runs again once more was decided."""
+    return digest_of_json([asdict(one) for one in Queue(queue).decisions()] if queue.exists() else [])
+
+
+def _become(
+    record: Record, decision: ReviewDecision, confirm: Callable[[Record, Mapping[str, str]], Record]
+) -> Outcome:
+    if decision.choice == "drop":
+        return Drop(record, DROPPED, decision.note)
+    return Keep(confirm(record, decision.texts))
+
+
+# -- on disk ----------------------------------------------------------------------------------------------------
+
+
+def _case(path: Path, line: int, row: Mapping[str, Any]) -> Case:
+    id, why = row.get("id"), row.get("why", "")
+    pictures, texts, shown = row.get("pictures", []), row.get("texts", {}), row.get("shown", [])
+    kinds = ((id, str), (why, str), (pictures, list), (texts, dict), (shown, list))
+    plain = all(isinstance(value, kind) for value, kind in kinds)
+    if not plain or not all(isinstance(one, str) for one in (*pictures, *texts.values(), *shown)):
+        refuse(path, f"line {line}", "is no case; expected id, why, pictures (a list) and texts (by name)")
+    return Case(str(id), why, tuple(pictures), texts, tuple(shown))
+
+
+def _decision(path: Path, number: int, line: bytes) -> ReviewDecision:
+    try:
+        decision = ReviewDecision(**json.loads(line))
+    except (ValueError, TypeError):
+        refuse(path, f"line {number}", "is no decision; take the line out")
+    if decision.choice not in (*CHOICES, WITHDRAWN):
+        refuse(path, f"line {number}", f"chooses {decision.choice!r}; there are: {', '.join(CHOICES)}")
+    return decision
+
+
+def _append(file: IO[bytes], decision: ReviewDecision) -> None:
+    append_line(file, line_of(asdict(decision)))
+
+
+def _content(decision: ReviewDecision) -> tuple[object, ...]:
+    """What somebody said, without when."""
+    return decision.choice, decision.who, dict(decision.texts), decision.note
+
+
+def _check_seen(seen: str | None, stands: ReviewDecision | None) -> None:
+    if seen != (stands.digest if stands else None):
+        raise Overtaken(stands)

@@ -1,0 +1,228 @@
+"""Questions to models from a step: pictures and words in, an answer of a strict form out.
+
+`prompt_of` makes the prompt, `answered` asks it through a step's `Context`, and `Models` is the client that sends it to
+language models (`eyespot.llms`) or to models of a pipeline's own, such as a demonstration that runs offline.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from eyespot import llms
+from eyespot.llms import BadAnswer, Declined, JpegEncoder, NoReply, image_message, text_message
+from eyespot.llms.images import SIDE
+from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
+from eyespot.llms.unsupported_fields import left_out
+from eyespot.pipelines import CallMeter, Context, CostLimits, Declared, NoAnswer, Prompt, Provenance, Spent
+from eyespot.pipelines.runner import Client
+from eyespot.search.judge_rerank import picture_of
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from eyespot.types import LanguageModel, Message, Price, Reply
+
+WAY = ("url", "requests_per_minute", "tokens_per_minute", "timeout", "attempts", "first_rest")
+"""A recipe's settings of the way to a model, which change no answer."""
+OWN = {"use", "system", "words", "form", "pictures", "side", "judge", "draw"}  # of a prompt, no option of the request
+FRACTIONS = ("timeout", "first_rest")  # seconds; the other numbers are whole
+ANSWER_TOKENS = 400  # what an answer with its reasons is taken to need, before anything is asked
+LIMITS = ("max_tokens", "max_completion_tokens")  # of an answer, as a recipe may say them of a model
+PROMPT = "prompt"
+
+
+def silent(_sentence: str) -> None:
+    """Does nothing with a note."""
+
+
+class AnswerForm(BaseModel):
+    """What an answer must look like: no field more, none less, none of another kind."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+Answer = TypeVar("Answer", bound=AnswerForm)
+
+
+class PromptPicture(NamedTuple):
+    """A picture that a model is shown: its id, which is the digest of its bytes, and where it lies."""
+
+    id: str
+    path: str
+
+
+class ModelAnswer(NamedTuple, Generic[Answer]):
+    """An answer, or why the model would not give one."""
+
+    answer: Answer | None
+    declined: str = ""
+
+
+def template(declared: Declared, ours: str) -> str:
+    """The wording of a step's question: that of the recipe, or else ours; `UsageError` for another name of it."""
+    strange = next((name for name in declared.prompts if name != PROMPT), None)
+    if strange is not None:
+        raise UsageError(f'step {declared.name} has one prompt, and no {strange!r}; write prompt = "FILE"')
+    return declared.prompts.get(PROMPT, ours)
+
+
+def filled(template: str, **words: object) -> str:
+    """A prompt with its `{places}` filled; other braces stay as they are."""
+    return re.sub(r"\{(\w+)\}", lambda found: str(words.get(found[1], found[0])), template)
+
+
+def prompt_of(
+    model: Mapping[str, Any], words: str, form: type[AnswerForm], pictures: Sequence[PromptPicture] = (), **more: Any
+) -> Prompt:
+    """The prompt for a model of a recipe's `[models]`; `more` (a `draw`, the `judge`) is part of it.
+
+    Only the client gets names in `more` that begin with `_`. Raises `UsageError` for a model without `use`, and for
+    a key that would be written down with the prompt.
+    """
+    if not isinstance(model.get("use"), str):
+        raise UsageError('a model of the recipe does not say which it is; write use = "openai:MODEL"')
+    if "key" in model:
+        raise UsageError("a recipe holds no keys, for it is shown to others; set OPENAI_API_KEY or ANTHROPIC_API_KEY")
+    options = {f"_{name}" if name in WAY else name: value for name, value in model.items()}
+    question = {"words": words, "form": form.model_json_schema(), "pictures": [picture.id for picture in pictures]}
+    return {**options, **question, **more, "_pictures": [picture.path for picture in pictures], "_form": form}
+
+
+def answered(context: Context, prompt: Prompt, form: type[Answer]) -> ModelAnswer[Answer]:
+    """The model's answer, from the disk if it was ever asked this; `NoAnswer` where it gives none of this form."""
+    answer = context.ask(prompt)
+    if "declined" in answer and "declined" not in form.model_fields:
+        return ModelAnswer(None, str(answer["declined"]))
+    return ModelAnswer(form.model_validate(answer))
+
+
+def expected(model: Mapping[str, Any], pictures: int, words: str, count: int = 1) -> Spent:
+    """What `count` such questions are likely to cost; what runs offline costs nothing."""
+    use = str(model.get("use", ""))
+    if not llms.is_language_model(use):
+        return Spent()
+    return estimate(count, read_prices().of(use.partition(":")[2]), _tokens(model, pictures, len(words)))
+
+
+def _tokens(model: Mapping[str, Any], pictures: int, letters: int) -> Tokens:
+    """The tokens of a question; its answer has as many as the recipe allows, where it has a limit."""
+    usual = Tokens()
+    answer = max((int(model[name]) for name in LIMITS if isinstance(model.get(name), int)), default=ANSWER_TOKENS)
+    return Tokens(usual.picture * pictures, usual.words + letters // 4, answer)
+
+
+# -- the client -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Models:
+    """A runner's client for all models of a recipe, each opened when it is first asked.
+
+    `others` are clients by the first part of `use`. `prices` is a table of one's own. `note` gets a sentence for each
+    setting that a model does not accept, once; with `strict` such a setting ends the run instead.
+    """
+
+    others: Mapping[str, Client] = field(default_factory=dict)
+    prices: Prices | None = None
+    note: Callable[[str], None] = silent
+    strict: bool = False
+    _noted: set[str] = field(default_factory=set, repr=False)
+    _opened: dict[tuple[Any, ...], LanguageModel] = field(default_factory=dict, repr=False)
+    _lock: Lock = field(default_factory=Lock, repr=False)
+
+    def __call__(self, prompt: Prompt, meter: CallMeter) -> Mapping[str, Any]:
+        """The answer's fields, or {"declined": why}; `NoAnswer` where there is none of the form that was asked for."""
+        other = self.others.get(str(prompt["use"]).partition(":")[0])
+        return self._send(prompt, meter) if other is None else other(prompt, meter)
+
+    def check(self, models: Mapping[str, Any], limits: CostLimits = CostLimits()) -> None:
+        """`UsageError` or `EyespotError` for a model that cannot be asked, before anything is asked.
+
+        With a limit of money also for one whose price is unknown: its requests would count as nothing.
+        """
+        for model in models.values():
+            if isinstance(model, dict) and str(model.get("use")).partition(":")[0] not in self.others:
+                prompt = prompt_of(model, "", AnswerForm)
+                opened = self._model(prompt)
+                JpegEncoder(_side(prompt))  # refuses a side that no picture can have
+                if limits.money is not None and opened.price is None and not opened.free:
+                    raise UsageError(
+                        f"no price is known for {model['use']}, so no budget of money can hold it; add it to "
+                        f"{own_table()}, or limit calls or tokens instead"
+                    )
+
+    def _send(self, prompt: Prompt, meter: CallMeter) -> Mapping[str, Any]:
+        model = self._model(prompt)
+        options = {name: value for name, value in prompt.items() if name not in OWN and not name.startswith("_")}
+        try:
+            messages = _messages(prompt)
+            meter.expect(str(prompt["use"]), _likely(prompt, model.price))
+            metered = model.metered(meter, partial(self._reply, prompt, meter))
+            answer = metered.answer(messages, prompt["_form"], **options)
+        except Declined as why:
+            return {"declined": str(why) or "without a word"}
+        except (BadAnswer, NoReply) as why:
+            raise NoAnswer(f"{prompt['use']}: {why}") from None
+        fields: dict[str, Any] = answer.model_dump(mode="json")
+        return fields
+
+    def _reply(self, prompt: Prompt, meter: CallMeter, reply: Reply) -> None:
+        """Hand on how an answer came about, and note each setting that was left out, once."""
+        meter.reply(Provenance(reply.model, reply.changes))
+        with self._lock:
+            new = [field for field in left_out(reply.changes) if f"{prompt['use']} {field}" not in self._noted]
+            self._noted |= {f"{prompt['use']} {field}" for field in new}
+        if new:
+            self.note(f"{prompt['use']} does not accept {', '.join(new)}; it is asked without")
+
+    def _model(self, prompt: Prompt) -> LanguageModel:
+        way = {name: prompt[f"_{name}"] for name in WAY if f"_{name}" in prompt}
+        key = (prompt["use"], *sorted(way.items()))
+        with self._lock:
+            if key not in self._opened:
+                self._opened[key] = self._open(str(prompt["use"]), way)
+            return self._opened[key]
+
+    def _open(self, use: str, way: Mapping[str, Any]) -> LanguageModel:
+        if not llms.is_language_model(use):
+            raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
+        for name, value in way.items():
+            _check(use, name, value)
+        # The budget reserves what the recipe's limit allows, so that limit is not raised
+        return llms.load(use, prices=self.prices, strict=self.strict, raise_token_limit=False, **way)
+
+
+def _check(use: str, name: str, value: object) -> None:
+    """`UsageError` for an option that is text where a number belongs, or the other way round."""
+    kinds = str if name == "url" else (int, float) if name in FRACTIONS else int
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise UsageError(f"{use}: {name} is {value!r}; give {'an address' if kinds is str else 'a number'}")
+
+
+def _messages(prompt: Prompt) -> list[Message]:
+    encode, words = JpegEncoder(_side(prompt), picture_of), str(prompt["words"])
+    pictures = [encode(Path(path)) for path in prompt["_pictures"]]
+    system = [text_message("system", prompt["system"])] if "system" in prompt else []
+    return [*system, image_message(pictures, words) if pictures else text_message("user", words)]
+
+
+def _side(prompt: Prompt) -> int:
+    """The pixels of the longer side of each picture."""
+    side = prompt.get("side")
+    if side is not None:
+        _check(str(prompt["use"]), "side", side)
+    return SIDE if side is None else int(side)
+
+
+def _likely(prompt: Prompt, price: Price | None) -> Spent:
+    """What a question is likely to cost, the form of its answer counted too."""
+    letters = len(str(prompt["words"]).encode("utf-8", "replace")) + len(json.dumps(prompt["form"]))
+    return estimate(1, price, _tokens(prompt, len(prompt["pictures"]), letters))

@@ -1,0 +1,197 @@
+"""A recipe: one readable TOML file that says what a collection is, what is done to make it, and what it may cost."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from eyespot.pipelines.budget_limits import CostLimits
+from eyespot.pipelines.step import BatchStep, MapStep, SqlStep, Step, digest_of
+from eyespot.storage.files import refuse, text_of
+from eyespot.types import UsageError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    Form = TypeVar("Form", bound=DataclassInstance)
+
+_TOP = {"name", "about", "seed", "strict", "budget", "models", "steps", "card"}
+_OWN = {"step", "name", "prompt", "prompts", "model", "models", "inputs"}  # keys of a step that are no settings
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A step as a recipe declares it; `step` says which of the pipeline's it is, `name` what it is called here.
+
+    `prompts` are texts by name, of files beside the recipe; `models` what is said of each under `[models]`; `inputs`
+    are files and folders beside the recipe.
+    """
+
+    step: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Path] = field(default_factory=dict)
+
+    def fitted(self, form: type[Form]) -> Form:
+        """Its settings as a dataclass; `UsageError` names a key that is unknown, missing, or of another kind."""
+        from pydantic import TypeAdapter, ValidationError
+
+        known = [one.name for one in dataclasses.fields(form)]
+        unknown = [name for name in self.settings if name not in known]
+        if unknown:
+            raise UsageError(f"step {self.name} knows no {unknown[0]!r}; it has: {', '.join(known) or 'no settings'}")
+        try:
+            return TypeAdapter(form).validate_python(dict(self.settings))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "its settings"
+            raise UsageError(f"step {self.name}, {where}: {first['msg'].lower()}; mend the recipe") from None
+
+    def made(self, work: MapStep | BatchStep | SqlStep, version: int = 1, **more: Any) -> Step:
+        """The step that does this work, with all that is declared; `more` fields take the place of what is declared."""
+        told = {"settings": self.settings, "prompts": self.prompts, "models": self.models}
+        inputs = {name: digest_of(path) for name, path in self.inputs.items()}
+        return Step(self.name, work, version, **({**told, "inputs": inputs} | more))
+
+
+Makers: TypeAlias = Mapping[str, Callable[[Declared], Step]]
+"""The steps a pipeline has, by the name that recipes call them."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a recipe says. `card` answers questions of the data card, `folder` is where the recipe lies.
+
+    `strict`: models are asked as it says, or not at all.
+    """
+
+    name: str
+    about: str
+    steps: tuple[Declared, ...]
+    seed: int = 0
+    limits: CostLimits = field(default_factory=CostLimits)
+    card: Mapping[str, Any] = field(default_factory=dict)
+    folder: Path = Path()
+    strict: bool = False
+
+    def made(self, makers: Makers) -> list[Step]:
+        """Its steps; `UsageError` for one that the pipeline does not have."""
+        unknown = next((one.step for one in self.steps if one.step not in makers), None)
+        if unknown is not None:
+            raise UsageError(f"no step {unknown!r}; there are: {', '.join(makers)}")
+        return [makers[one.step](one) for one in self.steps]
+
+
+def read_recipe(path: Path) -> Recipe:
+    """The recipe in a file; `UsageError` says what in it is wrong."""
+    told = _toml(path)
+    if (unknown := sorted(set(told) - _TOP)) and path:
+        refuse(path, unknown[0], f"is no key of a recipe; there are: {', '.join(sorted(_TOP))}")
+    steps = told.get("steps")
+    if not isinstance(steps, list) or not steps or not all(isinstance(one, dict) for one in steps):
+        refuse(path, "", 'declares no steps; write [[steps]] and below it step = "…"')
+    models = _table(path, told, "models")
+    declared = tuple(_declared(path, number, one, models) for number, one in enumerate(steps, 1))
+    texts = [_text(path, told, name) for name in ("name", "about")]
+    card = _table(path, told, "card")
+    limits_told = _table(path, told, "budget")
+    known = [one.name for one in dataclasses.fields(CostLimits)]
+    for name, value in limits_told.items():
+        if name not in known:
+            refuse(path, f"[budget] {name}", f"is no limit; there are: {', '.join(known)}")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            refuse(path, f"[budget] {name}", f"is {value!r}; write a number")
+    limits = CostLimits(**limits_told)
+    strict = told.get("strict", False)
+    if not isinstance(strict, bool):
+        refuse(path, "strict", f"is {strict!r}; write true or false")
+    seed = told.get("seed", 0)
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        refuse(path, "seed", f"is {seed!r}; write a whole number")
+    return Recipe(texts[0] or path.stem, texts[1], declared, seed, limits, card, path.parent, strict)
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text_of(path))
+    except tomllib.TOMLDecodeError as error:
+        refuse(path, "", f"is no TOML ({error})")
+
+
+def _text(path: Path, told: Mapping[str, Any], name: str) -> str:
+    value = told.get(name, "")
+    if not isinstance(value, str):
+        refuse(path, name, f"is {value!r}; write it in quotes")
+    return value
+
+
+def _table(path: Path, told: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = told.get(name, {})
+    if not isinstance(found, dict):
+        refuse(path, name, f"is {found!r}; write [{name}] and its keys below")
+    return found
+
+
+# -- one step ---------------------------------------------------------------------------------------------------
+
+
+def _declared(path: Path, number: int, told: Mapping[str, Any], models: Mapping[str, Any]) -> Declared:
+    where = f"step {number}"
+    step = _text(path, told, "step")
+    if not step:
+        refuse(path, where, 'does not say which it is; write step = "…"')
+    prompts = {name: text_of(path.parent / file) for name, file in _prompt_files(path, where, told, "prompt").items()}
+    asked = {name: _model(path, name, models) for name in _listed(path, where, told)}
+    found = _table(path, told, "inputs")
+    for inputs_name, inputs_place in found.items():
+        if not isinstance(inputs_place, str):
+            refuse(path, f"{where}, inputs {inputs_name}", f"is {inputs_place!r}; write the name of a file or a folder")
+    inputs = {name: path.parent / place for name, place in found.items()}
+    settings = {name: value for name, value in told.items() if name not in _OWN}
+    return Declared(step, _text(path, told, "name") or step, settings, prompts, asked, inputs)
+
+
+def _prompt_files(path: Path, where: str, told: Mapping[str, Any], one: str) -> dict[str, str]:
+    """`prompt = "FILE"`, or several under names: `prompts = {ask = "FILE", …}`."""
+    found = _table(path, told, f"{one}s") | ({one: told[one]} if one in told else {})
+    for name, value in found.items():
+        if not isinstance(value, str):
+            refuse(path, f"{where}, {one} {name}", f"is {value!r}; write the name of a file")
+    return found
+
+
+def _listed(path: Path, where: str, told: Mapping[str, Any]) -> list[str]:
+    """`model = "NAME"`, or `models = ["NAME", …]`."""
+    found = [told["model"]] if "model" in told else told.get("models", [])
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        refuse(path, f"{where}, models", f"are {found!r}; write names that stand under [models]")
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        refuse(path, f"{where}, models", f"name {twice!r} twice; name it once (a step may let it answer several times)")
+    return found
+
+
+def _model(path: Path, name: str, models: Mapping[str, Any]) -> Any:
+    if name not in models:
+        refuse(path, f"model {name!r}", f"is not described; under [models] stand: {', '.join(models) or 'none'}")
+    told = models[name]
+    if not isinstance(told, dict):
+        refuse(path, f"model {name!r}", f'is {told!r}; write {{ use = "openai:MODEL" }} and what else is said of it')
+    for key, value in told.items():
+        if not _is_plain(value):
+            refuse(path, f"model {name!r}, {key}", f"is {value}; write text, a number, true or false")
+    return told
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value of TOML has a form in JSON, in which models are asked: dates and NaN have none."""
+    if isinstance(value, list | dict):
+        return all(_is_plain(one) for one in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))

@@ -1,0 +1,69 @@
+"""The budget of a step: the rule is that of `eyespot.llms.budget`, the numbers are in the pipeline's file.
+
+What a request may cost is on the disk before it is sent, and what it did cost replaces it. What a kill cuts off stays
+counted, because it may have been paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from eyespot.llms.budget import Budget, ItemMeter
+from eyespot.pipelines.budget_limits import CostLimits, LargestCost, Provenance, Spent
+from eyespot.pipelines.work_db import StepKey, WorkDB
+
+
+@dataclass(frozen=True)
+class StepStore:
+    """An `eyespot.llms.BudgetStore`: the requests of one step in the file of its pipeline, over all runs."""
+
+    work: WorkDB
+    step: StepKey
+
+    def total(self) -> Spent:
+        """What all steps spent and reserved since the beginning."""
+        return self.work.total()
+
+    def dearest(self, model: str) -> LargestCost:
+        """The most that a request of the step to this model cost so far."""
+        return self.work.dearest(self.step, model)
+
+    def reserve(self, price: Spent) -> int:
+        """Count a request with what it may cost, on the disk when this returns; its number."""
+        return self.work.reserve(self.step, price)
+
+    def settle(self, number: int | None, model: str, paid: Spent) -> None:
+        """Replace a reservation by what the request did cost, on the disk when this returns."""
+        if number is None:
+            self.work.pay(self.step, paid)
+        else:
+            self.work.settle(number, self.step, model, paid)
+
+
+class ReservedBudget(Budget):
+    """What the requests of one step are paid from, by any number of threads; those of earlier runs count."""
+
+    def __init__(self, limits: CostLimits, work: WorkDB, step: StepKey, expects: Spent = Spent()) -> None:
+        super().__init__(limits.calls, limits.tokens, limits.money, StepStore(work, step))
+        self.expects = expects  # of one record
+
+    @contextmanager
+    def opened(self) -> Iterator[PromptMeter]:
+        """The meter of one prompt. What it leaves unpaid stays counted, and no thread waits for it any more."""
+        meter = PromptMeter(self, self.expects)
+        try:
+            yield meter
+        finally:
+            meter.close()
+
+
+class PromptMeter(ItemMeter):
+    """A `CallMeter` of one prompt."""
+
+    provenance = Provenance()
+
+    def reply(self, provenance: Provenance) -> None:
+        """Say how the answer came about."""
+        self.provenance = provenance

@@ -1,0 +1,308 @@
+"""Running a pipeline: what is finished stays, what is begun goes on, what changed is done again."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from eyespot.llms.unsupported_fields import left_out
+from eyespot.parallel import ordered_map
+from eyespot.pipelines.accounting import Account
+from eyespot.pipelines.budget_limits import CallMeter, CostLimits
+from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
+from eyespot.pipelines.reserved_budget import ReservedBudget
+from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, SqlStep, Step, digest_of_json
+from eyespot.pipelines.step_folder import (
+    CachedResult,
+    StepCounts,
+    StepWriter,
+    cached_result,
+    counted,
+    digest_of_drops,
+    numbered,
+    write_note,
+)
+from eyespot.pipelines.work_db import Origin, StepCost, StepKey, WorkDB
+from eyespot.storage.atomic import new_folder
+from eyespot.storage.locks import locked
+from eyespot.types import EyespotError, Progress, UsageError, no_progress
+
+Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]
+"""Puts a prompt to a model and gives its answer, counting each request by the till; `NoAnswer` if there is none."""
+log = logging.getLogger(__name__)
+AHEAD = 4  # records for each worker that may be ready before their turn
+TICK = 1.0  # seconds after which the time worked is written down
+
+NO_ANSWER = "no answer"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run: the seed of all that is drawn, what may be spent, who answers, and how many records a trial takes.
+
+    `limit` takes only so many records of the first step. `retry_failed` tries again what failed in an earlier run.
+    `strict` ends the run where a model did not accept all that it was to be asked.
+    """
+
+    seed: int = 0
+    limits: CostLimits = field(default_factory=CostLimits)
+    client: Client | None = None
+    limit: int | None = None
+    retry_failed: bool = False
+    tell: Progress = no_progress
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 1:
+            raise UsageError(f"a trial takes 1 record or more, not {self.limit}")
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """A finished step: what became of its records, what it cost over all runs, and whether it ran in this one.
+
+    `origins` says how the answers of models came about.
+    """
+
+    step: Step
+    folder: Path
+    counts: StepCounts
+    cost: StepCost
+    records: Records
+    ran: bool
+    origins: Sequence[Origin] = ()
+
+
+def run(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> list[StepResult]:
+    """Every step that is not finished, in turn; all is kept under `work`.
+
+    Run again after anything (a kill, a spent budget, a full disk) it goes on where it was, and ends in the same files.
+    Raises `BudgetSpent` once the budget is spent, `Unaccounted` for a step that loses a record, and what steps raise.
+    """
+    check(steps)
+    with locked(work), WorkDB(work) as memory:
+        (work / "steps").mkdir(exist_ok=True)
+        done: list[StepResult] = []
+        for number, step in enumerate(steps, 1):
+            before = done[-1].records if done else Records()
+            earlier = {one.step.name: one.records for one in done if one.step.name in step.needs}
+            done.append(_Turn(step, numbered(work, number, step), memory, how, earlier).take(before))
+        return done
+
+
+def check(steps: Sequence[Step]) -> None:
+    """`UsageError` for a pipeline that cannot run."""
+    names = [step.name for step in steps]
+    if not names:
+        raise UsageError("the recipe has no steps; declare one with [[steps]]")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"two steps are called {twice!r}; give one of them another name")
+    for at, step in enumerate(steps):
+        late = [name for name in step.needs if name not in names[:at]]
+        if late:
+            raise UsageError(f"step {step.name} needs {late[0]!r}, which is no step before it; put it earlier")
+    if isinstance(steps[0].work, MapStep):
+        raise UsageError(
+            f"the first step, {names[0]!r}, works on single records and none are there; begin with a source"
+        )
+
+
+def mark_of(step: Step, how: RunOptions, earlier: Mapping[str, Records]) -> StepKey:
+    """What the outcome of one record depends on: the step, the seed, and what it needs of earlier steps."""
+    needed = [earlier[name].digest for name in step.needs]
+    needed += [digest_of_drops(earlier[name]) for name in step.needs_drops]
+    return StepKey(step.name, digest_of_json([step.digest(how.seed), needed]))
+
+
+def digest_here(mark: StepKey, before: Records, how: RunOptions) -> str:
+    """What a finished step hangs on: its mark, the records that came; of the first, the limit too."""
+    return digest_of_json([mark.digest, before.digest, how.limit if before.path is None else None])
+
+
+# -- one step ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Turn:
+    step: Step
+    folder: Path
+    memory: WorkDB
+    how: RunOptions
+    earlier: Mapping[str, Records]
+
+    @cached_property
+    def mark(self) -> StepKey:
+        return mark_of(self.step, self.how, self.earlier)
+
+    def take(self, before: Records) -> StepResult:
+        digest = digest_here(self.mark, before, self.how)
+        found = cached_result(self.folder)
+        if found is not None and not (reason := self._why_again(found, digest)):
+            log.info("step %s is finished: %s", self.step.name, found.counts)
+            return self._done(found, ran=False)
+        known = self.memory.known(self.mark)
+        reason = "it was never finished" if found is None else reason
+        log.info("step %s runs on %d records, of which %d are known: %s", self.step.name, len(before), known, reason)
+        if self.how.retry_failed:
+            self.memory.forget_failures(self.mark)
+        with new_folder(self.folder) as folder:
+            counts = self._worked(before, folder)
+            write_note(folder, self.step, digest, counts)
+        log.info("step %s ran: %s", self.step.name, counts)
+        again = cached_result(self.folder)
+        assert again is not None
+        return self._done(again, ran=True)
+
+    def _why_again(self, found: CachedResult, digest: str) -> str:
+        """Why a finished step runs again; empty if it does not."""
+        if found.digest != digest:
+            return "its settings, inputs or records changed"
+        if self.step.always:
+            return "it runs every time"
+        failed = found.counts.failed if self.how.retry_failed else 0
+        return f"{failed} records failed and are tried again" if failed else ""
+
+    def _done(self, found: CachedResult, ran: bool) -> StepResult:
+        cost, origins = self.memory.cost(self.mark), self.memory.origins(self.mark)
+        # `EyespotError` for answers to other requests than those of a strict recipe
+        for model, provenance, _ in origins if self.how.strict else ():
+            if provenance and (fields := left_out(provenance.changes)):
+                raise EyespotError(
+                    f"step {self.step.name} has answers of {model} without {', '.join(fields)}, which it does not "
+                    "accept; name another model or leave out what it does not accept, or say strict = false"
+                )
+        return StepResult(self.step, self.folder, found.counts, cost, found.records, ran, origins)
+
+    def _worked(self, before: Records, folder: Path) -> StepCounts:
+        with _clock(self.memory, self.mark) as tick:
+            work = self.step.work
+            if isinstance(work, SqlStep):
+                added = work.work(before, folder, self._context())
+                return counted(folder, added, len(before), work.key).accounted(self.step.name)
+            sheets = StepWriter(folder)
+            try:
+                account = Account(self.step.name, sheets)
+                settle = self._each if isinstance(work, MapStep) else self._whole
+                worked = settle(before, account)
+                total = len(before)
+                self.how.tell(self.step.name, 0, total)
+                for number, _ in enumerate(worked, 1):
+                    self.how.tell(self.step.name, number, total)
+                    tick()
+                return account.counts()
+            finally:
+                self.memory.flush()
+                sheets.close()
+
+    def _context(self) -> Context:
+        purse = ReservedBudget(self.how.limits, self.memory, self.mark, self.step.expects)
+        asking = _Asking(self.mark, self.memory, self.how.client, purse)
+        return Context(self.step.name, self.how.seed, asking, self.how.tell, self.earlier, self.how.limit)
+
+    # -- all records together -----------------------------------------------------------------------------------
+
+    def _whole(self, before: Records, account: Account) -> Iterator[object]:
+        assert isinstance(self.step.work, BatchStep)
+        outcomes = iter(self.step.work.work(before, self._context()))
+        limit = self.how.limit if before.path is None else None
+        return account.settle_all(before, outcomes if limit is None else _first(outcomes, limit))
+
+    # -- record by record ---------------------------------------------------------------------------------------
+
+    def _each(self, before: Records, account: Account) -> Iterator[object]:
+        assert isinstance(self.step.work, MapStep)
+        context = self._context()
+        # Looking for what cannot be there costs as much as a cheap step does.
+        settle = self._outcomes if self.memory.known(self.mark) else self._worked_out
+
+        def work(record: Record) -> tuple[Record, list[Outcome]]:
+            key = hashlib.sha256(line_of(record)).digest()[:16]
+            return record, settle(record, key, context)
+
+        workers = self.step.work.workers
+        for record, outcomes in ordered_map(work, before, workers, workers * AHEAD):
+            account.settle(record, outcomes)
+            yield record
+
+    def _outcomes(self, record: Record, key: bytes, context: Context) -> list[Outcome]:
+        known = self.memory.outcomes(self.mark, key)
+        return self._worked_out(record, key, context) if known is None else known
+
+    def _worked_out(self, record: Record, key: bytes, context: Context) -> list[Outcome]:
+        assert isinstance(self.step.work, MapStep)
+        try:
+            found = self.step.work.work(record, context)
+            outcomes = [found] if isinstance(found, Keep | Drop | Failed | Added) else list(found)
+        except NoAnswer as error:
+            outcomes = [Failed(record, NO_ANSWER, str(error))]
+        self.memory.keep(self.mark, key, outcomes)
+        if self.step.models and any(isinstance(one, Failed) for one in outcomes):
+            self.memory.flush()  # after a kill no answer would tell that this was asked and paid for
+        return outcomes
+
+
+@contextmanager
+def _clock(memory: WorkDB, mark: StepKey) -> Iterator[Callable[[], None]]:
+    """Writes down the time worked, every second or so and at the end, however it ends."""
+    since = [time.monotonic()]
+
+    def note() -> None:
+        now = time.monotonic()
+        memory.work(mark, now - since[0])
+        since[0] = now
+
+    def tick() -> None:
+        if time.monotonic() - since[0] > TICK:
+            note()
+
+    try:
+        yield tick
+    finally:
+        note()
+
+
+def _first(outcomes: Iterator[Outcome], limit: int) -> Iterator[Outcome]:
+    """Outcomes up to the last of so many that are kept."""
+    kept = 0
+    for outcome in outcomes:
+        yield outcome
+        kept += isinstance(outcome, Keep | Added)
+        if kept == limit:
+            return
+
+
+# -- asking -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """`Context.ask`: what was answered once comes from the disk; an answer is on the disk before it is used."""
+
+    mark: StepKey
+    memory: WorkDB
+    client: Client | None
+    purse: ReservedBudget
+
+    def __call__(self, prompt: Prompt) -> dict[str, Any]:
+        asked = {name: value for name, value in prompt.items() if not name.startswith("_")}
+        key = digest_of_json(asked)
+        known = self.memory.answer(key)
+        self.memory.use(self.mark, key)
+        if known is not None:
+            return known
+        if self.client is None:
+            raise EyespotError(
+                f"step {self.mark.name} asks a model and none is there to answer; name one in the recipe"
+            )
+        with self.purse.opened() as till:
+            answer = dict(self.client(prompt, till))
+        self.memory.keep_answer(key, asked, answer, till.provenance)
+        return answer

@@ -1,0 +1,148 @@
+"""A step: a name, what it does to records, and all that its results hang on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, TypeAlias
+
+from eyespot.pipelines.budget_limits import Spent
+from eyespot.pipelines.outcomes import Outcome, Record, Records, line_of
+from eyespot.types import Progress, UsageError
+
+Prompt: TypeAlias = Mapping[str, Any]
+"""What is put to a model, as JSON: the model, the words, digests of pictures, settings such as the temperature.
+
+Fields whose name begins with `_` (a picture's path) reach the client and are no part of what an answer is kept under.
+"""
+Ask: TypeAlias = Callable[[Prompt], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a step may use besides its records.
+
+    `ask` puts a prompt to a model: an answer that was ever given comes from the disk, for nothing. It raises
+    `NoAnswer` for this prompt alone, and what ends the run (the budget is spent, a wrong key) as it comes.
+    """
+
+    step: str
+    seed: int
+    ask: Ask
+    tell: Progress
+    earlier: Mapping[str, Records] = field(default_factory=dict)  # what the steps it `needs` kept, by their names
+    limit: int | None = None  # how many records are wanted of a source; of a `BatchStep` the runner takes no more
+
+    def chance(self, *names: str) -> Random:
+        """A random generator that hangs on the seed, the step and these names alone, not on the order of records."""
+        return Random("\x1f".join((str(self.seed), self.step, *names)))
+
+
+@dataclass(frozen=True)
+class MapStep:
+    """Work on one record, knowing no other: its outcome, or several where a record becomes many.
+
+    Each record's outcomes are kept as they come, so a kill costs at most those in flight; `workers` threads take
+    records at once, and the order of what comes out is still that of what came in. For what asks a model or looks at
+    a picture. A record that is unchanged is never worked on again, whatever became of the others.
+    """
+
+    work: Callable[[Record, Context], Outcome | Iterable[Outcome]]
+    workers: int = 1
+
+
+@dataclass(frozen=True)
+class BatchStep:
+    """Work on all records together, which may be iterated more than once: sources, clustering, near-duplicates, splits.
+
+    Outcomes are given one by one, in the order in which they shall stand. It is done at once or again: what must not
+    be lost on the way goes through `Context.ask`, or is an `MapStep` of its own.
+    """
+
+    work: Callable[[Records, Context], Iterable[Outcome]]
+
+
+@dataclass(frozen=True)
+class SqlStep:
+    """Work on all records as a file, for what DuckDB or arrow does to millions of rows at a time.
+
+    It gets the records (`path` is JSONL or parquet) and an empty folder, where it leaves `kept.parquet` (or `.jsonl`)
+    and, with a column `reason`, `dropped.parquet` (or `.jsonl`); it returns how many of these rows were made from no
+    record that came. Both have a column `id` of text, or another `key` of whole numbers that tells rows apart.
+    """
+
+    work: Callable[[Records, Path, Context], int]
+    key: str = "id"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a pipeline; what is not callable here is what its results hang on, and makes up its digest.
+
+    `version` rises when the code gives other results. `prompts` are texts, `models` what is asked with which options,
+    `inputs` digests of what is read besides the records (`digest_of`). `needs` names earlier steps whose records it
+    reads as well, `needs_drops` those of them whose dropped records it reads, too. `expects` is the likely price of one
+    record.
+    """
+
+    name: str
+    work: MapStep | BatchStep | SqlStep
+    version: int = 1
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    models: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    needs_drops: tuple[str, ...] = ()
+    about: str = ""  # a sentence for the data card
+    expects: Spent = field(default_factory=Spent)
+    always: bool = False  # runs every time: it looks at what changes outside, such as a folder of photos
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,60}", self.name):
+            raise UsageError(f"a step cannot be called {self.name!r}; use letters, digits, - and _, a letter first")
+
+    def digest(self, seed: int = 0) -> str:
+        """Thirty-two hex digits over all that its results hang on, the records that come left out."""
+        kind = _KINDS[type(self.work)]
+        told = [self.name, kind, self.version, self.settings, self.prompts, self.models, self.inputs, seed]
+        return digest_of_json(told)
+
+
+# A digest holds these names: results made by earlier versions of eyespot stay valid.
+_KINDS: dict[type, str] = {MapStep: "Each", BatchStep: "Whole", SqlStep: "Table"}
+
+
+# -- digests ----------------------------------------------------------------------------------------------------
+
+
+def digest_of_json(value: Any) -> str:
+    """Thirty-two hex digits of a value of JSON, whatever the order of its names."""
+    plain = json.loads(line_of(value))
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def digest_of(place: Path) -> str:
+    """The SHA-256 of a file; of a folder that of the names, sizes and times of its files, as indexing tells change.
+
+    Raises `UsageError` if nothing is there.
+    """
+    if place.is_dir():
+        return digest_of_json(sorted(_listed(place)))
+    try:
+        with place.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UsageError(f"{place} cannot be read ({error.strerror}); name what is there") from None
+
+
+def _listed(folder: Path) -> Iterable[list[Any]]:
+    for path in folder.rglob("*"):
+        if path.is_file():
+            status = path.stat()
+            yield [path.relative_to(folder).as_posix(), status.st_size, status.st_mtime_ns]

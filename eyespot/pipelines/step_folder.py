@@ -1,0 +1,221 @@
+"""A step on disk: what it kept, what it dropped and why, and how many of each; there as a whole or not at all.
+
+WORK/steps/02-questions/kept.jsonl      a record a line
+                        dropped.jsonl   reason, detail, the record it was made from, whether it failed, the record
+                        step.toml       digest, counts, settings, prompts, models
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from eyespot.pipelines.outcomes import (
+    Added,
+    Drop,
+    Failed,
+    Keep,
+    Outcome,
+    Record,
+    Records,
+    Unaccounted,
+    line_of,
+    rows,
+)
+from eyespot.pipelines.step import Step, digest_of
+from eyespot.storage.atomic import put_folder
+from eyespot.types import EyespotError
+
+KEPT, DROPPED, NOTE = "kept", "dropped", "step.toml"
+ENDINGS = (".jsonl", ".parquet")
+
+
+class StepCounts(NamedTuple):
+    """Records of a step: `came + added = kept + all of dropped`; `failed` are among the dropped."""
+
+    came: int
+    added: int  # made here: a record that became several counts with all but one of them
+    kept: int
+    dropped: Mapping[str, int]  # by reason
+    failed: int = 0
+
+    def accounted(self, name: str) -> StepCounts:
+        """Itself; `Unaccounted` if a record is missing or there is one too many."""
+        lost = self.came + self.added - self.kept - sum(self.dropped.values())
+        if lost:
+            raise Unaccounted(
+                f"step {name} got {self.came:,} records, made {self.added:,}, kept {self.kept:,} and dropped "
+                f"{sum(self.dropped.values()):,}: {abs(lost):,} are {'missing' if lost > 0 else 'too many'}"
+            )
+        return self
+
+
+class CachedResult(NamedTuple):
+    """A finished step as its folder tells it."""
+
+    digest: str
+    counts: StepCounts
+    records: Records
+
+
+# -- writing ----------------------------------------------------------------------------------------------------
+
+
+class StepWriter:
+    """The files of a step while they are written; counts what stands in them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._files: dict[str, IO[bytes]] = {name: (folder / f"{name}.jsonl").open("wb") for name in (KEPT, DROPPED)}
+        self._ids: set[str] = set()
+        self.dropped: Counter[str] = Counter()
+        self.kept = self.failed = 0
+
+    def write(self, outcome: Outcome, of: str | None) -> None:
+        """One outcome; `of` is the id of the record it comes from. Raises `Unaccounted` for an id that is there."""
+        if isinstance(outcome, Keep | Added):
+            id = id_of(outcome.record)
+            if id in self._ids:
+                raise Unaccounted(f"the id {id!r} is given twice; a record made from another needs an id of its own")
+            self._ids.add(id)
+            self._files[KEPT].write(line_of(outcome.record))
+            self.kept += 1
+            return
+        failed = isinstance(outcome, Failed)
+        told = {"reason": outcome.reason, "detail": outcome.detail, "of": of, "failed": failed}
+        self._files[DROPPED].write(line_of({"id": outcome.record.get("id"), **told, "record": outcome.record}))
+        self.dropped[outcome.reason] += 1
+        self.failed += failed
+
+    def close(self) -> None:
+        """Write both files to their ends."""
+        for file in self._files.values():
+            file.close()
+
+
+def id_of(record: Record) -> str:
+    """Its id; `Unaccounted` if there is none."""
+    id = record.get("id")
+    if not isinstance(id, str) or not id:
+        raise Unaccounted(f"a record has the id {id!r}; give each a text of its own")
+    return id
+
+
+def write_note(folder: Path, step: Step, digest: str, counts: StepCounts) -> None:
+    """`step.toml`, which makes the step a finished one; nothing of time or cost, so that it is the same every time."""
+    kept = file_of(folder, KEPT)
+    head = {"step": step.name, "version": step.version, "about": step.about, "digest": digest}
+    told = {"file": kept.name, "sha256": digest_of(kept)} | dict(zip(("came", "added", "kept"), counts, strict=False))
+    tables = {"counts": told | {"failed": counts.failed}, "dropped": counts.dropped, "settings": step.settings}
+    tables |= {"prompts": step.prompts, "models": step.models, "inputs": step.inputs}
+    lines = _toml(head) + [line for name, table in tables.items() if table for line in ("", f"[{name}]", *_toml(table))]
+    (folder / NOTE).write_bytes(("\n".join(lines) + "\n").encode("utf-8", "replace"))
+
+
+def _toml(values: Mapping[str, Any]) -> list[str]:
+    plain: dict[str, Any] = json.loads(line_of(values))
+    return [f"{_text(name)} = {_value(value)}" for name, value in plain.items() if value is not None]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(line for line in _toml(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(one) for one in value if one is not None) + "]"
+    return _text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _text(value: str) -> str:
+    # A JSON string is a TOML string, but for DEL and for halves of characters.
+    return json.dumps(value.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# -- reading ----------------------------------------------------------------------------------------------------
+
+
+def place_of(work: Path, number: int, step: Step) -> Path:
+    """Where the step's folder lies: under its number, or another if the step stood elsewhere in the pipeline."""
+    place = work / "steps" / f"{number:02d}-{step.name}"
+    earlier = []
+    for path in (work / "steps").glob(f"[0-9]*-{step.name}"):
+        name = step.name
+        is_of_number, _, rest = path.name.partition("-")
+        is_of = is_of_number.isdecimal() and rest == name
+        if is_of:
+            earlier.append(path)
+    return place if place.exists() or not earlier else earlier[0]
+
+
+def numbered(work: Path, number: int, step: Step) -> Path:
+    """The step's folder under its number; one that lies under another is moved."""
+    place, found = work / "steps" / f"{number:02d}-{step.name}", place_of(work, number, step)
+    if found != place:
+        put_folder(found, place)
+    return place
+
+
+def cached_result(folder: Path) -> CachedResult | None:
+    """The finished step in a folder; None if there is none, or it cannot be read and is to be done again."""
+    try:
+        told = tomllib.loads((folder / NOTE).read_text(encoding="utf-8"))
+        found = told["counts"]
+        counts = StepCounts(found["came"], found["added"], found["kept"], told.get("dropped", {}), found["failed"])
+        records = Records(folder / found["file"], counts.kept, found["sha256"])
+        return CachedResult(told["digest"], counts, records) if (folder / found["file"]).is_file() else None
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """`kept` or `dropped` of a step, JSONL or parquet; `EyespotError` if it is not there."""
+    found = [folder / f"{name}{ending}" for ending in ENDINGS if (folder / f"{name}{ending}").is_file()]
+    if not found:
+        raise EyespotError(f"{folder} holds no {name}.jsonl or {name}.parquet; the step must leave one there")
+    return found[0]
+
+
+def counted(folder: Path, added: int, came: int, key: str = "id") -> StepCounts:
+    """What a `SqlStep` left in a folder, counted from its files."""
+    kept, dropped = file_of(folder, KEPT), file_of(folder, DROPPED)
+    name = '"' + key.replace('"', '""') + '"'
+    texts = f"count(*) FILTER (typeof({name}) = 'VARCHAR')" if key == "id" else f"count({name})"
+    rows, ids, texts = (_query_file(kept, f"count(*), count(DISTINCT {name}), {texts}") or [(0, 0, 0)])[0]
+    if not rows == ids == texts:
+        raise Unaccounted(f"{kept.name} has {rows:,} rows and {ids:,} ids, {texts:,} of them text; each needs its own")
+    reasons = {
+        str(reason or ""): count for reason, count in _query_file(dropped, "reason, count(*)", "GROUP BY reason")
+    }
+    if "" in reasons:
+        raise Unaccounted(f"{reasons['']:,} rows are dropped without a reason; fill the column `reason`")
+    return StepCounts(came, added, rows, dict(sorted(reasons.items())))
+
+
+def _query_file(path: Path, what: str, end: str = "") -> list[Any]:
+    import duckdb
+
+    if not path.stat().st_size:  # a JSONL file without a line, in which DuckDB finds no columns
+        return []
+    reader = "read_parquet" if path.suffix == ".parquet" else "read_ndjson_auto"
+    try:
+        with duckdb.connect() as sql:
+            rows: list[Any] = sql.execute(f"SELECT {what} FROM {reader}(?) {end}", [str(path)]).fetchall()
+    except duckdb.Error as error:
+        raise EyespotError(f"{path.name} of a step cannot be counted ({error}); give it `id` and `reason`") from None
+    return rows
+
+
+def digest_of_drops(records: Records) -> str:
+    """The SHA-256 of what the step that kept these records dropped."""
+    assert records.path is not None
+    return digest_of(file_of(records.path.parent, DROPPED))
+
+
+def drops(folder: Path) -> Iterator[Drop | Failed]:
+    """What a step dropped, and why."""
+    for row in rows(file_of(folder, DROPPED)):
+        kind = Failed if row.get("failed") else Drop
+        record = row.get("record") or {name: value for name, value in row.items() if name not in ("reason", "detail")}
+        yield kind(record, row["reason"], row.get("detail") or "", row.get("of"))

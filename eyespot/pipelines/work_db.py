@@ -1,0 +1,247 @@
+"""What a pipeline has done and paid for, in one file next to its steps; it survives a kill at any moment.
+
+Answers of models are on the disk before they are used, requests with what they may cost before they are sent. Outcomes
+of single records follow in groups, at least four a second: a kill may lose some, which costs work and no money. Records
+without an answer are written at once, because nothing else says that the model was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any, NamedTuple
+
+from eyespot import ledger
+from eyespot.pipelines.budget_limits import Adjustment, LargestCost, Provenance, Spent
+from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
+from eyespot.types import EyespotError
+
+FILE = "work.sqlite"
+GROUP, PAUSE = 8192, 0.25  # outcomes, seconds: whichever is reached first makes a group durable
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS outcomes(step TEXT, record BLOB, outcomes TEXT NOT NULL, failed INTEGER NOT NULL,
+    PRIMARY KEY(step, record)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS answers(prompt TEXT PRIMARY KEY, answer TEXT NOT NULL, asked TEXT NOT NULL, at REAL NOT NULL)
+    WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS provenance(prompt TEXT PRIMARY KEY, served TEXT NOT NULL, changes TEXT NOT NULL)
+    WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS uses(step TEXT, prompt TEXT, PRIMARY KEY(step, prompt)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS costs(name TEXT, step TEXT, seconds REAL NOT NULL, calls INTEGER NOT NULL,
+    tokens_in INTEGER NOT NULL, tokens_out INTEGER NOT NULL, money REAL NOT NULL, PRIMARY KEY(name, step))
+    WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS unpaid(id INTEGER PRIMARY KEY, name TEXT NOT NULL, tokens_in INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL, money REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS dearest(name TEXT, model TEXT, requests INTEGER NOT NULL, tokens_in INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL, money REAL NOT NULL, PRIMARY KEY(name, model)) WITHOUT ROWID;
+"""
+_PAY = """INSERT INTO costs(name, step, seconds, calls, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET seconds = seconds + excluded.seconds, calls = calls + excluded.calls,
+    tokens_in = tokens_in + excluded.tokens_in, tokens_out = tokens_out + excluded.tokens_out,
+    money = money + excluded.money"""
+_KNOWN = "SELECT outcomes FROM outcomes WHERE step = ? AND record = ?"
+_SUMS = """SELECT total(seconds), sum(calls), sum(tokens_in), sum(tokens_out), total(money) FROM
+    (SELECT name, seconds, calls, tokens_in, tokens_out, money FROM costs
+    UNION ALL SELECT name, 0, 1, tokens_in, tokens_out, money FROM unpaid)"""
+_KEEP = "INSERT OR REPLACE INTO answers(prompt, answer, asked, at) VALUES (?, ?, ?, ?)"
+_PROVENANCE = "INSERT OR REPLACE INTO provenance(prompt, served, changes) VALUES (?, ?, ?)"
+_USE = "INSERT OR IGNORE INTO uses(step, prompt) VALUES (?, ?)"
+_ORIGINS = """SELECT ifnull(CASE WHEN json_valid(asked) THEN json_extract(asked, '$.use') END, ''), served, changes,
+    count(*) FROM uses JOIN answers USING (prompt) LEFT JOIN provenance USING (prompt) WHERE step = ?
+    GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+_RESERVE = "INSERT INTO unpaid(name, tokens_in, tokens_out, money) VALUES (?, ?, ?, ?)"
+_SEEN = """INSERT INTO dearest(name, model, requests, tokens_in, tokens_out, money) VALUES (?, ?, 1, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET requests = requests + 1, tokens_in = max(tokens_in, excluded.tokens_in),
+    tokens_out = max(tokens_out, excluded.tokens_out), money = max(money, excluded.money)"""
+_DEAREST = "SELECT requests, tokens_in, tokens_out, money FROM dearest WHERE name = ? AND model = ?"
+
+
+class StepCost(NamedTuple):
+    """Seconds of work over all runs, and what was spent in them."""
+
+    seconds: float = 0.0
+    spent: Spent = Spent()
+
+
+class Origin(NamedTuple):
+    """How many answers of a step have one provenance; None: from before that was written down."""
+
+    model: str
+    provenance: Provenance | None
+    answers: int
+
+
+class StepKey(NamedTuple):
+    """The key of a step's outcomes: its name, and the digest of all that its results depend on."""
+
+    name: str
+    digest: str
+
+
+@dataclass
+class _Pending:
+    """What is not on the disk yet."""
+
+    rows: list[tuple[str, bytes, str, bool]]
+    uses: list[tuple[str, str]]
+    since: float
+
+
+class WorkDB:
+    """Outcomes, answers and costs; any number of threads of one program use it at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._sql = _opened(folder / FILE)
+        self._lock = Lock()
+        self._pending = _Pending([], [], time.monotonic())
+
+    def __enter__(self) -> WorkDB:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.flush()
+        self._sql.close()
+
+    # -- outcomes of single records -----------------------------------------------------------------------------
+
+    def outcomes(self, step: StepKey, record: bytes) -> list[Outcome] | None:
+        """The step's outcomes of the record of this digest; None if it has not worked on it yet."""
+        with self._lock:
+            row = self._sql.execute(_KNOWN, (step.digest, record)).fetchone()
+        return None if row is None else unpacked(row[0])
+
+    def keep(self, step: StepKey, record: bytes, outcomes: list[Outcome]) -> None:
+        """Keep a step's outcomes of a record; on the disk with its group, or at `flush`."""
+        failed = any(isinstance(outcome, Failed) for outcome in outcomes)
+        with self._lock:
+            self._pending.rows.append((step.digest, record, packed(outcomes), failed))
+            full = len(self._pending.rows) >= GROUP or time.monotonic() - self._pending.since > PAUSE
+        if full:
+            self.flush()
+
+    def forget_failures(self, step: StepKey) -> None:
+        """Let the records that failed in this step be tried again."""
+        self._write("DELETE FROM outcomes WHERE step = ? AND failed", (step.digest,))
+
+    def known(self, step: StepKey) -> int:
+        """How many records this step has outcomes of."""
+        with self._lock:
+            count: int = self._sql.execute("SELECT count(*) FROM outcomes WHERE step = ?", (step.digest,)).fetchone()[0]
+        return count
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        with self._lock:
+            pending, self._pending = self._pending, _Pending([], [], time.monotonic())
+            if pending.rows or pending.uses:
+                with self._transaction():
+                    self._sql.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?, ?)", pending.rows)
+                    self._sql.executemany(_USE, pending.uses)
+
+    # -- answers of models --------------------------------------------------------------------------------------
+
+    def answer(self, prompt: str) -> dict[str, Any] | None:
+        """The answer to the prompt of this digest, if there ever was one."""
+        with self._lock:
+            row = self._sql.execute("SELECT answer FROM answers WHERE prompt = ?", (prompt,)).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def keep_answer(
+        self, prompt: str, asked: Mapping[str, Any], answer: Mapping[str, Any], provenance: Provenance = Provenance()
+    ) -> None:
+        """Keep an answer with what was asked and how it came about; it is on the disk when this returns."""
+        changes = line_of([change._asdict() for change in provenance.changes]).decode()
+        with self._lock, self._transaction():
+            self._sql.execute(_KEEP, (prompt, line_of(answer).decode(), line_of(asked).decode(), time.time()))
+            self._sql.execute(_PROVENANCE, (prompt, provenance.served, changes))
+
+    def use(self, step: StepKey, prompt: str) -> None:
+        """Count the answer to the prompt of this digest as one of the step's; on the disk before its outcomes."""
+        with self._lock:
+            self._pending.uses.append((step.digest, prompt))
+
+    def origins(self, step: StepKey) -> list[Origin]:
+        """How the answers came about that the step has used as it stands."""
+        self.flush()
+        with self._lock:
+            rows = self._sql.execute(_ORIGINS, (step.digest,)).fetchall()
+        return [Origin(model, _provenance(served, changes), count) for model, served, changes, count in rows]
+
+    # -- costs --------------------------------------------------------------------------------------------------
+
+    def reserve(self, step: StepKey, price: Spent) -> int:
+        """Count a request that is about to be sent with what it may cost, on the disk when this returns; its number."""
+        with self._lock, self._transaction():
+            number = self._sql.execute(_RESERVE, (step.name, *price[1:])).lastrowid
+        assert number is not None
+        return number
+
+    def settle(self, number: int, step: StepKey, model: str, paid: Spent) -> None:
+        """Replace what a request might have cost by what it did cost; on the disk when this returns."""
+        with self._lock, self._transaction():
+            self._sql.execute("DELETE FROM unpaid WHERE id = ?", (number,))
+            self._sql.execute(_PAY, (*step, 0.0, *paid))
+            if any(paid[1:]):  # a request that was turned away says nothing of the price
+                self._sql.execute(_SEEN, (step.name, model, *paid[1:]))
+
+    def dearest(self, step: StepKey, model: str) -> LargestCost:
+        """The most that a request of the step of this name to a model cost so far."""
+        with self._lock:
+            row = self._sql.execute(_DEAREST, (step.name, model)).fetchone()
+        return LargestCost() if row is None else LargestCost(row[0], Spent(1, *row[1:]))
+
+    def pay(self, step: StepKey, more: Spent) -> None:
+        """Count what a step spends; it is on the disk when this returns."""
+        self._write(_PAY, (*step, 0.0, *more))
+
+    def work(self, step: StepKey, seconds: float) -> None:
+        """Count time that a step took."""
+        self._write(_PAY, (*step, seconds, *Spent()))
+
+    def total(self) -> Spent:
+        """What all steps spent since the beginning and what requests without an answer may have; changed steps too."""
+        return self._cost("").spent
+
+    def cost(self, step: StepKey) -> StepCost:
+        """What the step of this name cost since the beginning: also as it was before it was changed."""
+        return self._cost(" WHERE name = ?", step.name)
+
+    def _cost(self, where: str, *values: str) -> StepCost:
+        with self._lock:
+            seconds, *spent = self._sql.execute(_SUMS + where, values).fetchone()
+        return StepCost(seconds, Spent(*(value or 0 for value in spent)))
+
+    # -- writing ------------------------------------------------------------------------------------------------
+
+    def _write(self, statement: str, values: tuple[Any, ...]) -> None:
+        with self._lock, self._transaction():
+            self._sql.execute(statement, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            with ledger.transaction(self._sql):
+                yield
+        except sqlite3.Error as error:
+            raise EyespotError(
+                f"cannot write down what was done ({error}); make room and run the same line again: what was kept "
+                "before is there"
+            ) from None
+
+
+def _provenance(served: str | None, changes: str | None) -> Provenance | None:
+    if served is None or changes is None:
+        return None
+    return Provenance(served, tuple(Adjustment(**change) for change in json.loads(changes)))
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    try:
+        return ledger.connect(path, _SCHEMA)
+    except (sqlite3.Error, OSError) as error:
+        raise EyespotError(f"cannot write to {path} ({error}); make room, or name another folder") from None

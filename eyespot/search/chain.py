@@ -1,0 +1,142 @@
+"""Stages in a row: every search, and every experiment of a paper, is a list of arguments.
+
+    collection = eyespot.open("inat24")
+    inquire = Chain(Nearest.of(collection, k=100), JudgeRerank.of(collection, "openai:gpt-5-mini", depth=100))
+    run = inquire([Query.words("a heron with a fish")])
+
+`chain_of` makes the chain that the options of a command ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from eyespot import rooms
+from eyespot.search.embedding import KnownVectors
+from eyespot.types import Adapter, Mask, Query, Run, Stage, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
+
+DEPTH = 1000  # hits whose local descriptors are compared
+
+
+@dataclass(frozen=True, init=False)
+class Chain:
+    """Stages in turn, each of which gets the run of the one before it; a chain in a chain is its stages."""
+
+    stages: tuple[Stage, ...]
+
+    def __init__(self, *stages: Stage) -> None:
+        if not stages:
+            raise UsageError("a chain needs a stage; start with Nearest")
+        flat = (inner for stage in stages for inner in (stage.stages if isinstance(stage, Chain) else (stage,)))
+        object.__setattr__(self, "stages", tuple(flat))
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """The run of the last stage; the first one gets `run`."""
+        first, *rest = self.stages
+        made = first(queries, run)
+        for stage in rest:
+            made = stage(queries, made)
+        return made
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A stage that keeps the k best of every ranking."""
+
+    k: int
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """The run, shortened; `UsageError` without one."""
+        if run is None:
+            raise UsageError("there is no run to cut; put a first stage, such as Nearest, before this one")
+        made = Run({query: run[query][: self.k] for query in run})
+        made.facts, made.header, made.notes = run.facts, run.header, run.notes
+        return made
+
+
+@dataclass(frozen=True)
+class RewordedStage:
+    """A stage that gets queries in other words; the run's header lists the texts of each under `wordings`."""
+
+    reword: Callable[[Query], Query]
+    stage: Stage
+
+    def __call__(self, queries: Sequence[Query], run: Run | None = None) -> Run:
+        """The run of the stage for the reworded queries."""
+        reworded = [self.reword(query) for query in queries]
+        made = copy(self.stage(reworded, run))
+        texts = {query.id: [term.text for term in query.terms if term.text is not None] for query in reworded}
+        made.header = made.header | {"wordings": texts}
+        return made
+
+
+@dataclass(frozen=True)
+class StageOptions:
+    """What a search is made of: the stages that its options name, under which filter, and how many hits remain.
+
+    `adapt` is a QuARI adapter or its checkpoint, `neighbours` the N of query expansion, `rerank_local` a method that
+    compares local descriptors of the first `depth` hits, `rewriting` gives a query other terms. Where `reranks` is set
+    the chain starts with a run of its caller: the adapter re-ranks the first `reranks` hits of it.
+    """
+
+    k: int = 20
+    mask: Mask | None = None
+    adapt: Adapter | Path | str | None = None
+    neighbours: int | None = None
+    rerank_local: str | None = None
+    depth: int = DEPTH
+    rewriting: Callable[[Query], Query] | None = None
+    reranks: int | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether the first stage is all there is."""
+        return self.neighbours is None and self.rerank_local is None
+
+
+def chain_of(collection: Collection, options: StageOptions, vectors: KnownVectors | None = None) -> Stage:
+    """The stages that the options ask for, as one; with `vectors` no query is encoded.
+
+    Raises `UsageError` for an adapter of another space, and what `LocalRerank.of` says of an unknown method.
+    """
+    encoder = vectors or collection.encoder
+    mask = collection.allowed() if options.mask is None else options.mask
+    wide = max(options.k, options.depth) if options.rerank_local else options.k
+    k = wide if options.neighbours is None else max(1, options.neighbours)
+    stages: list[Stage] = []
+    # A stage is imported where it is wanted, so that a plain search starts quickly
+    if options.adapt is not None:
+        from eyespot.search.adapted import Adapted
+
+        adapter = _adapter(options.adapt)
+        stages.append(Adapted(collection.view, encoder, adapter, k, mask, options.reranks, collection.scan))
+    elif options.reranks is None:
+        from eyespot.search.nearest import Nearest
+
+        stages.append(Nearest(collection.view, encoder, collection.index, k, mask))
+    if options.neighbours is not None:
+        from eyespot.search.query_expansion import QueryExpansion
+
+        n = options.neighbours
+        stages.append(QueryExpansion(collection.view, encoder, collection.index, n, wide, mask))
+    if options.rerank_local:
+        from eyespot.search.local_rerank import LocalRerank
+
+        stages += [LocalRerank.of(collection, options.rerank_local, options.depth), Cut(options.k)]
+    chain = Chain(*stages)
+    return chain if options.rewriting is None else RewordedStage(options.rewriting, chain)
+
+
+def _adapter(adapt: Adapter | Path | str) -> Adapter:
+    """The adapter, from its checkpoint where it is named."""
+    if not isinstance(adapt, str | Path):
+        return adapt
+    adapter: Adapter = rooms.load("adapters", f"quari:{adapt}")
+    return adapter

@@ -1,0 +1,36 @@
+"""Locks between programs: one writer of a folder, and one at a time for a file that grows.
+
+A killed program's lock is free again. Both need a file system with `flock`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from eyespot.types import EyespotError
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One writer at a time; `EyespotError` if another eyespot is writing here."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / "lock", blocking=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise EyespotError(f"another eyespot is writing to {folder}; wait for it to end and run again") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def in_turn(path: Path) -> Iterator[None]:
+    """Whoever appends to a file waits here for the others; the lock is a hidden file next to it."""
+    with FileLock(path.with_name(f".{path.name}.lock"), fallback_to_soft=False, poll_interval=0.005):
+        yield

@@ -1,0 +1,133 @@
+"""SQLite files of our own: opened so that commits last and damage is one sentence.
+
+They must lie on a local disk: SQLite's locks are not to be trusted on network file systems.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from shlex import quote
+
+from eyespot.types import EyespotError
+
+# What SQLite says of a disk, a right or another program, and not of the file.
+_NO_DAMAGE = (
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN),
+    *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT),
+    sqlite3.SQLITE_PROTOCOL,
+)
+WAIT = 60.0  # seconds for another program to finish what it writes
+
+
+class DamagedLedger(EyespotError):
+    """SQLite finds the file damaged, or it is not SQLite's at all."""
+
+
+def connect(path: Path, schema: str = "") -> sqlite3.Connection:
+    """Open or create the file at `path` with the tables of `schema`; commits are on disk when they return.
+
+    Raises `DamagedLedger` if the file is not SQLite's, `sqlite3.OperationalError` if the disk is full.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+    try:
+        with whole(path):
+            _write_ahead(connection)
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.executescript(schema)
+    except UnicodeDecodeError as error:  # SQLite names what is damaged, and the name is too
+        connection.close()
+        raise _damaged(path, "malformed database schema") from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging; of programs that do so at the same moment SQLite turns away all but one."""
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(0.01)
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """Open a file that is there for questions only: on a disk that cannot be written, and while others write."""
+    uri, wal = path.absolute().as_uri(), path.with_name(f"{path.name}-wal")
+    try:
+        # Opened for writing, SQLite removes its own files next to it when it closes.
+        return _query_only(f"{uri}?mode=rw")
+    except sqlite3.OperationalError:
+        # On a disk that cannot be written it reads what a killed run left in the log, or a file that nothing changes.
+        return _query_only(f"{uri}?mode=ro" if wal.exists() and wal.stat().st_size else f"{uri}?immutable=1")
+
+
+def _query_only(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(uri, uri=True, timeout=WAIT, isolation_level=None)
+    try:
+        connection.execute("PRAGMA query_only=ON")
+        table_names(connection)  # SQLite opens the file at the first question
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def table_names(connection: sqlite3.Connection) -> set[str]:
+    """The names of the tables."""
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """`DamagedLedger` where SQLite finds the file itself at fault; its other errors pass."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _NO_DAMAGE:
+            raise
+        raise _damaged(path, str(error)) from error
+
+
+def check(path: Path) -> None:
+    """Read every page; `DamagedLedger` if one is not as SQLite writes it."""
+    with whole(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+        (message,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    if message != "ok":
+        raise _damaged(path, str(message))
+
+
+def _damaged(path: Path, why: str) -> DamagedLedger:
+    why = "".join(sign if sign.isprintable() else " " for sign in why)  # it quotes what is damaged
+    away = f"move it away (mv {quote(str(path))} {quote(f'{path}.damaged')})"
+    if not (path.parent / "gallery.toml").exists():
+        way_out = f"{away} and run the same line again: it is made again, without the judgements and answers it held"
+    else:
+        line = f"eyespot index -g {quote(str(path.parent))}"
+        way_out = f"{away} and run {line}: it is made again from the shards, without the judgements and answers it held"
+    return DamagedLedger(f"{path} cannot be used as a ledger ({why}); {way_out}")
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All of the block or none of it, also through SIGKILL."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # a full disk has rolled it back already
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")

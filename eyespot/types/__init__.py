@@ -1,0 +1,61 @@
+"""The data that flows between the rooms, and the roles that move it."""
+
+from eyespot.types.arrays import Mask, Pixels, Vectors
+from eyespot.types.costs import Spent
+from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
+from eyespot.types.encoders import Composer, Encoder, Space
+from eyespot.types.errors import EyespotError, NothingFound, UsageError
+from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
+from eyespot.types.language_models import Adjustment, BudgetMeter, LanguageModel, Message, Price, Reply, Token
+from eyespot.types.notes import Note, without_code
+from eyespot.types.progress import Progress, no_progress
+from eyespot.types.queries import Query, Term
+from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
+from eyespot.types.search import AdaptedQuery, Adapter, Index, NearestRows
+from eyespot.types.stages import Stage
+
+__all__ = [
+    "AdaptedQuery",
+    "Adapter",
+    "Adjustment",
+    "Answer",
+    "AnswerStream",
+    "BudgetMeter",
+    "Composer",
+    "Encoder",
+    "Extractor",
+    "EyespotError",
+    "IdColumn",
+    "Index",
+    "Judge",
+    "Judgement",
+    "LanguageModel",
+    "LocalFeatures",
+    "LocalReranker",
+    "Mask",
+    "Message",
+    "NearestRows",
+    "Note",
+    "NothingFound",
+    "Pair",
+    "Pixels",
+    "Price",
+    "Progress",
+    "Qrels",
+    "Query",
+    "RankedImage",
+    "Reply",
+    "Run",
+    "SequentialAnswers",
+    "Space",
+    "Spent",
+    "Stage",
+    "Term",
+    "Token",
+    "UsageError",
+    "Vectors",
+    "Verdict",
+    "no_progress",
+    "repeated_row",
+    "without_code",
+]

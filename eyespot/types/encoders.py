@@ -1,0 +1,79 @@
+"""Vector spaces, and the encoders that put pictures and words into them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from eyespot.types.arrays import Pixels, Vectors
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+@dataclass(frozen=True)
+class Space:
+    """What two vectors must share to be compared: encoder, revision, weights and preprocessing.
+
+    `weights` and `preprocessing` are digests or exact descriptions; any change to them is another space.
+    """
+
+    encoder: str  # the name that loads it again: "starter", "open_clip:ViT-B-32/openai"
+    revision: str
+    weights: str
+    preprocessing: str
+    dim: int
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits that name this space and no other."""
+        parts = (self.encoder, self.revision, self.weights, self.preprocessing, str(self.dim))
+        return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
+
+
+class Encoder(Protocol):
+    """Pictures and words to unit vectors of one space.
+
+    `read` runs in many threads at once and must not share state; `encode_pixels` and `encode_texts` are called
+    from one thread. The same array in the same batch gives the same bits. A picture that cannot be embedded gets a row
+    of NaN; an encoder that has `notes`, sentences on such things, is asked for them when indexing is over.
+    """
+
+    space: Space
+    batch: int  # how many pictures `encode_pixels` likes at once
+    min_side: int | None  # a JPEG may be decoded at a reduced scale while its shorter side stays this long; None: never
+    licence: str  # of the weights, as SPDX or in words
+
+    def read(self, picture: Image) -> Pixels:
+        """One upright RGB picture, decoded, to the array the model takes (no batch axis)."""
+        ...
+
+    def encode_pixels(self, pixels: Pixels) -> Vectors:
+        """A batch of what `read` gave, (n, ...), to unit vectors (n, dim)."""
+        ...
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """Texts to unit vectors (n, dim); the encoder's own prompt rules are applied here."""
+        ...
+
+    def caveat(self, text: str) -> str | None:
+        """One sentence for the user if the encoder probably does not understand this text (language, script)."""
+        ...
+
+    def weakest_match(self, text: str) -> float | None:
+        """A best text→image score below this is probably no match for this text; None: not calibrated."""
+        ...
+
+
+@runtime_checkable
+class Composer(Protocol):
+    """What an encoder has besides that reads a picture and words as one input, as multimodal language models do.
+
+    `Query.composed` then is one input; for all other encoders it is the weighted sum of its two vectors.
+    """
+
+    def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
+        """Pictures (n, ...) as `read` gave them with a text each to unit vectors (n, dim)."""
+        ...

@@ -1,0 +1,108 @@
+"""Language models, with or without pictures: messages, replies, what they cost; the role of a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from eyespot.types.costs import Spent
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    Form = TypeVar("Form", bound=BaseModel)
+
+Message: TypeAlias = Mapping[str, Any]  # as in OpenAI's chat completions: {"role": "user", "content": …}
+Token: TypeAlias = tuple[str, float]  # as the server spells it, and its natural log-probability
+MILLION = 1_000_000
+
+
+class Price(NamedTuple):
+    """US dollars for a million tokens, the date of that price, and the table that has it."""
+
+    input: float
+    output: float
+    date: str
+    source: Path
+
+    def of(self, tokens_in: int, tokens_out: int) -> float:
+        """US dollars for this many tokens."""
+        return (tokens_in * self.input + tokens_out * self.output) / MILLION
+
+
+class Adjustment(NamedTuple):
+    """A field of a request that was not sent as asked; without `sent_as`, its name then, it was left out."""
+
+    field: str
+    asked: Any
+    sent_as: str = ""
+    sent: Any = None
+
+
+class Reply(NamedTuple):
+    """What a model says: its words, the alternatives of its first token, what the reply cost and why it ended."""
+
+    text: str
+    logprobs: tuple[Token, ...] | None  # of the first token, as many as were asked for; None: the server gives none
+    usage: Spent
+    finish: str
+    declined: str = ""  # why, where the model or its guard refuses to answer
+    model: str = ""  # the model that answered, as the server names it
+    changes: tuple[Adjustment, ...] = ()  # of the request, because the server does not accept it as asked
+
+    @property
+    def unspoken(self) -> bool:
+        """Whether the token limit was reached before the answer began."""
+        return not self.text.strip() and self.finish in ("length", "max_tokens")
+
+
+class BudgetMeter(Protocol):
+    """Counts requests: a budget, or the meter of one item on it."""
+
+    def take(self) -> None:
+        """Count one request before it is sent; raises `BudgetSpent` if the budget has no room for it."""
+        ...
+
+    def pay(self, tokens_in: int, tokens_out: int, money: float) -> None:
+        """Count what the request cost, money in US dollars."""
+        ...
+
+    def lose(self) -> None:
+        """The cost of the request will never be known."""
+        ...
+
+
+def ignore_reply(_reply: Reply) -> None:
+    """Does nothing with a reply."""
+
+
+class LanguageModel(Protocol):
+    """A language or vision-language model. Any number of threads may use it."""
+
+    @property
+    def name(self) -> str:
+        """Which model it is and where: "openai:gpt-5-mini", "openai:llava@localhost"."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """What its tokens cost; None if no price table has the model."""
+        ...
+
+    @property
+    def free(self) -> bool:
+        """Whether its requests cost nothing."""
+        ...
+
+    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """The model's next message; options (max_tokens, temperature, …) go into the request unchanged."""
+        ...
+
+    def answer(self, messages: Sequence[Message], form: type[Form], **options: Any) -> Form:
+        """The model's answer as an object of this pydantic model."""
+        ...
+
+    def metered(self, meter: BudgetMeter, on_reply: Callable[[Reply], None] = ignore_reply) -> LanguageModel:
+        """The same model, whose requests this meter counts; `on_reply` gets each reply, also one that declines."""
+        ...

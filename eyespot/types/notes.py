@@ -1,0 +1,20 @@
+"""Notes for the user that code may recognise: a sentence with a code next to it."""
+
+from __future__ import annotations
+
+
+class Note(str):
+    """A sentence for the user; `code` says what it is about, so that no code reads the sentence."""
+
+    code: str
+
+    def __new__(cls, code: str, text: str) -> Note:
+        """The sentence under its code."""
+        note = super().__new__(cls, text)
+        note.code = code
+        return note
+
+
+def without_code(notes: list[str], code: str) -> list[str]:
+    """The notes but those of a code."""
+    return [note for note in notes if not (isinstance(note, Note) and note.code == code)]

@@ -1,0 +1,268 @@
+"""Rankings and relevance grades, held in columns and read like mappings."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from eyespot.types.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class RankedImage(NamedTuple):
+    """One image of a ranking."""
+
+    image: str
+    score: float
+
+
+class IdColumn(NamedTuple):
+    """A column of ids: the distinct ones in order of first appearance, and for each row which of them it is."""
+
+    ids: NDArray[np.object_]  # (distinct,)
+    codes: NDArray[np.integer[Any]]  # (rows,)
+
+    @classmethod
+    def of(cls, values: Iterable[str] | IdColumn) -> IdColumn:
+        """A column from its values, row by row; what is coded stays as it is."""
+        import numpy as np
+
+        if isinstance(values, IdColumn):
+            return values
+        seen: dict[str, int] = {}
+        codes = np.array([seen.setdefault(value, len(seen)) for value in values], dtype=np.int64)  # (rows,)
+        return cls(np.array([*seen, None], dtype=object)[:-1], codes)
+
+
+class _Ragged:
+    """Images under queries, each query's rows together: the columns that rankings and judgements share.
+
+    Rows `offsets[i]` up to `offsets[i + 1]` belong to `queries[i]`; `codes` says for each row which of `images` it is.
+    A query may have no rows. `query` and `image` are the same columns written out, made when first asked for.
+    """
+
+    queries: list[str]
+    offsets: NDArray[np.int64]  # (queries + 1,)
+
+    def _lay_out(self, queries: Iterable[str], lengths: Sequence[int] | NDArray[np.int64], image: IdColumn) -> None:
+        import numpy as np
+
+        self.queries = list(queries)
+        self.offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
+        self._image = image
+        self._at = {query: at for at, query in enumerate(self.queries)}
+
+    def _coded(self) -> IdColumn:
+        return self._image
+
+    @cached_property
+    def images(self) -> NDArray[np.object_]:
+        """The distinct images, (distinct,)."""
+        return self._coded().ids
+
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """Which of `images` each row is, (rows,)."""
+        import numpy as np
+
+        return self._coded().codes.astype(np.int32, copy=False)
+
+    def _rows(self, query: str) -> slice:
+        at = self._at[query]
+        return slice(int(self.offsets[at]), int(self.offsets[at + 1]))
+
+    @cached_property
+    def query(self) -> NDArray[np.object_]:
+        """The query of each row, (rows,)."""
+        import numpy as np
+
+        return np.repeat(np.array([*self.queries, None], dtype=object)[:-1], np.diff(self.offsets))
+
+    @cached_property
+    def image(self) -> NDArray[np.object_]:
+        """The image of each row, (rows,)."""
+        return self.images[self.codes]
+
+
+class Run(_Ragged, Mapping[str, list[RankedImage]]):
+    """Rankings, best first: columns `query`, `image`, `rank`, `score`, read like a mapping from query id to hits.
+
+    `facts` holds what the gallery knows of each image, `header` how the run was made, `notes` what the user should
+    know before trusting it.
+    """
+
+    def __init__(self, rankings: Mapping[str, Sequence[RankedImage]]) -> None:
+        import numpy as np
+
+        flat = [hit for hits in rankings.values() for hit in hits]
+        self._lay_out(rankings, [len(hits) for hits in rankings.values()], IdColumn.of(hit[0] for hit in flat))
+        self.score: NDArray[np.float64] = np.array([hit[1] for hit in flat], dtype=np.float64)  # (hits,)
+        self.facts: dict[str, dict[str, Any]] = {}
+        self.header: dict[str, Any] = {}
+        self.notes: list[str] = []
+
+    @classmethod
+    def from_rankings(cls, rankings: Mapping[str, Sequence[tuple[str, float]]]) -> Run:
+        """A run from {query: [(image, score), …]}, each ranking best first."""
+        return cls({query: [RankedImage(*hit) for hit in hits] for query, hits in rankings.items()})
+
+    @classmethod
+    def from_orders(cls, orders: Mapping[str, Sequence[str]]) -> Run:
+        """A run from {query: [image, …]}, best first; without scores of their own, hits score -1, -2, -3, …"""
+        return cls(
+            {query: [RankedImage(image, -rank) for rank, image in enumerate(o, 1)] for query, o in orders.items()}
+        )
+
+    @classmethod
+    def from_columns(cls, query: Iterable[str] | IdColumn, image: Iterable[str] | IdColumn, score: Any) -> Run:
+        """A run from rows in any order: descending score, equal scores in the order given.
+
+        Queries stand in order of first appearance. Raises `UsageError` for a score that is no finite number and for
+        an image that a query ranks twice. Without a Python loop over hits where the ids come `IdColumn`.
+        """
+        import numpy as np
+
+        query, image, score = IdColumn.of(query), IdColumn.of(image), np.asarray(score, dtype=np.float64)
+        if not np.isfinite(score).all():
+            row = int(np.flatnonzero(~np.isfinite(score))[0])
+            raise UsageError(f"query {query.ids[query.codes[row]]!r} has the score {score[row]}, which ranks nothing")
+        if (twice := repeated_row(query, image)) is not None:
+            names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
+            raise UsageError("query {!r} ranks image {!r} twice; keep one of the two".format(*names))
+        order: slice | NDArray[np.int64]
+        queries: NDArray[np.integer[Any]] = query.codes
+        # How to take rows so that each query's stand together, by descending score, ties as given
+        steps = np.diff(queries)
+        if (steps >= 0).all() and (score[1:] <= score[:-1])[steps == 0].all():
+            order = slice(None)
+        else:
+            order = np.lexsort((-score, queries))
+        made = cls({})
+        lengths = np.bincount(query.codes, minlength=len(query.ids))
+        made._lay_out(query.ids.tolist(), lengths, IdColumn(image.ids, image.codes[order]))
+        made.score = score[order]
+        return made
+
+    def only(self, queries: Container[str]) -> Run:
+        """The rankings of these queries as they are, without a Python loop over hits."""
+        import numpy as np
+
+        chosen = np.array([query in queries for query in self.queries], dtype=bool)  # (queries,)
+        if chosen.all():
+            return self
+        lengths = np.diff(self.offsets)
+        rows = np.repeat(chosen, lengths)  # (hits,)
+        codes = self.codes[rows]
+        used = np.flatnonzero(np.bincount(codes, minlength=len(self.images)))  # images that are still ranked
+        place = np.zeros(len(self.images), np.int32)  # (images,), where each of them went
+        place[used] = np.arange(len(used))
+        made = Run({})
+        kept = (query for query, its in zip(self.queries, chosen.tolist(), strict=True) if its)
+        made._lay_out(kept, lengths[chosen], IdColumn(self.images[used], place[codes]))
+        made.score, made.facts, made.header, made.notes = self.score[rows], self.facts, self.header, self.notes
+        return made
+
+    def graded(self, qrels: Qrels) -> NDArray[np.int32]:
+        """The grade of each hit, (hits,); -1 where the judgements say nothing of it."""
+        import numpy as np
+
+        theirs = {image: code for code, image in enumerate(qrels.images.tolist())}
+        image = np.array([theirs.get(image, -1) for image in self.images.tolist()], np.int64)[self.codes]  # (hits,)
+        query = np.array([qrels._at.get(query, -1) for query in self.queries], np.int64)  # (queries,)
+        query = np.repeat(query, np.diff(self.offsets))  # (hits,)
+        judged = np.repeat(np.arange(len(qrels), dtype=np.int64), np.diff(qrels.offsets)) * len(theirs) + qrels.codes
+        order = np.argsort(judged)
+        wanted = query * len(theirs) + image
+        at = np.minimum(np.searchsorted(judged[order], wanted), max(len(order) - 1, 0))
+        there = (query >= 0) & (image >= 0) & bool(len(order))
+        there[there] = judged[order][at[there]] == wanted[there]
+        grades = np.full(len(wanted), -1, dtype=np.int32)
+        grades[there] = qrels.grade[order][at[there]]
+        return grades
+
+    @cached_property
+    def rank(self) -> NDArray[np.int32]:
+        """The rank of each hit in its query, from 1, (hits,)."""
+        import numpy as np
+
+        starts = np.repeat(self.offsets[:-1], np.diff(self.offsets))
+        return (np.arange(1, len(self.codes) + 1) - starts).astype(np.int32)
+
+    def __getitem__(self, query: str) -> list[RankedImage]:
+        rows = self._rows(query)
+        return [
+            RankedImage(*pair) for pair in zip(self.images[self.codes[rows]], self.score[rows].tolist(), strict=True)
+        ]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+def repeated_row(query: IdColumn, image: IdColumn) -> int | None:
+    """The first row whose query and image stood together in an earlier row, or None."""
+    import numpy as np
+
+    pairs = query.codes.astype(np.int64) * len(image.ids) + image.codes  # (rows,)
+    in_order = np.sort(pairs)
+    if not (in_order[1:] == in_order[:-1]).any():
+        return None
+    first = np.unique(pairs, return_index=True)[1]
+    return int(np.setdiff1d(np.arange(len(pairs)), first)[0])
+
+
+class Qrels(_Ragged, Mapping[str, Mapping[str, int]]):
+    """Judgements: query id → image id → grade; 0 was judged and is not relevant, what is not there is unjudged.
+
+    A grade of 1 or more is relevant; one below 0 was pooled and not judged, as trec_eval has it. `grade` is the
+    column of grades (judged,), `grades` the whole as a dict of dicts, `header` where the judgements come from.
+    """
+
+    def __init__(self, grades: Mapping[str, Mapping[str, int]], header: Mapping[str, Any] | None = None) -> None:
+        import numpy as np
+
+        image = IdColumn.of(image for images in grades.values() for image in images)
+        self._lay_out(grades, [len(images) for images in grades.values()], image)
+        self.grade: NDArray[np.int32] = np.array([g for images in grades.values() for g in images.values()], np.int32)
+        self.header = dict(header or {})
+
+    @classmethod
+    def from_columns(cls, query: Iterable[str] | IdColumn, image: Iterable[str] | IdColumn, grade: Any) -> Qrels:
+        """Judgements from rows in any order; `UsageError` if a query has two grades for an image."""
+        import numpy as np
+
+        query, image = IdColumn.of(query), IdColumn.of(image)
+        if (twice := repeated_row(query, image)) is not None:
+            names = query.ids[query.codes[twice]], image.ids[image.codes[twice]]
+            raise UsageError("query {!r} has two grades for image {!r}; keep one of the two".format(*names))
+        order = np.argsort(query.codes, kind="stable")
+        made = cls({})
+        lengths = np.bincount(query.codes, minlength=len(query.ids))
+        made._lay_out(query.ids.tolist(), lengths, IdColumn(image.ids, image.codes[order]))
+        made.grade = np.asarray(grade, dtype=np.int32)[order]
+        return made
+
+    @cached_property
+    def grades(self) -> dict[str, dict[str, int]]:
+        """{query: {image: grade}}, made when first asked for."""
+        rows = [(query, self._rows(query)) for query in self.queries]
+        return {q: dict(zip(self.images[self.codes[r]], self.grade[r].tolist(), strict=True)) for q, r in rows}
+
+    def __getitem__(self, query: str) -> Mapping[str, int]:
+        return self.grades[query]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.queries)
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def relevant(self, query: str) -> set[str]:
+        """The images of grade 1 or more."""
+        return {image for image, grade in self.grades[query].items() if grade > 0}

@@ -1,0 +1,69 @@
+"""Nearest rows, queries with their own view of the space, and the roles that find and adapt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from eyespot.types.arrays import Mask, Vectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class NearestRows(NamedTuple):
+    """Nearest rows per query: `rows` and `scores` are (queries, k), best first, k ≤ what was asked.
+
+    `recall` is None where these surely are the nearest; else the share of the nearest that such answers held when the
+    index was measured, NaN if it never was. An approximate index answers exactly where that is no more work.
+    """
+
+    rows: NDArray[np.int64]
+    scores: NDArray[np.float32]
+    recall: float | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether these surely are the nearest."""
+        return self.recall is None
+
+
+class Index(Protocol):
+    """Vectors to nearest rows by inner product."""
+
+    exact: bool  # whether every answer is; of a single one `Found.exact` says it
+
+    def search(self, queries: Vectors, k: int, mask: Mask | None = None) -> NearestRows:
+        """The k best rows for each query among those the mask lets through; fewer only if fewer exist."""
+        ...
+
+
+class AdaptedQuery(NamedTuple):
+    """A query with its own view of the space, in factors: the score of an image is cos(query, f(image)).
+
+    f(x) = identity · x + (x @ left) @ right.T for image rows x (dim,); `query` (dim,) has unit length, `left` and
+    `right` are (dim, r). `identity` is 1 or 0. The dense (dim, dim) map is never needed.
+    """
+
+    query: NDArray[np.float32]
+    left: NDArray[np.float32]
+    right: NDArray[np.float32]
+    identity: float
+
+
+class Adapter(Protocol):
+    """Queries of one space to their own views of it."""
+
+    @property
+    def space(self) -> str | None:
+        """The encoder whose vectors it was trained on, if that is known."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """The length of the vectors it takes."""
+        ...
+
+    def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
+        """A view for each unit vector of queries (n, dim)."""
+        ...

@@ -1,0 +1,162 @@
+"""Stages as one contract: queries and a run in, a run out; and chains of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+
+import eyespot
+from eyespot import rooms, sample
+from eyespot.gallery.describing import Describing, describe
+from eyespot.gallery.indexing import Options, index
+from eyespot.ledger.judgements import Judgements
+from eyespot.search import (
+    Adapted,
+    Chain,
+    Collection,
+    Cut,
+    Fused,
+    Fusion,
+    JudgeRerank,
+    LocalRerank,
+    Nearest,
+    QueryExpansion,
+    StageOptions,
+    chain_of,
+)
+from eyespot.search.judge_rerank import judge_named
+from eyespot.types import AdaptedQuery, Query, Run, Stage, UsageError, Vectors
+from tests.lazy_import import requires
+
+pytestmark = requires("cv2")
+NAMES = sorted(path.name for path in sample.photos().iterdir())[:3]
+PICTURES = [Query.picture(sample.photos() / name, name) for name in NAMES]
+
+
+class Mirror:
+    """An adapter that turns every query around, so that the farthest picture comes first."""
+
+    space, dim = None, 0
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+
+    def adapt(self, queries: Vectors) -> list[AdaptedQuery]:
+        nothing = np.zeros((self.dim, 1), np.float32)
+        return [AdaptedQuery(-query, nothing, nothing, 1.0) for query in queries]
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
+    place = tmp_path_factory.mktemp("chained") / "gallery"
+    index(place, [str(sample.photos())], [rooms.load("encoders", "starter")], Options())
+    describe(place, rooms.load("descriptors", "sift"), Describing())
+    return eyespot.open(place)
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judgements]:
+    with Judgements(tmp_path_factory.mktemp("ledger") / "ledger.sqlite") as made:
+        yield made
+
+
+def adapted(collection: Collection, ledger: Judgements) -> Stage:
+    adapter = Mirror(collection.view.space.dim)
+    return Adapted(collection.view, collection.encoder, adapter, 10, collection.allowed(), 5, collection.scan)
+
+
+STAGES: dict[str, Callable[[Collection, Judgements], Stage]] = {
+    "Nearest": lambda collection, _: Nearest.of(collection, 10),
+    "Adapted": adapted,
+    "QueryExpansion": lambda collection, _: QueryExpansion.of(collection, 2, 10),
+    "LocalRerank": lambda collection, _: LocalRerank.of(collection, "spatial", depth=5),
+    "JudgeRerank": lambda _, ledger: JudgeRerank(judge_named("encoder:starter"), ledger, depth=5),
+    "Cut": lambda *_: Cut(3),
+    "Fused": lambda collection, ledger: Fused(Nearest.of(collection, 10), adapted(collection, ledger), fusion=Fusion()),
+    "chain_of": lambda collection, _: chain_of(
+        collection, StageOptions(10, neighbours=2, rerank_local="chamfer", depth=5)
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def first(collection: Collection) -> Run:
+    return Nearest.of(collection, 10)(PICTURES)
+
+
+def images(run: Run, query: Query) -> list[str]:
+    return [hit.image for hit in run[query.id]]
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_every_stage_maps_queries_and_a_run_to_a_run(
+    name: str, collection: Collection, ledger: Judgements, first: Run
+) -> None:
+    run = STAGES[name](collection, ledger)(PICTURES, first)
+
+    assert list(run) == [query.id for query in PICTURES]
+    for query in PICTURES:
+        scores = [hit.score for hit in run[query.id]]
+        assert scores and scores == sorted(scores, reverse=True)
+        assert len(set(images(run, query))) == len(scores) and set(images(run, query)) <= set(run.facts)
+
+
+@pytest.mark.parametrize("name", ["Nearest", "Adapted", "QueryExpansion", "Fused", "chain_of"])
+def test_first_stages_need_no_run(name: str, collection: Collection, ledger: Judgements) -> None:
+    run = STAGES[name](collection, ledger)(PICTURES)
+
+    assert list(run) == [query.id for query in PICTURES]
+
+
+@pytest.mark.parametrize("name", ["LocalRerank", "JudgeRerank", "Cut"])
+def test_stages_that_re_rank_say_what_to_put_before_them(name: str, collection: Collection, ledger: Judgements) -> None:
+    with pytest.raises(UsageError, match="put a first stage, such as Nearest, before this one"):
+        STAGES[name](collection, ledger)(PICTURES)
+
+
+def test_a_chain_in_a_chain_is_its_stages(collection: Collection, ledger: Judgements) -> None:
+    a, b, c = (STAGES[name](collection, ledger) for name in ("Nearest", "JudgeRerank", "Cut"))
+
+    assert Chain(a, Chain(b, c)) == Chain(Chain(a, b), c) == Chain(a, b, c) != Chain(a, c, b)
+    assert dict(Chain(a, Chain(b, c))(PICTURES)) == dict(c(PICTURES, b(PICTURES, a(PICTURES))))
+
+
+def test_a_chain_without_a_stage_says_what_to_start_with() -> None:
+    with pytest.raises(UsageError, match="start with Nearest"):
+        Chain()
+
+
+def test_an_experiment_is_one_list_of_arguments(collection: Collection, ledger: Judgements) -> None:
+    """Two-stage retrieval as INQUIRE runs it: the nearest pictures, re-ranked by a judge; here with a judge offline."""
+    queries = [Query.words("a castle", "1"), Query.words("an owl", "2")]
+
+    run = Chain(Nearest.of(collection, k=20), JudgeRerank.of(collection, "encoder:starter", depth=10))(queries)
+
+    assert {"judge": "encoder:starter", "depth": 10}.items() <= {
+        **run.header,
+        "judge": run.header["judge"][:15],
+    }.items()
+    assert [len(run[query.id]) for query in queries] == [20, 20]
+    nearest = Nearest.of(collection, k=20)(queries)
+    assert all(set(images(run, query)[:10]) == set(images(nearest, query)[:10]) for query in queries)
+
+
+def test_an_adapter_in_a_chain_re_ranks_the_run_before_it(collection: Collection, ledger: Judgements) -> None:
+    plain = Nearest.of(collection, 10)(PICTURES)
+
+    run = Chain(Nearest.of(collection, 10), adapted(collection, ledger))(PICTURES)
+
+    for query in PICTURES:
+        assert images(run, query) == [*reversed(images(plain, query)[:5]), *images(plain, query)[5:]]
+
+
+def test_options_make_the_chain_that_one_writes_by_hand(collection: Collection) -> None:
+    by_hand = Chain(
+        Nearest.of(collection, 2), QueryExpansion.of(collection, 2, 1000), LocalRerank.of(collection, "spatial"), Cut(7)
+    )
+
+    run = chain_of(collection, StageOptions(7, neighbours=2, rerank_local="spatial"))(PICTURES)
+
+    assert dict(run) == dict(by_hand(PICTURES))

@@ -1,0 +1,65 @@
+"""The examples run as they stand, offline."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "examples"
+PLUGIN = EXAMPLES / "encoder_plugin"
+PRINTS = {  # what each script prints, in part
+    "search_and_rerank.py": "indmill",
+    "inquire_chain.py": "against the first stage: ",
+    "quari.py": "mean reciprocal rank",
+    "own_step.py": "large: ",
+}
+
+
+def run(words: list[str], folder: Path, *paths: Path) -> str:
+    path = os.pathsep.join(str(place) for place in (*paths, ROOT))
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all scripts: the photos are indexed once."""
+    return tmp_path_factory.mktemp("examples")
+
+
+@pytest.mark.parametrize("script", PRINTS)
+def test_a_script_runs_as_it_stands(script: str, folder: Path) -> None:
+    if script == "quari.py":
+        pytest.importorskip("torch")
+
+    assert PRINTS[script] in run([str(EXAMPLES / script)], folder)
+
+
+def test_every_script_is_tried() -> None:
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTS)
+
+
+def test_a_package_adds_an_encoder(tmp_path: Path) -> None:
+    """Built as a wheel and unpacked next to its metadata, as pip installs it."""
+    pytest.importorskip("hatchling")
+    site, photos = tmp_path / "site", ROOT / "eyespot" / "sample" / "photos"
+    run(["-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], PLUGIN)
+    (wheel,) = tmp_path.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(site)
+    few = tmp_path / "photos"
+    few.mkdir()
+    for photo in sorted(photos.glob("*.jpg"))[:5]:
+        (few / photo.name).symlink_to(photo)
+
+    assert "colours" in run(["-m", "eyespot.cli", "encoders", "list"], tmp_path, site)
+    run(["-m", "eyespot.cli", "index", "photos", "-e", "colours", "-g", "gallery"], tmp_path, site)
+    assert ".jpg" in run(["-m", "eyespot.cli", "search", "blue", "-g", "gallery", "--paths"], tmp_path, site)
