@@ -294,8 +294,6 @@ def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:
     given: dict[str, Any] = {
         name: Path(value) if name in PLACES and value else value for name, value in arguments.items()
     }
-        name: Path(value) if name in PLACES and value else value for name, value in arguments.items()
-    }
     options = EvalOptions(**{**given, "out": out})
     options = options if out is not None else replace(options, map=None, beside=None)
     return options, made.get("inputs", {})
