@@ -102,9 +102,9 @@ def run(
     refuse_halves([where or "", query or "", *(label or [])])
     curve = calibrating(calibrate, likely, accuracy)
     _refuse_blend(calibrate, blend)
-    depth = _depth(calibrate, depth, k)
+    looked_at = _depth(calibrate, depth, k)
     about = JudgeArguments(
-        calibrate, depth, blend, None, judge or (), budget_calls, budget_money, wording, prices, ledger, dry_run
+        calibrate, looked_at, blend, None, judge or (), budget_calls, budget_money, wording, prices, ledger, dry_run
     )
     second = second_stage(rerank, about)
     started = time.perf_counter()
