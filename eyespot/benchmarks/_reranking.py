@@ -22,11 +22,8 @@ def unfit(task: Task, stages: StageOptions) -> str:
     option = "--neighbours" if stages.rerank_local is None else "--rerank-local"
     if task.way == "i2t":
         return f"{task.name} ranks captions, and {option} needs pictures of the gallery; leave it out"
-    if stages.neighbours is not None and task.judged.candidates is not None:
-        return (
-            f"--neighbours searches the whole gallery, and each query of {task.name} ranks its own candidates; "
-            "leave it out"
-        )
+    if task.judged.candidates is not None:
+        return f"each query of {task.name} ranks its own candidates, which {option} does not reach; leave it out"
     if stages.rerank_local and not all(image for _, image in task_queries(task).values()):
         return (
             f"the queries of {task.name} are words, and local descriptors compare pictures; choose a benchmark whose "

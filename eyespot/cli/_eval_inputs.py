@@ -128,7 +128,9 @@ def rankings(
         )
         same = next((t.name for t in like), None)
         made[task.name] = searcher(task) if same is None else made[same]
-    if (reword := searcher.reword) is not None:
+    from eyespot.search.query_rewriting import Reworded
+
+    if isinstance(reword := searcher.reword, Reworded):
         note(f"{reword.worded} of {reword.asked} queries have further wordings by {options.expand}")
     return made, searcher
 

@@ -47,7 +47,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Cut:
+class TopK:
     """A stage that keeps the k best of every ranking."""
 
     k: int
@@ -129,7 +129,7 @@ def chain_of(collection: Collection, options: StageOptions, vectors: KnownVector
     if options.rerank_local:
         from eyespot.search.local_rerank import LocalRerank
 
-        stages += [LocalRerank.of(collection, options.rerank_local, options.depth), Cut(options.k)]
+        stages += [LocalRerank.of(collection, options.rerank_local, options.depth), TopK(options.k)]
     chain = Chain(*stages)
     return chain if options.rewriting is None else RewordedStage(options.rewriting, chain)
 
