@@ -7,7 +7,6 @@ import functools
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -50,17 +49,20 @@ def requirements(extra: str | None) -> frozenset[str]:
     return frozenset(names).union(*(requirements(part) for part in ",".join(inner).split(",") if part))
 
 
-def imports(file: Path) -> Iterator[str]:
+@functools.cache
+def imports(file: Path) -> frozenset[str]:
     """Each imported package that is not Python's own, wherever in the file; those for the type checker are left out."""
+    names: set[str] = set()
     waiting: list[ast.AST] = [ast.parse(file.read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):
-            yield from {name.name.partition(".")[0] for name in node.names} - OWN
+            names |= {name.name.partition(".")[0] for name in node.names}
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield from {str(node.module).partition(".")[0]} - OWN
+            names.add(str(node.module).partition(".")[0])
         elif not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             waiting += ast.iter_child_nodes(node)
+    return frozenset(names - OWN)
 
 
 @functools.cache

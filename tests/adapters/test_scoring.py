@@ -489,6 +489,7 @@ def test_adapt_on_the_command_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_processor_independent_kernel_gives_the_same_answer(tmp_path: Path) -> None:
     """Compiled for a processor without AVX-512, in another process."""
     vectors = clustered(np.random.default_rng(15), 999, 70)

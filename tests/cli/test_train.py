@@ -212,6 +212,7 @@ def pictured(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "gallery"
 
 
+@pytest.mark.long
 def test_a_training_killed_while_it_writes_the_model_is_finished_by_the_next(
     pictured: Path, tmp_path: Path, child_env: dict[str, str]
 ) -> None:

@@ -24,6 +24,7 @@ from tests.search.imported import DIM, drawn, take, view_of
 from tests.test_docs import ROOT, tools
 
 pytestmark = requires("faiss")
+KINDS = [("pq", "faiss"), pytest.param("lance", "lancedb", marks=pytest.mark.long)]  # its import alone takes seconds
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +111,7 @@ def test_without_a_vector_there_is_nothing_to_tune(tmp_path: Path, more: list[st
     assert len(asked.stderr.splitlines()) == 1 and "nothing to tune" in asked.stderr
 
 
+@pytest.mark.long
 def test_lance(gallery: Path) -> None:
     pytest.importorskip("lancedb")
     found = run_eyespot("tune", "-g", gallery, "--kind", "lance", "--recall", 0.8, "--json")
@@ -120,7 +122,7 @@ def test_lance(gallery: Path) -> None:
     assert json.loads(answer.stdout)["exact"] is False and "WARN" not in answer.stderr
 
 
-@pytest.mark.parametrize(("kind", "package"), [("pq", "faiss"), ("lance", "lancedb")])
+@pytest.mark.parametrize(("kind", "package"), KINDS)
 def test_an_index_is_published_with_its_gallery(
     gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, package: str
 ) -> None:
@@ -138,7 +140,7 @@ def test_an_index_is_published_with_its_gallery(
     assert json.loads(there.stdout)["recall"] == json.loads(here.stdout)["recall"]
 
 
-@pytest.mark.parametrize(("kind", "package"), [("pq", "faiss"), ("lance", "lancedb")])
+@pytest.mark.parametrize(("kind", "package"), KINDS)
 def test_without_room_on_the_disk_it_is_said_and_nothing_is_kept(gallery: Path, kind: str, package: str) -> None:
     pytest.importorskip(package)
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"

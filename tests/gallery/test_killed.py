@@ -96,16 +96,23 @@ def test_a_killed_run_started_again_ends_in_the_same_gallery(tmp_path: Path, cou
     assert not list((tmp_path / "killed" / "shards").glob(".*"))
 
 
+@pytest.fixture(scope="module")
+def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """80 photos, indexed without trouble."""
+    folder = tmp_path_factory.mktemp("calm")
+    left_alone(folder / "gallery", collection(folder / "photos", 80))
+    return folder
+
+
 @pytest.mark.parametrize("kibibytes", [24, 90])
-def test_no_room_on_the_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, kibibytes: int) -> None:
+def test_no_room_on_the_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, calm: Path, kibibytes: int) -> None:
     """A limit on the size of files stands in for a full disk; it hits the ledger or the vectors."""
-    photos = collection(tmp_path / "photos", 80)
+    photos = calm / "photos"
     cramped = ["bash", "-c", f'ulimit -f {kibibytes}; exec "$@"', "-", *command(tmp_path / "gallery", photos)]
     full = subprocess.run(cramped, capture_output=True, text=True)
     left_alone(tmp_path / "gallery", photos)
-    left_alone(tmp_path / "calm", photos)
 
     assert full.returncode == 1
     (sentence,) = full.stderr.splitlines()
     assert sentence.startswith("eyespot: cannot write") and "make room and run the same line again" in sentence
-    assert contents(tmp_path / "gallery") == contents(tmp_path / "calm")
+    assert contents(tmp_path / "gallery") == contents(calm / "gallery")

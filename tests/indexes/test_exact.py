@@ -377,6 +377,7 @@ def test_codes_take_a_quarter_of_the_vectors() -> None:
     assert quantise(vectors).nbytes <= 0.26 * vectors.nbytes
 
 
+@pytest.mark.long
 def test_the_processor_independent_kernel_gives_the_same_dots(tmp_path: Path) -> None:
     """Compiled for a processor without AVX-512, in another process."""
     asked = """

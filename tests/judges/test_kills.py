@@ -65,6 +65,7 @@ def left_alone(server: Double, ledger: Path, photos: Path) -> None:
     assert process.returncode == 0, complaints.decode()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kills", [4, pytest.param(30, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])], ids=["few", "many"]
 )

@@ -20,7 +20,7 @@ from eyespot.types import Pair, Query
 from tests.judges import tiny
 from tests.lazy_import import requires
 
-pytestmark = requires("transformers", "fastapi")
+pytestmark = [requires("transformers", "fastapi"), pytest.mark.long]  # servers of transformers start
 HERON, FROG = Query.words("a heron", "heron"), Query.words("a blue frog", "frog")
 
 

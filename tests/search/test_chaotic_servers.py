@@ -140,7 +140,8 @@ def test_runs_that_budgets_cut_pay_for_no_answer_twice(seed: int, photos: Path, 
     assert orders(again) == calm(seed, photos, tmp_path / "calm.sqlite")
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("kills", [3, 20])
 def test_runs_that_are_killed_lose_only_what_was_under_way(kills: int, photos: Path, tmp_path: Path) -> None:
     place, moody, chance = tmp_path / "ledger.sqlite", Moody(kills, trouble=0.4), random.Random(kills)
     with Double(then=moody) as server:

@@ -238,6 +238,7 @@ while True:
 """
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_there_is_a_whole_index_or_none(view: View) -> None:
     """A child builds again and again, and is killed at ten moments of it."""
     root, states = Path(__file__).resolve().parents[2], set()

@@ -86,6 +86,7 @@ def test_a_torn_stage_is_done_again(made: Path, tmp_path: Path) -> None:
     assert [one["step"] for one in done.steps if one["ran"]] == ["grouped"] and digests(tmp_path / "out") == before
 
 
+@pytest.mark.long
 def test_killed_at_any_moment_it_ends_in_the_same(made: Path, tmp_path: Path) -> None:
     curate(made, tmp_path / "whole", settings(made), silent)
     line = [sys.executable, "-m", "eyespot.cli", "build", "inat", str(made), "--out", str(tmp_path / "cut")]
