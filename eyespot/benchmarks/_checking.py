@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.benchmarks._benchmark import Benchmark, Needed
-
-CHUNK = 1 << 20
+from eyespot.storage.digests import file_sha256
 
 
 class FileStatus(NamedTuple):
@@ -46,16 +44,7 @@ def _status(needed: Needed, data: Path) -> FileStatus:
     if place.is_file():
         if needed.size is not None and place.stat().st_size != needed.size:
             differences.append(f"has {place.stat().st_size:,} bytes, the copy known to eyespot {needed.size:,}")
-        elif needed.sha256 is not None and digest_of(place) != needed.sha256:
+        elif needed.sha256 is not None and file_sha256(place) != needed.sha256:
             differences.append("differs from the copy known to eyespot")
     reason = "; ".join(differences)
     return FileStatus(needed, place, "other" if reason else "ok", reason)
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file, in hex."""
-    found = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(CHUNK):
-            found.update(block)
-    return found.hexdigest()

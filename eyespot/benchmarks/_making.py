@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot import __version__
-from eyespot.benchmarks._checking import digest_of
+from eyespot.storage.digests import file_sha256
 
 PACKAGES = ("numpy", "numba", "onnxruntime", "torch", "open-clip-torch", "transformers")
 DIGESTED = 1 << 30  # bytes; larger files are told by size alone
@@ -34,7 +34,7 @@ def _digest(path: Path) -> str | None:
     if not path.is_file():
         return None
     size = path.stat().st_size
-    return f"sha256:{digest_of(path)}" if size <= DIGESTED else f"{size} bytes"
+    return f"sha256:{file_sha256(path)}" if size <= DIGESTED else f"{size} bytes"
 
 
 def _versions() -> dict[str, str]:

@@ -7,8 +7,6 @@ in cosine.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +24,7 @@ from eyespot.gallery.view import Gallery
 from eyespot.rooms import needs
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.search.matching import matched
+from eyespot.storage.digests import json_sha256
 from eyespot.types import Encoder, UsageError, Vectors
 
 Batch: TypeAlias = Mapping[str, Any]  # columns of mteb's loader: lists of `text` and `image` (PIL), one or both
@@ -196,7 +195,7 @@ class _Collection:
     def digest(self) -> str:
         """Sixteen hex digits of all that numbers depend on, but for the pixels."""
         whole = [list(self.pool), self.texts, self.places, self.grades, self.candidates]
-        return hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()[:16]
+        return json_sha256(whole)[:16]
 
     def split(self) -> Any:
         """The tables that mteb evaluates, made anew because it changes them."""

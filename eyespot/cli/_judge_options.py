@@ -179,7 +179,9 @@ class JudgeArguments:
     @property
     def first_given(self) -> str | None:
         """The first option that needs a judge; `--prices` and `--ledger` may be settings that other verbs need."""
-        given = (name for name, value in vars(self).items() if value not in (None, False, (), []))
+        # 0 is a value: a budget of no calls
+        empty = {name for name, value in vars(self).items() if value is None or value is False or value in ((), [])}
+        given = (name for name in vars(self) if name not in empty)
         return next((f"--{name.replace('_', '-')}" for name in given if name not in ("prices", "ledger")), None)
 
 

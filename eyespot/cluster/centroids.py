@@ -2,7 +2,7 @@
 
 A pass has two halves. Rows go to their nearest centroids in the same pieces as on one machine, each at one worker.
 Then the sums of each centroid are made by one worker, over all its rows in their order: no sum is ever put together of
-parts, whose rounding would hang on how many workers there are.
+parts, whose rounding would depend on the number of workers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from eyespot.cluster.calls import PendingCall, answered, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
 from eyespot.kernels import kmeans
 from eyespot.kernels.codes import Block, Span, chunks
-from eyespot.kernels.kmeans import CentredRows, Clusters, Floats, Ids, KMeans, Labels, Pass, Progress, State
+from eyespot.kernels.kmeans import CentredRows, Clusters, Floats, Ids, KMeans, Labels, Pass, State
+from eyespot.types import Progress, no_progress
 
 Sums = tuple[NDArray[np.float64], Ids]  # (clusters, dim) and the counts of their rows (clusters,)
 Candidates = NDArray[np.int32] | None
@@ -69,7 +70,7 @@ class Assigner:
         span, labels = part
         state = task.state(labels, candidates)
         with np.errstate(invalid="ignore", over="ignore"):
-            kmeans.assign_rows(self._open(where), span, state, Pass(task.how, task.number, kmeans.silent))
+            kmeans.assign_rows(self._open(where), span, state, Pass(task.how, task.number, no_progress))
         return (state.labels, state.distances), None if candidates is not None else state.candidates
 
     def add(self, where: Where, labels: Labels, share: Span, how: KMeans) -> Sums:

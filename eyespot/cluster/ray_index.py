@@ -129,7 +129,7 @@ class _OpenRange:
 class RayBackend:
     """Who searches a gallery in place of this process: workers that hold its rows for as long as this is open.
 
-    Codes that lie on disk beside the blocks are mapped by the workers as well; without them only small runs get any.
+    Codes that lie on disk next to the blocks are mapped by the workers as well; without them only small runs get any.
     """
 
     def __init__(self, cluster: Cluster, name: str = "exact") -> None:

@@ -18,12 +18,12 @@ from eyespot.curate._near_duplicates import picture_hashes
 from eyespot.gallery.disk import read_items
 from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.gallery.view import View
-from eyespot.kernels.kmeans import Clusters, KMeans, Progress, cluster
+from eyespot.kernels.kmeans import Clusters, KMeans, cluster
 from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import picture_of
 from eyespot.storage.files import write_whole
-from eyespot.types import Encoder, Index, Vectors
+from eyespot.types import Encoder, Index, Progress, Vectors
 
 Clustering = Callable[[Any, KMeans, Progress], Clusters]
 AT_ONCE = 1024  # texts whose vectors are kept together: what a kill costs

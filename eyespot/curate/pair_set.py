@@ -5,21 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 from eyespot.storage.atomic import new_file
 from eyespot.storage.files import json_of, whole_folder, write_whole
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import NothingFound, Progress, UsageError
 
 AT_ONCE = 4096  # rows that are written together
 SAID = "pairs.json"
 PICTURES, CAPTIONS, TO_CAPTION = "pictures.parquet", "captions.parquet", "to_caption.parquet"
 LEFT_OUT = "is left out by --without"
-Tell: TypeAlias = Callable[[str, int, int], None]  # what, done, of how many
 
 
 class PairRow(NamedTuple):
@@ -60,7 +59,7 @@ class PairSource(Protocol):
         """The tables of a part with their columns."""
         ...
 
-    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Look over what has to be known before the first part; `done` are the folders of parts made before."""
         ...
 
@@ -91,7 +90,7 @@ class PairsResult:
         self.examples = other.examples | self.examples
 
 
-def make(source: PairSource, out: Path, tell: Tell) -> PairsResult:
+def make(source: PairSource, out: Path, tell: Progress) -> PairsResult:
     """Every part that is not there yet, each whole or not at all; run it again after it was cut.
 
     Raises `UsageError` for a folder with pairs of something else and for files of one name, `NothingFound` if there is

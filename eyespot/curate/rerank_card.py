@@ -14,6 +14,7 @@ from eyespot.curate.rerank import RerankSet
 from eyespot.pipelines.data_card.markdown_table import table
 from eyespot.runs.judged import JudgedQueries
 from eyespot.runs.queries import groups
+from eyespot.storage.digests import file_sha256
 
 PRESET = "inquire-rerank"
 COUNTS = ("queries", "candidates", "relevant", "unjudged")
@@ -68,8 +69,7 @@ def digest(place: Path) -> str:
         files = sorted(path for path in place.rglob("*") if path.is_file())
         lines = (f"{path.relative_to(place).as_posix()} {digest(path)}\n" for path in files)
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
-    with place.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(place)
 
 
 def _of_split(part: JudgedQueries, made: RerankSet) -> dict[str, int]:

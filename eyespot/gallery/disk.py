@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.files import Checksum, Damaged, map_array, toml_lines, whole, why
+from eyespot.gallery.files import Checksum, Damaged, map_array, whole, why
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.sources import Root
 from eyespot.kernels.codes import delete_codes
 from eyespot.storage.atomic import new_file, new_folder
+from eyespot.storage.toml import toml_lines
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def is_imported(shard: Path) -> bool:
 
 @dataclass(frozen=True)
 class SpaceNote:
-    """What lies beside a shard's vectors: their space, rows that have none, and three reference fingerprints.
+    """What lies next to a shard's vectors: their space, rows that have none, and three reference fingerprints.
 
     `source` is the file that holds the vectors of an import in place; None: they lie here. `checksum` and `dtype` are
     those of the file that lies here; empty in notes of older galleries.

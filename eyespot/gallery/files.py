@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from hashlib import blake2b, file_digest
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from eyespot.gallery.photos.found import reason
+from eyespot.storage.digests import BLAKE2B, file_blake2b
 from eyespot.types import EyespotError
 
-_SPARE, _LEAST = 256, 32  # files that a process should be able to open beside those of a gallery, and must
-
-
-def toml_lines(values: Mapping[str, Any]) -> list[str]:
-    """`name = value` for texts, numbers and flat lists of them."""
-    # A JSON string is a TOML string but for DEL (and for characters beyond the first plane, once they are escaped);
-    # JSON numbers and flat lists of numbers are TOML's too.
-    texts = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in values.items()}
-    return [f"{name} = {text}" for name, text in texts.items()]
+_SPARE, _LEAST = 256, 32  # files that a process should be able to open besides those of a gallery, and must
 
 
 class Damaged(EyespotError):
@@ -42,7 +33,7 @@ class Checksum:
     """A file to write to, and the checksum of what was written."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._digest = file, blake2b(digest_size=16)
+        self._file, self._digest = file, BLAKE2B()
 
     def write(self, data: Any) -> int:
         """As a file does."""
@@ -50,17 +41,12 @@ class Checksum:
         return self._file.write(data)
 
     def __str__(self) -> str:
-        return _digest_field(self._digest)
+        return f"blake2b:{self._digest.hexdigest()}"
 
 
 def checksum_of(place: Path) -> str:
     """The checksum of a file, as `Checksum` gives it."""
-    with place.open("rb") as file:
-        return _digest_field(file_digest(file, lambda: blake2b(digest_size=16)))
-
-
-def _digest_field(digest: Any) -> str:
-    return f"blake2b:{digest.hexdigest()}"
+    return f"blake2b:{file_blake2b(place)}"
 
 
 @contextmanager

@@ -247,7 +247,8 @@ class Ledger:
         """Deal what is new or changed in the looks of this run into shards; on `retry_failed`, what failed too."""
         wanted = f"{_CHANGED} OR files.failed IS NOT NULL" if retry_failed else _CHANGED
         count = self._one(f"SELECT count(*) {wanted}")
-        rows = shard_rows or _shard_rows(count)
+        # Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened
+        rows = shard_rows or max(64, min(8192, 1 << max(count // 64, 1).bit_length()))
         first = self.free_shard()
         with sqlite.transaction(self.sql):
             self.sql.execute(
@@ -380,8 +381,3 @@ class Ledger:
 
     def _one(self, query: str, *values: Any) -> Any:
         return self.sql.execute(query, values).fetchone()[0]
-
-
-def _shard_rows(count: int) -> int:
-    """Small shards for small jobs, so that a kill costs little; large ones for large jobs, so that few are opened."""
-    return max(64, min(8192, 1 << max(count // 64, 1).bit_length()))

@@ -29,9 +29,8 @@ from eyespot.gallery.view import Gallery
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.locks import locked
-from eyespot.types import Encoder, EyespotError, Mask, Pixels, UsageError, Vectors
+from eyespot.types import Encoder, EyespotError, Mask, Pixels, Progress, UsageError, Vectors, no_progress
 
-Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 GONE_LIMIT = 0.2  # more than this share of a root gone at once is asked about
 
 
@@ -46,8 +45,8 @@ class Options:
     shard_rows: int | None = None  # None: by the size of the job
     half: bool = False  # new vectors in float16; a space whose newest are goes on so
     repair: bool = False  # read all that is there and make again what is damaged, not only what is visibly so
-    codes: bool = False  # int8 codes beside the vectors; a space that has some gets the rest anyway
-    progress: Progress = lambda _what, _done, _total: None
+    codes: bool = False  # int8 codes next to the vectors; a space that has some gets the rest anyway
+    progress: Progress = no_progress
     hands: Callable[[Mapping[str, Encoder]], Reader] | None = None
 
 
@@ -61,7 +60,7 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     new_failures: int = 0
     notes: list[str] = field(default_factory=list)
-    damaged: list[integrity.Fault] = field(default_factory=list)  # what no repair could mend
+    damaged: list[integrity.Fault] = field(default_factory=list)  # what no repair could fix
     looked: Looked = field(default_factory=Looked)
 
 
@@ -109,7 +108,7 @@ class _IndexJob:
         if recover(self.gallery, self.ledger):
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
         known = set(self.ledger.failures())
-        self._mend_facts()
+        self._repair_facts()
         self._remove()
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
@@ -240,14 +239,13 @@ class _IndexJob:
         if stem not in self.fingerprints:
             self.fingerprints[stem] = fingerprints(self.encoders[stem])
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])
-        disk.write_vectors(folder, vectors.astype(disk.dtype_of(folder, stem) or self._dtype(stem)), note)
-
-    def _dtype(self, stem: str) -> str:
-        return "float16" if self.options.half or disk.is_half(self.gallery, stem) else "float32"
+        half = self.options.half or disk.is_half(self.gallery, stem)
+        dtype = disk.dtype_of(folder, stem) or ("float16" if half else "float32")
+        disk.write_vectors(folder, vectors.astype(dtype), note)
 
     # -- facts and spaces of what is there already ----------------------------------------------------------
 
-    def _mend_facts(self) -> None:
+    def _repair_facts(self) -> None:
         look = integrity.look_at_facts if self.options.repair else integrity.glance_at_facts
         rows = integrity.rows_by_shard(self.ledger)
         for shard in self.ledger.shards():
@@ -277,10 +275,10 @@ class _IndexJob:
                 note = None if why else disk.read_note(folder, stem)
                 if note is None or note.missing:
                     kept = list(self.ledger.rows_of(shard))
-                    if not why or self._can_mend(folder, kept, why):
+                    if not why or self._can_repair(folder, kept, why):
                         self._fill(shard, stem, kept, note)
 
-    def _can_mend(self, folder: Path, kept: Sequence[StoredRow], why: str) -> bool:
+    def _can_repair(self, folder: Path, kept: Sequence[StoredRow], why: str) -> bool:
         """Whether no disk with pictures of the shard is away, for then it would lose their vectors; notes say which."""
         roots = self.ledger.roots()
         there = {number for number, root in roots.items() if is_there(root)}
@@ -331,17 +329,17 @@ class _IndexJob:
 def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
     """The root at this path, and the tars of a folder that were indexed with it."""
     place = os.path.abspath(os.path.expanduser(path))
-    found = {
+    matching = {
         number: root
         for number, root in roots.items()
         if root.path in (path, place) or (root.kind == "tar" and os.path.dirname(root.path) == place)
     }
-    if not found:
+    if not matching:
         known = ", ".join(root.path for root in roots.values()) or "none"
         raise UsageError(f"{path} is no root of this gallery, so it cannot be taken out; its roots are: {known}")
-    if any(root.kind == "import" for root in found.values()):
+    if any(root.kind == "import" for root in matching.values()):
         raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")
-    return list(found)
+    return list(matching)
 
 
 class _Batches:
@@ -350,7 +348,7 @@ class _Batches:
     def __init__(self, stem: str, encoder: Encoder, hands: Reader) -> None:
         self.stem, self.encoder, self.hands = stem, encoder, hands
         self.waiting: list[Pixels] = []
-        self.asked: list[Later] = []
+        self.pending: list[Later] = []
 
     def add(self, pixels: Pixels) -> None:
         self.waiting.append(pixels)
@@ -361,10 +359,12 @@ class _Batches:
         """All of them, (n, dim)."""
         if self.waiting:
             self._embed()
-        return np.concatenate([np.zeros((0, self.encoder.space.dim), np.float32), *(made() for made in self.asked)])
+        return np.concatenate(
+            [np.zeros((0, self.encoder.space.dim), np.float32), *(result() for result in self.pending)]
+        )
 
     def _embed(self) -> None:
-        self.asked.append(self.hands.embed(self.stem, self.waiting))
+        self.pending.append(self.hands.embed(self.stem, self.waiting))
         self.waiting = []
 
 

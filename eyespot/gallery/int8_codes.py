@@ -1,4 +1,4 @@
-"""int8 codes beside a gallery's vectors: what keeps exact search fast without anything of the gallery in memory.
+"""int8 codes next to a gallery's vectors: what keeps exact search fast without anything of the gallery in memory.
 
 A shard's codes are made once, from the vectors as they lie there, and mapped by every search. Where the vectors change,
 their codes go; a search without up-to-date codes is as exact, and slower.
@@ -6,12 +6,9 @@ their codes go; a search without up-to-date codes is as exact, and slower.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import current_codes, has_codes, write_codes
-
-Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+from eyespot.types import Progress
 
 
 def is_coded(view: View) -> bool:

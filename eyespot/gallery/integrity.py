@@ -19,10 +19,9 @@ from eyespot.gallery.reading import NoLedger, reading
 from eyespot.gallery.view import Gallery, View
 from eyespot.kernels.codes import NotFiniteVectors
 from eyespot.storage import sqlite
-from eyespot.types import EyespotError
+from eyespot.types import EyespotError, Progress
 
 Look = Callable[[Path, str, int], None]  # shard, space, rows that it should have
-Progress = Callable[[str, int, int], None]
 
 
 class Fault(NamedTuple):

@@ -22,9 +22,10 @@ from typing import IO, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.files import toml_lines, whole
+from eyespot.gallery.files import whole
 from eyespot.gallery.view import View
 from eyespot.storage.atomic import new_folder
+from eyespot.storage.toml import toml_lines
 from eyespot.types import Extractor, LocalFeatures, UsageError
 
 Settings: TypeAlias = Mapping[str, str | int | float]

@@ -26,8 +26,9 @@ from typing import NamedTuple
 from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.storage.atomic import new_file
+from eyespot.storage.digests import BLAKE2B, file_blake2b
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 FORMAT = 1
 MANIFEST = "gallery.json"
@@ -38,12 +39,7 @@ PIECE = 1 << 22  # bytes
 OURS = re.compile(r"gallery\.toml|(shards/\d+|indexes(/[\w+][\w.+-]*){2,7})/[\w+][\w.+-]*")
 ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+(.*)", re.DOTALL)
 HERE = ("file", "local")
-Progress = Callable[[str, int, int], None]  # what is being done, how many bytes are done, of how many
 Ledger = Callable[[int, Path], int]
-
-
-def _silent(_what: str, _done: int, _total: int) -> None:
-    """Progress that nobody watches."""
 
 
 class File(NamedTuple):
@@ -176,7 +172,7 @@ class _Store:
 # -- publishing -----------------------------------------------------------------------------------------------
 
 
-def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Progress = _silent) -> PublishResult:
+def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Progress = no_progress) -> PublishResult:
     """Send what is new of a gallery to an address; run it again after every change, also after a kill.
 
     `judged` writes the rows of the ledger from a number on to a file of parquet, and says how many there were. One
@@ -231,14 +227,11 @@ def _described(name: str, path: Path, before: File | None) -> File:
     status = path.stat()
     if before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns):
         return before
-    digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while piece := file.read(PIECE):
-            digest.update(piece)
+    digest = file_blake2b(path)
     stem, dot, suffix = PurePosixPath(name).name.rpartition(".")
-    own = f"{stem or suffix}.{digest.hexdigest()[:12]}{dot if stem else ''}{suffix if stem else ''}"
+    own = f"{stem or suffix}.{digest[:12]}{dot if stem else ''}{suffix if stem else ''}"
     at = (PurePosixPath(name).parent / own).as_posix()
-    return File(at, status.st_size, digest.hexdigest(), status.st_mtime_ns)
+    return File(at, status.st_size, digest, status.st_mtime_ns)
 
 
 def _publish_judgements(store: _Store, before: int, write: Ledger) -> int:
@@ -260,7 +253,7 @@ def copies() -> Path:
     return cache / "eyespot" / "galleries"
 
 
-def fetch(url: str, into: Path | None = None, progress: Progress = _silent) -> Path:
+def fetch(url: str, into: Path | None = None, progress: Progress = no_progress) -> Path:
     """The local copy of a published gallery, brought up to date: only what has changed comes over the network.
 
     `into` is its folder, one of the user's cache for None. Every file is checked against its digest. What was made in
@@ -305,7 +298,7 @@ def _fetch(store: _Store, wanted: Manifest, copy: Path, progress: Progress) -> N
 
 def _fetch_file(store: _Store, file: File, place: Path) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
-    digest, size = hashlib.blake2b(digest_size=16), 0
+    digest, size = BLAKE2B(), 0
     with new_file(place) as local:
         for piece in store.pieces(file.at):
             local.write(piece)

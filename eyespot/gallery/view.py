@@ -99,7 +99,7 @@ class View:
 
     @cached_property
     def codes(self) -> list[Codes] | None:
-        """int8 codes of each block, mapped from beside it; None if a shard has none that are up to date."""
+        """int8 codes of each block, mapped from the files next to it; None if a shard has none that are up to date."""
         pairs = list(zip(self.shards, self.blocks, strict=True))
         if not let_open(MAPPED * len(self.shards)):
             return None

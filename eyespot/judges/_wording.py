@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from eyespot.storage.digests import text_digest
 from eyespot.storage.files import toml_of
 from eyespot.types import Query, Term, UsageError
 
@@ -37,8 +37,7 @@ class JudgePrompt:
     @property
     def digest(self) -> str:
         """Sixteen hex digits over all that the judge is sent; the name is not, so renaming asks nothing again."""
-        parts = (self.system, self.question, self.yes, self.no)
-        return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return text_digest(self.system, self.question, self.yes, self.no)
 
     def ask(self, query: Query) -> str:
         """The question with the query in it."""

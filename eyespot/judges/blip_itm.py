@@ -6,7 +6,6 @@ asked no question: it reads the query's bare words. Another such head (ALBEF's h
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from eyespot.judges._local.settings import OPTIONS as LOCAL
 from eyespot.judges._local.settings import LocalSettings
 from eyespot.judges._local.source import ModelSource, loading, source
 from eyespot.judges._wording import described
+from eyespot.storage.digests import text_digest
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ OFFLINE = "once fetched"
 NEEDS = "the extra [torch]; weights from the model hub or a folder"
 OPTIONS = LOCAL
 READS = "the bare words"  # whoever changes what the head reads changes this, and with it the digest
-PROMPT = hashlib.sha256(READS.encode()).hexdigest()[:16]
+PROMPT = text_digest(READS)
 
 
 class Head(NamedTuple):

@@ -6,7 +6,6 @@ probability. They bring their own question, so a wording changes nothing.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +16,7 @@ from eyespot.judges._local.settings import OPTIONS as LOCAL
 from eyespot.judges._local.settings import LocalSettings
 from eyespot.judges._local.source import ModelSource, loading, source
 from eyespot.judges._wording import described
+from eyespot.storage.digests import text_digest
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def load(rest: str, *, instruction: str = "", **options: Any) -> LocalJudge:
             f"{model.name} needs code that its repository brings, which is not run here; serve it behind a re-ranking "
             "endpoint, or take one that needs none, such as cross_encoder:Qwen/Qwen3-VL-Reranker-2B"
         )
-    asked = hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    asked = text_digest(instruction)
     return LocalJudge(model.name, asked, described, partial(_opened, model, instruction, settings), settings)
 
 

@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.kernels.codes import Block, Span, chunks, default_threads, floats, spread
-from eyespot.types import UsageError
+from eyespot.types import Progress, UsageError, no_progress
 
 Floats = NDArray[np.float32]
 Labels = NDArray[np.int32]
 Ids = NDArray[np.int64]
 Centroids = tuple[Floats, Floats]  # (k, dim), and half their squared lengths (k,)
-Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
 
 _TILE = 1024, 4096  # rows and centroids multiplied at once
 _FAR = 16  # a mean so many times longer than the spread (both squared) would drown differences of float32
@@ -93,15 +92,11 @@ def cluster(vectors: Block, how: KMeans, progress: Progress | None = None, sweep
     if vectors.ndim != 2 or len(vectors) < how.clusters:
         raise UsageError(f"{how.clusters} clusters cannot be made of vectors of shape {vectors.shape}; ask for fewer")
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is found by its distance
-        means = _Means(progress or silent, sweep or sweep_here)
+        means = _Means(progress or no_progress, sweep or sweep_here)
         if how.sample is None or how.sample >= len(vectors):
             return _learned(CentredRows.of(vectors, how), how, means)
         learned = _learned(CentredRows.of(vectors[drawn(len(vectors), how.sample, how.seed)], how), how, means)
         return _everywhere(CentredRows.of(vectors, how), learned, how, means)
-
-
-def silent(_what: str, _done: int, _total: int) -> None:
-    """Tells nobody how far we are."""
 
 
 def drawn(rows: int, count: int, seed: int = 0) -> Ids:

@@ -7,7 +7,6 @@ and are asked again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections import deque
@@ -19,6 +18,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from eyespot.storage import sqlite
+from eyespot.storage.digests import file_sha256, json_sha256
 from eyespot.types import EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
 
 SCHEMA = """
@@ -86,15 +86,14 @@ def query_digest(query: Query) -> str:
     Raises `UsageError` for a picture that is not there.
     """
     parts = [[float(term.weight), term.text, _bytes_of(term.image)] for term in query.terms]
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    return json_sha256(parts)[:32]
 
 
 def _bytes_of(image: Path | None) -> str | None:
     if image is None:
         return None
     try:
-        with image.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(image)
     except OSError as error:
         raise UsageError(
             f"the query's picture {image} cannot be read ({error.strerror}); name one that is there"

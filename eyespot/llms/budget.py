@@ -163,6 +163,7 @@ class Budget:
         store: BudgetStore | None = None,
     ) -> None:
         self.limits = CostLimits(calls, tokens, money)
+        self.calls, self.tokens, self.money = calls, tokens, money
         self.store = MemoryStore() if store is None else store
         self._in_flight: dict[int, tuple[str, Spent]] = {}  # model and price of each reservation, by its number
         self._unassigned: list[int] = []  # reservations of `take`, the oldest first

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eyespot.extras import pip_line
+from eyespot.storage.digests import file_sha256
 from eyespot.types import EyespotError
 
 SMALL_FILES = ("*.json", "*.txt", "*.model", "*.jinja")  # settings, vocabularies, chat templates of a model
@@ -70,8 +71,7 @@ def digest(files: Sequence[Path]) -> str:
         if blob.parent.name == "blobs" and re.fullmatch("[0-9a-f]{64}", blob.name):
             content = blob.name
         else:
-            with file.open("rb") as stream:
-                content = hashlib.file_digest(stream, "sha256").hexdigest()
+            content = file_sha256(file)
         contents.append(content)
     return hashlib.sha256("".join(contents).encode()).hexdigest()
 

@@ -1,8 +1,9 @@
-"""A step runner: records → records, each step declared in a recipe, none done twice, nothing lost on the way.
+"""A step runner: records go from step to step, a recipe declares the steps, and nothing is done or paid for twice.
 
-A pipeline is a list of `Step`s. What a step does is an `Each` (one record at a time), a `Whole` (all together) or a
-`Table` (all as a file); each record that comes ends as `Kept`, `Dropped` with a reason, or `Failed`. `run` does what
-is not finished, `plan` says what that would be.
+A pipeline is a list of `Step`s. The work of a step is a `MapStep` (one record at a time, several at once), a
+`BatchStep` (all records together) or a `SqlStep` (all records as a file). Each record that comes ends as `Keep`, as
+`Drop` with a reason, or as `Failed`; a new one is `Added`. `run` does what is not finished, `plan` says what that would
+be, and `read_recipe` reads the steps, models and budget from a TOML file.
 """
 
 from eyespot.pipelines.budget_limits import BudgetSpent, CallMeter, CostLimits, Provenance, Spent
@@ -19,7 +20,7 @@ from eyespot.pipelines.outcomes import (
     Unaccounted,
 )
 from eyespot.pipelines.recipe import Declared, Makers, Recipe, read_recipe
-from eyespot.pipelines.running import Client, RunOptions, StepResult, run
+from eyespot.pipelines.runner import Client, RunOptions, StepResult, run
 from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, SqlStep, Step, digest_of
 from eyespot.pipelines.step_folder import StepCounts, drops
 from eyespot.pipelines.work_db import Origin, StepCost

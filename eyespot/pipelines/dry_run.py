@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from eyespot.pipelines.budget_limits import Spent
 from eyespot.pipelines.outcomes import Records
-from eyespot.pipelines.running import RunOptions, check, digest_here, mark_of
+from eyespot.pipelines.runner import RunOptions, check, digest_here, mark_of
 from eyespot.pipelines.step import MapStep, Step
 from eyespot.pipelines.step_folder import CachedResult, cached_result, place_of
 from eyespot.pipelines.work_db import FILE, WorkDB
@@ -46,7 +46,9 @@ def _planned(steps: Sequence[Step], work: Path, how: RunOptions, memory: WorkDB 
         known = memory.known(mark) if memory and mark and isinstance(step.work, MapStep) else 0
         reached = len(stands) == number - 1  # all before it are finished
         found = (
-            _finished(place_of(work, number, step), digest_here(mark, before, how), how) if mark and reached else None
+            _finished(place_of(work, number, step), digest_here(mark, before, how), how)
+            if mark and reached and not step.always
+            else None
         )
         planned.append(_one(step, found, len(before) if reached and number > 1 else most, known))
         before, most = (found.records, len(found.records)) if found else (before, planned[-1].records)

@@ -23,7 +23,7 @@ from eyespot.llms.images import SIDE
 from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
 from eyespot.llms.unsupported_fields import left_out
 from eyespot.pipelines import CallMeter, Context, CostLimits, Declared, NoAnswer, Prompt, Provenance, Spent
-from eyespot.pipelines.running import Client
+from eyespot.pipelines.runner import Client
 from eyespot.search.judge_rerank import picture_of
 from eyespot.types import UsageError
 

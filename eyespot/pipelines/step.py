@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from eyespot.pipelines.budget_limits import Spent
 from eyespot.pipelines.outcomes import Outcome, Record, Records, line_of
-from eyespot.types import UsageError
+from eyespot.types import Progress, UsageError
 
 Prompt: TypeAlias = Mapping[str, Any]
 """What is put to a model, as JSON: the model, the words, digests of pictures, settings such as the temperature.
@@ -21,7 +21,6 @@ Prompt: TypeAlias = Mapping[str, Any]
 Fields whose name begins with `_` (a picture's path) reach the client and are no part of what an answer is kept under.
 """
 Ask: TypeAlias = Callable[[Prompt], dict[str, Any]]
-Tell: TypeAlias = Callable[[str, int, int], None]  # what is being done, how many are done, of how many (0: unknown)
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Context:
     step: str
     seed: int
     ask: Ask
-    tell: Tell
+    tell: Progress
     earlier: Mapping[str, Records] = field(default_factory=dict)  # what the steps it `needs` kept, by their names
     limit: int | None = None  # how many records are wanted of a source; of a `BatchStep` the runner takes no more
 
@@ -74,10 +73,11 @@ class SqlStep:
 
     It gets the records (`path` is JSONL or parquet) and an empty folder, where it leaves `kept.parquet` (or `.jsonl`)
     and, with a column `reason`, `dropped.parquet` (or `.jsonl`); it returns how many of these rows were made from no
-    record that came. Both have a column `id`.
+    record that came. Both have a column `id` of text, or another `key` of whole numbers that tells rows apart.
     """
 
     work: Callable[[Records, Path, Context], int]
+    key: str = "id"
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,7 @@ class Step:
     needs_drops: tuple[str, ...] = ()
     about: str = ""  # a sentence for the data card
     expects: Spent = field(default_factory=Spent)
+    always: bool = False  # runs every time: it looks at what changes outside, such as a folder of photos
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,60}", self.name):

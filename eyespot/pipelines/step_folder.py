@@ -177,11 +177,12 @@ def file_of(folder: Path, name: str) -> Path:
     return found[0]
 
 
-def counted(folder: Path, added: int, came: int) -> StepCounts:
-    """What a step of tables left in a folder, counted from its files."""
+def counted(folder: Path, added: int, came: int, key: str = "id") -> StepCounts:
+    """What a `SqlStep` left in a folder, counted from its files."""
     kept, dropped = file_of(folder, KEPT), file_of(folder, DROPPED)
-    texts = "count(*) FILTER (typeof(id) = 'VARCHAR')"
-    rows, ids, texts = (_query_file(kept, f"count(*), count(DISTINCT id), {texts}") or [(0, 0, 0)])[0]
+    name = '"' + key.replace('"', '""') + '"'
+    texts = f"count(*) FILTER (typeof({name}) = 'VARCHAR')" if key == "id" else f"count({name})"
+    rows, ids, texts = (_query_file(kept, f"count(*), count(DISTINCT {name}), {texts}") or [(0, 0, 0)])[0]
     if not rows == ids == texts:
         raise Unaccounted(f"{kept.name} has {rows:,} rows and {ids:,} ids, {texts:,} of them text; each needs its own")
     reasons = {

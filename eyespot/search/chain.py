@@ -13,15 +13,16 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from eyespot import rooms
-from eyespot.search.adapted import Adapted
-from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors
-from eyespot.search.local_rerank import DEPTH, LocalRerank
-from eyespot.search.nearest import Nearest
-from eyespot.search.query_expansion import QueryExpansion
 from eyespot.types import Adapter, Mask, Query, Run, Stage, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.search.collection import Collection
+
+DEPTH = 1000  # hits whose local descriptors are compared
 
 
 @dataclass(frozen=True, init=False)
@@ -107,20 +108,28 @@ def chain_of(collection: Collection, options: StageOptions, vectors: KnownVector
     """
     encoder = vectors or collection.encoder
     mask = collection.allowed() if options.mask is None else options.mask
-    local = LocalRerank.of(collection, options.rerank_local, options.depth) if options.rerank_local else None
-    wide = options.k if local is None else max(options.k, options.depth)
+    wide = max(options.k, options.depth) if options.rerank_local else options.k
     k = wide if options.neighbours is None else max(1, options.neighbours)
     stages: list[Stage] = []
+    # A stage is imported where it is wanted, so that a plain search starts quickly
     if options.adapt is not None:
+        from eyespot.search.adapted import Adapted
+
         adapter = _adapter(options.adapt)
         stages.append(Adapted(collection.view, encoder, adapter, k, mask, options.reranks, collection.scan))
     elif options.reranks is None:
+        from eyespot.search.nearest import Nearest
+
         stages.append(Nearest(collection.view, encoder, collection.index, k, mask))
     if options.neighbours is not None:
+        from eyespot.search.query_expansion import QueryExpansion
+
         n = options.neighbours
         stages.append(QueryExpansion(collection.view, encoder, collection.index, n, wide, mask))
-    if local is not None:
-        stages += [local, Cut(options.k)]
+    if options.rerank_local:
+        from eyespot.search.local_rerank import LocalRerank
+
+        stages += [LocalRerank.of(collection, options.rerank_local, options.depth), Cut(options.k)]
     chain = Chain(*stages)
     return chain if options.rewriting is None else RewordedStage(options.rewriting, chain)
 

@@ -13,7 +13,7 @@ import numpy as np
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.search.query_language import refuse_halves
-from eyespot.types import Encoder, Pixels, Query, UsageError, Vectors
+from eyespot.types import Composer, Encoder, Pixels, Query, UsageError, Vectors
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -37,7 +37,7 @@ def embed(queries: Sequence[Query], encoder: Encoder | KnownVectors) -> Vectors:
     if isinstance(encoder, KnownVectors):
         return np.array([encoder.by_id[query.id] for query in queries], np.float32).reshape(len(queries), encoder.dim)
     refuse_halves([term.text for query in queries for term in query.terms if term.text is not None])
-    together = [at for at, query in enumerate(queries) if hasattr(encoder, "encode_composed") and _is_composed(query)]
+    together = [at for at, query in enumerate(queries) if isinstance(encoder, Composer) and _is_composed(query)]
     apart = sorted(set(range(len(queries))) - set(together))
     made: Vectors = np.zeros((len(queries), encoder.space.dim), np.float32)
     if together:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from eyespot import rooms
 from eyespot.gallery.local import Described
 from eyespot.gallery.view import View
+from eyespot.search.chain import DEPTH
 from eyespot.search.embedding import read_picture
 from eyespot.types import Extractor, EyespotError, LocalReranker, Query, RankedImage, Run, UsageError
 
 if TYPE_CHECKING:
     from eyespot.search.collection import Collection
 
-DEPTH = 1000
 PER_QUERY = 600
 
 

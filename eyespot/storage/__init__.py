@@ -1,1 +1,4 @@
-"""What lies on the disk: how a file or folder is written so that it is there whole or not at all."""
+"""What lies on the disk: files and folders that are whole or not there, locks, SQLite, digests, TOML, people's files.
+
+No other room flushes, renames or locks.
+"""

@@ -1,6 +1,6 @@
 """Files and folders that are there whole or not at all, also after a power cut.
 
-They are written under a hidden name beside their own, flushed to the disk, and renamed; then the folder above is
+They are written under a hidden name next to their own, flushed to the disk, and renamed; then the folder above is
 flushed, which makes the name last. What had the name before stays until then.
 """
 

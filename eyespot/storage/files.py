@@ -91,12 +91,12 @@ def toml_of(path: Path) -> dict[str, Any]:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         keys = [key for key, _ in pairs]
-        twice = next(key for at, key in enumerate(keys) if key in keys[:at])
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
         raise ValueError(f"has the key {twice!r} twice in one object; keep one of the two")
-    return found
+    return fields
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -190,10 +190,10 @@ def required(path: Path, line: int, row: dict[str, Any], *names: str) -> str:
     name = next((name for name in names if name in row), None)
     if name is None:
         refuse(path, f"line {line}", f"has no column {names[0]}; there are: {', '.join(row) or 'none'}")
-    found = id_of(row[name])
-    if found is None:
+    id = id_of(row[name])
+    if id is None:
         refuse(path, f"line {line}", f"has {row[name]!r} as {name}; expected an id")
-    return found
+    return id
 
 
 def escape_cell(value: Any) -> Any:

@@ -65,7 +65,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     """Open a file that is there for questions only: on a disk that cannot be written, and while others write."""
     uri, wal = path.absolute().as_uri(), path.with_name(f"{path.name}-wal")
     try:
-        # Opened for writing, SQLite tidies up the files beside it when it lets go.
+        # Opened for writing, SQLite removes its own files next to it when it closes.
         return _query_only(f"{uri}?mode=rw")
     except sqlite3.OperationalError:
         # On a disk that cannot be written it reads what a killed run left in the log, or a file that nothing changes.

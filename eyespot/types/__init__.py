@@ -8,6 +8,7 @@ from eyespot.types.errors import EyespotError, NothingFound, UsageError
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
 from eyespot.types.language_models import Adjustment, BudgetMeter, LanguageModel, Message, Price, Reply, Token
 from eyespot.types.notes import Note, without_code
+from eyespot.types.progress import Progress, no_progress
 from eyespot.types.queries import Query, Term
 from eyespot.types.rankings import IdColumn, Qrels, RankedImage, Run, repeated_row
 from eyespot.types.search import AdaptedQuery, Adapter, Index, NearestRows
@@ -39,6 +40,7 @@ __all__ = [
     "Pair",
     "Pixels",
     "Price",
+    "Progress",
     "Qrels",
     "Query",
     "RankedImage",
@@ -53,6 +55,7 @@ __all__ = [
     "UsageError",
     "Vectors",
     "Verdict",
+    "no_progress",
     "repeated_row",
     "without_code",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from eyespot.types.arrays import Pixels, Vectors
 
@@ -67,6 +67,7 @@ class Encoder(Protocol):
         ...
 
 
+@runtime_checkable
 class Composer(Protocol):
     """What an encoder has besides that reads a picture and words as one input, as multimodal language models do.
 

@@ -74,7 +74,8 @@ def search_page(request: Request, house: Served, given: Given, cursor: Cursor = 
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
     facets = facets_of(snapshot or house.snapshot())
-    status = 200 if wrong is None or isinstance(wrong, NothingFound) else getattr(wrong, "status", 422)
+    status = 200 if wrong is None or isinstance(wrong, NothingFound) else 422
+    status = wrong.status if isinstance(wrong, Problem) else status
     shown = {"hits": hits, "frozen": hits.frozen, "wrong": wrong and str(wrong), "formats": FORMATS}
     about = {"asked": given, "facets": facets, "ticked": set(given.label)}
     about |= {"encoders": house.encoders, "adapters": list(house.adapters)}

@@ -11,6 +11,7 @@ import pytest
 
 import eyespot
 from eyespot import rooms, sample
+from eyespot.benchmarks.own import MEASURES
 from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.indexing import Options, index
 from eyespot.metrics import evaluate
@@ -81,7 +82,7 @@ def mean(found: dict[str, Any]) -> float:
 
 
 def scored(run: Run, data: Path) -> float:
-    return float(evaluate(run, read_qrels(data / "qrels.json"), ["AP@50"]).means["AP@50"])
+    return float(evaluate(run, read_qrels(data / "qrels.json"), MEASURES).means["AP@50"])
 
 
 def by_words() -> list[Query]:
@@ -124,7 +125,7 @@ def test_all_stages_come_together_with_wordings_and_a_judge(gallery: Path, words
         *("--rerank", "encoder:starter", "--depth", "5", "--ledger", tmp_path / "ledger.sqlite"),
     )
 
-    assert [stage["name"] for stage in shown["tasks"][0]["stages"]][-1] == "re-ranked"
+    assert [stage["stage"] for stage in shown["tasks"][0]["stages"]][-1] == "re-ranked"
 
 
 def test_words_have_no_local_features_and_the_way_out_is_named(gallery: Path, words: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eyespot.pipelines import (
@@ -36,10 +38,8 @@ from eyespot.pipelines import (
     run,
 )
 from eyespot.pipelines.outcomes import packed, unpacked
-from eyespot.pipelines.running import in_order
 from eyespot.types import EyespotError, UsageError
 from tests.curate.made_up import PRICE, asked, client, files, no_two_alike, odd_ones_go, pipeline, source
-from tests.examples import examples
 
 
 def ids(done: Any) -> list[str]:
@@ -76,12 +76,6 @@ def test_what_is_dropped_is_kept_with_its_reason(tmp_path: Path) -> None:
         ("Failed", "n8", "no answer", "the model says nothing", "n8"),
         ("Drop", "n10/b", "bad", "10 is no multiple of 3", "n10"),
     ]
-
-
-@settings(max_examples=examples(50))
-@given(st.lists(st.integers(0, 50)), st.integers(1, 9))
-def test_the_order_is_that_of_the_input_whoever_is_ready_first(items: list[int], workers: int) -> None:
-    assert list(in_order(items, lambda item: -item, workers)) == [-item for item in items]
 
 
 def test_records_are_worked_on_at_once_and_stay_in_order(tmp_path: Path) -> None:
@@ -412,3 +406,29 @@ def test_the_note_of_a_step_tells_all_its_results_hang_on(tmp_path: Path) -> Non
     assert note["settings"] == {"text": odd["text"], "list": [1, 2.5, {"x y": True}], "deep": {"a": {"b": []}}}
     assert note["prompts"] == {"ask": "one\ntwo"} and note["counts"]["kept"] == 2
     assert json.loads((tmp_path / "steps" / "01-numbers" / "kept.jsonl").read_text().splitlines()[1])["id"] == "n1"
+
+
+def test_a_step_that_runs_every_time_leaves_the_others_alone(tmp_path: Path) -> None:
+    steps = [source(2), Step("look", BatchStep(lambda records, _: (Keep(one) for one in records)), always=True)]
+    run(steps, tmp_path)
+    assert [one.ran for one in run(steps, tmp_path)] == [False, True]
+    assert [one.finished for one in plan(steps, tmp_path)] == [True, False]
+
+
+@pytest.mark.parametrize(("numbers", "fits"), [("(1), (2)", True), ("(1), (1)", False), ("(1), (NULL)", False)])
+def test_rows_of_a_table_may_be_told_apart_by_a_number(tmp_path: Path, numbers: str, fits: bool) -> None:
+    def work(_records: Records, folder: Path, _context: Context) -> int:
+        duckdb.execute(f"COPY (SELECT * FROM (VALUES {numbers}) t(row)) TO '{folder}/kept.parquet'")
+        duckdb.execute(f"COPY (SELECT 0 AS row, '' AS reason LIMIT 0) TO '{folder}/dropped.parquet'")
+        return 2
+
+    with nullcontext() if fits else pytest.raises(Unaccounted, match="each needs its own"):
+        assert run([Step("read", SqlStep(work, key="row"))], tmp_path)[0].counts.kept == 2
+
+
+def test_the_log_says_why_a_step_runs_or_does_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "eyespot.pipelines")
+    for count in (2, 2, 3):
+        run([source(count)], tmp_path)
+    text = caplog.text
+    assert text.index("it was never finished") < text.index("is finished") < text.index("inputs or records changed")

@@ -104,7 +104,7 @@ def test_it_says_who_it_is_and_how_it_is_asked(judge: Judge) -> None:
 
 def test_it_has_every_member_of_its_role(judge: Judge) -> None:
     assert all(prompt.isprintable() and sentence for prompt, sentence in judge.fallbacks.items())
-    assert judge.prompt not in judge.fallbacks and judge.notes == []
+    assert judge.prompt not in judge.fallbacks and all(isinstance(note, str) for note in judge.notes)
     model = judge.language_model
     assert (model is None) == (judge.name.partition(":")[0] not in ("openai", "anthropic"))
     assert model is None or (model.name, model.free, model.price) == (judge.name, True, None)

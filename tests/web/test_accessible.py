@@ -13,6 +13,7 @@ from eyespot.web import Judging, ServerSettings
 from tests.web.conftest import copy_gallery, serving
 
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+pytestmark = pytest.mark.long  # minutes of a browser
 SCREENS = {"desk": {"width": 1280, "height": 900}, "phone": {"width": 390, "height": 844}}
 
 

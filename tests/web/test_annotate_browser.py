@@ -19,6 +19,8 @@ import pytest
 from eyespot.curate.annotate.annotation_store import AnnotationStore, mark_of
 from tests.curate.annotate import world
 
+pytestmark = pytest.mark.long  # minutes of a browser
+
 PHOTOS = 420
 Open = Callable[..., Any]
 

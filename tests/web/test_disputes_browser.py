@@ -13,6 +13,7 @@ from tests.web.conftest import at_this_machine, copy_gallery, serving
 from tests.web.test_browser import opened
 
 expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.long  # minutes of a browser
 DISPUTES = 24
 
 

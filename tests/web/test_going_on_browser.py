@@ -16,6 +16,7 @@ from tests.web.conftest import PHOTOS, copy_gallery, serving
 from tests.web.test_browser import DROP, opened, titles
 
 expect = pytest.importorskip("playwright.sync_api").expect
+pytestmark = pytest.mark.long  # minutes of a browser
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ PRICES = '["tiny"]\ninput = 10.0\noutput = 0.0\n'
 @pytest.fixture(scope="module")
 def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve photos, whose ledger the tests share: each asks its own words."""
-    return copy_gallery(tmp_path_factory.mktemp("rerank"))
+    return copy_gallery(tmp_path_factory.mktemp("rerank"), PHOTOS)
 
 
 @pytest.fixture(scope="module")

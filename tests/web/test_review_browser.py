@@ -15,6 +15,8 @@ from eyespot.pipelines.human_review import Case, Queue, write_queue
 from tests.curate.annotate import world
 from tests.web.test_annotate_browser import free_port, serving
 
+pytestmark = pytest.mark.long  # minutes of a browser
+
 
 @pytest.fixture(scope="module")
 def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.storage.files import write_whole
-from eyespot.types import Index, Mask, NearestRows, NothingFound, UsageError, Vectors
-
-Tell = Callable[[str, int, int], None]  # what is done, how much of it, of how many
+from eyespot.types import Index, Mask, NearestRows, NothingFound, Progress, UsageError, Vectors
 
 
 class SemiPositives(NamedTuple):
@@ -68,7 +66,7 @@ def mine(images: Vectors, ids: Sequence[str] | None, index: Callable[[Vectors], 
 
 
 def mine_into(
-    out: Path, images: Vectors, ids: Sequence[str] | None, search: NeighbourSearch, tell: Tell
+    out: Path, images: Vectors, ids: Sequence[str] | None, search: NeighbourSearch, tell: Progress
 ) -> SemiPositives:
     """The same to a file `rows`, `weights` (.npz); what was mined when it was interrupted is not mined again.
 

@@ -1,15 +1,14 @@
-"""The stage that gives each observation its species of the target list, or the reason why it has none."""
+"""The step that gives each observation its species of the target list, or the reason why it has none."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from eyespot.curate.inat.settings import Species
 from eyespot.curate.inat.source import RANKS, ObservationSource
-from eyespot.curate.inat.stages import KEPT, FinishedStage
+from eyespot.curate.inat.table_step import StepTables
 from eyespot.curate.inat.tables import Tables, quote_name, quoted, rejects
 from eyespot.curate.inat.taxonomy import (
     Alignment,
@@ -30,26 +29,24 @@ UNLISTED, ABOVE, HYBRID = "a taxon that is not in the export's list", "no specie
 NOT_WANTED, SEVERAL = "not in the target taxonomy", "one of several target species (a split or merge)"
 
 
-def align_observations(
-    source: ObservationSource, species: Species, tables: Tables, folder: Path, done: Mapping[str, FinishedStage]
-) -> Mapping[str, Any]:
+def align_observations(source: ObservationSource, species: Species, step: StepTables) -> Mapping[str, Any]:
     """Write every observation with its species' place in the list, and beside it `targets.json`, the list itself."""
-    rows = done["filtered"].rows
+    tables, rows = step.tables, step.rows("filtered")
     _resolve(source, tables, rows)
     changes = read_changes(species.changes) if species.changes else []
     targets = read_targets(species.targets) if species.targets else _own_targets(tables)
     boxes = read_ranges(species.ranges) if species.ranges else []
     found = align(targets, _taxa(tables, targets, changes), changes)
     _know_routes(tables, found, _places(boxes, targets))
-    tables.write(_aligned(rows), folder / KEPT)
+    step.split(_aligned(rows))
     listed = _with_ranks(tables, targets, found)
     # Of each place in the list its taxa, and how they came to it; taxa that a range must tell stand with several
     ways: dict[int, dict[str, str]] = {}
     for id, route in found.routes.items():
         for target in route.targets:
             ways.setdefault(target, {})[id] = route.how + (" by range" if len(route.targets) > 1 else "")
-    told = [_target_fields(target, ways.get(at, {}), found.unmapped.get(at)) for at, target in enumerate(listed)]
-    write_whole(folder / TARGETS, lambda file: file.write(json.dumps(told, ensure_ascii=False).encode()))
+    fields = [_target_fields(target, ways.get(at, {}), found.unmapped.get(at)) for at, target in enumerate(listed)]
+    write_whole(step.folder / TARGETS, lambda file: file.write(json.dumps(fields, ensure_ascii=False).encode()))
     return {"targets": len(targets), "unmapped": len(found.unmapped), "unreadable": rejects(tables)}
 
 

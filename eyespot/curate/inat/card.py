@@ -9,29 +9,17 @@ from typing import Any, NamedTuple
 from eyespot.curate.inat.collection import CollectionInputs, CollectionTally
 from eyespot.curate.inat.coverage import Cell, drawn_map
 from eyespot.curate.inat.settings import CollectionSettings
-from eyespot.pipelines import Records, Step, StepCost, StepResult
+from eyespot.pipelines import StepResult
 from eyespot.pipelines.data_card import CardFigure, CardTable, Told, card_of, write_card
-from eyespot.pipelines.step import BatchStep
-from eyespot.pipelines.step_folder import StepCounts
-
-_ABOUT = {
-    "filtered": "Observations dated in the wanted years, with a position on the Earth, of the wanted quality grade.",
-    "aligned": "Each taxon is matched to the target list by id, by name, and through renames, splits and merges.",
-    "photographed": "The photo of the lowest position of each observation, under a licence that allows copying.",
-    "grouped": "Observations of one day within a distance, directly or by way of others, are one group.",
-    "drawn": "Of each species, one observation of each spatio-temporal cluster of groups in turn, up to the cap.",
-    "pictures": "Pictures are decoded and looked at; what is in doubt waits for a person. They lose size and metadata.",
-}
 
 
 class CollectionFacts(NamedTuple):
     """What the card tells of a finished collection."""
 
-    steps: Sequence[Mapping[str, Any]]
+    steps: Sequence[StepResult]
     tally: CollectionTally
     cells: Sequence[Cell]
     drawn: Mapping[str, Any]
-    inputs: Mapping[str, str]
     notes: Sequence[str]
 
 
@@ -56,21 +44,7 @@ def write(out: Path, facts: CollectionFacts, making: CollectionInputs, settings:
         citation=making.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )
-    done = [_done(one, at == 0, facts.inputs) for at, one in enumerate(facts.steps)]
-    write_card(card_of(done, told), out)
-
-
-def _done(one: Mapping[str, Any], is_first: bool, inputs: Mapping[str, str]) -> StepResult:
-    step = Step(
-        one["step"],
-        BatchStep(lambda records, _context: ()),
-        settings=one["settings"],
-        inputs=inputs if is_first else {},
-        about=_ABOUT.get(one["step"], ""),
-    )
-    came, added = (0, one["came"]) if is_first else (one["came"], 0)
-    counts = StepCounts(came, added, one["kept"], one["dropped"])
-    return StepResult(step, Path(one["step"]), counts, StepCost(one["seconds"]), Records(), ran=one["ran"])
+    write_card(card_of(facts.steps, told), out)
 
 
 def _evenness(drawn: Mapping[str, Any]) -> CardTable:

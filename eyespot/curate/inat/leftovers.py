@@ -1,9 +1,10 @@
-"""Pictures of earlier runs that the collection no longer names: of another draw, of other licences."""
+"""What earlier runs left and the collection no longer names: pictures of another draw or licence, old tables."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -38,6 +39,13 @@ def remove_leftovers(out: Path, named: Iterable[str]) -> int:
         if not any(species.iterdir()):
             species.rmdir()
     return removed
+
+
+def remove_old_tables(work: Path) -> None:
+    """Remove the tables of earlier versions, `WORK/02-filtered`; steps lie in another place and form now."""
+    for note in work.glob("[0-9][0-9]-*/stage.json"):
+        shutil.rmtree(note.parent)
+    (work / "looked.parquet").unlink(missing_ok=True)
 
 
 def _mark(file: str) -> int:

@@ -1,4 +1,4 @@
-"""The stages that group observations and draw each species' share, a few million rows in memory at a time."""
+"""The steps that group observations and draw each species' share, a few million rows in memory at a time."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from eyespot.curate.inat.drawing import DrawResult, DrawSettings, SpeciesObserva
 from eyespot.curate.inat.grouping import groups
 from eyespot.curate.inat.settings import SPECIES, Sampling
 from eyespot.curate.inat.sphere import equal_cells, spread
-from eyespot.curate.inat.stages import KEPT, FinishedStage
-from eyespot.curate.inat.tables import Tables
+from eyespot.curate.inat.table_step import DROPPED, KEPT, StepTables
 from eyespot.storage.atomic import put_file
 
 Columns = dict[str, NDArray[Any]]
@@ -29,17 +28,17 @@ _AT_ONCE = 1 << 20  # rows
 # -- groups -----------------------------------------------------------------------------------------------------
 
 
-def group_all(how: Sampling, tables: Tables, folder: Path, done: Mapping[str, FinishedStage]) -> Mapping[str, Any]:
+def group_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
     """Write every observation with its group; tell how many groups there are."""
     days = "epoch_ms(day) // 86400000"
     segment = f"target::BIGINT * 1000000 + {days} + 500000" if how.within == SPECIES else days
     sql = (
         f"SELECT row, mark, who, target, latitude, longitude, CAST({days} AS BIGINT) AS day, "
-        f"CAST({segment} AS BIGINT) AS segment FROM {done['photographed'].rows} ORDER BY segment, mark, row"
+        f"CAST({segment} AS BIGINT) AS segment FROM {step.rows('photographed')} ORDER BY segment, mark, row"
     )
     before = count = 0
-    with _written(folder / KEPT) as write:
-        for rows in together(tables.batches(sql), "segment"):
+    with _written(step.folder) as write:
+        for rows in together(step.tables.batches(sql), "segment"):
             found = groups(rows.pop("segment"), rows["latitude"], rows["longitude"], how.km)  # (n,)
             write(rows | {"group": found + before}, np.zeros(len(found), np.bool_))
             before += len(found)
@@ -50,20 +49,20 @@ def group_all(how: Sampling, tables: Tables, folder: Path, done: Mapping[str, Fi
 # -- draws ------------------------------------------------------------------------------------------------------
 
 
-def draw_all(how: Sampling, tables: Tables, folder: Path, done: Mapping[str, FinishedStage]) -> Mapping[str, Any]:
+def draw_all(how: Sampling, step: StepTables) -> Mapping[str, Any]:
     """Write every observation with its cluster and turn, and for each species how evenly its share is spread."""
     drawing = DrawSettings(how.cap, how.clusters, how.space_km, how.time_days, how.seed)
-    sql = f"SELECT * FROM {done['grouped'].rows} ORDER BY target, mark, row"
+    sql = f"SELECT * FROM {step.rows('grouped')} ORDER BY target, mark, row"
     told: list[dict[str, Any]] = []
-    with _written(folder / KEPT) as write:
-        for rows in together(tables.batches(sql), "target"):
+    with _written(step.folder) as write:
+        for rows in together(step.tables.batches(sql), "target"):
             drawn = [_drawn(part, drawing) for part in _parts(rows, "target")]
             told += [facts for _, facts in drawn]
             found = {name: np.concatenate([getattr(one, name) for one, _ in drawn]) for name in DrawResult._fields}
             kept = {name: rows[name] for name in ("row", "target", "group", "latitude", "longitude")}
             write(kept | found, found["turn"] < 0)
     schema = pa.schema([(name, pa.float64() if name.startswith("spread") else pa.int64()) for name in _FACTS])
-    pq.write_table(pa.Table.from_pylist(told, schema), folder / BY_SPECIES, compression="zstd")
+    pq.write_table(pa.Table.from_pylist(told, schema), step.folder / BY_SPECIES, compression="zstd")
     return {"species": len(told), **_evenness(told)}
 
 
@@ -123,15 +122,25 @@ def _parts(rows: Columns, column: str) -> Iterator[Columns]:
 
 
 @contextmanager
-def _written(path: Path) -> Iterator[Callable[[Columns, NDArray[np.bool_]], None]]:
-    """A parquet file that takes columns and which rows are over the cap; in place once it is whole."""
+def _written(folder: Path) -> Iterator[Callable[[Columns, NDArray[np.bool_]], None]]:
+    """Takes columns and which rows are over the cap; the rows that go on, and the others, are in place once whole."""
+    with _growing(folder / KEPT) as kept, _growing(folder / DROPPED) as dropped:
+
+        def write(columns: Columns, over: NDArray[np.bool_]) -> None:
+            kept(pa.table({name: pa.array(values[~over]) for name, values in columns.items()}))
+            rows = pa.array(columns["row"][over])
+            dropped(pa.table({"row": rows, "reason": pa.array([OVER] * len(rows), pa.string())}))
+
+        yield write
+
+
+@contextmanager
+def _growing(path: Path) -> Iterator[Callable[[Any], None]]:
+    """A parquet file that takes one table after another; in place once it is whole."""
     temporary = path.with_name(f".{path.name}.part")
     writers: list[Any] = []
 
-    def write(columns: Columns, over: NDArray[np.bool_]) -> None:
-        codes: Any = pa.array(np.zeros(len(over), np.int32), mask=~over)
-        reason: Any = pa.DictionaryArray.from_arrays(codes, pa.array([OVER]))
-        table = pa.table([*map(pa.array, columns.values()), reason], [*columns, "reason"])
+    def write(table: Any) -> None:
         if not writers:
             writers.append(pq.ParquetWriter(temporary, table.schema, compression="zstd"))
         writers[0].write_table(table)

@@ -46,24 +46,6 @@ class ObservationSource:
     notes: Sequence[str] = field(default_factory=tuple)
 
 
-def source_of(place: Path) -> ObservationSource:
-    """What lies at a place; `UsageError` for what is no export, table or package."""
-    from eyespot.curate.inat import camtrap, export, plain
-
-    if not place.exists():
-        raise UsageError(f"there is no {place}; name an export's folder, a table of observations or a Camtrap DP")
-    if place.is_file():
-        return plain.source(place)
-    if (place / camtrap.PACKAGE).is_file():
-        return camtrap.source(place)
-    if export.is_one(place):
-        return export.source(place)
-    raise UsageError(
-        f"{place} holds neither an export (observations, photos, taxa and observers as .csv.gz) nor a Camtrap DP "
-        "(datapackage.json); name another folder, or a table of observations"
-    )
-
-
 @dataclass(frozen=True)
 class TableFile:
     """A table on disk with its columns, as SQL that reads every value as text."""

@@ -1,10 +1,9 @@
-"""The stages from observations to a drawn list, in the order in which they run."""
+"""The steps from observations to a drawn list, in the order in which they run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from eyespot.curate.inat.aligning import align_observations
@@ -12,8 +11,9 @@ from eyespot.curate.inat.days import know_days
 from eyespot.curate.inat.licences import why_not
 from eyespot.curate.inat.settings import CollectionSettings, ObservationFilter
 from eyespot.curate.inat.source import ObservationSource
-from eyespot.curate.inat.stages import KEPT, FinishedStage, TableStage
+from eyespot.curate.inat.table_step import KEPT, StepTables, Work, table_work
 from eyespot.curate.inat.tables import Tables, parquet, quoted, rejects
+from eyespot.pipelines import Step
 
 READ, FILTERED, ALIGNED, PHOTOGRAPHED = "read", "filtered", "aligned", "photographed"
 GROUPED, DRAWN, LISTED = "grouped", "drawn", "listed"
@@ -24,33 +24,47 @@ _NAME_OF_ITS_OWN = (
     "CASE WHEN regexp_full_match(p.photo, '[A-Za-z0-9][\\w-]{0,79}') THEN p.photo ELSE md5(p.photo) END "
     "|| COALESCE(NULLIF(regexp_extract(p.file, '\\.[A-Za-z0-9]{1,5}$'), ''), '.jpg')"
 )
-Done = Mapping[str, FinishedStage]
+_ABOUT = {
+    FILTERED: "Observations dated in the wanted years, with a position on the Earth, of the wanted quality grade.",
+    ALIGNED: "Each taxon is matched to the target list by id, by name, and through renames, splits and merges.",
+    PHOTOGRAPHED: "The photo of the lowest position of each observation, under a licence that allows copying.",
+    GROUPED: "Observations of one day within a distance, directly or by way of others, are one group.",
+    DRAWN: "Of each species, one observation of each spatio-temporal cluster of groups in turn, up to the cap.",
+}
 
 
-def stages_of(source: ObservationSource, settings: CollectionSettings, lists: Mapping[str, str]) -> list[TableStage]:
-    """The stages for a source, each with the settings that its result hangs on; `lists` are digests of the lists."""
+def steps_of(
+    source: ObservationSource,
+    settings: CollectionSettings,
+    tables: Tables,
+    inputs: Mapping[str, str],
+    lists: Mapping[str, str],
+) -> list[Step]:
+    """The steps for a source; `inputs` are digests of its files, `lists` those of the lists of species."""
     from eyespot.curate.inat.sampling import draw_all, group_all
 
-    wanted = _usual(source, settings.wanted)
-    asked, species, sampling = asdict(wanted), settings.species, settings.sampling
-    licences = {"licences": asked.pop("licences")}
+    filters, species, sampling = _usual(source, settings.wanted), settings.species, settings.sampling
+    fields = asdict(filters)
+    licences = {"licences": fields.pop("licences")}
     grouping = {"km": sampling.km, "within": sampling.within}
     drawing = {name: value for name, value in asdict(sampling).items() if name not in grouping}
 
-    def read(tables: Tables, folder: Path, _done: Done) -> Mapping[str, Any]:
-        know_days(tables)
-        limit = "" if settings.first is None else f" LIMIT {settings.first}"
-        tables.write(f"SELECT *, NULL::VARCHAR AS reason FROM {source.observations}{limit}", folder / KEPT)
-        return {"unreadable": rejects(tables)}
+    def step(name: str, work: Work, settings: Mapping[str, Any], needs: Sequence[str] = ()) -> Step:
+        return Step(name, table_work(work, tables), settings=settings, needs=tuple(needs), about=_ABOUT.get(name, ""))
 
+    def reading(step: Step, more: Mapping[str, str] = {}) -> Step:
+        """A step that reads the source, too: a change of the source's files runs it again."""
+        return replace(step, version=source.version, inputs={**inputs, **more})
+
+    limit = "" if settings.first is None else f" LIMIT {settings.first}"
     return [
-        TableStage(READ, "reading observations", read, {"first": settings.first, "kind": source.kind}, source.version),
-        TableStage(FILTERED, "date, place and grade", lambda *given: _filter(wanted, *given), asked),
-        TableStage(ALIGNED, "taxonomy", lambda *given: align_observations(source, species, *given), lists),
-        TableStage(PHOTOGRAPHED, "photos and licences", lambda *given: _photos(source, wanted, *given), licences),
-        TableStage(GROUPED, "observation groups", lambda *given: group_all(sampling, *given), grouping),
-        TableStage(DRAWN, "drawing", lambda *given: draw_all(sampling, *given), drawing),
-        TableStage(LISTED, "listing", lambda *given: _list(source, *given)),
+        reading(step(READ, lambda at: _read(source, limit, at), {"kind": source.kind})),
+        step(FILTERED, lambda at: _filter(filters, at), fields),
+        reading(step(ALIGNED, lambda at: align_observations(source, species, at), {}), lists),
+        reading(step(PHOTOGRAPHED, lambda at: _photos(source, filters, at), licences)),
+        step(GROUPED, lambda at: group_all(sampling, at), grouping),
+        step(DRAWN, lambda at: draw_all(sampling, at), drawing),
+        reading(step(LISTED, lambda at: _list(source, at), {}, (READ, PHOTOGRAPHED))),
     ]
 
 
@@ -65,17 +79,22 @@ def _usual(source: ObservationSource, wanted: ObservationFilter) -> ObservationF
 # -- reading ----------------------------------------------------------------------------------------------------
 
 
+def _read(source: ObservationSource, limit: str, step: StepTables) -> Mapping[str, Any]:
+    know_days(step.tables)
+    rows = f"(SELECT * FROM {source.observations}{limit})"
+    step.write(f"SELECT row_number() OVER () - 1 AS row, * FROM {rows}")
+    return {"unreadable": rejects(step.tables)}
+
+
 # -- date, place, grade -----------------------------------------------------------------------------------------
 
 
-def _filter(wanted: ObservationFilter, tables: Tables, folder: Path, done: Done) -> Mapping[str, Any]:
+def _filter(wanted: ObservationFilter, step: StepTables) -> Mapping[str, Any]:
     columns = (
-        "file_row_number AS row, md5_number_lower(id) AS mark, md5_number_upper(id) AS mark2, "
+        "row, md5_number_lower(id) AS mark, md5_number_upper(id) AS mark2, "
         "md5_number_lower(COALESCE(observer, id)) AS who, taxon, latitude, longitude, day"
     )
-    place = quoted(done[READ].folder / KEPT)
-    rows = f"read_parquet({place}, file_row_number=true)"
-    tables.write(f"SELECT {columns}, {reason_of(wanted)} AS reason FROM {rows}", folder / KEPT)
+    step.split(f"SELECT {columns}, {reason_of(wanted)} AS reason FROM {step.rows(READ)}")
     return {}
 
 
@@ -100,11 +119,10 @@ def reason_of(wanted: ObservationFilter) -> str:
 # -- photos and licences ----------------------------------------------------------------------------------------
 
 
-def _photos(
-    source: ObservationSource, wanted: ObservationFilter, tables: Tables, folder: Path, done: Done
-) -> Mapping[str, Any]:
+def _photos(source: ObservationSource, wanted: ObservationFilter, step: StepTables) -> Mapping[str, Any]:
+    tables, folder = step.tables, step.folder
     know_days(tables)
-    rows, listed = done[ALIGNED].rows, folder / "listed.parquet"
+    rows, listed = step.rows(ALIGNED), folder / "listed.parquet"
     tables.run(
         "CREATE OR REPLACE TEMP TABLE twice AS SELECT mark, mark2, min(row) AS first "
         f"FROM {rows} GROUP BY mark, mark2 HAVING count(*) > 1"
@@ -115,7 +133,7 @@ def _photos(
         "ON md5_number_lower(p.observation) = o.mark AND md5_number_upper(p.observation) = o.mark2",
         listed,
     )
-    told = {"unreadable": rejects(tables), "photos": tables.number(f"SELECT count(*) FROM {parquet(listed)}")}
+    notes = {"unreadable": rejects(tables), "photos": tables.number(f"SELECT count(*) FROM {parquet(listed)}")}
     # The photo of the lowest position of each observation; of equal ones the one listed first
     first = f"min((COALESCE(position, 1048575)::BIGINT << 40) + line) & {(1 << 40) - 1}"
     primary = (
@@ -124,8 +142,8 @@ def _photos(
     )
     tables.write(primary, folder / PRIMARY)
     listed.unlink()
-    tables.write(_with_photos(tables, wanted, rows, parquet(folder / PRIMARY)), folder / KEPT)
-    return told
+    step.split(_with_photos(tables, wanted, rows, parquet(folder / PRIMARY)))
+    return notes
 
 
 def _with_photos(tables: Tables, wanted: ObservationFilter, rows: str, primary: str) -> str:
@@ -153,8 +171,9 @@ def _with_photos(tables: Tables, wanted: ObservationFilter, rows: str, primary: 
 # -- what was drawn ---------------------------------------------------------------------------------------------
 
 
-def _list(source: ObservationSource, tables: Tables, folder: Path, done: Done) -> Mapping[str, Any]:
+def _list(source: ObservationSource, step: StepTables) -> Mapping[str, Any]:
     """Everything that is known of the drawn, by species and turn: what files of the collection are made of."""
+    tables = step.tables
     # The table `ambiguous`: file names that several photos have, so that none of them is found by it
     know_days(tables)
     names = f"SELECT {_LAST_PART} AS name FROM {source.photos} p GROUP BY 1 HAVING count(DISTINCT photo) > 1"
@@ -165,16 +184,14 @@ def _list(source: ObservationSource, tables: Tables, folder: Path, done: Done) -
     if source.observers is not None:
         tables.run(f"CREATE OR REPLACE TEMP TABLE people AS SELECT DISTINCT ON (observer) * FROM {source.observers}")
         holder, people = "COALESCE(p.holder, h.name)", "LEFT JOIN people h ON h.observer = p.observer"
-    seen = f"read_parquet({quoted(done[READ].folder / KEPT)}, file_row_number=true)"
-    tables.write(
+    step.write(
         "SELECT row_number() OVER (ORDER BY d.target, d.turn) - 1 AS number, d.row, d.target, d.group, d.cluster, "
         "d.turn, o.id, o.latitude, o.longitude, o.accuracy, o.day, p.photo, p.licence, "
         f"{holder} AS holder, CASE WHEN n.name = p.file THEN {_NAME_OF_ITS_OWN} ELSE p.file END AS file, "
-        "n.name IS NOT NULL AS ambiguous, p.url, p.width, p.height, NULL::VARCHAR AS reason "
-        f"FROM {done[DRAWN].rows} d JOIN {seen} o ON o.file_row_number = d.row "
-        f"JOIN {parquet(done[PHOTOGRAPHED].folder / PRIMARY)} p ON p.row = d.row {people} "
-        f"LEFT JOIN ambiguous n ON n.name = {_LAST_PART} ORDER BY d.target, d.turn",
-        folder / KEPT,
+        "n.name IS NOT NULL AS ambiguous, p.url, p.width, p.height "
+        f"FROM {step.rows(DRAWN)} d JOIN {step.rows(READ)} o ON o.row = d.row "
+        f"JOIN {parquet(step.earlier[PHOTOGRAPHED] / PRIMARY)} p ON p.row = d.row {people} "
+        f"LEFT JOIN ambiguous n ON n.name = {_LAST_PART} ORDER BY d.target, d.turn"
     )
-    shared = tables.number(f"SELECT count(*) FROM {parquet(folder / KEPT)} WHERE ambiguous")
+    shared = tables.number(f"SELECT count(*) FROM {parquet(step.folder / KEPT)} WHERE ambiguous")
     return {"unreadable": rejects(tables), "ambiguous": shared}

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, LeftOut, PairRow, digest
 from eyespot.curate.templates import Templates
 from eyespot.storage.files import opened_parquet, refuse
-from eyespot.types import NothingFound
+from eyespot.types import NothingFound, Progress
 
 _pc: Any = pyarrow.compute
 ID = "photo_id"
@@ -70,7 +70,7 @@ class BioTrove:
         told = {"files": files, "images": str(self.images.absolute()), "without": digest(self.without)}
         return {**asdict(self.draw), **told}
 
-    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Draw among all photos; those of parts made before are taken. Raises `NothingFound` if there is no photo."""
         waiting = [self._drawn]
         for at, file in enumerate(self.files):

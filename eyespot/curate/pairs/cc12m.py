@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, digest
 from eyespot.gallery.photos.found import Labels, Seen, Unreadable
 from eyespot.gallery.photos.sources import Root, scan
 from eyespot.storage.files import refuse
+from eyespot.types import Progress
 
 TEXTS = ("text", "caption")  # of KEY.txt, of KEY.json
 
@@ -35,7 +36,7 @@ class Cc12m:
         """Which keys are left out."""
         return {"without": digest(self.without)}
 
-    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Nothing has to be known."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:

@@ -11,9 +11,10 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, digest
 from eyespot.gallery.photos.json_lists import lists_of
 from eyespot.storage.files import id_of, refuse
+from eyespot.types import Progress
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Coco:
         """Where the pictures lie, and which are left out."""
         return {"images": str(self.images.absolute()), "without": digest(self.without)}
 
-    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Nothing has to be known."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:

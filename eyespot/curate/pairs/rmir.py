@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, Tell, digest
+from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, digest
 from eyespot.runs import rmir
-from eyespot.types import UsageError
+from eyespot.types import Progress, UsageError
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Rmir:
         """Which set, which split, and what is left out."""
         return {"set": str(self.folder.absolute()), "split": self.split, "without": digest(self.without)}
 
-    def begin(self, done: Sequence[Path], tell: Tell) -> None:
+    def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Nothing has to be known."""
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,9 +38,7 @@ from eyespot.gallery.photos.sources import Root
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import new_file
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, Space, UsageError
-
-Progress = Callable[[str, int, int], None]  # what is being done, how many are done, of how many
+from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
 
 class Part(NamedTuple):
@@ -129,12 +126,8 @@ class Copied:
         disk.write_note(folder, replace(note, source=None, checksum=str(checked), dtype=np.dtype(dtype).name))
 
 
-def silent(_what: str, _done: int, _total: int) -> None:
-    """Progress that nobody watches."""
-
-
 def take_in(
-    gallery: Path, source: ImportSource, encoder: str, way: VectorImport, progress: Progress = silent
+    gallery: Path, source: ImportSource, encoder: str, way: VectorImport, progress: Progress = no_progress
 ) -> Imported:
     """Import what is not in the gallery yet, as vectors of the encoder of that name; nothing else is changed.
 

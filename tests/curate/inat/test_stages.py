@@ -80,7 +80,7 @@ def test_an_export_that_changed_is_read_again(tmp_path: Path) -> None:
 def test_a_torn_stage_is_done_again(made: Path, tmp_path: Path) -> None:
     curate(made, tmp_path / "out", settings(made), silent)
     before = digests(tmp_path / "out")
-    (note,) = (tmp_path / "out" / ".work").glob("*-grouped/stage.json")
+    (note,) = (tmp_path / "out" / ".work").glob("tables/steps/*-grouped/step.toml")
     note.write_text(note.read_text()[:40])
     done = curate(made, tmp_path / "out", settings(made), silent)
     assert [one["step"] for one in done.steps if one["ran"]] == ["grouped"] and digests(tmp_path / "out") == before
@@ -104,7 +104,8 @@ def _wait_for(out: Path, name: str, child: subprocess.Popen[bytes]) -> None:
     """Until the stage or file is there, or being written, or the child has ended."""
     names = {name, f".{name}.part"}
     while child.poll() is None:
-        there = {entry.name for folder in (out, out / ".work") if folder.is_dir() for entry in os.scandir(folder)}
+        folders = (out, out / ".work/tables/steps")
+        there = {entry.name for folder in folders if folder.is_dir() for entry in os.scandir(folder)}
         if there & names:
             return
         time.sleep(0.005)

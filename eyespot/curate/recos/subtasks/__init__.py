@@ -1,21 +1,23 @@
-"""The sub-tasks: each a file of this folder whose `load()` says what its captions tell; the folder is the list.
+"""The sub-tasks: those that are photos are rows of `photos.toml`, each of the others is a file with a `load()`.
 
 Other packages add theirs by entry points of the group `eyespot.recos_subtasks`.
 """
 
 from __future__ import annotations
 
-import pkgutil
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+from eyespot import rooms
 from eyespot.curate.recos.drawing.generator import Generator
 from eyespot.types import UsageError
 
 COARSE, FINE, COGNITIVE = "coarse", "fine", "cognitive"
+FILES, GUESTS = "curate.recos.subtasks", "recos_subtasks"  # rooms: this folder, and what other packages add
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,14 @@ def subtask(name: str) -> Subtask:
     return subtasks()[name]
 
 
-_known: dict[str, Subtask] = {}
-
-
+@cache
 def subtasks() -> Mapping[str, Subtask]:
-    """Every sub-task by its name."""
-    if not _known:
-        own = [module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
-        loaded = [import_module(f"{__name__}.{name}") for name in own if not name.startswith("_")]
-        guests = [point.load() for point in entry_points(group="eyespot.recos_subtasks")]
-        _known.update({made.name: made for made in (module.load() for module in [*loaded, *guests])})
-    return _known
+    """Every sub-task by its name: those of the table, of the files of this folder, and of other packages."""
+    table = tomllib.loads(Path(__file__).with_name("photos.toml").read_text(encoding="utf-8"))
+    photos = [Subtask(name, **{key: _plain(value) for key, value in row.items()}) for name, row in table.items()]
+    members = [rooms.load(room, name) for room in (FILES, GUESTS) for name in rooms.names(room)]
+    return {member.name: member for member in [*photos, *members]}
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

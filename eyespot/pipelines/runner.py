@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from eyespot.llms.unsupported_fields import left_out
+from eyespot.parallel import ordered_map
 from eyespot.pipelines.accounting import Account
 from eyespot.pipelines.budget_limits import CallMeter, CostLimits
 from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
 from eyespot.pipelines.reserved_budget import ReservedBudget
-from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, Step, Tell, digest_of_json
+from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, SqlStep, Step, digest_of_json
 from eyespot.pipelines.step_folder import (
     CachedResult,
     StepCounts,
@@ -33,20 +32,15 @@ from eyespot.pipelines.step_folder import (
 from eyespot.pipelines.work_db import Origin, StepCost, StepKey, WorkDB
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.locks import locked
-from eyespot.types import EyespotError, UsageError
+from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]
 """Puts a prompt to a model and gives its answer, counting each request by the till; `NoAnswer` if there is none."""
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+log = logging.getLogger(__name__)
 AHEAD = 4  # records for each worker that may be ready before their turn
 TICK = 1.0  # seconds after which the time worked is written down
 
 NO_ANSWER = "no answer"
-
-
-def silent(_what: str, _done: int, _total: int) -> None:
-    """Tells nobody."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +56,7 @@ class RunOptions:
     client: Client | None = None
     limit: int | None = None
     retry_failed: bool = False
-    tell: Tell = silent
+    tell: Progress = no_progress
     strict: bool = False
 
     def __post_init__(self) -> None:
@@ -151,16 +145,30 @@ class _Turn:
     def take(self, before: Records) -> StepResult:
         digest = digest_here(self.mark, before, self.how)
         found = cached_result(self.folder)
-        if found is not None and found.digest == digest and not (self.how.retry_failed and found.counts.failed):
+        if found is not None and not (reason := self._why_again(found, digest)):
+            log.info("step %s is finished: %s", self.step.name, found.counts)
             return self._done(found, ran=False)
+        known = self.memory.known(self.mark)
+        reason = "it was never finished" if found is None else reason
+        log.info("step %s runs on %d records, of which %d are known: %s", self.step.name, len(before), known, reason)
         if self.how.retry_failed:
             self.memory.forget_failures(self.mark)
         with new_folder(self.folder) as folder:
             counts = self._worked(before, folder)
             write_note(folder, self.step, digest, counts)
+        log.info("step %s ran: %s", self.step.name, counts)
         again = cached_result(self.folder)
         assert again is not None
         return self._done(again, ran=True)
+
+    def _why_again(self, found: CachedResult, digest: str) -> str:
+        """Why a finished step runs again; empty if it does not."""
+        if found.digest != digest:
+            return "its settings, inputs or records changed"
+        if self.step.always:
+            return "it runs every time"
+        failed = found.counts.failed if self.how.retry_failed else 0
+        return f"{failed} records failed and are tried again" if failed else ""
 
     def _done(self, found: CachedResult, ran: bool) -> StepResult:
         cost, origins = self.memory.cost(self.mark), self.memory.origins(self.mark)
@@ -176,9 +184,9 @@ class _Turn:
     def _worked(self, before: Records, folder: Path) -> StepCounts:
         with _clock(self.memory, self.mark) as tick:
             work = self.step.work
-            if not isinstance(work, MapStep | BatchStep):
+            if isinstance(work, SqlStep):
                 added = work.work(before, folder, self._context())
-                return counted(folder, added, len(before)).accounted(self.step.name)
+                return counted(folder, added, len(before), work.key).accounted(self.step.name)
             sheets = StepWriter(folder)
             try:
                 account = Account(self.step.name, sheets)
@@ -219,7 +227,8 @@ class _Turn:
             key = hashlib.sha256(line_of(record)).digest()[:16]
             return record, settle(record, key, context)
 
-        for record, outcomes in in_order(before, work, self.step.work.workers):
+        workers = self.step.work.workers
+        for record, outcomes in ordered_map(work, before, workers, workers * AHEAD):
             account.settle(record, outcomes)
             yield record
 
@@ -268,27 +277,6 @@ def _first(outcomes: Iterator[Outcome], limit: int) -> Iterator[Outcome]:
         kept += isinstance(outcome, Keep | Added)
         if kept == limit:
             return
-
-
-def in_order(items: Iterable[Item], work: Callable[[Item], Result], workers: int) -> Iterator[Result]:
-    """What `work` makes of each item, in the order of the items, so many at once.
-
-    When one raises, those that were begun are finished and no other is begun.
-    """
-    if workers <= 1:
-        yield from map(work, items)
-        return
-    waiting: deque[Future[Result]] = deque()
-    coming = iter(items)
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            waiting.extend(pool.submit(work, item) for item in islice(coming, workers * AHEAD))
-            while waiting:
-                yield waiting.popleft().result()
-                waiting.extend(pool.submit(work, item) for item in islice(coming, 1))
-        finally:
-            for future in waiting:
-                future.cancel()
 
 
 # -- asking -----------------------------------------------------------------------------------------------------

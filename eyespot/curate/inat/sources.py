@@ -1,0 +1,25 @@
+"""Which source lies at a place: an export, a table of observations, or a Camtrap DP package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from eyespot.curate.inat import camtrap, export, plain
+from eyespot.curate.inat.source import ObservationSource
+from eyespot.types import UsageError
+
+
+def source_of(place: Path) -> ObservationSource:
+    """What lies at a place; `UsageError` for what is no export, table or package."""
+    if not place.exists():
+        raise UsageError(f"there is no {place}; name an export's folder, a table of observations or a Camtrap DP")
+    if place.is_file():
+        return plain.source(place)
+    if (place / camtrap.PACKAGE).is_file():
+        return camtrap.source(place)
+    if export.is_one(place):
+        return export.source(place)
+    raise UsageError(
+        f"{place} holds neither an export (observations, photos, taxa and observers as .csv.gz) nor a Camtrap DP "
+        "(datapackage.json); name another folder, or a table of observations"
+    )

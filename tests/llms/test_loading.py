@@ -1,0 +1,49 @@
+"""Language models load by themselves, by their names, and cost what their budget allows."""
+
+from __future__ import annotations
+
+import pytest
+
+from eyespot import llms
+from eyespot.types import LanguageModel, UsageError
+from tests.judges.servers import Double, chat
+
+pytest.importorskip("openai")
+
+
+def test_a_model_answers_and_its_budget_counts() -> None:
+    budget = llms.Budget(calls=1)
+    with Double(then=chat("a blue frog")) as server:
+        model: LanguageModel = llms.load("openai:tiny", url=server.url, budget=budget)
+        reply = model.chat([llms.text_message("user", "?")], max_tokens=9)
+        with pytest.raises(llms.BudgetSpent, match="the budget of 1 calls is spent"):
+            model.chat([llms.text_message("user", "?")])
+
+    assert (reply.text, budget.spent, len(server.seen)) == ("a blue frog", (1, 100, 1, 0.0), 1)
+    assert (model.name, model.free, model.price) == ("openai:tiny@localhost", True, None)
+
+
+def test_a_model_of_a_vendor_has_its_price() -> None:
+    model = llms.load("openai:gpt-4o-mini", key="k")
+
+    assert model.name == "openai:gpt-4o-mini" and not model.free and model.price is not None
+
+
+@pytest.mark.parametrize(
+    ("spec", "options", "sentence"),
+    [
+        ("encoder:starter", {}, "'encoder:starter' is no language model; use openai:MODEL or anthropic:MODEL"),
+        ("openai", {"key": "k"}, "name the model, as in openai:MODEL"),
+        ("openai:m", {"colour": 1}, "openai has no option 'colour'; there are: attempts, budget, "),
+        ("openai:m", {"attempts": 0}, "openai: attempts is 0; give a number above 0"),
+        ("openai:m", {}, "set OPENAI_API_KEY, or OPENAI_BASE_URL"),
+    ],
+)
+def test_what_cannot_be_loaded_says_the_way_out(
+    spec: str, options: dict[str, object], sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(variable, raising=False)
+
+    with pytest.raises(UsageError, match=sentence):
+        llms.load(spec, **options)
