@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+
+from filelock import FileLock
 
 VARIABLE = "TESTS_MADE_ONCE"  # workers inherit it from the process that starts them
 
@@ -25,8 +26,7 @@ def made_once(name: str, make: Callable[[Path], object]) -> Path:
     """The folder `name`, made by whoever needs it first. Nobody may change it: copy it first."""
     place = Path(os.environ[VARIABLE]) / name
     done = place.with_suffix(".done")
-    with place.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with FileLock(place.with_suffix(".lock")):
         if not done.exists():
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir()

@@ -7,8 +7,9 @@ import pytest
 from eyespot import llms
 from eyespot.types import LanguageModel, UsageError
 from tests.judges.servers import Double, chat
+from tests.lazy_import import requires
 
-pytest.importorskip("openai")
+pytestmark = requires("openai")
 
 
 def test_a_model_answers_and_its_budget_counts() -> None:

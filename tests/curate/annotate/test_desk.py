@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parents[3]
 KILLED = """
 import sys
 from pathlib import Path
-from eyespot.curate.annotate.annotation_store import Desk
-desk = Desk(Path(sys.argv[1]))
+from eyespot.curate.annotate.annotation_store import AnnotationStore
+desk = AnnotationStore(Path(sys.argv[1]))
 for number in range(10_000):
     desk.mark("q", "ada", {str(number % 10): "yn"[number // 10 % 2]})
     print(number, flush=True)
