@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from eyespot.benchmarks._asking import task_queries
 from eyespot.benchmarks._benchmark import Task
@@ -11,8 +11,16 @@ from eyespot.search.chain import StageOptions
 from eyespot.search.rescored import Rescored
 from eyespot.types import NothingFound, RankedImage, Run, UsageError
 
-if TYPE_CHECKING:
-    from eyespot.benchmarks._searching import GallerySearcher
+
+class HitSearcher(Protocol):
+    """What `reranked` needs of a searcher: its stages, and the gallery's ids and order of some hits."""
+
+    @property
+    def stages(self) -> StageOptions: ...
+
+    def ids_of(self, task: Task, names: Sequence[str]) -> Mapping[str, str]: ...
+
+    def ranked(self, task: Task, run: Run, depth: int) -> Run: ...
 
 
 def unfit(task: Task, stages: StageOptions) -> str:
@@ -32,7 +40,7 @@ def unfit(task: Task, stages: StageOptions) -> str:
     return ""
 
 
-def reranked(searcher: GallerySearcher, task: Task, run: Run, depth: int) -> Run:
+def reranked(searcher: HitSearcher, task: Task, run: Run, depth: int) -> Run:
     """The first `depth` hits of another system's run in the order of the searcher's stages, the rest as they were.
 
     Hits that the gallery lacks go behind those that it has, and a note counts them.
