@@ -11,7 +11,8 @@ from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.view import Gallery
 from eyespot.search import query_language, query_log, stored_indexes
-from eyespot.search.adapted import Scan, SearchBackend, scan_of
+from eyespot.search.adapted import SearchBackend, scan_of
+from eyespot.search.searchable import Scan
 from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Stage, UsageError
 
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
