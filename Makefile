@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Tests start hundreds of processes: none of them compiles the package anew, whatever the shell says of bytecode.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: demo test check fix test-long test-slow docs bench package extras clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
@@ -21,8 +24,8 @@ fix: $(VENV)/.dev         ## let ruff mend what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-test-long: $(VENV)/.dev   ## whole pages of the documentation, a Ray cluster, runs that are killed often
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "long and not slow"
+test-long: $(VENV)/.dev   ## pages of the documentation, browsers, a Ray cluster, kills, and all examples of the laws
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "(long or hypothesis) and not slow" --hypothesis-profile=thorough
 
 test-slow: $(VENV)/.dev   ## the tests that take minutes
 	$(BIN)/python -m pytest -q -m slow

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,19 @@ from tests.gallery.conftest import draw
 pytest.importorskip("fsspec", reason="galleries at an address need the extra [remote]")
 
 
-@pytest.fixture
-def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("indexed")
     for seed in range(3):
-        draw(tmp_path / "photos" / f"{seed}.png", seed)
-    run_eyespot("index", tmp_path / "photos", "-g", tmp_path / "gallery")
+        draw(folder / "photos" / f"{seed}.png", seed)
+    run_eyespot("index", folder / "photos", "-g", folder / "gallery")
+    return folder
+
+
+@pytest.fixture
+def published(indexed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    shutil.copytree(indexed, tmp_path, dirs_exist_ok=True)
     url = f"file://{tmp_path}/store"
     done = run_eyespot("publish", url, "-g", tmp_path / "gallery", "--json")
     assert json.loads(done.stdout)["sent"] == 4, done.stderr
