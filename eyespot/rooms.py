@@ -27,14 +27,17 @@ def load(room: str, spec: str, *args: Any, **options: Any) -> Any:
     name, colon, rest = spec.partition(":")
     first = (rest,) if colon or room == "encoders" else ()
     with needs(name):
-        if name in _files(room):
-            member = import_module(f"eyespot.{room}.{name}")
-        else:
-            guests = _guests(room)
-            if name not in guests:
-                raise UsageError(f"no {name!r} in {room}; there are: {', '.join(names(room))}")
-            member = guests[name].load()
-        return member.load(*first, *args, **options)
+        return module(room, name).load(*first, *args, **options)
+
+
+def module(room: str, name: str) -> Any:
+    """The module of a member, ours or another package's, without a call of its `load`; `UsageError` if unknown."""
+    if name in _files(room):
+        return import_module(f"eyespot.{room}.{name}")
+    guests = _guests(room)
+    if name not in guests:
+        raise UsageError(f"no {name!r} in {room}; there are: {', '.join(names(room))}")
+    return guests[name].load()
 
 
 def lazy(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:

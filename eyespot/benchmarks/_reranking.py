@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from eyespot.benchmarks._asking import task_queries
 from eyespot.benchmarks._benchmark import Task
@@ -11,8 +11,16 @@ from eyespot.search.chain import StageOptions
 from eyespot.search.rescored import Rescored
 from eyespot.types import NothingFound, RankedImage, Run, UsageError
 
-if TYPE_CHECKING:
-    from eyespot.benchmarks._searching import GallerySearcher
+
+class HitSearcher(Protocol):
+    """What `reranked` needs of a searcher: its stages, and the gallery's ids and order of some hits."""
+
+    @property
+    def stages(self) -> StageOptions: ...
+
+    def ids_of(self, task: Task, names: Sequence[str]) -> Mapping[str, str]: ...
+
+    def ranked(self, task: Task, run: Run, depth: int) -> Run: ...
 
 
 def unfit(task: Task, stages: StageOptions) -> str:
@@ -22,11 +30,8 @@ def unfit(task: Task, stages: StageOptions) -> str:
     option = "--neighbours" if stages.rerank_local is None else "--rerank-local"
     if task.way == "i2t":
         return f"{task.name} ranks captions, and {option} needs pictures of the gallery; leave it out"
-    if stages.neighbours is not None and task.judged.candidates is not None:
-        return (
-            f"--neighbours searches the whole gallery, and each query of {task.name} ranks its own candidates; "
-            "leave it out"
-        )
+    if task.judged.candidates is not None:
+        return f"each query of {task.name} ranks its own candidates, which {option} does not reach; leave it out"
     if stages.rerank_local and not all(image for _, image in task_queries(task).values()):
         return (
             f"the queries of {task.name} are words, and local descriptors compare pictures; choose a benchmark whose "
@@ -35,7 +40,7 @@ def unfit(task: Task, stages: StageOptions) -> str:
     return ""
 
 
-def reranked(searcher: GallerySearcher, task: Task, run: Run, depth: int) -> Run:
+def reranked(searcher: HitSearcher, task: Task, run: Run, depth: int) -> Run:
     """The first `depth` hits of another system's run in the order of the searcher's stages, the rest as they were.
 
     Hits that the gallery lacks go behind those that it has, and a note counts them.

@@ -26,6 +26,7 @@ from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
 from eyespot.search.embedding import KnownVectors
 from eyespot.search.matching import UNMATCHED, RowMatching, matched, renamed
+from eyespot.search.query_rewriting import Reworded
 from eyespot.types import (
     Adapter,
     IdColumn,
@@ -69,7 +70,7 @@ class GallerySearcher:
     allow_missing: bool = False
     least: int = LEAST
     looked_at: int = 0
-    reword: Callable[[Query], Query] | None = None
+    reword: Reworded | None = None
     adapter: Adapter | None = None
     stages: StageOptions = field(default_factory=StageOptions)
 

@@ -128,7 +128,9 @@ def rankings(
         )
         same = next((t.name for t in like), None)
         made[task.name] = searcher(task) if same is None else made[same]
-    if (reword := searcher.reword) is not None:
+    from eyespot.search.query_rewriting import Reworded
+
+    if isinstance(reword := searcher.reword, Reworded):
         note(f"{reword.worded} of {reword.asked} queries have further wordings by {options.expand}")
     return made, searcher
 
@@ -281,8 +283,8 @@ def _learned(options: EvalOptions, jury: Jury) -> Jury:
     found, data, split = known(options)
     if options.blend_from == split or options.blend is not None:
         raise UsageError("--blend-from learns the weight on a split other than the one that is scored; drop --blend")
-    known(replace(options, split=options.blend_from))
-    task = found.tasks(data, BenchmarkRequest(options.blend_from, options.ids))[0]
+    _, _, other = known(replace(options, split=options.blend_from))
+    task = found.tasks(data, BenchmarkRequest(other, options.ids))[0]
     runs = runs_of([task], options.run, options.run_format) if options.run else {task.name: jury.searcher(task)}
     learned = jury.learned(task, runs[task.name])
     queries = f"{len(task.judged.qrels)} queries of {options.blend_from}"

@@ -28,13 +28,11 @@ def listing(json: bool = json_option()) -> None:
 
 def known() -> list[dict[str, str]]:
     """Every encoder module with its spelling and needs, as its constants say; nothing heavy is imported."""
-    import importlib
-
     from eyespot import rooms
 
     rows = []
     for name in rooms.names("encoders"):
-        module = importlib.import_module(f"eyespot.encoders.{name}")
+        module = rooms.module("encoders", name)
         rows.append(
             {"name": name, "spelling": getattr(module, "SPELLING", name), "needs": getattr(module, "NEEDS", "")}
         )

@@ -291,7 +291,9 @@ def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:
     arguments = made["arguments"]
     if unknown := arguments.keys() - {field.name for field in fields(EvalOptions)}:
         raise UsageError(f"{place} has options that this version does not know ({min(unknown)}); update eyespot")
-    given = {name: Path(value) if name in PLACES and value else value for name, value in arguments.items()}
+    given: dict[str, Any] = {
+        name: Path(value) if name in PLACES and value else value for name, value in arguments.items()
+    }
     options = EvalOptions(**{**given, "out": out})
     options = options if out is not None else replace(options, map=None, beside=None)
     return options, made.get("inputs", {})
@@ -329,7 +331,8 @@ def _write(
 ) -> None:
     from eyespot.reports.folder import write
 
-    out = Path(options.out).expanduser()
+    assert options.out is not None  # its caller asks
+    out = options.out.expanduser()
     written = write(evaluation, out, beside, lambda: _maps(options, evaluation, searched))
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 

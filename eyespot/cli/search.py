@@ -102,17 +102,9 @@ def run(
     refuse_halves([where or "", query or "", *(label or [])])
     curve = calibrating(calibrate, likely, accuracy)
     _refuse_blend(calibrate, blend)
+    looked_at = _depth(calibrate, depth, k)
     about = JudgeArguments(
-        calibrate=calibrate,
-        depth=_depth(calibrate, depth, k),
-        blend=blend,
-        judge=judge or (),
-        budget_calls=budget_calls,
-        budget_money=budget_money,
-        wording=wording,
-        prices=prices,
-        ledger=ledger,
-        dry_run=dry_run,
+        calibrate, looked_at, blend, None, judge or (), budget_calls, budget_money, wording, prices, ledger, dry_run
     )
     second = second_stage(rerank, about)
     started = time.perf_counter()
@@ -120,14 +112,9 @@ def run(
     collection.means = context.with_resource(means_on(ray, workers))
     condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
     wanted = collection.query(query, image)
-    options = StageOptions(
-        k=max(k or FEW, second.depth if second else 1),
-        mask=collection.allowed(condition),
-        adapt=adapt,
-        neighbours=neighbours,
-        rerank_local=rerank_local,
-        rewriting=_rewriting(expand, ledger_of(ledger, collection.gallery.path)),
-    )
+    deep = max(k or FEW, second.depth if second else 1)
+    rewriting = _rewriting(expand, ledger_of(ledger, collection.gallery.path))
+    options = StageOptions(deep, collection.allowed(condition), adapt, neighbours, rerank_local, rewriting=rewriting)
     results = collection.answered(wanted, chain_of(collection, options))
     _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)

@@ -21,9 +21,9 @@ import ray
 from eyespot import rooms
 from eyespot.cluster.calls import BEGIN, PendingCall, answered, awaited, dismissed, hired, host
 from eyespot.cluster.starting import Cluster
+from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, read_one
 from eyespot.gallery.index_db import PlannedPicture
 from eyespot.gallery.photos.sources import Root, is_there
-from eyespot.gallery.readers import Later, Reader, ReadPicture, read_one
 from eyespot.types import Encoder, EyespotError, Pixels, Vectors
 
 READING = "reading"

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from eyespot.gallery import disk, int8_codes, integrity
+from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
-from eyespot.gallery.readers import Later, Reader, ReadPicture, ThreadedReader
 from eyespot.gallery.recovery import recover
 from eyespot.gallery.survey import Looked
 from eyespot.gallery.view import Gallery

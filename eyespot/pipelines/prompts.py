@@ -151,8 +151,8 @@ class Models:
         for model in models.values():
             if isinstance(model, dict) and str(model.get("use")).partition(":")[0] not in self.others:
                 prompt = prompt_of(model, "", AnswerForm)
-                opened = self._model(prompt)
                 JpegEncoder(_side(prompt))  # refuses a side that no picture can have
+                opened = self._model(prompt)
                 if limits.money is not None and opened.price is None and not opened.free:
                     raise UsageError(
                         f"no price is known for {model['use']}, so no budget of money can hold it; add it to "

@@ -10,7 +10,7 @@ from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
     from eyespot.search.adapted import Adapted
-    from eyespot.search.chain import Chain, Cut, StageOptions, chain_of
+    from eyespot.search.chain import Chain, StageOptions, TopK, chain_of
     from eyespot.search.collection import Collection
     from eyespot.search.fused import Fused, Fusion
     from eyespot.search.judge_rerank import JudgeRerank
@@ -22,7 +22,6 @@ __all__ = [
     "Adapted",
     "Chain",
     "Collection",
-    "Cut",
     "Fused",
     "Fusion",
     "JudgeRerank",
@@ -30,6 +29,7 @@ __all__ = [
     "Nearest",
     "QueryExpansion",
     "StageOptions",
+    "TopK",
     "chain_of",
 ]
 
@@ -40,7 +40,7 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "Adapted": "adapted",
             "Chain": "chain",
             "Collection": "collection",
-            "Cut": "chain",
+            "TopK": "chain",
             "Fused": "fused",
             "Fusion": "fused",
             "JudgeRerank": "judge_rerank",

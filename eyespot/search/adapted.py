@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.gallery.integrity import naming_damage
@@ -18,6 +17,7 @@ from eyespot.kernels.codes import Codes
 from eyespot.models.device import card_in_use
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.search.nearest import as_run
+from eyespot.search.searchable import Scan, Searchable
 from eyespot.types import (
     AdaptedQuery,
     Adapter,
@@ -32,23 +32,6 @@ from eyespot.types import (
     UsageError,
     Vectors,
 )
-
-if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
-
-
-class Scan(Protocol):
-    """Adapted queries to nearest rows, exactly."""
-
-    exact: bool
-
-    def search(self, adapted: Sequence[AdaptedQuery], k: int, mask: Mask | None = None) -> NearestRows:
-        """The k best rows for each query among those the mask lets through."""
-        ...
-
-    def rescore(self, adapted: AdaptedQuery, rows: Sequence[int]) -> NDArray[np.floating[Any]]:
-        """The scores of these rows, (rows,)."""
-        ...
 
 
 class SearchBackend(Protocol):
@@ -98,7 +81,7 @@ class Adapted:
         refuse_other_space(self.adapter, self.view.space)
 
     @classmethod
-    def of(cls, collection: Collection, checkpoint: Path | str, k: int = 100, mask: Mask | None = None) -> Adapted:
+    def of(cls, collection: Searchable, checkpoint: Path | str, k: int = 100, mask: Mask | None = None) -> Adapted:
         """The stage for a collection, under a QuARI checkpoint; in a chain it re-ranks the first k hits."""
         adapter: Adapter = rooms.load("adapters", f"quari:{checkpoint}")
         mask = collection.allowed() if mask is None else mask

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 
 from eyespot import rooms
 from eyespot.search.embedding import KnownVectors
+from eyespot.search.local import DEPTH
 from eyespot.types import Adapter, Mask, Query, Run, Stage, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
-
-DEPTH = 1000  # hits whose local descriptors are compared
+    from eyespot.search.searchable import Searchable
 
 
 @dataclass(frozen=True, init=False)
@@ -47,7 +46,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Cut:
+class TopK:
     """A stage that keeps the k best of every ranking."""
 
     k: int
@@ -101,7 +100,7 @@ class StageOptions:
         return self.neighbours is None and self.rerank_local is None
 
 
-def chain_of(collection: Collection, options: StageOptions, vectors: KnownVectors | None = None) -> Stage:
+def chain_of(collection: Searchable, options: StageOptions, vectors: KnownVectors | None = None) -> Stage:
     """The stages that the options ask for, as one; with `vectors` no query is encoded.
 
     Raises `UsageError` for an adapter of another space, and what `LocalRerank.of` says of an unknown method.
@@ -129,7 +128,7 @@ def chain_of(collection: Collection, options: StageOptions, vectors: KnownVector
     if options.rerank_local:
         from eyespot.search.local_rerank import LocalRerank
 
-        stages += [LocalRerank.of(collection, options.rerank_local, options.depth), Cut(options.k)]
+        stages += [LocalRerank.of(collection, options.rerank_local, options.depth), TopK(options.k)]
     chain = Chain(*stages)
     return chain if options.rewriting is None else RewordedStage(options.rewriting, chain)
 

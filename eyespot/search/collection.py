@@ -10,8 +10,9 @@ from eyespot import rooms
 from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.view import Gallery
-from eyespot.search import query_language, stored_indexes
-from eyespot.search.adapted import Scan, SearchBackend, scan_of
+from eyespot.search import query_language, query_log, stored_indexes
+from eyespot.search.adapted import SearchBackend, scan_of
+from eyespot.search.searchable import Scan
 from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Stage, UsageError
 
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
@@ -88,7 +89,8 @@ class Collection:
 
     def answered(self, query: Query, stage: Stage) -> Run:
         """The run of a stage, or of a chain of them, for one query, with notes for the user."""
-        run = stage([query])
+        with query_log.logged(query):
+            run = stage([query])
         run.header["query"] = query_language.format_query(query)
         run.header["pictures"] = [str(term.image) for term in query.terms if term.image is not None]
         run.notes = [*run.notes, *self._notes(query, run)]

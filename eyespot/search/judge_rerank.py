@@ -40,7 +40,7 @@ from eyespot.types import (
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
 
 Key: TypeAlias = tuple[str, str]  # digest of the query, id of the picture
 BEHIND = "they go behind the judged"  # what has no verdict
@@ -128,7 +128,7 @@ class JudgeRerank:
 
     @classmethod
     def of(
-        cls, collection: Collection, judge: str, depth: int = 100, blend: float = 1.0, **options: Any
+        cls, collection: Searchable, judge: str, depth: int = 100, blend: float = 1.0, **options: Any
     ) -> JudgeRerank:
         """The stage for a collection, whose ledger keeps the verdicts; `options` are those of `judge_named`."""
         ledger = Judgements(collection.gallery.path / "ledger.sqlite")

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from eyespot import rooms
 from eyespot.gallery.local import Described
 from eyespot.gallery.view import View
-from eyespot.search.chain import DEPTH
 from eyespot.search.embedding import read_picture
+from eyespot.search.local import DEPTH
 from eyespot.types import Extractor, EyespotError, LocalReranker, Query, RankedImage, Run, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
 
 PER_QUERY = 600
 
@@ -48,7 +48,7 @@ class LocalRerank:
         refuse_other_settings(self.described, self.extractor)
 
     @classmethod
-    def of(cls, collection: Collection, spec: str, depth: int = DEPTH) -> LocalRerank:
+    def of(cls, collection: Searchable, spec: str, depth: int = DEPTH) -> LocalRerank:
         """The stage for a collection, as `by_name` makes it."""
         return cls.by_name(collection.view, spec, depth)
 

@@ -19,7 +19,7 @@ from eyespot.search.nearest import as_run, tell_recall
 from eyespot.types import Encoder, Index, Mask, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
-    from eyespot.search.collection import Collection
+    from eyespot.search.searchable import Searchable
 
 POWERS = {"similarity": 1.0, "uniform": 0.0}
 
@@ -50,7 +50,7 @@ class QueryExpansion:
             )
 
     @classmethod
-    def of(cls, collection: Collection, n: int, k: int = 100, mask: Mask | None = None) -> QueryExpansion:
+    def of(cls, collection: Searchable, n: int, k: int = 100, mask: Mask | None = None) -> QueryExpansion:
         """The stage for a collection, weighted by similarity: over all its pictures if `mask` is None."""
         mask = collection.allowed() if mask is None else mask
         return cls(collection.view, collection.encoder, collection.index, n, k, mask)

@@ -31,17 +31,19 @@ def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.long
 def test_the_page_runs_as_it_stands(gallery: Path, tmp_path: Path) -> None:
     page = ROOT / "docs" / "rerank_baselines.md"
-    (script,), (code, _) = blocks(page, "sh"), blocks(page, "python")
+    (script, _), (code, chain, _) = blocks(page, "sh"), blocks(page, "python")
     (tmp_path / ".eyespot").symlink_to(gallery)
     env = tools(tmp_path)
 
     shell = subprocess.run(["sh", "-ec", script], cwd=tmp_path, env=env, capture_output=True, text=True)
     python = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True)
+    stages = subprocess.run([sys.executable, "-c", chain], cwd=tmp_path, env=env, capture_output=True, text=True)
 
     assert (shell.returncode, shell.stderr) == (0, "")
     assert [line.split()[0] for line in shell.stdout.splitlines()] == ["1", "2", "3", "4", "5"] * 3
     assert all("pontduGard" in line for line in shell.stdout.splitlines()[::5])
     assert python.stdout.startswith("5 0."), python.stderr
+    assert stages.stdout == "spatial 5\n", stages.stderr
 
 
 def test_what_could_not_be_described_is_listed_and_ends_with_3(gallery: Path) -> None:

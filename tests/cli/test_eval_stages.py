@@ -16,7 +16,7 @@ from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.indexing import Options, index
 from eyespot.metrics import evaluate
 from eyespot.runs import read_qrels, write_run
-from eyespot.search import Adapted, Chain, Collection, Cut, LocalRerank, Nearest, QueryExpansion
+from eyespot.search import Adapted, Chain, Collection, LocalRerank, Nearest, QueryExpansion, TopK
 from eyespot.types import NothingFound, Query, Run, UsageError
 from tests.adapters.worlds import checkpoint
 from tests.cli.test_eval import evaluated, told
@@ -113,7 +113,7 @@ def test_local_descriptors_score_as_the_chain_does(
     first = [Nearest.of(collection, 1000)]
     if neighbours is not None:
         first = [Nearest.of(collection, neighbours), QueryExpansion.of(collection, neighbours, 1000)]
-    run = Chain(*first, LocalRerank.of(collection, "spatial"), Cut(DEPTH))(queries)
+    run = Chain(*first, LocalRerank.of(collection, "spatial"), TopK(DEPTH))(queries)
     assert mean(shown) == pytest.approx(scored(run, looks), abs=1e-9)
 
 

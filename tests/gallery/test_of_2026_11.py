@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -31,15 +32,16 @@ from eyespot.pipelines import (
 )
 from tests.cli.conftest import run_eyespot
 
-OLD = Path(__file__).parent / "of_2026_11"
-RECORDED = json.loads((OLD / "recorded.json").read_text(encoding="utf-8"))
+OLD = Path(__file__).with_name("of_2026_11.zip")  # its README.md says how it was made
+with zipfile.ZipFile(OLD) as packed:
+    RECORDED = json.loads(packed.read("recorded.json"))
 FIRST_PLACE = "/tmp/storage/of"  # where its photos lay when the gallery was made
 
 
 @pytest.fixture
 def moved(tmp_path: Path) -> Path:
     """A copy of the photos and their gallery, whose roots are moved to where the photos now lie."""
-    shutil.copytree(OLD, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("pipeline"))
+    shutil.unpack_archive(OLD, tmp_path)
     header = tmp_path / "gallery" / "gallery.toml"
     header.write_text(header.read_text(encoding="utf-8").replace(FIRST_PLACE, str(tmp_path)), encoding="utf-8")
     with closing(sqlite3.connect(tmp_path / "gallery" / "ledger.sqlite")) as sql, sql:
@@ -149,7 +151,8 @@ def no_model(_prompt: object, _meter: object) -> NoReturn:
 
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
-    return Path(shutil.copytree(OLD / "pipeline", tmp_path / "work"))
+    shutil.unpack_archive(OLD, tmp_path)
+    return tmp_path / "pipeline"
 
 
 def contents(work: Path) -> dict[str, bytes]:

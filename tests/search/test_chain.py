@@ -16,7 +16,6 @@ from eyespot.search import (
     Adapted,
     Chain,
     Collection,
-    Cut,
     Fused,
     Fusion,
     JudgeRerank,
@@ -24,6 +23,7 @@ from eyespot.search import (
     Nearest,
     QueryExpansion,
     StageOptions,
+    TopK,
     chain_of,
 )
 from eyespot.search.judge_rerank import judge_named
@@ -73,7 +73,7 @@ STAGES: dict[str, Callable[[Collection, Judgements], Stage]] = {
     "QueryExpansion": lambda collection, _: QueryExpansion.of(collection, 2, 10),
     "LocalRerank": lambda collection, _: LocalRerank.of(collection, "spatial", depth=5),
     "JudgeRerank": lambda _, ledger: JudgeRerank(judge_named("encoder:starter"), ledger, depth=5),
-    "Cut": lambda *_: Cut(3),
+    "TopK": lambda *_: TopK(3),
     "Fused": lambda collection, ledger: Fused(Nearest.of(collection, 10), adapted(collection, ledger), fusion=Fusion()),
     "chain_of": lambda collection, _: chain_of(
         collection, StageOptions(10, neighbours=2, rerank_local="chamfer", depth=5)
@@ -110,14 +110,14 @@ def test_first_stages_need_no_run(name: str, collection: Collection, ledger: Jud
     assert list(run) == [query.id for query in PICTURES]
 
 
-@pytest.mark.parametrize("name", ["LocalRerank", "JudgeRerank", "Cut"])
+@pytest.mark.parametrize("name", ["LocalRerank", "JudgeRerank", "TopK"])
 def test_stages_that_re_rank_say_what_to_put_before_them(name: str, collection: Collection, ledger: Judgements) -> None:
     with pytest.raises(UsageError, match="put a first stage, such as Nearest, before this one"):
         STAGES[name](collection, ledger)(PICTURES)
 
 
 def test_a_chain_in_a_chain_is_its_stages(collection: Collection, ledger: Judgements) -> None:
-    a, b, c = (STAGES[name](collection, ledger) for name in ("Nearest", "JudgeRerank", "Cut"))
+    a, b, c = (STAGES[name](collection, ledger) for name in ("Nearest", "JudgeRerank", "TopK"))
 
     assert Chain(a, Chain(b, c)) == Chain(Chain(a, b), c) == Chain(a, b, c) != Chain(a, c, b)
     assert dict(Chain(a, Chain(b, c))(PICTURES)) == dict(c(PICTURES, b(PICTURES, a(PICTURES))))
@@ -154,7 +154,10 @@ def test_an_adapter_in_a_chain_re_ranks_the_run_before_it(collection: Collection
 
 def test_options_make_the_chain_that_one_writes_by_hand(collection: Collection) -> None:
     by_hand = Chain(
-        Nearest.of(collection, 2), QueryExpansion.of(collection, 2, 1000), LocalRerank.of(collection, "spatial"), Cut(7)
+        Nearest.of(collection, 2),
+        QueryExpansion.of(collection, 2, 1000),
+        LocalRerank.of(collection, "spatial"),
+        TopK(7),
     )
 
     run = chain_of(collection, StageOptions(7, neighbours=2, rerank_local="spatial"))(PICTURES)

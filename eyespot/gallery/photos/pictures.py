@@ -116,17 +116,24 @@ def thumbnail(data: bytes, side: int) -> bytes:
     return jpeg.getvalue()
 
 
+def _draft(image: Image.Image, min_side: int | None) -> None:
+    """A JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it; other formats ignore this."""
+    if min_side is not None and image.format in ("JPEG", "MPO"):
+        image.draft("RGB", (max(1, min_side), max(1, min_side)))
+
+
+def _factor(size: tuple[int, int], min_side: int | None) -> int:
+    """How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`."""
+    if min_side is None or size[0] * size[1] <= LARGE:
+        return 1
+    return max(1, min(size) // max(1, min_side))
+
+
 def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
     image = _recognised(data)
     size = _checked_size(image)
-    # A JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it; other formats ignore this
-    if min_side is not None and image.format in ("JPEG", "MPO"):
-        image.draft("RGB", (max(1, min_side), max(1, min_side)))
-    # How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`
-    if min_side is None or image.size[0] * image.size[1] <= LARGE:
-        factor = 1
-    else:
-        factor = max(1, min(image.size) // max(1, min_side))
+    _draft(image, min_side)
+    factor = _factor(image.size, min_side)
     need = bytes_to_decode(image, data, size, factor)
     if min_side is None:
         need = max(need, bytes_to_read(image.size))

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.search import query_log
 from eyespot.types import Index, Mask, NothingFound, Query, UsageError, Vectors
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, condition_of, query_of
@@ -182,7 +183,6 @@ class Results:
                 self._results.move_to_end(id)
                 return self._results[id]
         made = _frozen(id, asked, world)
-        made.slice(0, 1)
         return self.keep(made)
 
     def keep(self, made: RankedResult) -> RankedResult:
@@ -274,6 +274,8 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], world.nearest)
     if not made.total:
         raise NothingFound("nothing is left; take back some of what is not it")
+    with query_log.logged(query):
+        made.slice(0, 1)
     alone = not (asked.like or asked.unlike or asked.adapter)
     made.notes = snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made

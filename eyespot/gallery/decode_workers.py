@@ -1,4 +1,4 @@
-"""Who reads pictures and embeds them while a gallery is indexed: threads of this process, or other hands."""
+"""The workers that read, decode and embed pictures while a gallery is indexed: threads of this process, or Ray."""
 
 from __future__ import annotations
 
