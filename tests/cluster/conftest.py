@@ -60,14 +60,14 @@ def mapped(place: Path, vectors: np.ndarray) -> np.ndarray:
     return np.load(place, mmap_mode="r")
 
 
-def workers_of(kind: str) -> list[int]:
+def workers_of(kind: type) -> list[int]:
     """The processes of our workers of a class: grandchildren of this process, by the name that Ray gives them."""
     return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _is_ours(pid, kind)]
 
 
-def _is_ours(pid: int, kind: str) -> bool:
+def _is_ours(pid: int, kind: type) -> bool:
     with suppress(OSError):
-        named = Path(f"/proc/{pid}/cmdline").read_bytes().startswith(f"ray::{kind}".encode())
+        named = Path(f"/proc/{pid}/cmdline").read_bytes().startswith(f"ray::{kind.__name__}".encode())
         return named and _parent(_parent(pid)) == os.getpid()
     return False
 
@@ -77,7 +77,7 @@ def _parent(pid: int) -> int:
 
 
 @contextmanager
-def killing(kind: str, times: int, every: float) -> Iterator[list[int]]:
+def killing(kind: type, times: int, every: float) -> Iterator[list[int]]:
     """Kill (SIGKILL) a worker of this class now and then, until so many are dead; whom it hit.
 
     Those that are there already are spared.

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("ray")
 
-from eyespot.cluster.centroids import Clustering
+from eyespot.cluster.centroids import Assigner, Clustering
 from eyespot.cluster.starting import Cluster
 from eyespot.kernels.kmeans import Clusters, KMeans, cluster
 from eyespot.types import UsageError
@@ -47,7 +47,7 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:
     vectors, how = mapped(tmp_path / "v.npy", unit(ROWS, DIM)), KMeans(**HOW)
     hit, expected = 0, cluster(vectors, how)
     while not hit:
-        with killing("Assigner", 1, 0.05) as dead:
+        with killing(Assigner, 1, 0.05) as dead:
             assert_same(Clustering(Cluster(2))(vectors, how), expected)
         hit = len(dead)
 

@@ -10,7 +10,7 @@ pytest.importorskip("ray")
 
 from eyespot import rooms
 from eyespot.cluster.starting import Cluster
-from eyespot.cluster.workers import WorkerPool
+from eyespot.cluster.workers import Embedder, WorkerPool
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.types import Encoder, EyespotError
 from tests.cluster.conftest import killing
@@ -69,7 +69,7 @@ def test_killed_workers_leave_the_same_gallery(
     hit, job = 0, 0
     while hit < kills:
         job += 1
-        with WorkerPool(Cluster(2)) as crew, killing("Embedder", kills - hit, 0.5) as dead:
+        with WorkerPool(Cluster(2)) as crew, killing(Embedder, kills - hit, 0.5) as dead:
             made(tmp_path / str(job), photos, starter, Options(shard_rows=20, hands=crew))
         hit += len(dead)
 

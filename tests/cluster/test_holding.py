@@ -15,7 +15,7 @@ pytest.importorskip("ray")
 
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.cluster.blocks import Mapped, coded, opened, runs, whole
-from eyespot.cluster.ray_index import RayBackend, RowRange, _merged, _OpenRange
+from eyespot.cluster.ray_index import RangeActor, RayBackend, RowRange, _merged, _OpenRange
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes.exact import SMALL, Exact
 from eyespot.kernels.codes import Codes, write_codes
@@ -103,7 +103,7 @@ def test_no_rows_are_no_answers() -> None:
 def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], kills: int, every: float) -> None:
     queries, mask = unit(5, DIM, 2), np.random.default_rng(1).random(3000) < 0.5
     expected, answers = Exact(blocks).search(queries, 9, mask), []
-    with killing("Holder", kills, every) as dead, RayBackend(Cluster(2)) as holding:
+    with killing(RangeActor, kills, every) as dead, RayBackend(Cluster(2)) as holding:
         index = holding.index(blocks)
         while len(dead) < kills or len(answers) < 3:
             answers.append(index.search(queries, 9, mask))
@@ -115,10 +115,10 @@ def test_a_killed_worker_costs_a_retry_and_no_answer(blocks: list[np.ndarray], k
 
 
 def test_a_worker_that_stays_away_is_said_and_never_fewer_answers(blocks: list[np.ndarray]) -> None:
-    others = set(workers_of("Holder"))
+    others = set(workers_of(RangeActor))
     with RayBackend(Cluster(2, patience=0.5)) as holding:
         index = holding.index(blocks)
-        still = min(set(workers_of("Holder")) - others)
+        still = min(set(workers_of(RangeActor)) - others)
         os.kill(still, signal.SIGSTOP)
         with pytest.raises(EyespotError, match="1 of the workers on Ray are lost"):
             index.search(unit(1, DIM), 3)

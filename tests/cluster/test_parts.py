@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("ray")
 pytest.importorskip("faiss")
 
+from eyespot.cluster.parts import ShardActor
 from eyespot.cluster.ray_index import RayBackend
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes import faiss
@@ -64,7 +65,7 @@ def test_a_killed_worker_costs_a_retry_and_no_answer(
 ) -> None:
     queries, answers = unit(5, DIM, 2), []
     expected = load([vectors], folder=built, depth=100).search(queries, 9)
-    with killing("Searcher", kills, every) as dead, RayBackend(Cluster(2)) as holding:
+    with killing(ShardActor, kills, every) as dead, RayBackend(Cluster(2)) as holding:
         there = load([vectors], folder=built, held=holding.parts, depth=100)
         while len(dead) < kills or len(answers) < 3:
             answers.append(there.search(queries, 9))
