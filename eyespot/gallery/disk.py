@@ -25,7 +25,7 @@ from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.sources import Root
 from eyespot.kernels.codes import delete_codes
 from eyespot.storage.atomic import new_file, new_folder
-from eyespot.storage.toml import toml_lines
+from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -118,13 +118,11 @@ def read_or_rebuild_header(gallery: Path) -> Header:
 
 def write_header(gallery: Path, header: Header) -> None:
     """Put `gallery.toml` in place of the old one."""
-    lines = [f"format = {FORMAT}", f"rows = {header.rows}", f"default = {json.dumps(header.default)}"]
-    for number, root in sorted(header.roots.items()):
-        lines += ["", "[[roots]]", f"number = {number}", *toml_lines(root._asdict())]
-    for stem, space in header.spaces.items():
-        lines += ["", "[[spaces]]", *toml_lines({"stem": stem, **asdict(space)})]
+    roots = [{"number": number, **root._asdict()} for number, root in sorted(header.roots.items())]
+    spaces = [{"stem": stem, **asdict(space)} for stem, space in header.spaces.items()]
+    head = {"format": FORMAT, "rows": header.rows, "default": header.default, "roots": roots, "spaces": spaces}
     with new_file(gallery / "gallery.toml") as file:
-        file.write(("\n".join(lines) + "\n").encode())
+        file.write(toml_text(head).encode())
 
 
 @contextmanager
@@ -244,12 +242,13 @@ def write_vectors(shard: Path, vectors: Vectors, note: SpaceNote) -> None:
 
 def write_note(shard: Path, note: SpaceNote) -> None:
     """Say that a space's vectors are whole, here or at their source."""
-    lines = toml_lines({"missing": note.missing, "fingerprints": note.fingerprints, "digest": note.space.digest})
-    more = {"source": note.source, "checksum": note.checksum, "dtype": note.dtype}
-    lines += toml_lines({name: value for name, value in more.items() if value})
-    lines += ["", "[space]", *toml_lines(asdict(note.space))]
+    texts = {"digest": note.space.digest, "source": note.source, "checksum": note.checksum, "dtype": note.dtype}
+    rest = toml_text({name: text for name, text in texts.items() if text} | {"space": asdict(note.space)})
+    # Lists of numbers stand on one line each, as JSON has them: `glance` skips what it does not need, which counts in
+    # a gallery of thousands of shards.
+    lists = f"missing = {json.dumps(note.missing)}\nfingerprints = {json.dumps(note.fingerprints)}\n"
     with new_file(shard / f"{stem_of(note.space)}.toml") as file:
-        file.write(("\n".join(lines) + "\n").encode())
+        file.write((lists + rest).encode())
 
 
 def read_note(shard: Path, stem: str) -> SpaceNote | None:
@@ -262,14 +261,14 @@ def glance(shard: Path, stem: str) -> SpaceNote | None:
     return _noted(shard, stem, lambda _: [])
 
 
-def _noted(shard: Path, stem: str, told: Callable[[str], Any]) -> SpaceNote | None:
+def _noted(shard: Path, stem: str, numbers: Callable[[str], Any]) -> SpaceNote | None:
     place = shard / f"{stem}.toml"
     if not place.exists():
         return None
     with whole(place, lambda: way_out(shard)):
         text = place.read_text(encoding="utf-8")
         # TOML is read by Python at a millisecond for a few hundred numbers; as we write a list it is JSON too.
-        lists = {line[1]: told(line[2]) for line in _FINGERPRINTS.finditer(text)}
+        lists = {line[1]: numbers(line[2]) for line in _FINGERPRINTS.finditer(text)}
         found = {**tomllib.loads(_FINGERPRINTS.sub("", text)), **lists}
         missing, fingerprints = _typed(found, "missing", list), _typed(found, "fingerprints", list)
         if any(type(row) is not int or row < 0 for row in missing):

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from eyespot.gallery.files import whole
 from eyespot.gallery.view import View
 from eyespot.storage.atomic import new_folder
-from eyespot.storage.toml import toml_lines
+from eyespot.storage.toml import toml_text
 from eyespot.types import Extractor, LocalFeatures, UsageError
 
 Settings: TypeAlias = Mapping[str, str | int | float]
@@ -197,10 +197,9 @@ def new_local(shard: Path, note: LocalNote) -> Iterator[FeatureWriter]:
         finally:
             writer.close()
         np.save(building / "offsets.npy", np.array(writer.ends, np.int64), allow_pickle=False)
-        lines = toml_lines({"extractor": note.extractor, "count": note.count})
-        lines += toml_lines({"missing": list(writer.missing), "reasons": list(writer.missing.values())})
-        lines += ["", "[settings]", *toml_lines(note.settings)]
-        (building / "note.toml").write_bytes(("\n".join(lines) + "\n").encode())
+        missing = {"missing": list(writer.missing), "reasons": list(writer.missing.values())}
+        told = {"extractor": note.extractor, "count": note.count, **missing, "settings": note.settings}
+        (building / "note.toml").write_bytes(toml_text(told).encode())
 
 
 class _Growing:

@@ -29,6 +29,7 @@ from eyespot.pipelines.outcomes import (
 )
 from eyespot.pipelines.step import Step, digest_of
 from eyespot.storage.atomic import put_folder
+from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError
 
 KEPT, DROPPED, NOTE = "kept", "dropped", "step.toml"
@@ -112,26 +113,8 @@ def write_note(folder: Path, step: Step, digest: str, counts: StepCounts) -> Non
     told = {"file": kept.name, "sha256": digest_of(kept)} | dict(zip(("came", "added", "kept"), counts, strict=False))
     tables = {"counts": told | {"failed": counts.failed}, "dropped": counts.dropped, "settings": step.settings}
     tables |= {"prompts": step.prompts, "models": step.models, "inputs": step.inputs}
-    lines = _toml(head) + [line for name, table in tables.items() if table for line in ("", f"[{name}]", *_toml(table))]
-    (folder / NOTE).write_bytes(("\n".join(lines) + "\n").encode("utf-8", "replace"))
-
-
-def _toml(values: Mapping[str, Any]) -> list[str]:
-    plain: dict[str, Any] = json.loads(line_of(values))
-    return [f"{_text(name)} = {_value(value)}" for name, value in plain.items() if value is not None]
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{" + ", ".join(line for line in _toml(value)) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(_value(one) for one in value if one is not None) + "]"
-    return _text(value) if isinstance(value, str) else json.dumps(value)
-
-
-def _text(value: str) -> str:
-    # A JSON string is a TOML string, but for DEL and for halves of characters.
-    return json.dumps(value.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")
+    plain = json.loads(line_of(head | {name: table for name, table in tables.items() if table}))
+    (folder / NOTE).write_bytes(toml_text(plain).encode("utf-8", "replace"))
 
 
 # -- reading ----------------------------------------------------------------------------------------------------

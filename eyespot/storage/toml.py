@@ -1,19 +1,21 @@
-"""TOML as our files hold it: every value on one line, so that a list can also be read as JSON, which is faster.
-
-Libraries that write TOML break lists over lines. A gallery of millions has thousands of notes with lists of numbers,
-which each search reads.
-"""
+"""TOML as files hold it: read by Python's own reader, written by tomli-w."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
+import tomli_w
 
-def toml_lines(values: Mapping[str, Any]) -> list[str]:
-    """`name = value` for texts, numbers and lists of them; names are bare keys."""
-    # A JSON string is a TOML string but for DEL (and for characters beyond the first plane, once they are escaped);
-    # JSON numbers and lists of numbers are TOML's too.
-    texts = {name: json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f") for name, value in values.items()}
-    return [f"{name} = {text}" for name, text in texts.items()]
+
+def toml_text(values: Mapping[str, Any]) -> str:
+    """Texts, numbers, lists and tables as TOML. What is None has no form there and is left out, also within lists."""
+    return tomli_w.dumps(_without_none(values))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _without_none(one) for name, one in value.items() if one is not None}
+    if isinstance(value, list | tuple):
+        return [_without_none(one) for one in value if one is not None]
+    return value

@@ -408,6 +408,23 @@ def test_the_note_of_a_step_tells_all_its_results_hang_on(tmp_path: Path) -> Non
     assert json.loads((tmp_path / "steps" / "01-numbers" / "kept.jsonl").read_text().splitlines()[1])["id"] == "n1"
 
 
+def test_the_note_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """Its lists and tables stood on one line."""
+    import tomllib
+
+    steps = [replace(source(2), settings={"deep": {"a": [1, 2]}})]
+    run(steps, tmp_path)
+    place = tmp_path / "steps" / "01-numbers" / "step.toml"
+    note = tomllib.loads(place.read_text(encoding="utf-8"))
+    head = f'step = "numbers"\nversion = 1\nabout = ""\ndigest = "{note["digest"]}"\n\n'
+    counts = f'[counts]\nfile = "kept.jsonl"\nsha256 = "{note["counts"]["sha256"]}"\ncame = 0\nadded = 2\nkept = 2\n'
+    place.write_text(f"{head}{counts}failed = 0\n\n[settings]\ndeep = {{a = [1, 2]}}\n", encoding="utf-8")
+
+    (done,) = run(steps, tmp_path)
+
+    assert (done.ran, done.counts) == (False, (0, 2, 2, {}, 0))
+
+
 def test_a_step_that_runs_every_time_leaves_the_others_alone(tmp_path: Path) -> None:
     steps = [source(2), Step("look", BatchStep(lambda records, _: (Keep(one) for one in records)), always=True)]
     run(steps, tmp_path)

@@ -81,6 +81,8 @@ def test_fingerprints_written_by_hand_over_several_lines_are_read(tmp_path: Path
     place = tmp_path / f"{STEM}.toml"
     place.write_text(place.read_text().replace("[[0.5]]", "[\n  [0.5],\n]"))
     assert disk.read_note(tmp_path, STEM) == disk.SpaceNote(SPACE, [], [[0.5]])
+    seen = disk.glance(tmp_path, STEM)
+    assert seen is not None and (seen.space, seen.missing) == (SPACE, [])
 
 
 def test_what_is_open_already_counts(gallery: Path) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.search.plan.slopes import BILLION, Line, Rate, Slopes
 from eyespot.storage.atomic import flush
+from eyespot.storage.toml import toml_text
 from eyespot.types import AdaptedQuery, Encoder
 
 Floats = NDArray[np.float32]
@@ -209,16 +210,6 @@ def this_machine() -> str:
 
 def as_toml(slopes: Slopes) -> str:
     """The table that `read_slopes` reads."""
-    from json import dumps
-
-    lines = [f"machine = {dumps(slopes.machine)}", f"cores = {slopes.cores}"]
-    lines += [f"{name} = {getattr(slopes, name)!r}" for name in ("rechecked", "seek", "call", "facts")]
-    lines += [f"core_hour = {slopes.core_hour!r}", f"gib_hour = {slopes.gib_hour!r}"]
-    lines += ["", "[build]", *(f"{name} = {value!r}" for name, value in slopes.build.items())]
-    for name, one in slopes.scan.items():
-        lines += ["", f"[scan.{name}]", f"fixed = {one.fixed!r}", f"slope = {one.slope!r}"]
-    for encoder, rate in slopes.encoders.items():
-        lines += ["", f"[encoders.{dumps(encoder)}]"]
-        lines += [f"images_per_second = {rate.images_per_second!r}", f"dim = {rate.dim}"]
-        lines += [f"measured = {dumps(rate.measured)}"]
-    return "\n".join(lines) + "\n"
+    scan = {name: line._asdict() for name, line in slopes.scan.items()}
+    encoders = {name: rate._asdict() for name, rate in slopes.encoders.items()}
+    return toml_text({**vars(slopes), "scan": scan, "encoders": encoders})
