@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import eyespot
-from eyespot.pipelines import Origin, Provenance, Spent, StepResult
+from eyespot.pipelines import Provenance, Spent, StepResult
 from eyespot.pipelines.data_card.datasheet import Answered, answered
 from eyespot.pipelines.data_card.sankey import SankeyStage
 from eyespot.pipelines.data_card.wording import wording
@@ -103,12 +103,19 @@ class Card:
 
 def card_of(done: Sequence[StepResult], told: Told) -> Card:
     """The card of a pipeline that has run; `UsageError` for answers to questions that nobody asks."""
+    lost = [
+        [step.name, reason, _number(count), f"{count / (counts.came + counts.added):.1%}"]
+        for step, counts in ((one.step, one.counts) for one in done)
+        for reason, count in sorted(counts.dropped.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    steps = [[one.step.name, *map(_number, (*one.counts[:3], sum(one.counts.dropped.values())))] for one in done]
+    columns = ["step", "in", "added", "kept", "left out"]
     return Card(
         told,
         done[-1].counts.kept if done else 0,
         [SankeyStage(one.step.name, *one.counts[:4]) for one in done],
-        _losses(done),
-        _balance(done),
+        CardTable("Why records were left out", ["step", "reason", "records", "of its step"], lost),
+        CardTable("Step by step", columns, steps, "in + added = kept + left out."),
         _cost(done),
         _requests(done),
         _reading(told.texts),
@@ -119,20 +126,6 @@ def card_of(done: Sequence[StepResult], told: Told) -> Card:
 
 
 # -- counts -----------------------------------------------------------------------------------------------------
-
-
-def _balance(done: Sequence[StepResult]) -> CardTable:
-    rows = [[one.step.name, *map(_number, (*one.counts[:3], sum(one.counts.dropped.values())))] for one in done]
-    return CardTable("Step by step", ["step", "in", "added", "kept", "left out"], rows, "in + added = kept + left out.")
-
-
-def _losses(done: Sequence[StepResult]) -> CardTable:
-    rows = [
-        [one.step.name, reason, _number(count), f"{count / (one.counts.came + one.counts.added):.1%}"]
-        for one in done
-        for reason, count in sorted(one.counts.dropped.items(), key=lambda item: (-item[1], item[0]))
-    ]
-    return CardTable("Why records were left out", ["step", "reason", "records", "of its step"], rows)
 
 
 def _cost(done: Sequence[StepResult]) -> CardTable:
@@ -151,21 +144,19 @@ def _cost(done: Sequence[StepResult]) -> CardTable:
 
 def _requests(done: Sequence[StepResult]) -> CardTable:
     """What became of settings of the recipe on the way to models, counted from the answers."""
-    rows = [[one.step.name, *row] for one in done for row in _changed(one.origins)]
+    rows = []
+    for one in done:
+        answers: Counter[str] = Counter()
+        changed: Counter[tuple[str, str]] = Counter()
+        for model, provenance, count in one.origins:
+            answers[model] += count
+            changed.update(dict.fromkeys(((model, what) for what in _differences(model, provenance)), count))
+        rows += [
+            [one.step.name, model, what, f"{count:,} of {answers[model]:,}"] for (model, what), count in changed.items()
+        ]
+    title, columns = "Where models were asked otherwise than the recipe says", ["step", "model", "what", "answers"]
     note = "Counted from the answers that each step uses; all other settings were sent as the recipe has them."
-    return CardTable(
-        "Where models were asked otherwise than the recipe says", ["step", "model", "what", "answers"], rows, note
-    )
-
-
-def _changed(origins: Sequence[Origin]) -> Iterator[list[str]]:
-    total: Counter[str] = Counter()
-    found: Counter[tuple[str, str]] = Counter()
-    for model, provenance, answers in origins:
-        total[model] += answers
-        found.update(dict.fromkeys(((model, what) for what in _differences(model, provenance)), answers))
-    for (model, what), answers in found.items():
-        yield [model, what, f"{answers:,} of {total[model]:,}"]
+    return CardTable(title, columns, rows, note)
 
 
 def _differences(model: str, provenance: Provenance | None) -> Iterator[str]:
@@ -198,16 +189,14 @@ def _seconds(seconds: float) -> str:
 
 
 def _reading(texts: Mapping[str, Iterable[str]]) -> CardTable:
-    found = {name: wording(several) for name, several in texts.items()}
     rows = [
         [name, _number(one.texts), f"{one.words:.1f}", f"{one.middle:g}", f"{one.least}–{one.most}", f"{one.grade:.1f}"]
-        for name, one in found.items()
-        if one is not None
+        for name, several in texts.items()
+        if (one := wording(several)) is not None
     ]
     columns = ["texts", "number", "words, mean", "median", "range", "Flesch–Kincaid grade"]
-    return CardTable(
-        "How the texts read", columns, rows, "The grade is that of a United States school, and for English."
-    )
+    note = "The grade is that of a United States school, and for English."
+    return CardTable("How the texts read", columns, rows, note)
 
 
 # -- how it was made --------------------------------------------------------------------------------------------
@@ -216,9 +205,9 @@ def _reading(texts: Mapping[str, Iterable[str]]) -> CardTable:
 def _step(done: StepResult) -> StepCard:
     step = done.step
     parts = {"settings": step.settings, "models": step.models, "inputs": step.inputs}
-    told = json.loads(line_of({name: part for name, part in parts.items() if part}))
-    plain = json.dumps(told, indent=2, ensure_ascii=False) if told else ""
-    return StepCard(step.name, step.version, step.about, plain, step.prompts)
+    declared = json.loads(line_of({name: part for name, part in parts.items() if part}))
+    settings = json.dumps(declared, indent=2, ensure_ascii=False) if declared else ""
+    return StepCard(step.name, step.version, step.about, settings, step.prompts)
 
 
 def _versions() -> str:

@@ -84,25 +84,27 @@ class Answered(NamedTuple):
 
 def answered(done: Sequence[StepResult], answers: Mapping[str, Any]) -> list[Answered]:
     """Every question, in order; `answers` are {section: {name: text}} and go before what the run itself can say."""
-    if not done:
-        own = {}
-    else:
+    for section, given in answers.items():
+        if section not in QUESTIONS or not isinstance(given, Mapping):
+            raise UsageError(f"a data card has no part [card.{section}]; there are: {', '.join(QUESTIONS)}")
+        for name in given:
+            if name not in QUESTIONS[section]:
+                raise UsageError(f"[card.{section}] asks no {name!r}; it asks: {', '.join(QUESTIONS[section])}")
+    own: dict[str, dict[str, str]] = {}
+    if done:
         entered = sum(one.counts.added for one in done)
         lost = sum(sum(one.counts.dropped.values()) for one in done)
-        told = " ".join(f"{one.step.name}: {one.step.about}" for one in done if one.step.about)
-        own = {
-            ("composition", "count"): f"{done[-1].counts.kept:,}.",
-            (
-                "composition",
-                "sample",
-            ): f"Of {entered:,} records that entered, {lost:,} were left out, each for a reason.",
-            ("preparation", "steps"): told,
-            ("preparation", "raw"): "What was left out lies beside what was kept, with the reason, step by step.",
-            ("preparation", "software"): f"With eyespot {eyespot.__version__} and the steps below.",
+        own["composition"] = {
+            "count": f"{done[-1].counts.kept:,}.",
+            "sample": f"Of {entered:,} records that entered, {lost:,} were left out, each for a reason.",
         }
-    given = {(section, name): text for section, name, text in _flat(answers)}
+        own["preparation"] = {
+            "steps": " ".join(f"{one.step.name}: {one.step.about}" for one in done if one.step.about),
+            "raw": "What was left out lies beside what was kept, with the reason, step by step.",
+            "software": f"With eyespot {eyespot.__version__} and the steps below.",
+        }
     return [
-        Answered(section, question, given.get((section, name)) or own.get((section, name), ""))
+        Answered(section, question, str(answers.get(section, {}).get(name, "")) or own.get(section, {}).get(name, ""))
         for section, questions in QUESTIONS.items()
         for name, question in questions.items()
     ]
@@ -110,27 +112,13 @@ def answered(done: Sequence[StepResult], answers: Mapping[str, Any]) -> list[Ans
 
 def joined(own: Mapping[str, Mapping[str, str]], given: Mapping[str, Any]) -> dict[str, Any]:
     """A pipeline's answers and those of a recipe, which go first; what is no answer is handed on, to be refused."""
-    sections = dict.fromkeys([*own, *given])
-    return {name: _with(own.get(name, {}), given.get(name, {})) for name in sections}
-
-
-def _with(own: Mapping[str, str], given: Any) -> Any:
-    return {**own, **given} if isinstance(given, Mapping) else given
+    return {**own} | {
+        section: {**own.get(section, {}), **part} if isinstance(part, Mapping) else part
+        for section, part in given.items()
+    }
 
 
 def parted(several: Iterable[Answered]) -> tuple[list[Answered], list[str]]:
     """The questions that are answered, and those that are open."""
     every = list(several)
     return [one for one in every if one.answer], [one.question for one in every if not one.answer]
-
-
-def _flat(answers: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    found = []
-    for section, told in answers.items():
-        if section not in QUESTIONS or not isinstance(told, Mapping):
-            raise UsageError(f"a data card has no part [card.{section}]; there are: {', '.join(QUESTIONS)}")
-        for name, text in told.items():
-            if name not in QUESTIONS[section]:
-                raise UsageError(f"[card.{section}] asks no {name!r}; it asks: {', '.join(QUESTIONS[section])}")
-            found.append((section, name, str(text)))
-    return found

@@ -16,26 +16,21 @@ LOSSES = "losses"
 
 def as_markdown(card: Card, pictures: list[list[str]]) -> str:
     """The card; `pictures` are the files of each sample's thumbnails, "" where one cannot be read."""
-    texts: list[str] = []
-    texts.append(f"# {cell(card.told.title)}")
-    texts.append(_plain_text(card.told.about))
-    texts.append(card.standing)
+    texts = [f"# {cell(card.told.title)}", _plain_text(card.told.about), card.standing]
     texts += (f"> {_plain_text(note)}" for note in card.told.notes)
-    records: list[str] = []
-    records.append("## What became of the records")
     losses_text = "What each step kept and lost: " + ", ".join(f"{cell(one.name)} {one.kept:,}" for one in card.stages)
-    records.append(f"![{losses_text}](card/{LOSSES}.svg)")
+    records = ["## What became of the records", f"![{losses_text}](card/{LOSSES}.svg)"]
     for rows in (card.balance, card.losses, card.cost, card.requests):
         records += _rows(rows)
-    samples: list[str] = []
-    if card.told.samples:
-        samples.append("## Samples")
+    samples = ["## Samples"] if card.told.samples else []
     for sample, files in zip(card.told.samples, pictures, strict=True):
         samples.append(f"### {_plain_text(sample.heading)}")
-        shown = zip(sample.pictures, files, strict=True)
-        samples.append(" ".join(_picture(label, file) for (label, _), file in shown))
+        shown = [(_bare(label), file) for (label, _), file in zip(sample.pictures, files, strict=True)]
+        samples.append(" ".join(f"![{label}]({file})" if file else f"({label}: unreadable)" for label, file in shown))
         samples.append("\n".join(f"* {_plain_text(line)}" for line in sample.lines))
-    parts = [*texts, *records, *samples, *_own(card), *_sheet(card), *_made(card)]
+    tables = [row for rows in (card.reading, *card.told.tables) for row in _rows(rows)]
+    drawings = [f"![{_bare(drawing.caption)}](card/{drawing.name}.svg)" for drawing in card.told.drawings]
+    parts = [*texts, *records, *samples, *tables, *drawings, *_sheet(card), *_made(card)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -51,20 +46,8 @@ def _plain_text(text: str) -> str:
     return re.sub(r"([\[\]`])", r"\\\1", cell(text))
 
 
-def _picture(label: str, file: str) -> str:
-    return f"![{_bare(label)}]({file})" if file else f"({_bare(label)}: unreadable)"
-
-
 def _bare(label: str) -> str:
     return re.sub(r"[\[\]\\]", "", cell(label))
-
-
-def _own(card: Card) -> Iterator[str]:
-    yield from _rows(card.reading)
-    for rows in card.told.tables:
-        yield from _rows(rows)
-    for drawing in card.told.drawings:
-        yield f"![{_bare(drawing.caption)}](card/{drawing.name}.svg)"
 
 
 def _sheet(card: Card) -> Iterator[str]:

@@ -51,18 +51,23 @@ pre { margin: .5rem 0 0; padding: .7rem .9rem; background: var(--card); border: 
 def as_page(card: Card, thumbnails: Sequence[Sequence[bytes | None]]) -> str:
     """The card; `thumbnails` are JPEGs of each sample's pictures, None where one cannot be read."""
     samples = zip(card.told.samples, thumbnails, strict=True)
-    drawings = "".join(_figure(one.svg, one.caption) for one in card.told.drawings)
+    drawings = "".join(
+        f'<figure class="drawn"><div>{one.svg}</div><figcaption>{safe(one.caption)}</figcaption></figure>\n'
+        for one in card.told.drawings
+    )
+    broad, narrow = sankey(card.stages, WIDE), sankey(card.stages, NARROW)
+    stream = f'<div class="stream"><div class="broad">{broad}</div><div class="narrow">{narrow}</div></div>\n'
+    counts = _tables(card.balance, card.losses, card.cost, card.requests)
+    versions = f'<p class="note">{safe(card.versions)}. Seed {card.told.seed}.</p>\n'
     body = [
         f'<p dir="auto">{safe(card.told.about)}</p>\n' if card.told.about else "",
         f'<p class="note">{safe(card.standing)}</p>\n',
         *(f'<p class="warn" dir="auto">{safe(note)}</p>\n' for note in card.told.notes),
-        _section(
-            "What became of the records", _stream(card) + _tables(card.balance, card.losses, card.cost, card.requests)
-        ),
+        _section("What became of the records", stream + counts),
         _section("Samples", "".join(_sample(*one) for one in samples)),
         _section("What it holds", _tables(card.reading, *card.told.tables) + drawings),
         _section("Datasheet", "".join(_sheet(card))),
-        _section("Steps, prompts and models", _versions(card) + "".join(map(_step, card.steps))),
+        _section("Steps, prompts and models", versions + "".join(map(_step, card.steps))),
     ]
     closing = (("Cite", card.told.citation), ("Licence", card.told.licence))
     return page(card.told.title, "".join(body), " ".join(f"{what}: {text}." for what, text in closing if text), _STYLE)
@@ -72,35 +77,22 @@ def _section(heading: str, inside: str) -> str:
     return f"<section><h2>{safe(heading)}</h2>\n{inside}</section>\n" if inside else ""
 
 
-def _stream(card: Card) -> str:
-    broad, narrow = sankey(card.stages, WIDE), sankey(card.stages, NARROW)
-    return f'<div class="stream"><div class="broad">{broad}</div><div class="narrow">{narrow}</div></div>\n'
-
-
-def _figure(svg: str, caption: str) -> str:
-    return f'<figure class="drawn"><div>{svg}</div><figcaption>{safe(caption)}</figcaption></figure>\n'
-
-
 # -- tables -----------------------------------------------------------------------------------------------------
 
 
-def _tables(*several: CardTable) -> str:
-    return "".join(map(_table, several))
-
-
-def _table(rows: CardTable) -> str:
-    if not rows.rows:
-        return ""
-    numbers = [all(_is_number(row[at]) for row in rows.rows) for at in range(len(rows.columns))]
-    head = "".join(_cell("th", name, right) for name, right in zip(rows.columns, numbers, strict=True))
-    body = "".join(f"<tr>{''.join(map(_cell, ['td'] * len(row), row, numbers))}</tr>\n" for row in rows.rows)
-    note = f'<p class="note" dir="auto">{safe(rows.note)}</p>\n' if rows.note else ""
-    whole = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n'
-    return f"<h3>{safe(rows.title)}</h3>{whole}{note}"
-
-
-def _is_number(value: object) -> bool:
-    return str(value).lstrip("+-")[:1].isdigit()
+def _tables(*tables: CardTable) -> str:
+    """Those that have rows; a column of numbers alone is set to the right."""
+    texts = []
+    for table in (table for table in tables if table.rows):
+        numbers = [
+            all(str(row[at]).lstrip("+-")[:1].isdigit() for row in table.rows) for at in range(len(table.columns))
+        ]
+        head = "".join(_cell("th", name, right) for name, right in zip(table.columns, numbers, strict=True))
+        body = "".join(f"<tr>{''.join(map(_cell, ['td'] * len(row), row, numbers))}</tr>\n" for row in table.rows)
+        note = f'<p class="note" dir="auto">{safe(table.note)}</p>\n' if table.note else ""
+        whole = f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>\n'
+        texts.append(f"<h3>{safe(table.title)}</h3>{whole}{note}")
+    return "".join(texts)
 
 
 def _cell(tag: str, value: object, right: bool) -> str:
@@ -128,10 +120,6 @@ def _sheet(card: Card) -> Iterator[str]:
         items = "".join(f'<dt>{safe(one.question)}</dt><dd dir="auto">{safe(one.answer)}</dd>\n' for one in told)
         asked = f'<p class="open">Open: {safe(" ".join(unanswered))}</p>\n' if unanswered else ""
         yield f"<h3>{safe(section.capitalize())}</h3>{f'<dl>{items}</dl>' if items else ''}{asked}\n"
-
-
-def _versions(card: Card) -> str:
-    return f'<p class="note">{safe(card.versions)}. Seed {card.told.seed}.</p>\n'
 
 
 def _step(step: StepCard) -> str:

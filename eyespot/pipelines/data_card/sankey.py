@@ -52,14 +52,19 @@ class _Scale(NamedTuple):
 
 def sankey(stages: Sequence[SankeyStage], width: int = WIDE) -> str:
     """The stream as SVG, `width` pixels wide; `NARROW` is for telephones."""
-    scale = _scale(stages, width)
+    trunk, most = width * 0.3, max((stage.came + stage.added for stage in stages), default=0)
+    text = EDGE + trunk + TURN
+    scale = _Scale(trunk / max(most, 1), text, int((width - text) / LETTER))
     parts: list[str] = []
     top = 0.0
     for at, stage in enumerate(stages):
         ends = [at + max(count * scale.record, len(lines) * LINE) for _, count, at, lines in _slots(stage, 0, scale)]
         bottom = top + (max([3 * LINE, *ends]) + 8)
         parts += _stage(stage, top, bottom, scale)
-        parts += _grown(stages[at + 1], bottom, scale) if at + 1 < len(stages) else []
+        if at + 1 < len(stages) and (after := stages[at + 1]).added:  # what it adds opens like a fan above its bar
+            left, right = EDGE + after.came * scale.record, EDGE + (after.came + after.added) * scale.record
+            fan = f"M{left:.2f} {bottom - 34:.1f}L{right:.2f} {bottom + LINE:.1f}H{left:.2f}Z"
+            parts.append(f'<path class="added" d="{fan}"/>')
         top = bottom
     kept = stages[-1].kept if stages else 0
     end_width = max(kept * scale.record, HAIR)
@@ -75,34 +80,30 @@ def sankey(stages: Sequence[SankeyStage], width: int = WIDE) -> str:
     )
 
 
-def _scale(stages: Sequence[SankeyStage], width: int) -> _Scale:
-    trunk = width * 0.3
-    most = max((stage.came + stage.added for stage in stages), default=0)
-    text = EDGE + trunk + TURN
-    return _Scale(trunk / max(most, 1), text, int((width - text) / LETTER))
-
-
 # -- one step ---------------------------------------------------------------------------------------------------
 
 
 def _stage(stage: SankeyStage, top: float, bottom: float, scale: _Scale) -> Iterator[str]:
     bar = top + LINE
     width = (stage.came + stage.added) * scale.record
-    name = stage.name
     room = int(scale.letters * BOLD)
-    short = textwrap.shorten(name, room, placeholder="…") or name[:room]
+    short = textwrap.shorten(stage.name, room, placeholder="…") or stage.name[:room]
     yield f'<text class="step" x="{scale.text:.1f}" y="{top + LINE + 6:.1f}">{safe(short)}</text>'
     # The numbers as far as there is room: what came in is what the step before kept, and may be left out
     parts = [(stage.came, "in"), (stage.added, "added"), (stage.kept, "kept")]
-    told = [f"{count:,} {what}" for count, what in parts if count or what == "kept"]
-    while len(told) > 1 and len(", ".join(told)) > scale.letters:
-        told = told[1:]
-    balance = ", ".join(told)
-    yield f'<text class="count" x="{scale.text:.1f}" y="{top + 2 * LINE + 6:.1f}">{safe(balance)}</text>'
+    counts = [f"{count:,} {what}" for count, what in parts if count or what == "kept"]
+    while len(counts) > 1 and len(", ".join(counts)) > scale.letters:
+        counts = counts[1:]
+    yield f'<text class="count" x="{scale.text:.1f}" y="{top + 2 * LINE + 6:.1f}">{safe(", ".join(counts))}</text>'
     right = EDGE + width
     for reason, count, at, lines in _slots(stage, top, scale):
         thick = max(count * scale.record, HAIR)
-        yield _turned(right, thick, bar + BAR, at, scale.text - 10)
+        left, lower, end = right - thick, at + thick, scale.text - 10
+        # A band that leaves the bar downwards and turns to the right
+        yield (
+            f'<path class="lost" d="M{right:.2f} {bar + BAR:.1f}Q{right:.2f} {at:.1f} {end:.1f} {at:.1f}V{lower:.1f}'
+            f'Q{left:.2f} {lower:.1f} {left:.2f} {bar + BAR:.1f}Z"/>'
+        )
         yield _text(scale.text, at + thick / 2 - (len(lines) - 1) * LINE / 2 + 5, lines, f"{reason}: {count:,}")
         right -= count * scale.record
     kept = stage.kept * scale.record
@@ -126,15 +127,6 @@ def _slots(stage: SankeyStage, top: float, scale: _Scale) -> Iterator[tuple[str,
         at += max(thick, text) + 3
 
 
-def _turned(right: float, thick: float, top: float, at: float, end: float) -> str:
-    """A band that leaves the bar downwards and turns to the right, `at` its upper end there."""
-    left, lower = right - thick, at + thick
-    return (
-        f'<path class="lost" d="M{right:.2f} {top:.1f}Q{right:.2f} {at:.1f} {end:.1f} {at:.1f}V{lower:.1f}'
-        f'Q{left:.2f} {lower:.1f} {left:.2f} {top:.1f}Z"/>'
-    )
-
-
 def _text(left: float, top: float, lines: Sequence[str], whole: str) -> str:
     """A reason, with its count behind it in another shade."""
     *before, last = lines
@@ -143,10 +135,3 @@ def _text(left: float, top: float, lines: Sequence[str], whole: str) -> str:
     rows = [safe(line) for line in before] + [f"{safe(last)} {shown}" if last else shown]
     spans = (f'<tspan x="{left:.1f}" y="{top + at * LINE:.1f}">{row}</tspan>' for at, row in enumerate(rows))
     return f"<text>{''.join(spans)}<title>{safe(whole)}</title></text>"
-
-
-def _grown(after: SankeyStage, top: float, scale: _Scale) -> Iterator[str]:
-    """What the next step adds opens like a fan above its bar."""
-    left, right = EDGE + after.came * scale.record, EDGE + (after.came + after.added) * scale.record
-    if after.added:
-        yield f'<path class="added" d="M{left:.2f} {top - 34:.1f}L{right:.2f} {top + LINE:.1f}H{left:.2f}Z"/>'
