@@ -10,15 +10,15 @@ from eyespot.pipelines.budget_limits import Spent
 from eyespot.pipelines.outcomes import Records
 from eyespot.pipelines.runner import RunOptions, check, digest_here, mark_of
 from eyespot.pipelines.step import MapStep, Step
-from eyespot.pipelines.step_folder import CachedResult, cached_result, place_of
+from eyespot.pipelines.step_folder import cached_result, place_of
 from eyespot.pipelines.work_db import FILE, WorkDB
 
 
 class PlannedStep(NamedTuple):
-    """A step that is to come: `records` would be worked on at most (None: nobody knows yet), `known` are done already.
+    """A step to come: at most `records` would be worked on (None: unknown yet), of which `known` are done already.
 
-    `spent` is the most calls of the step, and what these are likely to cost: a model that thinks costs more. What the
-    disk already answers costs nothing.
+    `spent` is the most calls of the step, and what these are likely to cost: a model that thinks costs more. Answers
+    that are on the disk cost nothing.
     """
 
     name: str
@@ -39,32 +39,20 @@ def plan(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> l
 
 def _planned(steps: Sequence[Step], work: Path, how: RunOptions, memory: WorkDB | None) -> list[PlannedStep]:
     planned: list[PlannedStep] = []
-    stands: dict[str, Records] = {}  # what finished steps kept; what the others will is not known
+    kept: dict[str, Records] = {}  # by finished steps; what the others will keep is unknown
     before, most = Records(), how.limit
     for number, step in enumerate(steps, 1):
-        mark = mark_of(step, how, stands) if set(step.needs) <= set(stands) else None
+        mark = mark_of(step, how, kept) if set(step.needs) <= set(kept) else None
+        reached = len(kept) == number - 1  # all before it are finished
+        result = cached_result(place_of(work, number, step)) if mark and reached and not step.always else None
+        retried = result is not None and how.retry_failed and result.counts.failed > 0
+        if mark and result and result.digest == digest_here(mark, before, how) and not retried:
+            before, most = result.records, len(result.records)
+            kept[step.name] = before
+            planned.append(PlannedStep(step.name, True, most, result.counts.came, Spent()))
+            continue
+        most = len(before) if reached and number > 1 else most
         known = memory.known(mark) if memory and mark and isinstance(step.work, MapStep) else 0
-        reached = len(stands) == number - 1  # all before it are finished
-        found = (
-            _finished(place_of(work, number, step), digest_here(mark, before, how), how)
-            if mark and reached and not step.always
-            else None
-        )
-        planned.append(_one(step, found, len(before) if reached and number > 1 else most, known))
-        before, most = (found.records, len(found.records)) if found else (before, planned[-1].records)
-        stands |= {step.name: before} if found else {}
+        known = min(known, most or 0)
+        planned.append(PlannedStep(step.name, False, most, known, step.expects.times((most or 0) - known)))
     return planned
-
-
-def _finished(folder: Path, digest: str, how: RunOptions) -> CachedResult | None:
-    found = cached_result(folder)
-    if found is None or found.digest != digest or (how.retry_failed and found.counts.failed):
-        return None
-    return found
-
-
-def _one(step: Step, found: CachedResult | None, records: int | None, known: int) -> PlannedStep:
-    if found is not None:
-        return PlannedStep(step.name, True, len(found.records), found.counts.came, Spent())
-    known = min(known, records or 0)
-    return PlannedStep(step.name, False, records, known, step.expects.times((records or 0) - known))

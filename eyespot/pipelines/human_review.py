@@ -159,8 +159,8 @@ class Queue:
 
     def _last(self) -> dict[str, ReviewDecision]:
         """The last decision on each case, but for those that were withdrawn."""
-        last = {one.id: one for one in self.decisions()}
-        return {id: one for id, one in last.items() if one.choice != WITHDRAWN}
+        last = {decision.id: decision for decision in self.decisions()}
+        return {id: decision for id, decision in last.items() if decision.choice != WITHDRAWN}
 
     def open(self) -> list[Case]:
         """What is still to be decided, in the order of the queue."""
@@ -206,21 +206,17 @@ def reviewed(
     for record, case in pairs:
         if case is None:
             yield Keep(record)
+        elif case.id not in standing:
+            yield undecided(record)
+        elif (decision := standing[case.id]).choice == "drop":
+            yield Drop(record, DROPPED, decision.note)
         else:
-            yield _become(record, standing[case.id], confirm) if case.id in standing else undecided(record)
+            yield Keep(confirm(record, decision.texts))
 
 
 def decisions_digest(queue: Path) -> str:
     """What such a step says among its `inputs`, so that it runs again once more was decided."""
     return digest_of_json([asdict(one) for one in Queue(queue).decisions()] if queue.exists() else [])
-
-
-def _become(
-    record: Record, decision: ReviewDecision, confirm: Callable[[Record, Mapping[str, str]], Record]
-) -> Outcome:
-    if decision.choice == "drop":
-        return Drop(record, DROPPED, decision.note)
-    return Keep(confirm(record, decision.texts))
 
 
 # -- on disk ----------------------------------------------------------------------------------------------------

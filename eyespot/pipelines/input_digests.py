@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from eyespot.pipelines.step import digest_of
 from eyespot.storage.files import write_whole
@@ -17,19 +16,12 @@ def digests_of(files: Mapping[str, Path], memory: Path) -> dict[str, str]:
         known = json.loads(memory.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         known = {}
-    digests = {name: _digest(path, known) for name, path in files.items()}
-    entries = {str(path): [*_state(path), digests[name]] for name, path in files.items()}
+    digests: dict[str, str] = {}
+    entries: dict[str, list[int | str]] = {}
+    for name, path in files.items():
+        status, entry = path.stat(), known.get(str(path))
+        state = [status.st_size, status.st_mtime_ns]
+        digests[name] = str(entry[2]) if isinstance(entry, list) and entry[:2] == state else digest_of(path)
+        entries[str(path)] = [*state, digests[name]]
     write_whole(memory, lambda file: file.write(json.dumps(entries, indent=1).encode()))
     return digests
-
-
-def _digest(path: Path, known: Mapping[str, Any]) -> str:
-    entry = known.get(str(path))
-    if isinstance(entry, list) and entry[:2] == _state(path):
-        return str(entry[2])
-    return digest_of(path)
-
-
-def _state(path: Path) -> list[int]:
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]

@@ -28,7 +28,7 @@ from eyespot.search.judge_rerank import picture_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.types import LanguageModel, Message, Price, Reply
+    from eyespot.types import LanguageModel, Reply
 
 WAY = ("url", "requests_per_minute", "tokens_per_minute", "timeout", "attempts", "first_rest")
 """A recipe's settings of the way to a model, which change no answer."""
@@ -39,8 +39,8 @@ LIMITS = ("max_tokens", "max_completion_tokens")  # of an answer, as a recipe ma
 PROMPT = "prompt"
 
 
-def silent(_sentence: str) -> None:
-    """Does nothing with a note."""
+def ignore_note(_sentence: str) -> None:
+    """Do nothing with a note."""
 
 
 class AnswerForm(BaseModel):
@@ -132,7 +132,7 @@ class Models:
 
     others: Mapping[str, Client] = field(default_factory=dict)
     prices: Prices | None = None
-    note: Callable[[str], None] = silent
+    note: Callable[[str], None] = ignore_note
     strict: bool = False
     _noted: set[str] = field(default_factory=set, repr=False)
     _opened: dict[tuple[Any, ...], LanguageModel] = field(default_factory=dict, repr=False)
@@ -141,7 +141,25 @@ class Models:
     def __call__(self, prompt: Prompt, meter: CallMeter) -> Mapping[str, Any]:
         """The answer's fields, or {"declined": why}; `NoAnswer` where there is none of the form that was asked for."""
         other = self.others.get(str(prompt["use"]).partition(":")[0])
-        return self._send(prompt, meter) if other is None else other(prompt, meter)
+        if other is not None:
+            return other(prompt, meter)
+        model, words = self._model(prompt), str(prompt["words"])
+        options = {name: value for name, value in prompt.items() if name not in OWN and not name.startswith("_")}
+        letters = len(words.encode("utf-8", "replace")) + len(json.dumps(prompt["form"]))  # the form is sent, too
+        likely = estimate(1, model.price, _tokens(prompt, len(prompt["pictures"]), letters))
+        try:
+            encode = JpegEncoder(_side(prompt), picture_of)
+            pictures = [encode(Path(path)) for path in prompt["_pictures"]]
+            messages = [text_message("system", prompt["system"])] if "system" in prompt else []
+            messages.append(image_message(pictures, words) if pictures else text_message("user", words))
+            meter.expect(str(prompt["use"]), likely)
+            metered = model.metered(meter, partial(self._reply, prompt, meter))
+            fields: dict[str, Any] = metered.answer(messages, prompt["_form"], **options).model_dump(mode="json")
+        except Declined as why:
+            return {"declined": str(why) or "without a word"}
+        except (BadAnswer, NoReply) as why:
+            raise NoAnswer(f"{prompt['use']}: {why}") from None
+        return fields
 
     def check(self, models: Mapping[str, Any], limits: CostLimits = CostLimits()) -> None:
         """`UsageError` or `EyespotError` for a model that cannot be asked, before anything is asked.
@@ -159,21 +177,6 @@ class Models:
                         f"{own_table()}, or limit calls or tokens instead"
                     )
 
-    def _send(self, prompt: Prompt, meter: CallMeter) -> Mapping[str, Any]:
-        model = self._model(prompt)
-        options = {name: value for name, value in prompt.items() if name not in OWN and not name.startswith("_")}
-        try:
-            messages = _messages(prompt)
-            meter.expect(str(prompt["use"]), _likely(prompt, model.price))
-            metered = model.metered(meter, partial(self._reply, prompt, meter))
-            answer = metered.answer(messages, prompt["_form"], **options)
-        except Declined as why:
-            return {"declined": str(why) or "without a word"}
-        except (BadAnswer, NoReply) as why:
-            raise NoAnswer(f"{prompt['use']}: {why}") from None
-        fields: dict[str, Any] = answer.model_dump(mode="json")
-        return fields
-
     def _reply(self, prompt: Prompt, meter: CallMeter, reply: Reply) -> None:
         """Hand on how an answer came about, and note each setting that was left out, once."""
         meter.reply(Provenance(reply.model, reply.changes))
@@ -184,20 +187,19 @@ class Models:
             self.note(f"{prompt['use']} does not accept {', '.join(new)}; it is asked without")
 
     def _model(self, prompt: Prompt) -> LanguageModel:
-        way = {name: prompt[f"_{name}"] for name in WAY if f"_{name}" in prompt}
-        key = (prompt["use"], *sorted(way.items()))
+        """The model that the prompt names, opened when it is first asked."""
+        use, way = str(prompt["use"]), {name: prompt[f"_{name}"] for name in WAY if f"_{name}" in prompt}
+        key = (use, *sorted(way.items()))
         with self._lock:
-            if key not in self._opened:
-                self._opened[key] = self._open(str(prompt["use"]), way)
-            return self._opened[key]
-
-    def _open(self, use: str, way: Mapping[str, Any]) -> LanguageModel:
-        if not llms.is_language_model(use):
-            raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
-        for name, value in way.items():
-            _check(use, name, value)
-        # The budget reserves what the recipe's limit allows, so that limit is not raised
-        return llms.load(use, prices=self.prices, strict=self.strict, raise_token_limit=False, **way)
+            if key in self._opened:
+                return self._opened[key]
+            if not llms.is_language_model(use):
+                raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
+            for name, value in way.items():
+                _check(use, name, value)
+            # The budget reserves what the recipe's limit allows, so that limit is not raised
+            opened = llms.load(use, prices=self.prices, strict=self.strict, raise_token_limit=False, **way)
+            return self._opened.setdefault(key, opened)
 
 
 def _check(use: str, name: str, value: object) -> None:
@@ -207,22 +209,8 @@ def _check(use: str, name: str, value: object) -> None:
         raise UsageError(f"{use}: {name} is {value!r}; give {'an address' if kinds is str else 'a number'}")
 
 
-def _messages(prompt: Prompt) -> list[Message]:
-    encode, words = JpegEncoder(_side(prompt), picture_of), str(prompt["words"])
-    pictures = [encode(Path(path)) for path in prompt["_pictures"]]
-    system = [text_message("system", prompt["system"])] if "system" in prompt else []
-    return [*system, image_message(pictures, words) if pictures else text_message("user", words)]
-
-
 def _side(prompt: Prompt) -> int:
     """The pixels of the longer side of each picture."""
-    side = prompt.get("side")
-    if side is not None:
-        _check(str(prompt["use"]), "side", side)
-    return SIDE if side is None else int(side)
-
-
-def _likely(prompt: Prompt, price: Price | None) -> Spent:
-    """What a question is likely to cost, the form of its answer counted too."""
-    letters = len(str(prompt["words"]).encode("utf-8", "replace")) + len(json.dumps(prompt["form"]))
-    return estimate(1, price, _tokens(prompt, len(prompt["pictures"]), letters))
+    side = prompt.get("side", SIDE)
+    _check(str(prompt["use"]), "side", side)
+    return int(side)
