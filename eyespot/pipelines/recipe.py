@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from eyespot.pipelines.budget_limits import CostLimits
 from eyespot.pipelines.step import BatchStep, MapStep, SqlStep, Step, digest_of
-from eyespot.storage.files import refuse, text_of
+from eyespot.storage.files import refuse, text_of, toml_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -56,9 +55,9 @@ class Declared:
 
     def made(self, work: MapStep | BatchStep | SqlStep, version: int = 1, **more: Any) -> Step:
         """The step that does this work, with all that is declared; `more` fields take the place of what is declared."""
-        told = {"settings": self.settings, "prompts": self.prompts, "models": self.models}
         inputs = {name: digest_of(path) for name, path in self.inputs.items()}
-        return Step(self.name, work, version, **({**told, "inputs": inputs} | more))
+        declared = {"settings": self.settings, "prompts": self.prompts, "models": self.models, "inputs": inputs}
+        return Step(self.name, work, version, **(declared | more))
 
 
 Makers: TypeAlias = Mapping[str, Callable[[Declared], Step]]
@@ -91,103 +90,86 @@ class Recipe:
 
 def read_recipe(path: Path) -> Recipe:
     """The recipe in a file; `UsageError` says what in it is wrong."""
-    told = _toml(path)
-    if (unknown := sorted(set(told) - _TOP)) and path:
+    fields = toml_of(path)
+    if unknown := sorted(set(fields) - _TOP):
         refuse(path, unknown[0], f"is no key of a recipe; there are: {', '.join(sorted(_TOP))}")
-    steps = told.get("steps")
+    steps = fields.get("steps")
     if not isinstance(steps, list) or not steps or not all(isinstance(one, dict) for one in steps):
         refuse(path, "", 'declares no steps; write [[steps]] and below it step = "…"')
-    models = _table(path, told, "models")
+    models = _table(path, fields, "models")
     declared = tuple(_declared(path, number, one, models) for number, one in enumerate(steps, 1))
-    texts = [_text(path, told, name) for name in ("name", "about")]
-    card = _table(path, told, "card")
-    limits_told = _table(path, told, "budget")
+    name, about = (_text(path, fields, name) for name in ("name", "about"))
+    card, limits = _table(path, fields, "card"), _table(path, fields, "budget")
     known = [one.name for one in dataclasses.fields(CostLimits)]
-    for name, value in limits_told.items():
-        if name not in known:
-            refuse(path, f"[budget] {name}", f"is no limit; there are: {', '.join(known)}")
+    for limit, value in limits.items():
+        if limit not in known:
+            refuse(path, f"[budget] {limit}", f"is no limit; there are: {', '.join(known)}")
         if isinstance(value, bool) or not isinstance(value, int | float):
-            refuse(path, f"[budget] {name}", f"is {value!r}; write a number")
-    limits = CostLimits(**limits_told)
-    strict = told.get("strict", False)
+            refuse(path, f"[budget] {limit}", f"is {value!r}; write a number")
+    strict, seed = fields.get("strict", False), fields.get("seed", 0)
     if not isinstance(strict, bool):
         refuse(path, "strict", f"is {strict!r}; write true or false")
-    seed = told.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool):
         refuse(path, "seed", f"is {seed!r}; write a whole number")
-    return Recipe(texts[0] or path.stem, texts[1], declared, seed, limits, card, path.parent, strict)
+    return Recipe(name or path.stem, about, declared, seed, CostLimits(**limits), card, path.parent, strict)
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text_of(path))
-    except tomllib.TOMLDecodeError as error:
-        refuse(path, "", f"is no TOML ({error})")
-
-
-def _text(path: Path, told: Mapping[str, Any], name: str) -> str:
-    value = told.get(name, "")
+def _text(path: Path, fields: Mapping[str, Any], name: str) -> str:
+    value = fields.get(name, "")
     if not isinstance(value, str):
         refuse(path, name, f"is {value!r}; write it in quotes")
     return value
 
 
-def _table(path: Path, told: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = told.get(name, {})
-    if not isinstance(found, dict):
-        refuse(path, name, f"is {found!r}; write [{name}] and its keys below")
-    return found
+def _table(path: Path, fields: Mapping[str, Any], name: str) -> dict[str, Any]:
+    table = fields.get(name, {})
+    if not isinstance(table, dict):
+        refuse(path, name, f"is {table!r}; write [{name}] and its keys below")
+    return table
 
 
 # -- one step ---------------------------------------------------------------------------------------------------
 
 
-def _declared(path: Path, number: int, told: Mapping[str, Any], models: Mapping[str, Any]) -> Declared:
+def _declared(path: Path, number: int, fields: Mapping[str, Any], models: Mapping[str, Any]) -> Declared:
     where = f"step {number}"
-    step = _text(path, told, "step")
+    step = _text(path, fields, "step")
     if not step:
         refuse(path, where, 'does not say which it is; write step = "…"')
-    prompts = {name: text_of(path.parent / file) for name, file in _prompt_files(path, where, told, "prompt").items()}
-    asked = {name: _model(path, name, models) for name in _listed(path, where, told)}
-    found = _table(path, told, "inputs")
-    for inputs_name, inputs_place in found.items():
-        if not isinstance(inputs_place, str):
-            refuse(path, f"{where}, inputs {inputs_name}", f"is {inputs_place!r}; write the name of a file or a folder")
-    inputs = {name: path.parent / place for name, place in found.items()}
-    settings = {name: value for name, value in told.items() if name not in _OWN}
-    return Declared(step, _text(path, told, "name") or step, settings, prompts, asked, inputs)
-
-
-def _prompt_files(path: Path, where: str, told: Mapping[str, Any], one: str) -> dict[str, str]:
-    """`prompt = "FILE"`, or several under names: `prompts = {ask = "FILE", …}`."""
-    found = _table(path, told, f"{one}s") | ({one: told[one]} if one in told else {})
-    for name, value in found.items():
-        if not isinstance(value, str):
-            refuse(path, f"{where}, {one} {name}", f"is {value!r}; write the name of a file")
-    return found
-
-
-def _listed(path: Path, where: str, told: Mapping[str, Any]) -> list[str]:
-    """`model = "NAME"`, or `models = ["NAME", …]`."""
-    found = [told["model"]] if "model" in told else told.get("models", [])
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-        refuse(path, f"{where}, models", f"are {found!r}; write names that stand under [models]")
-    twice = next((name for name in found if found.count(name) > 1), None)
+    # `prompt = "FILE"`, or several under names: `prompts = {ask = "FILE", …}`
+    prompts = _table(path, fields, "prompts") | ({"prompt": fields["prompt"]} if "prompt" in fields else {})
+    inputs = _table(path, fields, "inputs")
+    for kind, places in (("prompt", prompts), ("inputs", inputs)):
+        for name, place in places.items():
+            if not isinstance(place, str):
+                what = "a file or a folder" if kind == "inputs" else "a file"
+                refuse(path, f"{where}, {kind} {name}", f"is {place!r}; write the name of {what}")
+    names = [fields["model"]] if "model" in fields else fields.get("models", [])  # `model = "NAME"`, or a list of names
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        refuse(path, f"{where}, models", f"are {names!r}; write names that stand under [models]")
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         refuse(path, f"{where}, models", f"name {twice!r} twice; name it once (a step may let it answer several times)")
-    return found
+    return Declared(
+        step,
+        _text(path, fields, "name") or step,
+        {name: value for name, value in fields.items() if name not in _OWN},
+        {name: text_of(path.parent / file) for name, file in prompts.items()},
+        {name: _model(path, name, models) for name in names},
+        {name: path.parent / place for name, place in inputs.items()},
+    )
 
 
 def _model(path: Path, name: str, models: Mapping[str, Any]) -> Any:
     if name not in models:
         refuse(path, f"model {name!r}", f"is not described; under [models] stand: {', '.join(models) or 'none'}")
-    told = models[name]
-    if not isinstance(told, dict):
-        refuse(path, f"model {name!r}", f'is {told!r}; write {{ use = "openai:MODEL" }} and what else is said of it')
-    for key, value in told.items():
+    model = models[name]
+    if not isinstance(model, dict):
+        refuse(path, f"model {name!r}", f'is {model!r}; write {{ use = "openai:MODEL" }} and what else is said of it')
+    for key, value in model.items():
         if not _is_plain(value):
             refuse(path, f"model {name!r}, {key}", f"is {value}; write text, a number, true or false")
-    return told
+    return model
 
 
 def _is_plain(value: Any) -> bool:

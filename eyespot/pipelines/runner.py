@@ -18,7 +18,7 @@ from eyespot.pipelines.accounting import Account
 from eyespot.pipelines.budget_limits import CallMeter, CostLimits
 from eyespot.pipelines.outcomes import Added, Drop, Failed, Keep, NoAnswer, Outcome, Record, Records, line_of
 from eyespot.pipelines.reserved_budget import ReservedBudget
-from eyespot.pipelines.step import BatchStep, Context, MapStep, Prompt, SqlStep, Step, digest_of_json
+from eyespot.pipelines.step import Context, MapStep, Prompt, SqlStep, Step, digest_of_json
 from eyespot.pipelines.step_folder import (
     CachedResult,
     StepCounts,
@@ -35,7 +35,7 @@ from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, UsageError, no_progress
 
 Client: TypeAlias = Callable[[Prompt, CallMeter], Mapping[str, Any]]
-"""Puts a prompt to a model and gives its answer, counting each request by the till; `NoAnswer` if there is none."""
+"""Puts a prompt to a model and gives its answer, each request counted by the meter; `NoAnswer` if there is none."""
 log = logging.getLogger(__name__)
 AHEAD = 4  # records for each worker that may be ready before their turn
 TICK = 1.0  # seconds after which the time worked is written down
@@ -47,8 +47,8 @@ NO_ANSWER = "no answer"
 class RunOptions:
     """How to run: the seed of all that is drawn, what may be spent, who answers, and how many records a trial takes.
 
-    `limit` takes only so many records of the first step. `retry_failed` tries again what failed in an earlier run.
-    `strict` ends the run where a model did not accept all that it was to be asked.
+    `limit` is the most records that the first step keeps. `retry_failed` tries again what failed in an earlier run.
+    `strict` ends the run where a model does not accept all settings of a request.
     """
 
     seed: int = 0
@@ -123,7 +123,7 @@ def mark_of(step: Step, how: RunOptions, earlier: Mapping[str, Records]) -> Step
 
 
 def digest_here(mark: StepKey, before: Records, how: RunOptions) -> str:
-    """What a finished step hangs on: its mark, the records that came; of the first, the limit too."""
+    """What a finished step depends on: its mark and the records that came; the first step also on the limit."""
     return digest_of_json([mark.digest, before.digest, how.limit if before.path is None else None])
 
 
@@ -182,71 +182,54 @@ class _Turn:
         return StepResult(self.step, self.folder, found.counts, cost, found.records, ran, origins)
 
     def _worked(self, before: Records, folder: Path) -> StepCounts:
+        budget = ReservedBudget(self.how.limits, self.memory, self.mark, self.step.expects)
+        ask = _Asking(self.mark, self.memory, self.how.client, budget)
+        context = Context(self.step.name, self.how.seed, ask, self.how.tell, self.earlier, self.how.limit)
         with _clock(self.memory, self.mark) as tick:
             work = self.step.work
             if isinstance(work, SqlStep):
-                added = work.work(before, folder, self._context())
+                added = work.work(before, folder, context)
                 return counted(folder, added, len(before), work.key).accounted(self.step.name)
             sheets = StepWriter(folder)
             try:
                 account = Account(self.step.name, sheets)
-                settle = self._each if isinstance(work, MapStep) else self._whole
-                worked = settle(before, account)
-                total = len(before)
-                self.how.tell(self.step.name, 0, total)
-                for number, _ in enumerate(worked, 1):
-                    self.how.tell(self.step.name, number, total)
+                if isinstance(work, MapStep):
+                    settled: Iterator[object] = self._settled_one_by_one(work, before, account, context)
+                else:
+                    limit = self.how.limit if before.path is None else None
+                    outcomes = iter(work.work(before, context))
+                    settled = account.settle_all(before, outcomes if limit is None else _first(outcomes, limit))
+                self.how.tell(self.step.name, 0, len(before))
+                for number, _ in enumerate(settled, 1):
+                    self.how.tell(self.step.name, number, len(before))
                     tick()
                 return account.counts()
             finally:
                 self.memory.flush()
                 sheets.close()
 
-    def _context(self) -> Context:
-        purse = ReservedBudget(self.how.limits, self.memory, self.mark, self.step.expects)
-        asking = _Asking(self.mark, self.memory, self.how.client, purse)
-        return Context(self.step.name, self.how.seed, asking, self.how.tell, self.earlier, self.how.limit)
-
-    # -- all records together -----------------------------------------------------------------------------------
-
-    def _whole(self, before: Records, account: Account) -> Iterator[object]:
-        assert isinstance(self.step.work, BatchStep)
-        outcomes = iter(self.step.work.work(before, self._context()))
-        limit = self.how.limit if before.path is None else None
-        return account.settle_all(before, outcomes if limit is None else _first(outcomes, limit))
-
-    # -- record by record ---------------------------------------------------------------------------------------
-
-    def _each(self, before: Records, account: Account) -> Iterator[object]:
-        assert isinstance(self.step.work, MapStep)
-        context = self._context()
-        # Looking for what cannot be there costs as much as a cheap step does.
-        settle = self._outcomes if self.memory.known(self.mark) else self._worked_out
+    def _settled_one_by_one(
+        self, each: MapStep, before: Records, account: Account, context: Context
+    ) -> Iterator[Record]:
+        any_known = self.memory.known(self.mark)  # looking for what cannot be there costs as much as a cheap step does
 
         def work(record: Record) -> tuple[Record, list[Outcome]]:
             key = hashlib.sha256(line_of(record)).digest()[:16]
-            return record, settle(record, key, context)
+            if any_known and (known := self.memory.outcomes(self.mark, key)) is not None:
+                return record, known
+            try:
+                result = each.work(record, context)
+                outcomes = [result] if isinstance(result, Keep | Drop | Failed | Added) else list(result)
+            except NoAnswer as error:
+                outcomes = [Failed(record, NO_ANSWER, str(error))]
+            self.memory.keep(self.mark, key, outcomes)
+            if self.step.models and any(isinstance(one, Failed) for one in outcomes):
+                self.memory.flush()  # after a kill no answer would tell that this was asked and paid for
+            return record, outcomes
 
-        workers = self.step.work.workers
-        for record, outcomes in ordered_map(work, before, workers, workers * AHEAD):
+        for record, outcomes in ordered_map(work, before, each.workers, each.workers * AHEAD):
             account.settle(record, outcomes)
             yield record
-
-    def _outcomes(self, record: Record, key: bytes, context: Context) -> list[Outcome]:
-        known = self.memory.outcomes(self.mark, key)
-        return self._worked_out(record, key, context) if known is None else known
-
-    def _worked_out(self, record: Record, key: bytes, context: Context) -> list[Outcome]:
-        assert isinstance(self.step.work, MapStep)
-        try:
-            found = self.step.work.work(record, context)
-            outcomes = [found] if isinstance(found, Keep | Drop | Failed | Added) else list(found)
-        except NoAnswer as error:
-            outcomes = [Failed(record, NO_ANSWER, str(error))]
-        self.memory.keep(self.mark, key, outcomes)
-        if self.step.models and any(isinstance(one, Failed) for one in outcomes):
-            self.memory.flush()  # after a kill no answer would tell that this was asked and paid for
-        return outcomes
 
 
 @contextmanager
@@ -270,12 +253,12 @@ def _clock(memory: WorkDB, mark: StepKey) -> Iterator[Callable[[], None]]:
 
 
 def _first(outcomes: Iterator[Outcome], limit: int) -> Iterator[Outcome]:
-    """Outcomes up to the last of so many that are kept."""
-    kept = 0
+    """Outcomes until `limit` of them are kept."""
+    count = 0
     for outcome in outcomes:
         yield outcome
-        kept += isinstance(outcome, Keep | Added)
-        if kept == limit:
+        count += isinstance(outcome, Keep | Added)
+        if count == limit:
             return
 
 
@@ -289,11 +272,11 @@ class _Asking:
     mark: StepKey
     memory: WorkDB
     client: Client | None
-    purse: ReservedBudget
+    budget: ReservedBudget
 
     def __call__(self, prompt: Prompt) -> dict[str, Any]:
-        asked = {name: value for name, value in prompt.items() if not name.startswith("_")}
-        key = digest_of_json(asked)
+        sent = {name: value for name, value in prompt.items() if not name.startswith("_")}
+        key = digest_of_json(sent)
         known = self.memory.answer(key)
         self.memory.use(self.mark, key)
         if known is not None:
@@ -302,7 +285,7 @@ class _Asking:
             raise EyespotError(
                 f"step {self.mark.name} asks a model and none is there to answer; name one in the recipe"
             )
-        with self.purse.opened() as till:
-            answer = dict(self.client(prompt, till))
-        self.memory.keep_answer(key, asked, answer, till.provenance)
+        with self.budget.opened() as meter:
+            answer = dict(self.client(prompt, meter))
+        self.memory.keep_answer(key, sent, answer, meter.provenance)
         return answer

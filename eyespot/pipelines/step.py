@@ -1,8 +1,7 @@
-"""A step: a name, what it does to records, and all that its results hang on."""
+"""A step: a name, what it does to records, and all that its results depend on."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,6 +12,7 @@ from typing import Any, TypeAlias
 
 from eyespot.pipelines.budget_limits import Spent
 from eyespot.pipelines.outcomes import Outcome, Record, Records, line_of
+from eyespot.storage.digests import file_sha256, json_sha256
 from eyespot.types import Progress, UsageError
 
 Prompt: TypeAlias = Mapping[str, Any]
@@ -39,7 +39,7 @@ class Context:
     limit: int | None = None  # how many records are wanted of a source; of a `BatchStep` the runner takes no more
 
     def chance(self, *names: str) -> Random:
-        """A random generator that hangs on the seed, the step and these names alone, not on the order of records."""
+        """A random generator that depends on the seed, the step and these names alone, not on the order of records."""
         return Random("\x1f".join((str(self.seed), self.step, *names)))
 
 
@@ -82,7 +82,7 @@ class SqlStep:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a pipeline; what is not callable here is what its results hang on, and makes up its digest.
+    """One step of a pipeline; all that is not callable here decides its results, and makes up its digest.
 
     `version` rises when the code gives other results. `prompts` are texts, `models` what is asked with which options,
     `inputs` digests of what is read besides the records (`digest_of`). `needs` names earlier steps whose records it
@@ -108,10 +108,11 @@ class Step:
             raise UsageError(f"a step cannot be called {self.name!r}; use letters, digits, - and _, a letter first")
 
     def digest(self, seed: int = 0) -> str:
-        """Thirty-two hex digits over all that its results hang on, the records that come left out."""
+        """Thirty-two hex digits over all that its results depend on, except the records that come."""
         kind = _KINDS[type(self.work)]
-        told = [self.name, kind, self.version, self.settings, self.prompts, self.models, self.inputs, seed]
-        return digest_of_json(told)
+        return digest_of_json(
+            [self.name, kind, self.version, self.settings, self.prompts, self.models, self.inputs, seed]
+        )
 
 
 # A digest holds these names: results made by earlier versions of eyespot stay valid.
@@ -123,8 +124,7 @@ _KINDS: dict[type, str] = {MapStep: "Each", BatchStep: "Whole", SqlStep: "Table"
 
 def digest_of_json(value: Any) -> str:
     """Thirty-two hex digits of a value of JSON, whatever the order of its names."""
-    plain = json.loads(line_of(value))
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
+    return json_sha256(json.loads(line_of(value)))[:32]
 
 
 def digest_of(place: Path) -> str:
@@ -133,16 +133,9 @@ def digest_of(place: Path) -> str:
     Raises `UsageError` if nothing is there.
     """
     if place.is_dir():
-        return digest_of_json(sorted(_listed(place)))
+        files = [(path.relative_to(place).as_posix(), path.stat()) for path in place.rglob("*") if path.is_file()]
+        return digest_of_json(sorted([name, status.st_size, status.st_mtime_ns] for name, status in files))
     try:
-        with place.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_sha256(place)
     except OSError as error:
         raise UsageError(f"{place} cannot be read ({error.strerror}); name what is there") from None
-
-
-def _listed(folder: Path) -> Iterable[list[Any]]:
-    for path in folder.rglob("*"):
-        if path.is_file():
-            status = path.stat()
-            yield [path.relative_to(folder).as_posix(), status.st_size, status.st_mtime_ns]

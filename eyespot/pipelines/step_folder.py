@@ -110,9 +110,9 @@ def write_note(folder: Path, step: Step, digest: str, counts: StepCounts) -> Non
     """`step.toml`, which makes the step a finished one; nothing of time or cost, so that it is the same every time."""
     kept = file_of(folder, KEPT)
     head = {"step": step.name, "version": step.version, "about": step.about, "digest": digest}
-    told = {"file": kept.name, "sha256": digest_of(kept)} | dict(zip(("came", "added", "kept"), counts, strict=False))
-    tables = {"counts": told | {"failed": counts.failed}, "dropped": counts.dropped, "settings": step.settings}
-    tables |= {"prompts": step.prompts, "models": step.models, "inputs": step.inputs}
+    numbers = {"came": counts.came, "added": counts.added, "kept": counts.kept, "failed": counts.failed}
+    tables = {"counts": {"file": kept.name, "sha256": digest_of(kept), **numbers}, "dropped": counts.dropped}
+    tables |= {"settings": step.settings, "prompts": step.prompts, "models": step.models, "inputs": step.inputs}
     plain = json.loads(line_of(head | {name: table for name, table in tables.items() if table}))
     (folder / NOTE).write_bytes(toml_text(plain).encode("utf-8", "replace"))
 
@@ -123,13 +123,8 @@ def write_note(folder: Path, step: Step, digest: str, counts: StepCounts) -> Non
 def place_of(work: Path, number: int, step: Step) -> Path:
     """Where the step's folder lies: under its number, or another if the step stood elsewhere in the pipeline."""
     place = work / "steps" / f"{number:02d}-{step.name}"
-    earlier = []
-    for path in (work / "steps").glob(f"[0-9]*-{step.name}"):
-        name = step.name
-        is_of_number, _, rest = path.name.partition("-")
-        is_of = is_of_number.isdecimal() and rest == name
-        if is_of:
-            earlier.append(path)
+    numbered = (work / "steps").glob(f"[0-9]*-{step.name}")
+    earlier = [path for path in numbered if path.name.removesuffix(f"-{step.name}").isdecimal()]
     return place if place.exists() or not earlier else earlier[0]
 
 
@@ -144,11 +139,11 @@ def numbered(work: Path, number: int, step: Step) -> Path:
 def cached_result(folder: Path) -> CachedResult | None:
     """The finished step in a folder; None if there is none, or it cannot be read and is to be done again."""
     try:
-        told = tomllib.loads((folder / NOTE).read_text(encoding="utf-8"))
-        found = told["counts"]
-        counts = StepCounts(found["came"], found["added"], found["kept"], told.get("dropped", {}), found["failed"])
-        records = Records(folder / found["file"], counts.kept, found["sha256"])
-        return CachedResult(told["digest"], counts, records) if (folder / found["file"]).is_file() else None
+        note = tomllib.loads((folder / NOTE).read_text(encoding="utf-8"))
+        its = note["counts"]
+        counts = StepCounts(its["came"], its["added"], its["kept"], note.get("dropped", {}), its["failed"])
+        records = Records(folder / its["file"], counts.kept, its["sha256"])
+        return CachedResult(note["digest"], counts, records) if (folder / its["file"]).is_file() else None
     except (OSError, KeyError, ValueError):
         return None
 

@@ -96,7 +96,12 @@ class WorkDB:
     """Outcomes, answers and costs; any number of threads of one program use it at once."""
 
     def __init__(self, folder: Path) -> None:
-        self._sql = _opened(folder / FILE)
+        try:
+            self._sql = ledger.connect(folder / FILE, _SCHEMA)
+        except (sqlite3.Error, OSError) as error:
+            raise EyespotError(
+                f"cannot write to {folder / FILE} ({error}); make room, or name another folder"
+            ) from None
         self._lock = Lock()
         self._pending = _Pending([], [], time.monotonic())
 
@@ -152,12 +157,12 @@ class WorkDB:
         return None if row is None else json.loads(row[0])
 
     def keep_answer(
-        self, prompt: str, asked: Mapping[str, Any], answer: Mapping[str, Any], provenance: Provenance = Provenance()
+        self, prompt: str, sent: Mapping[str, Any], answer: Mapping[str, Any], provenance: Provenance = Provenance()
     ) -> None:
-        """Keep an answer with what was asked and how it came about; it is on the disk when this returns."""
+        """Keep an answer with what was sent and how it came about; it is on the disk when this returns."""
         changes = line_of([change._asdict() for change in provenance.changes]).decode()
         with self._lock, self._transaction():
-            self._sql.execute(_KEEP, (prompt, line_of(answer).decode(), line_of(asked).decode(), time.time()))
+            self._sql.execute(_KEEP, (prompt, line_of(answer).decode(), line_of(sent).decode(), time.time()))
             self._sql.execute(_PROVENANCE, (prompt, provenance.served, changes))
 
     def use(self, step: StepKey, prompt: str) -> None:
@@ -170,7 +175,12 @@ class WorkDB:
         self.flush()
         with self._lock:
             rows = self._sql.execute(_ORIGINS, (step.digest,)).fetchall()
-        return [Origin(model, _provenance(served, changes), count) for model, served, changes, count in rows]
+        origins = []
+        for model, served, changes, count in rows:
+            adjustments = [Adjustment(**change) for change in json.loads(changes or "[]")]
+            provenance = None if served is None or changes is None else Provenance(served, tuple(adjustments))
+            origins.append(Origin(model, provenance, count))
+        return origins
 
     # -- costs --------------------------------------------------------------------------------------------------
 
@@ -232,16 +242,3 @@ class WorkDB:
                 f"cannot write down what was done ({error}); make room and run the same line again: what was kept "
                 "before is there"
             ) from None
-
-
-def _provenance(served: str | None, changes: str | None) -> Provenance | None:
-    if served is None or changes is None:
-        return None
-    return Provenance(served, tuple(Adjustment(**change) for change in json.loads(changes)))
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    try:
-        return ledger.connect(path, _SCHEMA)
-    except (sqlite3.Error, OSError) as error:
-        raise EyespotError(f"cannot write to {path} ({error}); make room, or name another folder") from None

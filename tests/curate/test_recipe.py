@@ -120,7 +120,7 @@ def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], sente
         ("temperature = 0.25", "temperature = nan", "model 'small', temperature: is nan; write text, a number"),
         ("money = 2.5", "money = nan", "a budget is a number, 0 or more"),
         ("[[steps]]", "[[step]]", "step: is no key of a recipe"),
-        ("name =", "name", "is no TOML"),
+        ("name =", "name", "cannot be read as TOML"),
     ],
 )
 def test_what_is_wrong_is_said(recipe: Path, old: str, new: str, sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""The purse: what leaves this machine never passes a limit, whoever asks at once, is cut off, or is turned away."""
+"""The budget: what leaves this machine never passes a limit, whoever asks at once, is cut off, or is turned away."""
 
 from __future__ import annotations
 
@@ -43,41 +43,41 @@ def memory(tmp_path: Path) -> Iterator[WorkDB]:
         yield opened
 
 
-def take(purse: ReservedBudget) -> PromptMeter:
+def take(budget: ReservedBudget) -> PromptMeter:
     """A request that is under way."""
-    tab = PromptMeter(purse, purse.expects)
-    tab.take()
-    return tab
+    meter = PromptMeter(budget, budget.expects)
+    meter.take()
+    return meter
 
 
 # -- what is put aside ------------------------------------------------------------------------------------------
 
 
 def test_what_is_under_way_counts_with_what_was_expected(memory: WorkDB) -> None:
-    purse = ReservedBudget(CostLimits(money=1.0), memory, STEP, Spent(1, 10, 5, 0.5))
+    budget = ReservedBudget(CostLimits(money=1.0), memory, STEP, Spent(1, 10, 5, 0.5))
 
-    tab = take(purse)
+    meter = take(budget)
     assert memory.total() == Spent(1, 10, 5, 0.5)
-    tab.pay(7, 2, 0.25)
+    meter.pay(7, 2, 0.25)
 
     assert memory.total() == Spent(1, 7, 2, 0.25) == memory.cost(STEP).spent
 
 
 def test_a_request_may_cost_as_much_as_the_dearest_before_it(memory: WorkDB) -> None:
-    purse = ReservedBudget(CostLimits(money=10.0), memory, STEP, Spent(1, 1, 1, 0.5))
+    budget = ReservedBudget(CostLimits(money=10.0), memory, STEP, Spent(1, 1, 1, 0.5))
     for tokens_in, tokens_out, money in ((30, 2, 2.0), (4, 50, 1.0)):
-        take(purse).pay(tokens_in, tokens_out, money)
+        take(budget).pay(tokens_in, tokens_out, money)
 
-    take(purse)
+    take(budget)
 
     assert memory.total() == Spent(3, 64, 102, 5.0)  # 34 + 30, 52 + 50, 3 + 2
 
 
 def test_what_a_kill_cuts_off_stays_counted_with_the_dearest_price(tmp_path: Path) -> None:
     with WorkDB(tmp_path) as memory:
-        purse = ReservedBudget(CostLimits(money=1.0), memory, STEP)
-        take(purse).pay(10, 10, 0.4)
-        take(purse)  # and nothing more is heard of it
+        budget = ReservedBudget(CostLimits(money=1.0), memory, STEP)
+        take(budget).pay(10, 10, 0.4)
+        take(budget)  # and nothing more is heard of it
 
     with WorkDB(tmp_path) as memory, pytest.raises(BudgetSpent, match=r"\$1 has no room .* \$0.4 beside \$0.8"):
         take(ReservedBudget(CostLimits(money=1.0), memory, STEP))
@@ -92,10 +92,10 @@ def test_a_first_request_without_room_does_not_leave(memory: WorkDB) -> None:
 
 def test_no_more_are_under_way_than_were_paid_for(memory: WorkDB) -> None:
     """The first goes alone; when it is paid the second does, and the third waits for that one."""
-    purse, left = ReservedBudget(CostLimits(money=100.0), memory, STEP), list[int]()
-    take(purse).pay(1, 1, 1.0)
-    second = take(purse)
-    third = threading.Thread(target=lambda: (take(purse), left.append(3)))
+    budget, left = ReservedBudget(CostLimits(money=100.0), memory, STEP), list[int]()
+    take(budget).pay(1, 1, 1.0)
+    second = take(budget)
+    third = threading.Thread(target=lambda: (take(budget), left.append(3)))
     third.start()
     third.join(0.1)
     assert left == []
@@ -108,11 +108,11 @@ def test_no_more_are_under_way_than_were_paid_for(memory: WorkDB) -> None:
 
 def test_who_finds_no_room_waits_for_what_may_come_out_cheaper(memory: WorkDB) -> None:
     """Two are under way at 1.0 each of 2.5, a third waits; one costs 0.25, so there is room."""
-    purse = ReservedBudget(CostLimits(money=2.5), memory, STEP, Spent(1, 0, 0, 1.0))
+    budget = ReservedBudget(CostLimits(money=2.5), memory, STEP, Spent(1, 0, 0, 1.0))
     for _ in range(2):
-        take(purse).pay(1, 1, 0.0)
-    first, _second = take(purse), take(purse)
-    third = threading.Thread(target=take, args=(purse,))
+        take(budget).pay(1, 1, 0.0)
+    first, _second = take(budget), take(budget)
+    third = threading.Thread(target=take, args=(budget,))
     third.start()
 
     first.pay(1, 1, 0.25)
@@ -122,12 +122,12 @@ def test_who_finds_no_room_waits_for_what_may_come_out_cheaper(memory: WorkDB) -
 
 
 def test_nobody_waits_for_what_was_given_up(memory: WorkDB) -> None:
-    purse, stopped = ReservedBudget(CostLimits(money=1.5), memory, STEP, Spent(1, 0, 0, 1.0)), list[str]()
-    lost = take(purse)
+    budget, stopped = ReservedBudget(CostLimits(money=1.5), memory, STEP, Spent(1, 0, 0, 1.0)), list[str]()
+    lost = take(budget)
 
     def ask() -> None:
         with pytest.raises(BudgetSpent) as found:
-            take(purse)
+            take(budget)
         stopped.append(str(found.value))
 
     waiting = threading.Thread(target=ask)
@@ -155,14 +155,14 @@ def test_the_limit_holds_whoever_asks_at_once(costs: list[int], limit: int, work
     spent = list[int]()
 
     def ask(cost: int) -> None:
-        with purse.opened() as till:
+        with budget.opened() as till:
             till.take()
             spent.append(cost)
             if cost % 3:
                 till.pay(cost, 0, 0.0)
 
     with TemporaryDirectory() as folder, WorkDB(Path(folder)) as memory, ThreadPoolExecutor(workers) as pool:
-        purse = ReservedBudget(CostLimits(tokens=limit), memory, STEP, Spent(1, 20, 0, 0.0))
+        budget = ReservedBudget(CostLimits(tokens=limit), memory, STEP, Spent(1, 20, 0, 0.0))
         stopped = [type(one.exception()) for one in [pool.submit(ask, cost) for cost in costs]]
 
     assert sum(spent) <= limit and set(stopped) <= {BudgetSpent, type(None)}
