@@ -12,6 +12,13 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
+def batches(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """The items in order, `size` at a time; the last batch may be smaller."""
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
+        yield batch
+
+
 def ordered_map(
     work: Callable[[Item], Result], items: Iterable[Item], workers: int | Executor, ahead: int
 ) -> Iterator[Result]:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,10 +24,11 @@ from eyespot.cluster.starting import Cluster
 from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, read_one
 from eyespot.gallery.index_db import PlannedPicture
 from eyespot.gallery.photos.sources import Root, is_there
+from eyespot.parallel import batches
 from eyespot.types import Encoder, EyespotError, Pixels, Vectors
 
 READING = "reading"
-_AHEAD = 2  # batches that each worker may have in its hands, and as many that it has read
+_AHEAD = 2  # batches that each worker may be embedding, and as many that it has read
 
 
 class Embedder:
@@ -38,7 +39,13 @@ class Embedder:
 
     def __init__(self, names: Mapping[str, tuple[str, str]], threads: int) -> None:
         os.environ.setdefault("EYESPOT_THREADS", str(threads))  # of the built-in encoder; Ray tells others
-        self._known = {stem: _loaded(*named) for stem, named in names.items()}
+        self._known: dict[str, Encoder] = {}
+        for stem, (name, digest) in names.items():
+            self._known[stem] = rooms.load("encoders", name)
+            if self._known[stem].space.digest != digest:
+                raise EyespotError(
+                    f"{name} on {host()} is another revision than here; install the same one on all machines"
+                )
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="eyespot-read")
         self._there: set[Root] = set()
 
@@ -68,13 +75,6 @@ class Embedder:
         return self._known[stem].encode_pixels(pixels[0] if len(pixels) == 1 else np.concatenate(pixels))
 
 
-def _loaded(name: str, digest: str) -> Encoder:
-    encoder: Encoder = rooms.load("encoders", name)
-    if encoder.space.digest != digest:
-        raise EyespotError(f"{name} on {host()} is another revision than here; install the same one on all machines")
-    return encoder
-
-
 class _PixelPart(NamedTuple):
     """Some rows of pixels that a worker holds for others."""
 
@@ -93,7 +93,7 @@ class _PixelPlace(NamedTuple):
 class WorkerPool:
     """Workers that index in place of threads here. They begin with the first picture and stay as long as this is open.
 
-    As `Options.hands` it gives an indexing run its hands.
+    As `Options.hands` it reads and embeds for an indexing run.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -109,7 +109,7 @@ class WorkerPool:
         self._workers = []
 
     def __call__(self, encoders: Mapping[str, Encoder]) -> Reader:
-        """Hands for these encoders, by the stems of their spaces."""
+        """Who reads and embeds for these encoders, by the stems of their spaces."""
         return _RayReader(self, encoders)
 
     def workers(self, encoders: Mapping[str, Encoder]) -> list[Any]:
@@ -123,16 +123,16 @@ class WorkerPool:
             self._stems = set(encoders)
         return self._workers
 
-    def asked(self, worker: Any, answer: Any) -> PendingCall:
-        """What one of them was asked; one that was killed has its models to load before it gives a sign of life."""
+    def call(self, worker: Any, answer: Any) -> PendingCall:
+        """A call to one of them; one that was killed has its models to load before it gives a sign of life."""
         return PendingCall(worker, answer, self._cluster.patience, BEGIN)
 
 
 class _RayReader:
-    """A crew at work for some encoders."""
+    """A pool at work for some encoders."""
 
-    def __init__(self, crew: WorkerPool, encoders: Mapping[str, Encoder]) -> None:
-        self._crew, self._encoders = crew, encoders
+    def __init__(self, pool: WorkerPool, encoders: Mapping[str, Encoder]) -> None:
+        self._pool, self._encoders = pool, encoders
         self._open: deque[PendingCall] = deque()  # batches that are being embedded
 
     def __enter__(self) -> _RayReader:
@@ -145,13 +145,13 @@ class _RayReader:
         """Every planned picture, read, in the order of the plan."""
         waiting: deque[tuple[PendingCall, Any]] = deque()
         size = max((encoder.batch for encoder in self._encoders.values()), default=1)
-        for number, some in enumerate(_batches(planned, size)):
-            workers = self._crew.workers(self._encoders)
+        for number, some in enumerate(batches(planned, size)):
+            workers = self._pool.workers(self._encoders)
             worker = workers[number % len(workers)]
             needed, stems = {one.root: roots[one.root] for one in some}, list(self._encoders)
             reading = worker.read.options(num_returns=2, concurrency_group=READING)
             reads, pixels = reading.remote(stems, some, needed)
-            waiting.append((self._crew.asked(worker, reads), pixels))
+            waiting.append((self._pool.call(worker, reads), pixels))
             if len(waiting) >= _AHEAD * len(workers):
                 yield from self._placed(*waiting.popleft())
         while waiting:
@@ -159,35 +159,25 @@ class _RayReader:
 
     def embed(self, stem: str, pixels: Sequence[Any]) -> Later:
         """The vectors of one batch, by the places of its pixels; the worker that read the first of it makes them."""
-        while len(self._open) >= _AHEAD * len(self._crew.workers(self._encoders)):
+        while len(self._open) >= _AHEAD * len(self._pool.workers(self._encoders)):
             awaited([self._open.popleft()])
         worker = pixels[0].worker
-        places = pixels
-        parts = [
-            _PixelPart(pixels, [one.row for one in some])
-            for pixels, some in groupby(places, key=lambda one: one.pixels)
-        ]
-        asked = self._crew.asked(worker, worker.embed.remote(stem, parts))
-        self._open.append(asked)
-        return lambda: _vectors(asked)
+        parts = [_PixelPart(held, [one.row for one in some]) for held, some in groupby(pixels, lambda one: one.pixels)]
+        call = self._pool.call(worker, worker.embed.remote(stem, parts))
+        self._open.append(call)
 
-    def _placed(self, asked: PendingCall, pixels: Any) -> Iterator[ReadPicture]:
+        def vectors() -> Vectors:
+            found: Vectors = answered([call])[0]
+            return found
+
+        return vectors
+
+    def _placed(self, call: PendingCall, pixels: Any) -> Iterator[ReadPicture]:
         """What was read, with the places of its pixels."""
-        (reads,), row = answered([asked]), 0
+        (reads,), row = answered([call]), 0
         for read in reads:
             if not read.measured:
                 yield read
                 continue
-            yield replace(read, pixels=dict.fromkeys(self._encoders, _PixelPlace(asked.worker, pixels, row)))
+            yield replace(read, pixels=dict.fromkeys(self._encoders, _PixelPlace(call.worker, pixels, row)))
             row += 1
-
-
-def _batches(planned: Iterable[PlannedPicture], size: int) -> Iterator[list[PlannedPicture]]:
-    coming = iter(planned)
-    while some := list(islice(coming, size)):
-        yield some
-
-
-def _vectors(asked: PendingCall) -> Vectors:
-    vectors: Vectors = answered([asked])[0]
-    return vectors

@@ -39,7 +39,8 @@ def likely_first(vectors: Vectors, labels: Sequence[bool | None]) -> NDArray[np.
 
 def fit(features: Reals, truth: NDArray[np.bool_]) -> Reals:
     """Weights and intercept, (dim + 1,), of a ridge-penalised logistic regression, both classes of equal weight."""
-    scale = _scale(features)
+    # Rows of a length at which the ridge leaves them a say
+    scale = float(np.sqrt(features.shape[1]) / max(np.linalg.norm(features, axis=1).mean(), 1e-12))
     rows = np.hstack([features * scale, np.ones((len(features), 1))])  # (labelled, dim + 1)
     importance = np.where(truth, 0.5 / truth.sum(), 0.5 / (~truth).sum()) * len(truth)
     weights = np.zeros(rows.shape[1])
@@ -53,8 +54,3 @@ def fit(features: Reals, truth: NDArray[np.bool_]) -> Reals:
             break
     weights[:-1] *= scale
     return weights
-
-
-def _scale(features: Reals) -> float:
-    """What brings rows to a length at which the ridge leaves them a say."""
-    return float(np.sqrt(features.shape[1]) / max(np.linalg.norm(features, axis=1).mean(), 1e-12))

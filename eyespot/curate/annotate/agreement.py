@@ -56,24 +56,21 @@ class Dispute:
 Said = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo
 
 
-def everybody(desk: AnnotationStore, id: str) -> Said:
+def everybody(store: AnnotationStore, id: str) -> Said:
     """The last words of all annotators of a query, by name."""
-    found = desk.said_by(id, desk.annotators())
+    found = store.said_by(id, store.annotators())
     return {who: said for who, said in found.items() if said}
 
 
 def overlaps(said: Said) -> list[Overlap]:
     """Every two annotators who share a photo."""
-    found = (_overlap(first, second, said) for first, second in combinations(said, 2))
+    found = []
+    for first, second in combinations(said, 2):
+        shared = said[first].keys() & said[second].keys()
+        both = [(relevant(said[first][image]), relevant(said[second][image])) for image in shared]
+        cells = (both.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False)))
+        found.append(Overlap(first, second, *cells))
     return [overlap for overlap in found if overlap.photos]
-
-
-def _overlap(first: str, second: str, said: Said) -> Overlap:
-    both = [
-        (relevant(one), relevant(said[second][image])) for image, one in said[first].items() if image in said[second]
-    ]
-    cells = (both.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False)))
-    return Overlap(first, second, *cells)
 
 
 def coefficients(said: Said) -> dict[str, Agreement]:
@@ -94,39 +91,39 @@ def _ratings(said: Said, images: set[str]) -> list[tuple[str, str, int]]:
     return [(image, who, int(relevant(said[who][image]))) for image, who in pairs if image in said[who]]
 
 
-def differences(desk: AnnotationStore, id: str, said: Said | None = None) -> list[Dispute]:
+def differences(store: AnnotationStore, id: str, said: Said | None = None) -> list[Dispute]:
     """The photos on which annotators differ, settled or not, in the order of the list."""
-    said = everybody(desk, id) if said is None else said
-    words = _words(desk, id)
+    said = everybody(store, id) if said is None else said
+    words = _words(store, id)
     found = []
-    for image in desk.photos(id):
+    for image in store.photos(id):
         marks = {who: mark_of(one[image]) for who, one in said.items() if image in one}
         if len({mark == "y" for mark in marks.values()}) > 1:
             found.append(Dispute(image, marks, words.get(image)))
     return found
 
 
-def disputes(desk: AnnotationStore, id: str, said: Said | None = None) -> list[Dispute]:
+def disputes(store: AnnotationStore, id: str, said: Said | None = None) -> list[Dispute]:
     """Those that nobody has settled."""
-    return [one for one in differences(desk, id, said) if one.word is None]
+    return [one for one in differences(store, id, said) if one.word is None]
 
 
-def settle(desk: AnnotationStore, id: str, who: str, image: str, mark: str | None) -> None:
+def settle(store: AnnotationStore, id: str, who: str, image: str, mark: str | None) -> None:
     """The word that ends a dispute; None takes it back. `UsageError` for a bad mark or name."""
-    desk.mark(id, who, {image: mark}, ADJUDICATION)
+    store.mark(id, who, {image: mark}, ADJUDICATION)
 
 
-def labels(desk: AnnotationStore, id: str, said: Said | None = None) -> dict[str, bool]:
+def labels(store: AnnotationStore, id: str, said: Said | None = None) -> dict[str, bool]:
     """What counts in the end for every photo that somebody labelled, in the order of the list."""
-    said = everybody(desk, id) if said is None else said
-    done = {image: word.mark == "y" for image, word in _words(desk, id).items()}
-    votes = {image: [relevant(one[image]) for one in said.values() if image in one] for image in desk.photos(id)}
+    said = everybody(store, id) if said is None else said
+    done = {image: word.mark == "y" for image, word in _words(store, id).items()}
+    votes = {image: [relevant(one[image]) for one in said.values() if image in one] for image in store.photos(id)}
     final = {image: 2 * sum(given) > len(given) for image, given in votes.items() if given}
     return {**final, **done}
 
 
-def _words(desk: AnnotationStore, id: str) -> dict[str, Word]:
+def _words(store: AnnotationStore, id: str) -> dict[str, Word]:
     """The words that settle disputes, by photo; of several the last one."""
-    found = desk.said_by(id, desk.annotators(), ADJUDICATION)
+    found = store.said_by(id, store.annotators(), ADJUDICATION)
     words = [(one, Word(who, mark_of(one))) for who, said in found.items() for one in said.values()]
     return {one.image: word for one, word in sorted(words, key=lambda pair: pair[0].at)}

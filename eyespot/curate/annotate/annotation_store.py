@@ -1,8 +1,8 @@
-"""The annotators' desk: which queries are labelled, over which photos, and what each annotator said; in one ledger.
+"""All annotations in one ledger: which queries are labelled, over which photos, and what each annotator said.
 
 Judgements lie where all judgements lie (`eyespot.ledger.judgements`), under `person:NAME`, and stay for good; beside
-them the desk keeps the queries, their lists of candidates, and the audits. All of it survives a kill at any moment:
-what a method has returned from is on the disk.
+them the store keeps the queries, their lists of candidates, and the audits. All of it survives a kill at any moment:
+once a method has returned, its work is on the disk.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from threading import RLock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eyespot import ledger
 from eyespot.curate.annotate.queries import AnnotationQuery
@@ -86,11 +86,15 @@ class AnnotationStore:
         self.close()
 
     def name(self) -> str:
-        """Sixteen hex digits that no other desk has, whatever else is served at the same address."""
+        """Sixteen hex digits that no other store has, whatever else is served at the same address."""
         with self._lock:
             self._sql.execute("INSERT OR IGNORE INTO desk VALUES (1, lower(hex(randomblob(8))))")
             (name,) = self._sql.execute("SELECT name FROM desk").fetchone()
         return str(name)
+
+    def _select(self, statement: str, *values: object) -> list[Any]:
+        with self._lock:
+            return self._sql.execute(statement, values).fetchall()
 
     # -- queries and their lists ----------------------------------------------------------------------------
 
@@ -112,24 +116,20 @@ class AnnotationStore:
         digests = self.judgements.enter([one.query for one in taken])
         with self._lock, ledger.transaction(self._sql):
             for one in taken:
-                self._take(one, digests[one.query])
+                digest = digests[one.query]
+                same = self._select("SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", one.id, digest)
+                other = next((row for row in same if row != (one.id, one.text)), None)
+                if other is not None:
+                    raise UsageError(
+                        f"there is the query {other[0]!r} with the words {other[1]!r}; give {one.id!r}, {one.text!r}, "
+                        "an id and words of its own"
+                    )
+                self._sql.execute(
+                    "INSERT INTO annotated(id, query, text, facts) VALUES (?, ?, ?, ?)"
+                    " ON CONFLICT(id) DO UPDATE SET facts = excluded.facts",
+                    (one.id, digest, one.text, json.dumps(one.facts)),
+                )
         return [one for one in wanted if one.failing]
-
-    def _take(self, wanted: AnnotationQuery, digest: str) -> None:
-        known = self._sql.execute(
-            "SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", (wanted.id, digest)
-        ).fetchall()
-        if any(row != (wanted.id, wanted.text) for row in known):
-            id, text = next(row for row in known if row != (wanted.id, wanted.text))
-            raise UsageError(
-                f"there is the query {id!r} with the words {text!r}; give {wanted.id!r}, {wanted.text!r}, an id and "
-                "words of its own"
-            )
-        self._sql.execute(
-            "INSERT INTO annotated(id, query, text, facts) VALUES (?, ?, ?, ?)"
-            " ON CONFLICT(id) DO UPDATE SET facts = excluded.facts",
-            (wanted.id, digest, wanted.text, json.dumps(wanted.facts)),
-        )
 
     def describe(self, id: str, facts: Mapping[str, str]) -> None:
         """Replace some of what is known of a query, also with an intake that fails; `UsageError` if there is none."""
@@ -149,32 +149,24 @@ class AnnotationStore:
 
     def queries(self) -> dict[str, AnnotationQuery]:
         """The queries by id, in the order in which they came."""
-        with self._lock:
-            rows = self._sql.execute("SELECT id, text, facts FROM annotated ORDER BY number").fetchall()
+        rows = self._select("SELECT id, text, facts FROM annotated ORDER BY number")
         return {id: AnnotationQuery(id, text, json.loads(facts)) for id, text, facts in rows}
 
     def query(self, id: str) -> AnnotationQuery:
         """A query by its id; `UsageError` if there is none."""
-        with self._lock:
-            row = self._sql.execute("SELECT id, text, facts FROM annotated WHERE id = ?", (id,)).fetchone()
-        if row is None:
-            there = ", ".join(list(self.queries())[:20]) or "none yet; take some in with: eyespot annotate add FILE.csv"
-            raise UsageError(f"no query {id!r} is being annotated; there are: {there}")
-        return AnnotationQuery(row[0], row[1], json.loads(row[2]))
+        for text, facts in self._select("SELECT text, facts FROM annotated WHERE id = ?", id):
+            return AnnotationQuery(id, text, json.loads(facts))
+        there = ", ".join(list(self.queries())[:20]) or "none yet; take some in with: eyespot annotate add FILE.csv"
+        raise UsageError(f"no query {id!r} is being annotated; there are: {there}")
 
     def extend(self, id: str, photos: Iterable[Candidate]) -> int:
         """Put photos at the end of a query's list, those already on it left out; gives how many are new."""
         number = self._number(id)
         with self._lock, ledger.transaction(self._sql):
-            (place,) = self._sql.execute(
-                "SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = ?", (number,)
-            ).fetchone()
-            images = [
-                image for (image,) in self._sql.execute("SELECT image FROM candidates WHERE annotated = ?", (number,))
-            ]
-            known = set(images)
+            listed = self._select("SELECT image, place FROM candidates WHERE annotated = ?", number)
+            known, last = {image for image, _ in listed}, max((place for _, place in listed), default=0)
             new = {photo.image: photo for photo in photos if photo.image not in known}
-            rows = ((number, rank, *photo) for rank, photo in enumerate(new.values(), place + 1))
+            rows = ((number, place, *photo) for place, photo in enumerate(new.values(), last + 1))
             self._sql.executemany("INSERT INTO candidates VALUES (?, ?, ?, ?)", rows)
         return len(new)
 
@@ -189,10 +181,8 @@ class AnnotationStore:
 
     def ranked_depth(self, id: str) -> int | None:
         """How many photos at the head of the list were ranked out of all photos; None where labels chose none."""
-        number = self._number(id)
-        with self._lock:
-            row = self._sql.execute("SELECT place FROM narrowings WHERE annotated = ?", (number,)).fetchone()
-        return None if row is None else int(row[0])
+        rows = self._select("SELECT place FROM narrowings WHERE annotated = ?", self._number(id))
+        return int(rows[0][0]) if rows else None
 
     def let_grow(self, id: str) -> None:
         """Remember that a query's list is the beginning of a search, which goes on as far as the gallery."""
@@ -215,35 +205,29 @@ class AnnotationStore:
             self._sql.execute("UPDATE annotated SET grows = ? WHERE number = ?", (growth, self._number(id)))
 
     def _growth(self, id: str) -> int:
-        with self._lock:
-            (grows,) = self._sql.execute("SELECT grows FROM annotated WHERE number = ?", (self._number(id),)).fetchone()
+        ((grows,),) = self._select("SELECT grows FROM annotated WHERE number = ?", self._number(id))
         return int(grows)
 
     def stamp(self, id: str) -> Stamp:
         """What tells whether anything was said or listed since; a fraction of the cost of looking at all of it."""
         last = self.judgements.last(self._digest(id))
-        with self._lock:
-            row = self._sql.execute(
-                "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
-                " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number), grows, facts, text"
-                " FROM annotated AS asked WHERE id = ?",
-                (id,),
-            ).fetchone()
+        (row,) = self._select(
+            "SELECT (SELECT ifnull(max(place), 0) FROM candidates WHERE annotated = asked.number),"
+            " (SELECT ifnull(max(number), 0) FROM audits WHERE annotated = asked.number), grows, facts, text"
+            " FROM annotated AS asked WHERE id = ?",
+            id,
+        )
         return Stamp(last, *row)
 
     def candidates(self, id: str) -> list[Candidate]:
         """A query's list, best first."""
         number = self._number(id)
-        with self._lock:
-            rows = self._sql.execute(
-                "SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", (number,)
-            ).fetchall()
+        rows = self._select("SELECT image, path FROM candidates WHERE annotated = ? ORDER BY place", number)
         return [Candidate(*row) for row in rows]
 
     def _number(self, id: str) -> int:
-        with self._lock:
-            found = self._sql.execute("SELECT number FROM annotated WHERE id = ?", (id,)).fetchone()
-        return int(found[0]) if found else self._number(self.query(id).id)
+        rows = self._select("SELECT number FROM annotated WHERE id = ?", id)
+        return int(rows[0][0]) if rows else self._number(self.query(id).id)
 
     # -- marks ----------------------------------------------------------------------------------------------
 
@@ -259,14 +243,13 @@ class AnnotationStore:
         with self._lock:
             before = {image: mark_of(said) for image, said in self._known(blank, marks).items()}
             changed = {image: mark for image, mark in marks.items() if before.get(image) != mark}
-            with self._lock:
-                rows = self._sql.execute(
-                    "SELECT image, place FROM candidates WHERE annotated = ? AND image IN (SELECT value FROM "
-                    "json_each(?))",
-                    (self._number(id), json.dumps(list(changed))),
-                ).fetchall()
-            ranks = dict(rows)
-            self.judgements.record(_marked(blank, image, mark, ranks.get(image)) for image, mark in changed.items())
+            where, number = "annotated = ? AND image IN (SELECT value FROM json_each(?))", self._number(id)
+            rows = self._select(f"SELECT image, place FROM candidates WHERE {where}", number, json.dumps(list(changed)))
+            ranks, judgements = dict(rows), []
+            for image, mark in changed.items():
+                verdict, failure = (None, WITHDRAWN) if mark is None else (MARKS[mark], "")
+                judgements.append(blank._replace(image=image, verdict=verdict, failure=failure, rank=ranks.get(image)))
+            self.judgements.record(judgements)
         return len(changed)
 
     def said(self, id: str, who: str, kind: str = "") -> dict[str, Judgement]:
@@ -280,9 +263,7 @@ class AnnotationStore:
 
     def shown(self, id: str) -> list[Candidate]:
         """All photos that somebody may be shown for a query: those of its list, then those of audits alone."""
-        number = self._number(id)
-        with self._lock:
-            drawn = self._sql.execute("SELECT drawn FROM audits WHERE annotated = ?", (number,)).fetchall()
+        drawn = self._select("SELECT drawn FROM audits WHERE annotated = ?", self._number(id))
         audited = [Candidate(*photo) for (photos,) in drawn for photo in json.loads(photos)]
         return list({photo.image: photo for photo in [*self.candidates(id), *audited]}.values())
 
@@ -304,10 +285,8 @@ class AnnotationStore:
 
     def audits(self, id: str, who: str) -> int:
         """How many audits were drawn for somebody."""
-        with self._lock:
-            (count,) = self._sql.execute(
-                "SELECT count(*) FROM audits WHERE annotated = ? AND person = ?", (self._number(id), judge_of(who))
-            ).fetchone()
+        whose = self._number(id), judge_of(who)
+        ((count,),) = self._select("SELECT count(*) FROM audits WHERE annotated = ? AND person = ?", *whose)
         return int(count)
 
     def keep_audit(self, id: str, who: str, drawn: AuditSample, before: int) -> None:
@@ -326,14 +305,14 @@ class AnnotationStore:
 
     def audit(self, id: str, who: str) -> AuditSample | None:
         """The last audit drawn for somebody."""
-        with self._lock:
-            row = self._sql.execute(
-                "SELECT rest, lot, drawn, seen FROM audits WHERE annotated = ? AND person = ? ORDER BY number DESC",
-                (self._number(id), judge_of(who)),
-            ).fetchone()
-        if row is None:
-            return None
-        return AuditSample(row[0], row[1], [Candidate(*photo) for photo in json.loads(row[2])], json.loads(row[3]))
+        rows = self._select(
+            "SELECT rest, lot, drawn, seen FROM audits WHERE annotated = ? AND person = ? ORDER BY number DESC LIMIT 1",
+            self._number(id),
+            judge_of(who),
+        )
+        for rest, lot, drawn, seen in rows:
+            return AuditSample(rest, lot, [Candidate(*photo) for photo in json.loads(drawn)], json.loads(seen))
+        return None
 
 
 # -- marks and judgements -------------------------------------------------------------------------------------------
@@ -359,11 +338,6 @@ def relevant(said: Judgement) -> bool:
     """Whether somebody found it relevant; doubt counts as no."""
     assert said.verdict is not None
     return (said.verdict.grade or 0) > 0
-
-
-def _marked(blank: Judgement, image: str, mark: str | None, rank: int | None) -> Judgement:
-    verdict, failure = (None, WITHDRAWN) if mark is None else (MARKS[mark], "")
-    return blank._replace(image=image, verdict=verdict, failure=failure, rank=rank)
 
 
 def _prompt(kind: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, relevant
+from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, relevant
 from eyespot.curate.annotate.candidates import draw_from_gallery
 from eyespot.curate.annotate.remaining import Audit, Remaining, remaining
 from eyespot.search.collection import Collection
@@ -48,7 +48,7 @@ PLAN = Plan()
 
 
 def draw(
-    desk: AnnotationStore, id: str, who: str, collection: Collection | None = None, plan: Plan = PLAN
+    store: AnnotationStore, id: str, who: str, collection: Collection | None = None, plan: Plan = PLAN
 ) -> AuditSample:
     """Draw an audit for somebody from what they have not labelled, and keep it.
 
@@ -56,34 +56,36 @@ def draw(
     Raises `UsageError` while an audit is under way, for who may choose between audits can choose their result, and
     `NothingFound` if everything is labelled.
     """
-    before = desk.audits(id, who)
-    underway = standing(desk, id, who)
+    before = store.audits(id, who)
+    underway = standing(store, id, who)
     if underway is not None and underway.done < underway.size:
         left = underway.size - underway.done
         raise UsageError(f"{left} photos of the audit are still to be labelled; finish it before you draw another")
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
-    seen = list(desk.said(id, who))
-    if desk.grows(id):
+    seen = store.said(id, who)
+    if store.grows(id):
         if collection is None:
             raise UsageError(
                 "the list of this query grows with the gallery, so its audit is drawn there; open the gallery"
             )
         rest, photos = draw_from_gallery(collection, seen, plan.size, rng)
     else:
-        rest, photos = _draw_from(desk.candidates(id), seen, plan.size, rng)
+        unseen = [photo for photo in store.candidates(id) if photo.image not in seen]
+        rest, places = len(unseen), rng.choice(len(unseen), min(plan.size, len(unseen)), replace=False)
+        photos = [unseen[place] for place in places.tolist()]
     if not photos:
         raise NothingFound("everything is labelled, so nothing is left to audit")
-    drawn = AuditSample(rest, float(rng.random()), photos, seen)
-    desk.keep_audit(id, who, drawn, before)
+    drawn = AuditSample(rest, float(rng.random()), photos, list(seen))
+    store.keep_audit(id, who, drawn, before)
     return drawn
 
 
-def standing(desk: AnnotationStore, id: str, who: str) -> Audited | None:
+def standing(store: AnnotationStore, id: str, who: str) -> Audited | None:
     """How somebody's last audit of a query stands; None if they never drew one."""
-    drawn = desk.audit(id, who)
+    drawn = store.audit(id, who)
     if drawn is None:
         return None
-    return audit_result({image: relevant(said) for image, said in desk.said(id, who).items()}, drawn)
+    return audit_result({image: relevant(said) for image, said in store.said(id, who).items()}, drawn)
 
 
 def audit_result(labels: Mapping[str, bool], drawn: AuditSample) -> Audited:
@@ -98,12 +100,3 @@ def audit_result(labels: Mapping[str, bool], drawn: AuditSample) -> Audited:
     audit = Audit(drawn.rest, size, found)
     both = (remaining(audit, lot=lot).without(sum(since), unseen) for lot in (drawn.lot, 1.0))
     return Audited(size, done, found, *both)
-
-
-def _draw_from(
-    photos: Sequence[Candidate], seen: Sequence[str], size: int, rng: np.random.Generator
-) -> tuple[int, list[Candidate]]:
-    known = set(seen)
-    unseen = [photo for photo in photos if photo.image not in known]
-    places = rng.choice(len(unseen), min(size, len(unseen)), replace=False).tolist()
-    return len(unseen), [unseen[place] for place in places]

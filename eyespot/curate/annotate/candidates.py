@@ -20,49 +20,49 @@ from eyespot.types import NothingFound, Run
 STEP = 500  # photos that a growing list grows by
 
 
-def list_labelled(desk: AnnotationStore, id: str, collection: Collection, condition: Condition) -> int:
+def list_labelled(store: AnnotationStore, id: str, collection: Collection, condition: Condition) -> int:
     """Put all photos that pass a filter on the list, the nearest to the words first; gives how many are new.
 
     Raises `NothingFound` if none pass.
     """
     # The order matters although all are looked at: with the relevant ones first an annotator sees what they look like.
     count = int(filters.mask(collection.view.tables, condition).sum())
-    found = collection.search(desk.query(id).query, k=max(count, 1), where=condition)
-    desk.narrow(id)
-    return desk.extend(id, _photos(found, collection.view))
+    found = collection.search(store.query(id).query, k=max(count, 1), where=condition)
+    store.narrow(id)
+    return store.extend(id, _photos(found, collection.view))
 
 
-def list_nearest(desk: AnnotationStore, id: str, collection: Collection, count: int = STEP) -> int:
+def list_nearest(store: AnnotationStore, id: str, collection: Collection, count: int = STEP) -> int:
     """Put the nearest photos on a list that may grow, `count` more than are on it; gives how many are new."""
-    wanted = len(desk.candidates(id)) + count
-    photos = list(_photos(collection.search(desk.query(id).query, k=wanted), collection.view))
-    return _let_grow(desk, id, collection.view, photos)
+    wanted = len(store.candidates(id)) + count
+    photos = list(_photos(collection.search(store.query(id).query, k=wanted), collection.view))
+    return _let_grow(store, id, collection.view, photos)
 
 
-def grow_by_rows(desk: AnnotationStore, id: str, view: View, rows: Sequence[int]) -> int:
+def grow_by_rows(store: AnnotationStore, id: str, view: View, rows: Sequence[int]) -> int:
     """Let a list go on with what a search of the whole gallery found, its rows in order; gives how many are new."""
-    return _let_grow(desk, id, view, [_candidate(facts, view) for facts in view.facts(rows)])
+    return _let_grow(store, id, view, [_candidate(facts, view) for facts in view.facts(rows)])
 
 
-def _let_grow(desk: AnnotationStore, id: str, view: View, photos: Sequence[Candidate]) -> int:
+def _let_grow(store: AnnotationStore, id: str, view: View, photos: Sequence[Candidate]) -> int:
     """What the search leaves out counts as not looked at, so only one that brought every photo is at its end."""
-    desk.let_grow(id)
-    new = desk.extend(id, photos)
+    store.let_grow(id)
+    new = store.extend(id, photos)
     if len(photos) >= view.live.sum():
-        desk.end_list(id)
+        store.end_list(id)
     return new
 
 
-def list_rows(desk: AnnotationStore, id: str, view: View, rows: Sequence[int]) -> int:
+def list_rows(store: AnnotationStore, id: str, view: View, rows: Sequence[int]) -> int:
     """Put these rows of a gallery on the list, in their order; gives how many are new."""
-    return desk.extend(id, (_candidate(facts, view) for facts in view.facts(rows)))
+    return store.extend(id, (_candidate(facts, view) for facts in view.facts(rows)))
 
 
-def list_ranked(desk: AnnotationStore, id: str, run: Run) -> int:
+def list_ranked(store: AnnotationStore, id: str, run: Run) -> int:
     """Put the photos of a ranking on the list, by the query's id in the run; gives how many are new."""
     if id not in run:
         raise NothingFound(f"the ranking has no query {id!r}; give one that ranks photos for it")
-    return desk.extend(id, (Candidate(hit.image) for hit in run[id]))
+    return store.extend(id, (Candidate(hit.image) for hit in run[id]))
 
 
 def _photos(found: Run, view: View) -> Iterable[Candidate]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import eyespot
@@ -10,6 +10,7 @@ from eyespot.curate.annotate.agreement import Overlap
 from eyespot.curate.annotate.progress import WAGE, LabellingProgress
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.annotate.stopping import IN_A_ROW
+from eyespot.pipelines.data_card.markdown_table import table
 
 
 class QuerySheet(NamedTuple):
@@ -28,10 +29,9 @@ def datasheet(sheets: Sequence[QuerySheet]) -> str:
     people = sorted({one.who for sheet in sheets for one in sheet.stands})
     hours = sum(one.seconds for sheet in sheets for one in sheet.stands) / 3600
     labelled, relevant = sum(sheet.labelled for sheet in sheets), sum(sheet.relevant for sheet in sheets)
-    overlaps = (overlap for sheet in sheets for overlap in sheet.overlaps)
-    every = list(overlaps)
-    photos = sum(one.photos for one in every)
-    shared, agreed = photos, sum(one.both_yes + one.both_no for one in every) / max(photos, 1)
+    overlaps = [overlap for sheet in sheets for overlap in sheet.overlaps]
+    shared = sum(one.photos for one in overlaps)
+    agreed = sum(one.both_yes + one.both_no for one in overlaps) / max(shared, 1)
     facts = [
         ("queries", str(len(sheets))),
         ("labelled pairs", f"{labelled}, of which {relevant} relevant"),
@@ -39,7 +39,7 @@ def datasheet(sheets: Sequence[QuerySheet]) -> str:
         ("time", f"{hours:.1f} hours, pauses left out; ${hours * WAGE:.2f} at ${WAGE:.2f} an hour"),
         ("labelled twice", f"{shared} pairs, agreement {agreed:.1%}" if shared else "none"),
     ]
-    parts = ["# Datasheet", _table(["", ""], facts), _HOW, "## Queries", _table(_HEAD, map(_row, sheets))]
+    parts = ["# Datasheet", table(["", ""], facts), _HOW, "## Queries", table(_HEAD, map(_row, sheets))]
     return "\n\n".join([*parts, f"Made with eyespot {eyespot.__version__}."]) + "\n"
 
 
@@ -74,12 +74,3 @@ def unseen(known: LabellingProgress | None) -> str:
         return "none" if known is not None and known.exhausted else "not audited"
     left = known.audit.left
     return f"{left.expected:.0f} ({left.low} to {left.high})"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", r"\|")

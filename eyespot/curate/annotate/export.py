@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +49,17 @@ class Labelled:
         return min(told, key=len) if told else ["not labelled"]
 
 
-def labelled(desk: AnnotationStore, id: str) -> Labelled:
+def labelled(store: AnnotationStore, id: str) -> Labelled:
     """All of one query."""
-    said = everybody(desk, id)
-    wanted, listed = desk.query(id), desk.candidates(id)
-    stands = [standing_of(desk, id, who, (listed, one)) for who, one in said.items()]
-    return Labelled(wanted, listed, said, labels(desk, id, said), stands)
+    said = everybody(store, id)
+    wanted, listed = store.query(id), store.candidates(id)
+    stands = [standing_of(store, id, who, (listed, one)) for who, one in said.items()]
+    return Labelled(wanted, listed, said, labels(store, id, said), stands)
 
 
-def every(desk: AnnotationStore) -> list[Labelled]:
+def every(store: AnnotationStore) -> list[Labelled]:
     """All queries that somebody has labelled; `NothingFound` if there are none."""
-    found = [labelled(desk, id) for id in desk.queries()]
+    found = [labelled(store, id) for id in store.queries()]
     if not any(one.labels for one in found):
         raise NothingFound("no query is labelled yet; begin with: eyespot annotate add FILE.csv")
     return [one for one in found if one.labels]
@@ -71,11 +72,11 @@ def flawless(found: list[Labelled]) -> list[Labelled]:
     return [one for one in found if not one.faults]
 
 
-def write(desk: AnnotationStore, kept: list[Labelled], out: Path) -> None:
+def write(store: AnnotationStore, kept: list[Labelled], out: Path) -> None:
     """Labelled queries in a new folder, whole or not at all; `UsageError` if the folder holds something."""
     # Where each photo lies; the list of another query may know what one made of a ranking does not
     paths: dict[str, str] = {}
-    for photo in (photo for one in kept for photo in desk.shown(one.wanted.id)):
+    for photo in (photo for one in kept for photo in store.shown(one.wanted.id)):
         paths[photo.image] = paths.get(photo.image) or photo.path
     with whole_folder(out) as folder:
         queries.write(folder / QUERIES, (one.wanted for one in kept))
@@ -89,12 +90,15 @@ def write(desk: AnnotationStore, kept: list[Labelled], out: Path) -> None:
         write_csv(folder / LABELS, chain([("query_id", "image_id", "image_path", "relevant")], labels_rows))
         write_qrels(qrels(kept), folder / QRELS)
         write_run(run(kept), folder / RUN)
-        path = folder / LABEL_STUDIO
-        value = list(_tasks(kept, paths))
-        json_text = json.dumps(value, ensure_ascii=False, indent=1)
-        write_whole(path, lambda file: file.write(json_text.encode("utf-8", "surrogatepass")))
-        text = datasheet([_sheet(one) for one in kept])
-        write_whole(folder / SHEET, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
+        sheets = [
+            QuerySheet(
+                one.wanted, one.stands, sum(one.labels.values()), len(one.labels), overlaps(one.said), one.faults
+            )
+            for one in kept
+        ]
+        tasks = json.dumps(list(_tasks(kept, paths)), ensure_ascii=False, indent=1)
+        for name, text in {LABEL_STUDIO: tasks, SHEET: datasheet(sheets)}.items():
+            write_whole(folder / name, methodcaller("write", text.encode("utf-8", "surrogatepass")))
 
 
 def qrels(kept: list[Labelled]) -> Qrels:
@@ -119,20 +123,14 @@ def rerank_set(kept: list[Labelled], limits: RerankLimits, division: Division) -
 
 def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[dict[str, Any]]:
     """Label Studio's tasks: a photo with its query, and an annotation of each person."""
+    choices = {"y": "relevant", "n": "not relevant", "d": "doubt"}
+    relevance = {"from_name": "relevance", "to_name": "image", "type": "choices"}
     for one in kept:
         for image in one.labels:
+            annotations = []
+            for who, said in one.said.items():
+                if image in said:
+                    value = {"choices": [choices[mark_of(said[image])]]}
+                    annotations.append({"result": [{**relevance, "value": value, "meta": {"text": [who]}}]})
             data = {"image": paths[image], "image_id": image, "query_id": one.wanted.id, "query": one.wanted.text}
-            yield {
-                "data": data,
-                "annotations": [_annotation(who, said[image]) for who, said in one.said.items() if image in said],
-            }
-
-
-def _annotation(who: str, said: Any) -> dict[str, Any]:
-    choice = {"y": "relevant", "n": "not relevant", "d": "doubt"}[mark_of(said)]
-    result = {"from_name": "relevance", "to_name": "image", "type": "choices", "value": {"choices": [choice]}}
-    return {"result": [{**result, "meta": {"text": [who]}}]}
-
-
-def _sheet(one: Labelled) -> QuerySheet:
-    return QuerySheet(one.wanted, one.stands, sum(one.labels.values()), len(one.labels), overlaps(one.said), one.faults)
+            yield {"data": data, "annotations": annotations}

@@ -75,27 +75,29 @@ class LabellingProgress:
         return {**asdict(self), **own, "descent": self.descent._asdict(), "audit": plain}
 
 
-def standing(desk: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW) -> LabellingProgress:
+def standing(store: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW) -> LabellingProgress:
     """How somebody's labelling of a query stands."""
-    return standing_of(desk, id, who, (desk.candidates(id), desk.said(id, who)), in_a_row)
+    return standing_of(store, id, who, (store.candidates(id), store.said(id, who)), in_a_row)
 
 
-def standing_of(desk: AnnotationStore, id: str, who: str, known: Looked, in_a_row: int = IN_A_ROW) -> LabellingProgress:
+def standing_of(
+    store: AnnotationStore, id: str, who: str, known: Looked, in_a_row: int = IN_A_ROW
+) -> LabellingProgress:
     """The same from the list and what somebody said, where both are known already."""
     listed, said = known
     labels = {image: relevant(one) for image, one in said.items()}
-    drawn = desk.audit(id, who)
+    drawn = store.audit(id, who)
     return LabellingProgress(
         id,
         who,
         len(listed),
-        desk.goes_on(id),
+        store.goes_on(id),
         len(labels),
         sum(labels.values()),
         descent((labels.get(photo.image) for photo in listed), in_a_row),
         None if drawn is None else audit_result(labels, drawn),
         seconds(said.values()),
-        desk.ranked_depth(id),
+        store.ranked_depth(id),
     )
 
 

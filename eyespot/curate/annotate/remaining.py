@@ -63,7 +63,7 @@ def remaining(audit: Audit, level: float = LEVEL, lot: float = HALF) -> Remainin
         raise UsageError(f"a level lies between 0 and 1 and a lot from 0 to 1, not {level} and {lot}")
     tail = (1 - level) / 2
     least, most = audit.relevant, audit.rest - (audit.drawn - audit.relevant)
-    low = _first(least, most, lambda count: _at_least(audit, count, lot) > tail) if audit.relevant else 0
+    low = _first(least, most, lambda count: 1 - _at_most(audit, count, 1 - lot) > tail) if audit.relevant else 0
     high = _first(least, most + 1, lambda count: _at_most(audit, count, lot) <= tail) - 1
     expected = audit.relevant / audit.drawn * (audit.rest - audit.drawn) if audit.drawn else math.nan
     return Remaining(expected, low - least, max(high, low, least) - least)
@@ -84,11 +84,6 @@ def _at_most(audit: Audit, count: int, lot: float) -> float:
     """The chance of fewer relevant photos, and `lot` of the chance of as many, where `count` of the rest are."""
     fewer = math.fsum(_chance(audit, count, shown) for shown in range(audit.relevant))
     return fewer + lot * _chance(audit, count, audit.relevant)
-
-
-def _at_least(audit: Audit, count: int, lot: float) -> float:
-    fewer = math.fsum(_chance(audit, count, shown) for shown in range(audit.relevant))
-    return 1 - fewer - (1 - lot) * _chance(audit, count, audit.relevant)
 
 
 def _chance(audit: Audit, count: int, shown: int) -> float:

@@ -33,7 +33,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many judgements of each verdict a person is to see, and how many last hits of each."""
+    """How many judgements of each verdict a person sees, and how many last hits of each."""
 
     verdicts: int = 100
     last: int = 75
@@ -41,29 +41,19 @@ class Sizes:
 
 def write_queues(made: FinishedSteps, folder: Path, sizes: Sizes = Sizes()) -> dict[str, int]:
     """Both queues in a folder; how many cases each has. Decisions that lie there stay."""
-    # So many triplets of the test set that the panel took for answers, and so many that it did not
     test = {query["id"] for query in made.in_split(TEST)}
     sure = [one for one in made.records("confident") if one["query"] in test]
-    verdicts = _drawn(
-        made,
-        {"true": [o for o in sure if o["answers"]], "false": [o for o in sure if not o["answers"]]},
-        sizes.verdicts,
-    )
-    # Of so many queries whose last hit the panel accepted, and of so many where it did not, that hit
-    last = [hits[-1] for hits in made.hits.values()]
-    judges = len(made.seats)
-    said = {one["id"]: settled(one, judges).answers for one in last}
-    groups = {"true": [one for one in last if said[one["id"]]], "false": [o for o in last if said[o["id"]] is False]}
-    drawn = {VERDICTS: verdicts, LAST: _drawn(made, groups, sizes.last)}
+    answers = {"true": [one for one in sure if one["answers"]], "false": [one for one in sure if not one["answers"]]}
+    last = [(hits[-1], settled(hits[-1], len(made.seats)).answers) for hits in made.hits.values()]
+    hits = {"true": [one for one, yes in last if yes], "false": [one for one, yes in last if yes is False]}
+    drawn = {VERDICTS: _drawn(made, answers, sizes.verdicts), LAST: _drawn(made, hits, sizes.last)}
     folder.mkdir(parents=True, exist_ok=True)
     write_panel(folder, _sealed(made, [one for triplets in drawn.values() for one in triplets]).values())
     for name, triplets in drawn.items():
         cases = []
         for one in _shuffled(triplets, made.pipe.recipe.seed, name):
-            why = WHY.format(question=one["question"])
             pictures, ids = (one["path"], one["candidate_path"]), (one["image"], one["candidate"])
-            case = Case(one["id"], why, pictures, shown=ids)
-            cases.append(case)
+            cases.append(Case(one["id"], WHY.format(question=one["question"]), pictures, shown=ids))
         write_queue(folder / name, cases)
     return {name: len(triplets) for name, triplets in drawn.items()}
 
@@ -117,11 +107,8 @@ def agreed(panel: Mapping[str, Sealed], said: Mapping[str, bool]) -> list[AuditA
     """The same from what both said, by the ids of cases."""
     both = [(panel[id].kind, panel[id].answers is yes) for id, yes in said.items() if id in panel]
     groups = {kind: [same for its, same in both if kind in (its, ALL)] for kind in (*KINDS, ALL)}
-    return [_agreement(kind, same) for kind, same in groups.items() if same]
-
-
-def _agreement(kind: str, same: Sequence[bool]) -> AuditAgreement:
-    return AuditAgreement(kind, sum(same), len(same), *wilson(sum(same), len(same)))
+    counts = [(kind, sum(same), len(same)) for kind, same in groups.items() if same]
+    return [AuditAgreement(kind, hits, cases, *wilson(hits, cases)) for kind, hits, cases in counts]
 
 
 def wilson(hits: int, cases: int, z: float = 1.959964) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.curate._world import PhotoWorld
+from eyespot.parallel import batches
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.types import Index, Mask, NearestRows
 
@@ -46,7 +47,7 @@ class CandidateSettings:
 def retrieve(world: PhotoWorld, settings: CandidateSettings, queries: Records, seeds: Records) -> Iterator[Outcome]:
     """For each query its candidates, a record each."""
     indexes = _Indexes.of(world, settings, list(seeds))
-    for some in _parts(queries):
+    for some in batches(queries, AT_ONCE):
         targets = [query["target"] for query in some]
         wanted = {space: (indexes.settings.images, indexes.by_picture(space, targets)) for space in indexes.spaces}
         wanted[TEXTS] = (indexes.settings.texts, indexes.by_description(targets))
@@ -80,11 +81,13 @@ class _Indexes:
     def of(cls, world: PhotoWorld, settings: CandidateSettings, seeds: Sequence[Record]) -> _Indexes:
         spaces = settings.named(world)
         rows = {space: world.rows(space) for space in spaces}
-        by_row = {space: _places(its, seeds) for space, its in rows.items()}
+        by_row = {
+            space: {its[seed["id"]]: at for at, seed in enumerate(seeds) if seed["id"] in its}
+            for space, its in rows.items()
+        }
         places = [at for at, seed in enumerate(seeds) if seed["description"]]
-        if settings.text_encoder is None or not settings.texts or not places:
-            text_index = None
-        else:
+        text_index = None
+        if settings.text_encoder is not None and settings.texts and places:
             vectors = world.descriptions([seeds[at]["description"] for at in places], settings.text_encoder)
             text_index = rooms.load("indexes", "exact", [vectors]), np.array(places)
         return cls(world, settings, seeds, spaces, rows[spaces[0]], by_row, text_index)
@@ -115,10 +118,6 @@ class _Indexes:
         return [float(one @ mine) for one in theirs]
 
 
-def _places(rows: Mapping[str, int], seeds: Sequence[Record]) -> dict[int, int]:
-    return {rows[seed["id"]]: at for at, seed in enumerate(seeds) if seed["id"] in rows}
-
-
 # -- one query --------------------------------------------------------------------------------------------------
 
 
@@ -147,14 +146,3 @@ def _triplet(query: Record, number: int, seed: Record, ranks: Mapping[str, int])
     about = {name: query[name] for name in ("kind", "image", "path", "labels", "question", "target")}
     theirs = {"candidate": seed["id"], "candidate_path": seed["path"], "candidate_labels": seed["labels"]}
     return {"id": f"{query['id']}/{number:02d}", "query": query["id"], **about, **theirs, "ranks": dict(ranks)}
-
-
-def _parts(records: Records) -> Iterator[list[Record]]:
-    some: list[Record] = []
-    for record in records:
-        some.append(record)
-        if len(some) == AT_ONCE:
-            yield some
-            some = []
-    if some:
-        yield some

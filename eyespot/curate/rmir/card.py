@@ -18,7 +18,7 @@ from eyespot.curate.rmir.leaks import leaks
 from eyespot.curate.rmir.shortcuts import CUTOFFS, shortcuts
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.curate.rmir.votes import ABSTAIN, FALSE, TRUE
-from eyespot.pipelines import Record, drops
+from eyespot.pipelines import drops
 from eyespot.pipelines.data_card import CardFigure, CardTable, SampleRecord, Told, joined
 from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
 
@@ -40,7 +40,7 @@ def card_content(made: FinishedSteps) -> Told:
         recipe.seed,
         answers(made, given),
         texts,
-        [_sample(made, one) for one in _some(made)],
+        _samples(made),
         list(tables(made)),
         [reliability_drawing(made)],
         notes(made),
@@ -70,7 +70,7 @@ def notes(made: FinishedSteps) -> list[str]:
 # -- samples ------------------------------------------------------------------------------------------------------
 
 
-def _some(made: FinishedSteps) -> list[Record]:
+def _samples(made: FinishedSteps) -> list[SampleRecord]:
     """Test queries first, a kind after the other, from different inputs and questions as far as there are."""
     seen: Counter[str] = Counter()
     ordered = sorted(made.queries, key=lambda one: one["split"] != TEST)
@@ -78,20 +78,15 @@ def _some(made: FinishedSteps) -> list[Record]:
     for one in ordered:
         turns.append((seen[one["question"]] + seen[one["image"]], seen[one["kind"]], len(turns)))
         seen.update((one["question"], one["image"], one["kind"]))
-    return [ordered[at] for *_, at in sorted(turns)[:SHOWN]]
-
-
-def _sample(made: FinishedSteps, query: Record) -> SampleRecord:
-    targets = query["targets"][:TARGETS]
-    pictures = [("input", Path(query["path"])), *(("target", Path(made.seeds[id]["path"])) for id in targets)]
-    more = len(query["targets"]) - len(targets)
-    lines = [
-        f"Target: {query['target']}",
-        f"Reasoning: {query['reasoning']}",
-        f"{query['kind']}, {query['split']}, reliability {query['tsr']:.2f}"
-        + (f"; targets not shown: {more}" * (more > 0)),
-    ]
-    return SampleRecord(query["question"], pictures, lines)
+    samples = []
+    for query in (ordered[number] for *_, number in sorted(turns)[:SHOWN]):
+        targets, others = query["targets"][:TARGETS], len(query["targets"][TARGETS:])
+        pictures = [("input", Path(query["path"])), *(("target", Path(made.seeds[id]["path"])) for id in targets)]
+        standing = f"{query['kind']}, {query['split']}, reliability {query['tsr']:.2f}"
+        standing += f"; targets not shown: {others}" if others else ""
+        lines = [f"Target: {query['target']}", f"Reasoning: {query['reasoning']}", standing]
+        samples.append(SampleRecord(query["question"], pictures, lines))
+    return samples
 
 
 # -- tables -------------------------------------------------------------------------------------------------------
@@ -159,18 +154,21 @@ def _judges(made: FinishedSteps) -> CardTable:
     for one in made.triplets:
         for vote in one["votes"]:
             votes[vote["judge"]].append((one["id"], vote["verdict"]))
-    others = {seat: [vote for name in votes if name != seat for vote in votes[name]] for seat in votes}
-    rows = [[seat, *_habits(theirs, said, _true(others[seat]))] for seat, theirs in votes.items()]
+    rows = []
+    for seat, theirs in votes.items():
+        counts = Counter(verdict for _, verdict in theirs)
+        same = sum(said[id] is (verdict == TRUE) for id, verdict in theirs if verdict != ABSTAIN)
+        shares = [_share(counts[verdict], len(theirs)) for verdict in (TRUE, FALSE, ABSTAIN)]
+        others = [vote for name in votes if name != seat for vote in votes[name]]
+        with_majority = _share(same, len(theirs) - counts[ABSTAIN])
+        rows.append([seat, f"{len(theirs):,}", *shares, points(_true(theirs) - _true(others)), with_majority])
     columns = ["judge", "votes", "true", "false", "abstain", "true, less the others (points)", "with the majority"]
     return CardTable("How the panel votes", columns, rows, "With the majority: of the votes that are true or false.")
 
 
-def _habits(votes: Sequence[tuple[str, str]], said: Mapping[str, bool | None], others: float) -> list[str]:
-    counts = Counter(verdict for _, verdict in votes)
-    same = sum(said[id] is (verdict == TRUE) for id, verdict in votes if verdict != ABSTAIN)
-    shares = [_share(counts[verdict], len(votes)) for verdict in (TRUE, FALSE, ABSTAIN)]
-    more = f"{100 * (_true(votes) - others):+z.1f}"
-    return [f"{len(votes):,}", *shares, more, _share(same, len(votes) - counts[ABSTAIN])]
+def points(difference: float) -> str:
+    """A difference of shares in points; what rounds to nothing is +0.0 and not -0.0."""
+    return f"{100 * difference:+z.1f}"
 
 
 def _true(votes: Sequence[tuple[str, str]]) -> float:
@@ -194,8 +192,7 @@ def _agreement(made: FinishedSteps) -> CardTable:
     rows = []
     for what, one in found.items():
         value = "cannot be told" if math.isnan(one.value) else f"{one.value:.3f} [{one.low:.3f}, {one.high:.3f}]"
-        texts = [value, f"{one.items:,}", f"{one.ratings:,}"]
-        rows.append([what, *texts])
+        rows.append([what, value, f"{one.items:,}", f"{one.ratings:,}"])
     note = "In brackets: 95% by resampling triplets. 1 is full agreement, 0 that of chance."
     return CardTable("How far the panel agrees", ["coefficient", "value", "triplets", "votes"], rows, note)
 
@@ -263,15 +260,11 @@ def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:
         "sampling": f"Of {seeds.added:,} photos {seeds.kept:,} were drawn, from each cluster of alike ones a few; "
         f"{inputs.kept:,} of these were asked about.",
     }
-    own = {"composition": composition, "collection": collection, "uses": _uses()}
-    return joined(own, given)
-
-
-def _uses() -> dict[str, str]:
-    return {
+    uses = {
         "caution": "Questions, rules and verdicts are those of models; what a person confirmed is in the audit alone.",
         "unfit": "To tell how people reason, or what is true of those who can be seen in the pictures.",
     }
+    return joined({"composition": composition, "collection": collection, "uses": uses}, given)
 
 
 def _model_names(made: FinishedSteps, step: str) -> str:

@@ -39,7 +39,7 @@ class Rule:
     fails: str = ""
 
 
-def teacher(prompt: Prompt, _till: CallMeter) -> Mapping[str, Any]:
+def teacher(prompt: Prompt, _meter: CallMeter) -> Mapping[str, Any]:
     """A client for models whose `use` begins with `demonstration`; it spends nothing."""
     known = {"use", "words", "form", "pictures", "judge", "draw", *FAULTS}
     strange = next((name for name in prompt if name not in known and not name.startswith("_")), None)
@@ -59,17 +59,17 @@ def _questions(prompt: Prompt, photo: Record) -> Mapping[str, Any]:
     if _has_label(labels, unsuitable):
         empty = dict.fromkeys(KINDS, NONE | {"abstain": ""})
         return {"description": labels, "unsuitable": "the labels tell of an unsuitable picture", **empty}
-    made = {kind: _proposed(prompt, labels, [rule for rule in rules if rule.kind == kind]) for kind in KINDS}
-    return {"description": labels, "unsuitable": "", **made}
-
-
-def _proposed(prompt: Prompt, labels: str, rules: Sequence[Rule]) -> Mapping[str, str]:
-    rule = next((rule for rule in rules if _has_label(labels, rule.given)), None)
-    if rule is None:
-        return NONE
-    if _chance(prompt, rule.kind) < _share(prompt, "abstains"):
-        return NONE | {"abstain": "the demonstration was told to abstain at times"}
-    return {"abstain": "", "question": rule.question, "target": rule.target, "reasoning": rule.reasoning}
+    proposed = {}
+    for kind in KINDS:
+        rule = next((rule for rule in rules if rule.kind == kind and _has_label(labels, rule.given)), None)
+        if rule is None:
+            proposed[kind] = NONE
+        elif _chance(prompt, kind) < _share(prompt, "abstains"):
+            proposed[kind] = NONE | {"abstain": "the demonstration was told to abstain at times"}
+        else:
+            texts = {"question": rule.question, "target": rule.target, "reasoning": rule.reasoning}
+            proposed[kind] = {"abstain": "", **texts}
+    return {"description": labels, "unsuitable": "", **proposed}
 
 
 def _check(prompt: Prompt, query: Record) -> Mapping[str, Any]:
@@ -81,11 +81,11 @@ def _check(prompt: Prompt, query: Record) -> Mapping[str, Any]:
 
 def _vote(prompt: Prompt, triplet: Record) -> Mapping[str, str]:
     rule, theirs = _rule_of(triplet), triplet["candidate_labels"].casefold()
-    told = {"target_description": theirs, "input_description": _labels(triplet), "reasoning": rule.reasoning}
+    texts = {"target_description": theirs, "input_description": _labels(triplet), "reasoning": rule.reasoning}
     if not theirs or _chance(prompt, "abstains") < _share(prompt, "abstains"):
-        return {**told, "verdict": "abstain"}
+        return {**texts, "verdict": "abstain"}
     slips = _chance(prompt, "slips") < _share(prompt, "slips")
-    return {**told, "verdict": "true" if bool(_has_label(theirs, rule.answers)) is not slips else "false"}
+    return {**texts, "verdict": "true" if _has_label(theirs, rule.answers) is not slips else "false"}
 
 
 # -- rules and labels ---------------------------------------------------------------------------------------------
@@ -93,9 +93,9 @@ def _vote(prompt: Prompt, triplet: Record) -> Mapping[str, str]:
 
 @cache
 def _rules() -> tuple[tuple[str, ...], tuple[Rule, ...]]:
-    told = tomllib.loads((files(__package__) / "demonstration.toml").read_text(encoding="utf-8"))
-    rules = ({**one, "given": tuple(one["given"]), "answers": tuple(one["answers"])} for one in told["rules"])
-    return tuple(told["unsuitable"]), tuple(Rule(**one) for one in rules)
+    table = tomllib.loads((files(__package__) / "demonstration.toml").read_text(encoding="utf-8"))
+    rules = ({**rule, "given": tuple(rule["given"]), "answers": tuple(rule["answers"])} for rule in table["rules"])
+    return tuple(table["unsuitable"]), tuple(Rule(**rule) for rule in rules)
 
 
 def _rule_of(record: Record) -> Rule:
@@ -122,7 +122,6 @@ def _share(prompt: Prompt, fault: str) -> float:
 
 
 def _chance(prompt: Prompt, what: str) -> float:
-    """A number from 0 to 1 that hangs on what is asked and of whom: the same mistake whenever it is asked."""
-    about = prompt["_about"]
-    told = (what, prompt["use"], prompt.get("draw", 1), prompt["_task"], about["id"])
-    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, told)).encode()).digest()[:6], "big") / 2**48
+    """A number from 0 to 1 that depends on what is asked and of whom: the same mistake whenever it is asked."""
+    parts = (what, prompt["use"], prompt.get("draw", 1), prompt["_task"], prompt["_about"]["id"])
+    return int.from_bytes(hashlib.sha256("\x1f".join(map(str, parts)).encode()).digest()[:6], "big") / 2**48

@@ -23,22 +23,20 @@ def foretold(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:
 
 def most_records(pipe: RmirPipeline, kept: dict[str, int | None]) -> dict[str, int]:
     """How many records come to each step at most; `kept` by those that are finished is what comes to the next."""
-    found, drawn = pipe.settings("candidates"), pipe.settings("inputs").count
-    photos = int(pipe.world.view(pipe.settings("seeds").space).live.sum())
-    of_text = found.texts if found.text_encoder is not None else 0
+    candidates, seeds = pipe.settings("candidates"), pipe.settings("seeds")
+    photos = int(pipe.world.view(seeds.space).live.sum())
+    drawn = photos if seeds.clusters is None else seeds.clusters * seeds.each
+    limits = [count for count in (pipe.settings("inputs").count, pipe.limit) if count is not None]
+    by_text = candidates.texts if candidates.text_encoder is not None else 0
+    each = candidates.images * len(candidates.named(pipe.world)) + by_text
     grows: dict[str, Callable[[int], int]] = {
-        "seeds": lambda coming: _drawn(pipe, coming),
-        "inputs": lambda coming: min(one for one in (coming, drawn, pipe.limit) if one is not None),
+        "seeds": lambda coming: min(coming, drawn),
+        "inputs": lambda coming: min(coming, *limits),
         "questions": lambda coming: coming * len(KINDS),
-        "candidates": lambda coming: coming * (found.images * len(found.named(pipe.world)) + of_text),
+        "candidates": lambda coming: coming * each,
     }
     came, most = photos, {}
     for name in ORDER:
         most[name], known = came, kept.get(name)
         came = grows.get(name, int)(came) if known is None else known
     return most
-
-
-def _drawn(pipe: RmirPipeline, photos: int) -> int:
-    settings = pipe.settings("seeds")
-    return photos if settings.clusters is None else min(photos, settings.clusters * settings.each)

@@ -14,14 +14,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from operator import methodcaller
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from eyespot.curate._attribution import Attribution
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.gallery.photos.sources import read_again
-from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
 from eyespot.storage.files import write_whole
@@ -43,6 +43,7 @@ COLUMNS: dict[str, dict[str, str]] = {
         **{"seconds": SHARE, "calls": WHOLE, "tokens_in": WHOLE, "tokens_out": WHOLE, "money": SHARE},
     },
 }
+QUERY = ("id", "split", "kind", "image", "question", "reasoning", "description", "tsr")  # as the step `split` has them
 PICTURES = ("queries", "corpus")  # tables of MTEB that show pictures
 BY_SPLIT = ("queries", "qrels")
 HUB, MTEB = "hub", "mteb"
@@ -51,22 +52,31 @@ HUB, MTEB = "hub", "mteb"
 def write_tables(made: FinishedSteps, folder: Path) -> None:
     """Our own layout, each table as parquet and as JSON lines."""
     rights = made.attributions
+    queries = [
+        {name: one[name] for name in QUERY}
+        | {"target_description": one["target"], "file": Path(one["path"]).name, **rights.get(one["image"], {})}
+        for one in made.queries
+    ]
+    pool = [
+        {"image": seed["id"], "file": Path(seed["path"]).name, "description": seed["description"]}
+        | rights.get(seed["id"], {})
+        for seed in (made.seeds[id] for id in made.pool)
+    ]
     rows: dict[str, Callable[[], Iterable[Mapping[str, Any]]]] = {
-        "queries": lambda: (_query(one) | rights.get(one["image"], {}) for one in made.queries),
+        "queries": lambda: queries,
         "qrels": lambda: qrels(made),
-        "pool": lambda: (_pooled(made.seeds[id]) | rights.get(id, {}) for id in made.pool),
+        "pool": lambda: pool,
         "judgements": made.votes,
         "losses": lambda: _losses(made),
     }
     for name, columns in COLUMNS.items():
         _write_parquet(folder / f"{name}.parquet", rows[name](), columns)
-        lines = map(line_of, rows[name]())
-        write_whole(folder / f"{name}.jsonl", partial(_write_lines, lines=lines))
+        write_whole(folder / f"{name}.jsonl", methodcaller("writelines", map(line_of, rows[name]())))
     (folder / HUB).mkdir()
     for split in _splits(made):
-        queries = {query["id"] for query in made.in_split(split)}
+        ids = {query["id"] for query in made.in_split(split)}
         for name, key in zip(BY_SPLIT, ("id", "query"), strict=True):
-            mine = (row for row in rows[name]() if row[key] in queries)
+            mine = (row for row in rows[name]() if row[key] in ids)
             _write_parquet(folder / HUB / f"{name}-{split}.parquet", mine, COLUMNS[name])
 
 
@@ -82,21 +92,12 @@ def qrels(made: FinishedSteps) -> Iterator[dict[str, Any]]:
             yield from ({"query": query["id"], "image": image, "grade": grade} for image in images if image in pool)
 
 
-def _query(one: Record) -> dict[str, Any]:
-    names = ("id", "split", "kind", "image", "question", "reasoning", "description", "tsr")
-    return {**{name: one[name] for name in names}, "target_description": one["target"], "file": Path(one["path"]).name}
-
-
-def _pooled(seed: Record) -> dict[str, Any]:
-    return {"image": seed["id"], "file": Path(seed["path"]).name, "description": seed["description"]}
-
-
 def _losses(made: FinishedSteps) -> Iterator[dict[str, Any]]:
     for one in made.done:
-        told = {"step": one.step.name, "came": one.counts.came, "added": one.counts.added, "kept": one.counts.kept}
+        step = {"step": one.step.name, "came": one.counts.came, "added": one.counts.added, "kept": one.counts.kept}
         cost = {"seconds": round(one.cost.seconds, 3), **one.cost.spent._asdict()}
         for reason, count in (one.counts.dropped or {"": 0}).items():
-            yield {**told, "reason": reason, "records": count, **cost}
+            yield {**step, "reason": reason, "records": count, **cost}
 
 
 # -- MTEB ---------------------------------------------------------------------------------------------------------
@@ -111,27 +112,24 @@ def write_mteb(made: FinishedSteps, folder: Path, show: Show) -> None:
     for name in _splits(made):
         queries = made.in_split(name)
         ids = {query["id"] for query in queries}
-        tables = {
+        tables: dict[str, Iterable[dict[str, Any]]] = {
             "corpus": ({"id": id, "modality": "image", "image": made.seeds[id]["path"]} for id in made.pool),
-            "queries": (_mteb_query(one) for one in queries),
-            "qrels": (_mteb_qrel(one) for one in qrels(made) if one["query"] in ids),
+            "queries": (
+                {"id": one["id"], "modality": "image,text", "text": one["question"], "image": one["path"]}
+                for one in queries
+            ),
+            "qrels": (
+                {"query-id": one["query"], "corpus-id": one["image"], "score": one["grade"]}
+                for one in qrels(made)
+                if one["query"] in ids
+            ),
         }
         for table, rows in tables.items():
             (folder / table).mkdir(parents=True, exist_ok=True)
-            shown = (_with_picture(row, show) for row in rows) if table in PICTURES else rows
+            shown = rows
+            if table in PICTURES:
+                shown = ({**row, "file": Path(row["image"]).name, "image": show(row["image"])} for row in rows)
             _write_parquet(folder / table / f"{name}.parquet", shown, _MTEB[table])
-
-
-def _mteb_query(one: Record) -> dict[str, Any]:
-    return {"id": one["id"], "modality": "image,text", "text": one["question"], "image": one["path"]}
-
-
-def _mteb_qrel(one: Mapping[str, Any]) -> dict[str, Any]:
-    return {"query-id": one["query"], "corpus-id": one["image"], "score": one["grade"]}
-
-
-def _with_picture(row: Mapping[str, Any], show: Show) -> dict[str, Any]:
-    return {**row, "file": Path(row["image"]).name, "image": show(row["image"])}
 
 
 def unshown(_place: str) -> None:
@@ -164,20 +162,13 @@ def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mappi
     kinds: dict[str, Any] = {TEXT: pa.string(), WHOLE: pa.int64(), SHARE: pa.float64()}
     kinds[IMAGE] = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     table = pa.Table.from_pylist(list(rows), pa.schema([(name, kinds[kind]) for name, kind in columns.items()]))
-    if IMAGE in columns.values():
-        table = table.replace_schema_metadata({"huggingface": _features(columns)})
+    if IMAGE in columns.values():  # `datasets` reads here which columns hold pictures
+        features = {
+            name: {"_type": "Image"} if kind == IMAGE else {"_type": "Value", "dtype": kind}
+            for name, kind in columns.items()
+        }
+        table = table.replace_schema_metadata({"huggingface": json.dumps({"info": {"features": features}})})
     write_whole(path, partial(pq.write_table, table, compression="zstd"))
-
-
-def _features(columns: Mapping[str, str]) -> str:
-    """What `datasets` reads of the columns: which of them hold pictures."""
-    kinds = {name: {"_type": "Value", "dtype": kind} for name, kind in columns.items() if kind != IMAGE}
-    shown = {name: {"_type": "Image"} for name, kind in columns.items() if kind == IMAGE}
-    return json.dumps({"info": {"features": {name: (kinds | shown)[name] for name in columns}}})
-
-
-def _write_lines(file: IO[bytes], lines: Iterable[bytes]) -> None:
-    file.writelines(lines)
 
 
 # -- for `datasets` -----------------------------------------------------------------------------------------------
@@ -188,7 +179,10 @@ def tables_of(made: FinishedSteps) -> Tables:
     splits = _splits(made)
     own = {name: {"whole": f"{name}.parquet"} for name in COLUMNS}
     parted = {name: {split: f"{HUB}/{name}-{split}.parquet" for split in splits} for name in BY_SPLIT}
-    mteb = {f"{MTEB}-{name}": _within(MTEB, tables) for name, tables in mteb_tables(made).items()}
+    mteb = {
+        f"{MTEB}-{name}": {split: f"{MTEB}/{file}" for split, file in places.items()}
+        for name, places in mteb_tables(made).items()
+    }
     return own | parted | mteb if splits else own
 
 
@@ -196,7 +190,3 @@ def mteb_tables(made: FinishedSteps) -> Tables:
     """Those of the folder `mteb`, by the names that MTEB's own loader knows; queries are the usual one."""
     splits = _splits(made)
     return {table: {name: f"{table}/{name}.parquet" for name in splits} for table in ("queries", "corpus", "qrels")}
-
-
-def _within(folder: str, files: Mapping[str, str]) -> dict[str, str]:
-    return {split: f"{folder}/{file}" for split, file in files.items()}

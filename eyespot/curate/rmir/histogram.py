@@ -21,7 +21,15 @@ def histogram(values: Sequence[float], threshold: float, name: str) -> str:
     """Counts of values from 0 to 1 in bins of 0.05; what lies under the threshold is paler."""
     counts, _ = np.histogram(np.clip(np.array(values, np.float64), 0, 1), BINS, (0, 1))
     top = max(1, int(counts.max(initial=0)))
-    bars = "".join(_bar(at, int(count), top, threshold) for at, count in enumerate(counts) if count)
+    bars, wide = "", (WIDTH - LEFT - 10) / BINS - 2
+    for number, count in enumerate(counts.tolist()):
+        if count:
+            high, kind = (
+                (HEIGHT - ABOVE - BELOW) * count / top,
+                "under" if (number + 0.5) / BINS <= threshold else "bar",
+            )
+            corner = f'x="{_x(number / BINS) + 1:.1f}" y="{HEIGHT - BELOW - high:.1f}"'
+            bars += f'<rect class="{kind}" {corner} width="{wide:.1f}" height="{high:.1f}"/>'
     at = _x(threshold)
     cut = f'<line class="cut" x1="{at:.1f}" x2="{at:.1f}" y1="{ABOVE}" y2="{HEIGHT - BELOW}"/>'
     box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{safe(name)}"'
@@ -38,13 +46,6 @@ def histogram(values: Sequence[float], threshold: float, name: str) -> str:
     )
     inside = f"<style>{_STYLE}</style>{bars}{axes}{cut}"
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="hist" {box}>{inside}</svg>'
-
-
-def _bar(at: int, count: int, top: int, threshold: float) -> str:
-    height = (HEIGHT - ABOVE - BELOW) * count / top
-    kind = "under" if (at + 0.5) / BINS <= threshold else "bar"
-    x, y, width = _x(at / BINS) + 1, HEIGHT - BELOW - height, (WIDTH - LEFT - 10) / BINS - 2
-    return f'<rect class="{kind}" x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
 
 
 def _x(share: float) -> float:

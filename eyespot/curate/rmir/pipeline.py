@@ -48,7 +48,7 @@ class RmirStepSettings:
 
 @dataclass(frozen=True)
 class RmirPipeline:
-    """A recipe's steps. `limit` asks about no more than so many photos, for a trial; the seed set stays whole."""
+    """A recipe's steps. `limit` is the most photos that are asked about, for a trial; the seed set stays whole."""
 
     recipe: Recipe
     work: Path
@@ -119,32 +119,24 @@ def _inputs(pipe: RmirPipeline, declared: Declared) -> Step:
     return declared.made(work, settings={} if count is None else {"count": count}, about=about)
 
 
-def _questions(pipe: RmirPipeline, declared: Declared) -> Step:
-    about = "A model asks a question of each of three kinds about each photo, or abstains."
-    return _asking(declared, questions.propose, ("question", about))
-
-
-def _checked(pipe: RmirPipeline, declared: Declared) -> Step:
-    about = "A model looks again and throws out questions that break one of four rules."
-    return _asking(declared, questions.check, ("check", about))
-
-
-def _asking(declared: Declared, work: Callable[..., Any], told: tuple[str, str]) -> Step:
-    settings, (name, model) = declared.fitted(RmirWorkers), _only_model(declared)
-    text = wording(declared, told[0])
+def _asking(work: Callable[..., Any], prompt: str, about: str, _pipe: RmirPipeline, declared: Declared) -> Step:
+    settings = declared.fitted(RmirWorkers)
+    if len(declared.models) != 1:
+        raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
+    ((name, model),) = declared.models.items()
+    text = wording(declared, prompt)
     each = MapStep(partial(work, model=model, template=text), settings.workers)
     price, texts = expected(model, 1, text), {PROMPT: text}
     # Settings are left out: how many are asked at once changes nothing.
-    return declared.made(each, prompts=texts, models={name: model}, settings={}, about=told[1], expects=price)
+    return declared.made(each, prompts=texts, models={name: model}, settings={}, about=about, expects=price)
 
 
 def _candidates(pipe: RmirPipeline, declared: Declared) -> Step:
     settings: candidates.CandidateSettings = declared.fitted(candidates.CandidateSettings)
     about = "Finds photos that may answer, by what they look like and by what is said of them; records become triplets."
-    told = {**declared.settings, "spaces": settings.named(pipe.world)}
-    inputs = {"gallery": pipe.world.digest}
+    named = {**declared.settings, "spaces": settings.named(pipe.world)}
     work = BatchStep(candidates.work(pipe.world, settings))
-    return declared.made(work, settings=told, inputs=inputs, needs=("seeds",), about=about)
+    return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, needs=("seeds",), about=about)
 
 
 def _judged(pipe: RmirPipeline, declared: Declared) -> Step:
@@ -154,9 +146,8 @@ def _judged(pipe: RmirPipeline, declared: Declared) -> Step:
     price = expected({}, 0, "")
     for seat in pipe.seats:
         price = price.plus(expected(seat.model, 2, text))
-    told = {"votes": settings.votes} if settings.votes else {}
-    texts = {PROMPT: text}
-    return declared.made(each, 2, prompts=texts, settings=told, about="A panel votes on each triplet.", expects=price)
+    votes, about = {"votes": settings.votes} if settings.votes else {}, "A panel votes on each triplet."
+    return declared.made(each, 2, prompts={PROMPT: text}, settings=votes, about=about, expects=price)
 
 
 def _confident(pipe: RmirPipeline, declared: Declared) -> Step:
@@ -176,23 +167,24 @@ def _queries(pipe: RmirPipeline, declared: Declared) -> Step:
 def _split(pipe: RmirPipeline, declared: Declared) -> Step:
     settings: split.SplitSettings = declared.fitted(split.SplitSettings)
     work = BatchStep(lambda records, context: split.split(records, context, settings, pipe.lists))
-    told = {**declared.settings, "space": pipe.lists.space, "depth": pipe.lists.depth, "judges": pipe.lists.judges}
+    lists = {**declared.settings, "space": pipe.lists.space, "depth": pipe.lists.depth, "judges": pipe.lists.judges}
     about = "Tells by the reliability of its judged list which query tests; the others train."
     needs = {"needs": ("judged", "confident"), "needs_drops": ("judged",)}
-    return declared.made(work, 2, settings=told, about=about, **needs)
-
-
-def _only_model(declared: Declared) -> tuple[str, Mapping[str, Any]]:
-    if len(declared.models) != 1:
-        raise UsageError(f'the step {declared.name} asks one model; write model = "NAME" of one under [models]')
-    return next(iter(declared.models.items()))
+    return declared.made(work, 2, settings=lists, about=about, **needs)
 
 
 _MAKERS: dict[str, Callable[[RmirPipeline, Declared], Step]] = {
     "seeds": _seeds,
     "inputs": _inputs,
-    "questions": _questions,
-    "checked": _checked,
+    "questions": partial(
+        _asking,
+        questions.propose,
+        "question",
+        "A model asks a question of each of three kinds about each photo, or abstains.",
+    ),
+    "checked": partial(
+        _asking, questions.check, "check", "A model looks again and throws out questions that break one of four rules."
+    ),
     "candidates": _candidates,
     "judged": _judged,
     "confident": _confident,

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from eyespot.curate._world import PhotoWorld
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import KMeans, drawn_from_each
+from eyespot.parallel import batches
 from eyespot.pipelines import Context, Records
 from eyespot.storage.files import write_whole
 from eyespot.types import NothingFound
@@ -29,8 +29,6 @@ COLUMNS = {
     "kept": ("id", "path", "cluster", "description", "labels"),
     "dropped": ("id", "reason", "detail", "path"),
 }
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,7 @@ def _gathered(view: View, rows: NDArray[np.int64], scratch: Path) -> NDArray[Any
 def _drawn(
     view: View, rows: NDArray[np.int64], labels: NDArray[np.int32], settings: SeedSettings
 ) -> Iterator[dict[str, Any]]:
-    for some in _parts(zip(rows.tolist(), labels.tolist(), strict=True)):
+    for some in batches(zip(rows.tolist(), labels.tolist(), strict=True), AT_ONCE):
         facts = view.facts([row for row, _ in some])
         for (_, label), its in zip(some, facts, strict=True):
             said = next(iter(_column_texts(its, settings.descriptions)), "")
@@ -133,7 +131,7 @@ def _column_texts(facts: Mapping[str, Any], columns: Sequence[str]) -> list[str]
 
 def _others(view: View, parts: Iterable[tuple[NDArray[np.int64], str]]) -> Iterator[dict[str, Any]]:
     for rows, reason in parts:
-        for some in _parts(rows.tolist()):
+        for some in batches(rows.tolist(), AT_ONCE):
             for its in view.facts(some):
                 yield {"id": its["id"], "reason": reason, "detail": "", "path": its["path"] or ""}
 
@@ -146,12 +144,5 @@ def _write(path: Path, rows: Iterator[dict[str, Any]]) -> None:
     whole = {"cluster": pa.int64()}
     schema = pa.schema([(name, whole.get(name, pa.string())) for name in COLUMNS[path.stem]])
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for some in _parts(rows):
+        for some in batches(rows, AT_ONCE):
             writer.write_table(pa.Table.from_pylist(some, schema))
-
-
-def _parts(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Some thousands at a time."""
-    coming = iter(items)
-    while some := list(islice(coming, AT_ONCE)):
-        yield some

@@ -201,7 +201,7 @@ def test_an_empty_set_says_that_no_query_is_left(tmp_path: Path, gallery: Path) 
 
 
 def test_a_judge_like_the_others_differs_by_nothing_and_not_by_less() -> None:
-    assert card._habits([("a", "true")], {"a": True}, 1.0001)[4] == "+0.0"
+    assert card.points(1.0 - 1.0001) == "+0.0"
 
 
 @pytest.mark.parametrize(
