@@ -1,9 +1,9 @@
 """Near-duplicates: pictures that are copies of each other, resized, recompressed, turned, mirrored or lightly changed.
 
 Two signs are looked at. A perceptual hash has 64 bits for the coarse pattern of light and dark: a copy differs in a
-few of them, another picture in about half, and the hashes of a picture turned and mirrored follow from its own. The
-cosine of two embeddings also knows a copy that was cropped, tilted or written on, and takes pictures of one thing
-from one place for copies if it is asked too little.
+few of them, another picture in about half. The hashes of a picture turned and mirrored follow from one transform, which
+no library offers (docs/decisions/0009-owners.md has the numbers). The cosine of two embeddings also recognises a copy
+that was cropped, tilted or written on; with a low limit it takes pictures of one thing from one place for copies, too.
 """
 
 from __future__ import annotations
@@ -71,8 +71,13 @@ def picture_hashes(picture: Image) -> Hashes:
     # Mirroring a picture turns the sign of its odd frequencies, and laying it on its side swaps the two
     # directions
     odd = np.where(np.arange(_LOW) % 2, -1, 1)
-    upright = [low, low * odd, low * odd[:, None], low * odd * odd[:, None]]
-    return np.array([_bits(form) for one in upright for form in (one, one.T)], np.uint64)
+    mirrored = np.stack([low, low * odd, low * odd[:, None], low * odd * odd[:, None]])
+    forms = np.stack([mirrored, mirrored.transpose(0, 2, 1)], axis=1).reshape(8, -1)  # (8, 64)
+    varying = forms[:, 1:]
+    if np.abs(varying).max() < _SMOOTH * _SIDE * _SIDE:
+        return np.zeros(8, np.uint64)
+    above = varying > np.median(varying, axis=1, keepdims=True)
+    return np.packbits(np.pad(above, ((0, 0), (1, 0))), axis=1).view(">u8")[:, 0].astype(np.uint64)
 
 
 def near_duplicates(hashes: Hashes, vectors: Vectors, how: Near) -> list[DuplicatePair]:
@@ -86,22 +91,21 @@ def near_duplicates(hashes: Hashes, vectors: Vectors, how: Near) -> list[Duplica
     if len(hashes) != len(vectors):
         raise UsageError(f"{len(hashes)} pictures have hashes and {len(vectors)} have vectors; give both for all")
     found = [close_hashes(hashes, how.bits), *([close_vectors(vectors, how.cosine)] if how.cosine <= 1 else [])]
-    pairs = np.unique(np.concatenate(found), axis=0)
-    duplicate_pairs: list[DuplicatePair] = []
-    for start in range(0, len(pairs), 4096):
-        first, second = pairs[start : start + 4096].T
+    rows = np.unique(np.concatenate(found), axis=0)
+    pairs: list[DuplicatePair] = []
+    for start in range(0, len(rows), 4096):
+        first, second = rows[start : start + 4096].T
         bits = np.bitwise_count(hashes[first] ^ hashes[second, :1]).min(axis=1)
         cosines = np.einsum("nd,nd->n", vectors[first], vectors[second])
-        duplicate_pairs += (
-            DuplicatePair(*one) for one in zip(*(c.tolist() for c in (first, second, bits, cosines)), strict=True)
-        )
-    return duplicate_pairs
+        columns = (column.tolist() for column in (first, second, bits, cosines))
+        pairs += (DuplicatePair(*values) for values in zip(*columns, strict=True))
+    return pairs
 
 
 def first_of_family(pairs: list[DuplicatePair], pictures: int) -> Ids:
     """For each picture the lowest row it is joined with, over any number of pairs, (pictures,); its own if none.
 
-    Who keeps the rows `first_of_family(pairs, n) == arange(n)` keeps one of each family.
+    The rows where `first_of_family(pairs, n) == arange(n)` are one of each family.
     """
     first = np.arange(pictures)
     for low, high in ((pair.first, pair.second) for pair in pairs):
@@ -113,31 +117,27 @@ def first_of_family(pairs: list[DuplicatePair], pictures: int) -> Ids:
 def close_hashes(hashes: Hashes, bits: int) -> Ids:
     """Pairs of rows, the lower first, one of whose forms differs in at most `bits` from the other upright, (pairs, 2).
 
-    None is missed: hashes that differ in so many bits have a quarter that differs in at most a quarter of so many.
+    None is missed: hashes that differ in at most `bits` have a quarter that differs in at most a quarter of `bits`.
     A hash of 0 says that there is no pattern, and is close to nothing.
     """
     patterned = np.flatnonzero(hashes[:, 0])
-    found: Ids = patterned[_close(hashes[patterned], bits)]
-    return found
-
-
-def _close(hashes: Hashes, bits: int) -> Ids:
+    hashes = hashes[patterned]
     upright = np.ascontiguousarray(hashes[:, 0])
+    # All numbers of a band's width with at most a quarter of `bits` set
+    sets = (some for count in range(bits // _BANDS + 1) for some in combinations(range(_BAND), count))
+    flips = [sum(1 << bit for bit in some) for some in sets]
     found = [np.empty((0, 2), np.int64)]
     for shift in range(0, BITS, _BAND):
-        ordered, starts = _sorted_by(_band(upright, shift))
-        most = bits // _BANDS
-        # All numbers of a band's width with at most so many bits
-        flips = [
-            sum(1 << bit for bit in bits) for count in range(most + 1) for bits in combinations(range(_BAND), count)
-        ]
+        keys = _band(upright, shift)
+        ordered = np.argsort(keys, kind="stable")  # rows by their keys
+        starts = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2**_BAND))])  # of each key among them
         for flipped in flips:
             wanted = _band(hashes.ravel(), shift) ^ flipped  # (8 · pictures,)
             # Which of the wanted keys stands at which places, some millions of pairs at a time
             counts = starts[wanted + 1] - starts[wanted]
-            asked = np.flatnonzero(counts)
-            share = np.cumsum(counts[asked]) // _AT_ONCE
-            for some in np.split(asked, np.flatnonzero(np.diff(share)) + 1):
+            there = np.flatnonzero(counts)
+            share = np.cumsum(counts[there]) // _AT_ONCE
+            for some in np.split(there, np.flatnonzero(np.diff(share)) + 1):
                 many = counts[some]
                 within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
                 form, place = np.repeat(some, many), np.repeat(starts[wanted[some]], many) + within
@@ -145,7 +145,8 @@ def _close(hashes: Hashes, bits: int) -> Ids:
                 near = np.bitwise_count(hashes.ravel()[form] ^ upright[others]) <= bits
                 near &= rows != others
                 found.append(np.sort(np.stack([rows[near], others[near]], axis=1), axis=1))
-    return np.unique(np.concatenate(found), axis=0)
+    pairs: Ids = patterned[np.unique(np.concatenate(found), axis=0)]
+    return pairs
 
 
 def close_vectors(vectors: Vectors, cosine: float) -> Ids:
@@ -159,28 +160,8 @@ def close_vectors(vectors: Vectors, cosine: float) -> Ids:
     return np.concatenate(found)
 
 
-# -- hashes -----------------------------------------------------------------------------------------------------
-
-
-def _bits(low: NDArray[np.float64]) -> int:
-    varying = low.ravel()[1:]
-    if np.abs(varying).max() < _SMOOTH * _SIDE * _SIDE:
-        return 0
-    above = varying > np.median(varying)
-    return int(np.packbits(np.concatenate([[False], above])).view(">u8")[0])
-
-
 def _band(hashes: NDArray[np.uint64], shift: int) -> NDArray[np.int64]:
     return ((hashes >> np.uint64(shift)) & np.uint64(2**_BAND - 1)).astype(np.int64)
-
-
-def _sorted_by(keys: Ids) -> tuple[Ids, Ids]:
-    """Rows in the order of their keys, and where each key begins among them."""
-    starts = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=2**_BAND))])
-    return np.argsort(keys, kind="stable"), starts
-
-
-# -- pairs ------------------------------------------------------------------------------------------------------
 
 
 def _root(first: NDArray[Any], row: int) -> int:

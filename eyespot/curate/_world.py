@@ -19,6 +19,7 @@ from eyespot.gallery.disk import read_items
 from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.gallery.view import View
 from eyespot.kernels.kmeans import Clusters, KMeans, cluster
+from eyespot.parallel import batches
 from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import picture_of
@@ -43,12 +44,8 @@ class PhotoWorld:
     def digest(self) -> str:
         """Changes when photos, labels or vectors of the gallery do; not when somebody searches in it."""
         files = sorted(path for path in (self.gallery / "shards").rglob("*") if path.is_file())
-        told = []
-        for path in files:
-            posix = path.relative_to(self.gallery).as_posix()
-            status = path.stat()
-            told.append([posix, *[status.st_size, status.st_mtime_ns]])
-        return digest_of_json(told)
+        states = ((path.relative_to(self.gallery).as_posix(), path.stat()) for path in files)
+        return digest_of_json([[name, status.st_size, status.st_mtime_ns] for name, status in states])
 
     def view(self, encoder: str | None = None) -> View:
         """Rows with vectors of an encoder, of the gallery's own where none is named; `UsageError` if it has none."""
@@ -92,35 +89,33 @@ class PhotoWorld:
 
     def hashes(self, photos: Sequence[tuple[str, str]]) -> NDArray[np.uint64]:
         """The perceptual hashes of photos by id and path, (photos, 8); distinct numbers for one that cannot be read."""
-        parts = [self._hashed(photos[at : at + AT_ONCE]) for at in range(0, len(photos), AT_ONCE)]
-        return np.concatenate([np.zeros((0, 8), np.uint64), *parts])
-
-    def _hashed(self, photos: Sequence[tuple[str, str]]) -> NDArray[np.uint64]:
-        place = self._vector_file("hashes", *(id for id, _ in photos))
-        if not place.exists():
-            with ThreadPoolExecutor() as pool:
-                found = np.stack(list(pool.map(_hash, (path for _, path in photos))))
-            write_whole(place, partial(np.save, arr=found, allow_pickle=False))
-        kept: NDArray[np.uint64] = np.load(place, allow_pickle=False)
-        return kept
+        parts = [np.zeros((0, 8), np.uint64)]
+        for some in batches(photos, AT_ONCE):
+            parts.append(
+                self._stored(("hashes", *(id for id, _ in some)), partial(_hashes, [path for _, path in some]))
+            )
+        return np.concatenate(parts)
 
     def _encoded(self, texts: Sequence[str], encoder: Encoder) -> Vectors:
-        parts = []
-        for at in range(0, len(texts), AT_ONCE):
-            part_texts = texts[at : at + AT_ONCE]
-            place = self._vector_file(encoder.space.digest, *part_texts)
-            if not place.exists():
-                vectors = encoder.encode_texts(part_texts)
-                write_whole(place, partial(np.save, arr=vectors, allow_pickle=False))
-            found: Vectors = np.load(place, allow_pickle=False)
-            parts.append(found)
-        return np.concatenate([np.zeros((0, encoder.space.dim), np.float32), *parts])
+        parts = [np.zeros((0, encoder.space.dim), np.float32)]
+        for some in batches(texts, AT_ONCE):
+            parts.append(self._stored((encoder.space.digest, *some), partial(encoder.encode_texts, some)))
+        return np.concatenate(parts)
 
-    def _vector_file(self, *names: str) -> Path:
-        """Where the vectors of these are kept."""
+    def _stored(self, names: Sequence[str], make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """The array of these names, made if the disk does not have it."""
         name = hashlib.sha256("\x1f".join(names).encode("utf-8", "replace")).hexdigest()[:32]
-        (self.work / "vectors").mkdir(parents=True, exist_ok=True)
-        return self.work / "vectors" / f"{name}.npy"
+        place = self.work / "vectors" / f"{name}.npy"
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(place, partial(np.save, arr=make(), allow_pickle=False))
+        stored: NDArray[Any] = np.load(place, allow_pickle=False)
+        return stored
+
+
+def _hashes(paths: Sequence[str]) -> NDArray[np.uint64]:
+    with ThreadPoolExecutor() as pool:
+        return np.stack(list(pool.map(_hash, paths)))
 
 
 def _hash(path: str) -> NDArray[np.uint64]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -24,6 +23,7 @@ from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.view import Gallery, place_of
+from eyespot.parallel import batches
 from eyespot.storage.files import write_whole
 from eyespot.types import NothingFound, UsageError
 
@@ -117,16 +117,15 @@ def write(found: Iterable[Caption | Uncaptioned], out: Path, captioner: Captione
     """
     writer = writer_of(out)
     written = Written()
-    kept = _count_captions(found, written)
-    write_whole(out, lambda file: writer(_not_empty(kept), file, {"by": captioner.name, **captioner.settings}))
+    captions = _counted(found, written)
+    write_whole(out, lambda file: writer(captions, file, {"by": captioner.name, **captioner.settings}))
     return written
 
 
 def count(found: Iterable[Caption | Uncaptioned]) -> Written:
     """What `write` would write."""
     written = Written()
-    for _ in _not_empty(_count_captions(found, written)):
-        pass
+    deque(_counted(found, written), maxlen=0)
     return written
 
 
@@ -157,25 +156,18 @@ def _picture(places: Sequence[str]) -> Image:
 # -- the file -----------------------------------------------------------------------------------------------
 
 
-def _count_captions(found: Iterable[Caption | Uncaptioned], written: Written) -> Iterator[Caption]:
-    """The captions, while what is read is counted."""
+def _counted(found: Iterable[Caption | Uncaptioned], written: Written) -> Iterator[Caption]:
+    """The captions, while what is read is counted; `NothingFound` at the end if there was none."""
     for one in found:
         if isinstance(one, Caption):
             written.captions += 1
             written.different.add(one.caption)
             yield one
-            continue
-        written.without[one.reason] += 1
-        if one.reason != UNSAID:
-            written.failures.append(one)
-
-
-def _not_empty(captions: Iterator[Caption]) -> Iterator[Caption]:
-    first = next(captions, None)
-    if first is None:
+        else:
+            written.without[one.reason] += 1
+            written.failures += [one] if one.reason != UNSAID else []
+    if not written.captions:
         raise NothingFound("no picture has a caption; name the columns of its labels with --common and --species")
-    yield first
-    yield from captions
 
 
 Writer: TypeAlias = Callable[[Iterator[Caption], IO[bytes], Mapping[str, Any]], None]
@@ -196,7 +188,7 @@ def _parquet(captions: Iterator[Caption], file: IO[bytes], said: Mapping[str, An
     note = json.dumps({"format": 1, **said}, ensure_ascii=False)
     schema = pa.schema([("id", pa.string()), ("caption", pa.string())], {METADATA: note.encode()})
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        while rows := list(islice(captions, AT_ONCE)):
+        for rows in batches(captions, AT_ONCE):
             writer.write_table(pa.table(list(zip(*rows, strict=True)), schema=schema))
 
 

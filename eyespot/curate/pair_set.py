@@ -1,8 +1,11 @@
-"""What the sources of pairs share: a folder for each of their files, put in place once it is whole."""
+"""What the sources of pairs share: a folder for each of their files, put in place once it is whole.
+
+This is no pipeline of `eyespot.pipelines`: each file is read once and asks no model, and its folder is the record that
+it is done (docs/decisions/0009-owners.md).
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from eyespot.storage.atomic import new_file
+from eyespot.storage.digests import text_digest
 from eyespot.storage.files import json_of, whole_folder, write_whole
 from eyespot.types import NothingFound, Progress, UsageError
 
 AT_ONCE = 4096  # rows that are written together
-SAID = "pairs.json"
+NOTE = "pairs.json"
 PICTURES, CAPTIONS, TO_CAPTION = "pictures.parquet", "captions.parquet", "to_caption.parquet"
 LEFT_OUT = "is left out by --without"
 
@@ -37,8 +41,8 @@ class LeftOut(NamedTuple):
 
 def digest(names: Iterable[str]) -> str:
     """Sixteen hex digits that tell these names from others, in whatever order; nothing for none."""
-    told = "\x1f".join(sorted(names))
-    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16] if told else ""
+    ordered = sorted(names)
+    return text_digest(*ordered) if any(ordered) or len(ordered) > 1 else ""
 
 
 class PairSource(Protocol):
@@ -96,53 +100,43 @@ def make(source: PairSource, out: Path, tell: Progress) -> PairsResult:
     Raises `UsageError` for a folder with pairs of something else and for files of one name, `NothingFound` if there is
     not one row.
     """
-    parts = _parts(source, out)
+    parts = {file: out / file.stem for file in source.files}
+    for file, part in parts.items():
+        if not file.is_file():
+            raise UsageError(f"there is no file {file}")
+        if list(parts.values()).count(part) > 1:
+            raise UsageError(f"two files are called {file.stem}; make them into folders of their own with --out")
     _begin(out, {"of": type(source).__module__.rpartition(".")[2], **source.settings})
     missing = [(file, part) for file, part in parts.items() if not part.is_dir()]
     made = PairsResult(before=len(parts) - len(missing))
     if missing:
         source.begin([part for part in parts.values() if part.is_dir()], tell)
-    for at, (file, part) in enumerate(missing):
-        tell("files", at, len(missing))
+    for number, (file, part) in enumerate(missing):
+        tell("files", number, len(missing))
         try:
             made.add(_make_part(source, file, part))
         except UsageError as error:
             made.failures.append(LeftOut(str(file), str(error)))
     if not made.before and not made.rows:
-        if made.failures:
-            text = made.failures[0].reason
-        else:
-            why = next(iter(made.left_out), "it is empty")
-            text = f"{source.files[0]} gives no pair: {why}"
-        raise NothingFound(text)
+        why = f"{source.files[0]} gives no pair: {next(iter(made.left_out), 'it is empty')}"
+        raise NothingFound(made.failures[0].reason if made.failures else why)
     return made
 
 
-def _parts(source: PairSource, out: Path) -> dict[Path, Path]:
-    """The folder of each file; a name serves once."""
-    parts = {file: out / file.stem for file in source.files}
-    for file, part in parts.items():
-        if not file.is_file():
-            raise UsageError(f"there is no file {file}")
-        if sum(part == other for other in parts.values()) > 1:
-            raise UsageError(f"two files are called {file.stem}; make them into folders of their own with --out")
-    return parts
-
-
-def _begin(out: Path, said: Mapping[str, Any]) -> None:
+def _begin(out: Path, settings: Mapping[str, Any]) -> None:
     """Note what is made; `UsageError` if the folder holds something else."""
-    path = out / SAID
+    path = out / NOTE
     if not path.exists():
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"{out} is there already and holds no {SAID}; name a new folder with --out")
+            raise UsageError(f"{out} is there already and holds no {NOTE}; name a new folder with --out")
         out.mkdir(parents=True, exist_ok=True)
-        write_whole(path, lambda file: file.write(json.dumps(said, indent=2).encode()))
+        write_whole(path, lambda file: file.write(json.dumps(settings, indent=2).encode()))
         return
     there = json_of(path)
-    for name in {**there, **said}:
-        if there.get(name) != said.get(name):
-            told = f"{name} {there.get(name)}, not {said.get(name)}"
-            raise UsageError(f"{out} holds pairs made with {told}; name a new folder with --out")
+    for name in {**there, **settings}:
+        if there.get(name) != settings.get(name):
+            difference = f"{name} {there.get(name)}, not {settings.get(name)}"
+            raise UsageError(f"{out} holds pairs made with {difference}; name a new folder with --out")
 
 
 def _make_part(source: PairSource, file: Path, part: Path) -> PairsResult:

@@ -44,7 +44,7 @@ class RerankLimits:
 
 @dataclass(frozen=True)
 class Division:
-    """How many queries are for validation, so many or such a share of them, and which draw of them it is."""
+    """How many queries are for validation, as a number or a share, and which draw of them it is."""
 
     val: int | None = None
     share: float = 0.2
@@ -55,7 +55,7 @@ class Division:
             raise UsageError("a split takes 0 queries or more, or a share from 0 to 1")
 
     def seats(self, queries: int) -> int:
-        """How many of so many queries are for validation; half a query is a whole one."""
+        """How many of these queries are for validation; half a query counts as a whole one."""
         if self.val is None:
             return math.floor(Fraction(str(self.share)) * queries + Fraction(1, 2))
         if self.val > queries:
@@ -109,24 +109,24 @@ def select(run: Run, judged: JudgedQueries, limits: RerankLimits) -> RerankSet:
     `judged.queries` give the columns and say which queries there are; where they are empty, those of the judgements
     are. Raises `NothingFound` if no query is kept.
     """
-    asked = sorted(judged.queries or judged.qrels, key=natural)
+    wanted = sorted(judged.queries or judged.qrels, key=natural)
     ranked = {}
-    for query in asked:
+    for query in wanted:
         if query in run:
             hits = run[query]
             if limits.judged_only:
                 grades = judged.qrels.grades.get(query, {})
                 hits = [hit for hit in hits if grades.get(hit.image, -1) >= 0]
             ranked[query] = hits[: limits.depth]
-    verdicts = [_verdict(query, ranked, judged.qrels, limits) for query in asked]
+    verdicts = [_verdict(query, ranked, judged.qrels, limits) for query in wanted]
     dropped = [verdict for verdict in verdicts if verdict.reason]
-    kept = [verdict.query for verdict in verdicts if not verdict.reason]
-    if not kept:
+    fitting = {verdict.query: ranked[verdict.query] for verdict in verdicts if not verdict.reason}
+    if not fitting:
         raise NothingFound(_nothing(dropped, run, judged.qrels))
-    others = sorted({*run, *judged.qrels} - set(asked), key=natural)
+    others = sorted({*run, *judged.qrels} - set(wanted), key=natural)
     reason = NOT_LISTED if judged.queries else NOT_JUDGED
     dropped += [DroppedQuery(query, reason, 0, 0) for query in others]
-    return _assembled({query: ranked[query] for query in kept}, judged, (run, dropped, limits))
+    return _assembled(fitting, judged, (run, dropped, limits))
 
 
 def divide(made: RerankSet, division: Division, by: str | None = None) -> RerankSet:
@@ -190,26 +190,17 @@ def _assembled(
     unjudged = frozenset(
         (q, hit.image) for q, hits in ranked.items() for hit in hits if theirs[q].get(hit.image, -1) < 0
     )
-    facts = {query: _facts(judged.queries.get(query, {}), grades[query]) for query in ranked}
+    facts: dict[str, Columns] = {}
+    for query, of_query in grades.items():
+        counts = {"relevant": sum(grade > 0 for grade in of_query.values()), "candidates": len(of_query)}
+        facts[query] = {**judged.queries.get(query, {}), **counts}
     candidates = Run(ranked)
     # A set is handed on: the name of the file tells its readers something, the folder it lay in does not.
     candidates.header = {**run.header, "source": Path(str(run.header.get("source", ""))).name}
     candidates.notes = run.notes
     images = {image: judged.images.get(image, {}) for image in candidates.images.tolist()}
     made = JudgedQueries(facts, Qrels(grades), images, candidates)
-    short = sum(facts["candidates"] < limits.depth for facts in made.queries.values())
-    tied = sum(_is_tied(run[query], limits.depth) for query in made.queries) if not limits.judged_only else 0
-    told = [
-        (short, f"have fewer than {limits.depth} candidates; they are kept"),
-        (tied, f"have equal scores on both sides of rank {limits.depth}: the order of the run decides"),
-    ]
-    texts = [f"{count} of {len(made.queries)} queries {what}" for count, what in told if count]
-    notes = [*texts, *_on_judgements(made, len(unjudged), limits)]
-    return RerankSet(made, unjudged, dropped, limits, notes)
-
-
-def _facts(facts: Columns, grades: Mapping[str, int]) -> Columns:
-    return {**facts, "relevant": sum(grade > 0 for grade in grades.values()), "candidates": len(grades)}
+    return RerankSet(made, unjudged, dropped, limits, _notes(made, run, len(unjudged), limits))
 
 
 def _with_splits(made: RerankSet, splits: Mapping[str, str]) -> RerankSet:
@@ -220,20 +211,22 @@ def _with_splits(made: RerankSet, splits: Mapping[str, str]) -> RerankSet:
 # -- what to know before trusting it ------------------------------------------------------------------------
 
 
-def _is_tied(hits: Sequence[RankedImage], depth: int) -> bool:
-    return len(hits) > depth and hits[depth - 1].score == hits[depth].score
-
-
-def _on_judgements(made: JudgedQueries, unjudged: int, limits: RerankLimits) -> list[str]:
-    pairs = len(made.qrels.grade)
+def _notes(made: JudgedQueries, run: Run, unjudged: int, limits: RerankLimits) -> list[str]:
+    depth, queries, notes = limits.depth, len(made.queries), []
+    if short := sum(facts["candidates"] < depth for facts in made.queries.values()):
+        notes.append(f"{short} of {queries} queries have fewer than {depth} candidates; they are kept")
+    longer = (run[query] for query in made.queries if len(run[query]) > depth and not limits.judged_only)
+    if tied := sum(hits[depth - 1].score == hits[depth].score for hits in longer):
+        equal = f"have equal scores on both sides of rank {depth}: the order of the run decides"
+        notes.append(f"{tied} of {queries} queries {equal}")
     if limits.judged_only and (made.qrels.grade > 0).all():
-        return ["every candidate is relevant: the judgements list no others, so leave out --judged-only"]
-    if not unjudged:
-        return []
-    return [
-        f"{unjudged} of {pairs} candidates are unjudged and count as not relevant, which is right where the judgements "
-        "are exhaustive; --judged-only leaves them out"
-    ]
+        notes.append("every candidate is relevant: the judgements list no others, so leave out --judged-only")
+    elif unjudged:
+        notes.append(
+            f"{unjudged} of {len(made.qrels.grade)} candidates are unjudged and count as not relevant, which is right "
+            "where the judgements are exhaustive; --judged-only leaves them out"
+        )
+    return notes
 
 
 def _nothing(dropped: Sequence[DroppedQuery], run: Run, qrels: Qrels) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import eyespot
 from eyespot.curate.rerank import RerankSet
 from eyespot.pipelines.data_card.markdown_table import table
-from eyespot.runs.judged import JudgedQueries
 from eyespot.runs.queries import groups
 from eyespot.storage.digests import file_sha256
 
@@ -37,28 +36,35 @@ class RerankInputs:
 def counted(made: RerankSet, by: str | None = None) -> dict[str, Any]:
     """Queries, candidates, relevant and unjudged of each split; queries of each value of a column; what was dropped."""
     parts = {name: made.split(name) for name in made.splits}
-    of_column = {} if by is None else _of_column(parts, groups(made.judged.queries, by))
-    return {
-        "queries": len(made.judged.queries),
-        "splits": {name: _of_split(part, made) for name, part in parts.items()},
-        "by": {} if by is None else {by: of_column},
-        "dropped": dict(Counter(one.reason for one in made.dropped).most_common()),
-    }
+    splits, columns = {}, {}
+    for name, part in parts.items():
+        unjudged = sum(query in part.queries for query, _ in made.unjudged)
+        counts = len(part.queries), len(part.qrels.grade), int((part.qrels.grade > 0).sum()), unjudged
+        splits[name] = dict(zip(COUNTS, counts, strict=True))
+    if by is not None:
+        columns[by] = {
+            value: {name: sum(query in part.queries for query in ids) for name, part in parts.items()}
+            for value, ids in groups(made.judged.queries, by).items()
+        }
+    dropped = dict(Counter(one.reason for one in made.dropped).most_common())
+    return {"queries": len(made.judged.queries), "splits": splits, "by": columns, "dropped": dropped}
 
 
 def card(name: str, made: RerankSet, making: RerankInputs) -> str:
     """The set described in Markdown: counts, random floor, what was left out, how and from what it was made."""
-    told = counted(made, making.by)
-    limits = made.limits
+    counts, limits = counted(made, making.by), made.limits
     few = f"{len(made.judged.queries)} queries, each with up to {limits.depth} candidates to put in a better order; "
     text = f"{few}{limits.least} to {limits.most} of them are relevant. {_UNJUDGED[limits.judged_only]}"
-    rows = ([name, *counts.values()] for name, counts in told["splits"].items())
+    splits = ([split, *numbers.values()] for split, numbers in counts["splits"].items())
+    values = ([value or "(none)", *its.values()] for value, its in counts["by"].get(making.by, {}).items())
+    settings = ((setting, value) for setting, value in making.settings.items() if value is not None)
+    inputs = ([part, path.name, digest(path)] for part, path in making.inputs.items())
     sections = [
-        [f"# {name}", text, table(["split", *COUNTS], rows), _of_values(told, making.by)],
+        [f"# {name}", text, table(["split", *COUNTS], splits), table([making.by, *counts["splits"]], values)],
         ["## The floor", f"What a random order of the same candidates scores (preset `{PRESET}`).", _floors(made)],
-        ["## Left out", table(["why", "queries"], told["dropped"].items()) or "No query."],
-        ["## How it was made", f"By eyespot {eyespot.__version__}.", table(["setting", "value"], _settings(making))],
-        [table(["input", "file", "sha256"], _inputs(making)), *(f"* {note}" for note in made.notes)],
+        ["## Left out", table(["why", "queries"], counts["dropped"].items()) or "No query."],
+        ["## How it was made", f"By eyespot {eyespot.__version__}.", table(["setting", "value"], settings)],
+        [table(["input", "file", "sha256"], inputs), *(f"* {note}" for note in made.notes)],
     ]
     return "\n\n".join(part for section in sections for part in section if part) + "\n"
 
@@ -70,32 +76,6 @@ def digest(place: Path) -> str:
         lines = (f"{path.relative_to(place).as_posix()} {digest(path)}\n" for path in files)
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
     return file_sha256(place)
-
-
-def _of_split(part: JudgedQueries, made: RerankSet) -> dict[str, int]:
-    unjudged = sum(query in part.queries for query, _ in made.unjudged)
-    relevant = int((part.qrels.grade > 0).sum())
-    return dict(zip(COUNTS, (len(part.queries), len(part.qrels.grade), relevant, unjudged), strict=True))
-
-
-def _of_column(parts: Mapping[str, JudgedQueries], strata: Mapping[str, list[str]]) -> dict[str, dict[str, int]]:
-    return {
-        value: {name: sum(query in part.queries for query in ids) for name, part in parts.items()}
-        for value, ids in strata.items()
-    }
-
-
-def _of_values(told: Mapping[str, Any], by: str | None) -> str:
-    rows = ([value or "(none)", *counts.values()] for value, counts in told["by"].get(by, {}).items())
-    return table([by, *told["splits"]], rows)
-
-
-def _settings(making: RerankInputs) -> Iterable[tuple[str, Any]]:
-    return ((name, value) for name, value in making.settings.items() if value is not None)
-
-
-def _inputs(making: RerankInputs) -> Iterable[list[Any]]:
-    return ([part, path.name, digest(path)] for part, path in making.inputs.items())
 
 
 def _floors(made: RerankSet) -> str:

@@ -6,7 +6,6 @@ Captions stay in the ledger, so an interrupted run goes on where it was and a se
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from eyespot import ledger
 from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.llms import Declined, JpegEncoder, NoReply, image_message, text_message
+from eyespot.storage.digests import text_digest
 from eyespot.types import LanguageModel
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Seeing:
     @property
     def prompt(self) -> str:
         """A digest of how the model is asked: sixteen hex digits."""
-        return hashlib.sha256("\x1f".join((SYSTEM, ASKED, str(self.words))).encode()).hexdigest()[:16]
+        return text_digest(SYSTEM, ASKED, str(self.words))
 
     def caption(self, facts: Mapping[str, Any], picture: Callable[[], Image]) -> str | None:
         """One sentence, from the ledger if it has one; None where the model declines.

@@ -33,6 +33,6 @@ def drawn(strata: Mapping[str, Iterable[str]], seats: int, seed: int = 0) -> set
 
 
 def _lot(seed: int, kind: str, name: str) -> tuple[str, str]:
-    """A place in a shuffle that hangs on seed and name alone: no generator whose draws a new release may change."""
+    """A place in a shuffle that depends on seed and name alone: no generator, whose draws a new release may change."""
     digest = hashlib.sha256(f"{seed}\x1f{kind}\x1f{name}".encode("utf-8", "surrogatepass")).hexdigest()
     return digest, name

@@ -51,7 +51,7 @@ AN = re.compile(r"(?!eu|ewe|uni(?!n)|use|uro|uto|uk|one\b|once)[aeiou]|hour|heir
 class Templates:
     """A captioner of sentences with gaps: `{name}`, and `{a name}` with an article, which `columns` fill.
 
-    columns: gap → column. Which sentence a picture gets hangs on `seed` and its id alone, so it is the same in every
+    columns: gap → column. Which sentence a picture gets depends on `seed` and its id alone, so it is the same in every
     gallery; only those whose gaps its labels all fill can be drawn, of `otherwise` if there is none.
     """
 
@@ -96,8 +96,14 @@ class Templates:
         fitting = _with_columns(self.sentences, values) or _with_columns(self.otherwise, values)
         if not fitting:
             return None
-        drawn = fitting[_lot(self.seed, facts["id"]) % len(fitting)]
-        return GAP.sub(lambda gap: _enumeration(values[gap[2].strip()], with_article if gap[1] else str), drawn)
+        # No generator, whose draws a new release may change
+        lot = int(hashlib.sha256(f"{self.seed}\x1f{facts['id']}".encode("utf-8", "surrogatepass")).hexdigest(), 16)
+
+        def enumeration(gap: re.Match[str]) -> str:
+            *others, last = map(with_article if gap[1] else str, values[gap[2].strip()])
+            return f"{', '.join(others)} and {last}" if others else last
+
+        return GAP.sub(enumeration, fitting[lot % len(fitting)])
 
 
 def parsed(text: str) -> tuple[str, ...]:
@@ -153,25 +159,8 @@ def _values(facts: Mapping[str, Any], gap: str, column: str) -> list[str]:
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return []
     parts = dict.fromkeys(" ".join(part.split()) for part in str(value).split(";"))
-    texts = []
-    for part in parts:
-        if part:
-            if gap == "species":
-                # Some data sets keep `Ardea` and `cocoi` in two columns
-                genus = str(next((facts[name] for name in facts if name.casefold() == "genus"), None) or "")
-                is_epithet = part.islower() and " " not in part
-                binomial = f"{genus} {part}" if is_epithet and genus and ";" not in genus else part
-            else:
-                binomial = part
-            texts.append(binomial)
-    return texts
-
-
-def _enumeration(values: Sequence[str], form: Callable[[str], str]) -> str:
-    *others, last = map(form, values)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def _lot(seed: int, id: str) -> int:
-    """A large number that hangs on these two alone: no generator whose draws a new release may change."""
-    return int(hashlib.sha256(f"{seed}\x1f{id}".encode("utf-8", "surrogatepass")).hexdigest(), 16)
+    genus = str(next((facts[name] for name in facts if name.casefold() == "genus"), None) or "")
+    if gap != "species" or not genus or ";" in genus:
+        return [part for part in parts if part]
+    # Some data sets keep `Ardea` and `cocoi` in two columns
+    return [f"{genus} {part}" if part.islower() and " " not in part else part for part in parts if part]

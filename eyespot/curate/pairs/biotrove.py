@@ -1,8 +1,8 @@
 """BioTrove's metadata, of which as many photos are drawn as are wanted, and of those some to be captioned.
 
-The draw hangs on the seed and the photos' numbers alone: in whatever order and files they come, the same are drawn, and
-a smaller draw is part of a larger one. The metadata are read twice, a batch at a time; memory is 9 bytes for each photo
-that is drawn. (QuARI, section 4: 5M drawn, 500k captioned.)
+The draw depends on the seed and the photos' numbers alone: in whatever order and files they come, the same are drawn,
+and a smaller draw is part of a larger one. The metadata are read twice, a batch at a time; memory is 9 bytes for each
+photo that is drawn. (QuARI, section 4: 5M drawn, 500k captioned.)
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class BioTrove:
     def settings(self) -> Mapping[str, Any]:
         """The draw, the files drawn from, and where the photos lie."""
         files = digest(f"{file.name} {file.stat().st_size}" for file in self.files if file.is_file())
-        told = {"files": files, "images": str(self.images.absolute()), "without": digest(self.without)}
-        return {**asdict(self.draw), **told}
+        places = {"files": files, "images": str(self.images.absolute()), "without": digest(self.without)}
+        return {**asdict(self.draw), **places}
 
     def begin(self, done: Sequence[Path], tell: Progress) -> None:
         """Draw among all photos; those of parts made before are taken. Raises `NothingFound` if there is no photo."""
@@ -128,8 +128,8 @@ class BioTrove:
         yield PairRow(PICTURES, listed)
         if place < self.draw.captioned:
             yield PairRow(TO_CAPTION, listed)
-        elif said := templates.caption({"id": str(facts[ID]), **facts}):
-            yield PairRow(CAPTIONS, {"file_name": name, "caption": said})
+        elif caption := templates.caption({"id": str(facts[ID]), **facts}):
+            yield PairRow(CAPTIONS, {"file_name": name, "caption": caption})
         else:
             yield LeftOut(f"photo {facts[ID]}", "has no label to make a caption of")
 

@@ -41,23 +41,22 @@ class Cc12m:
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """Each picture with its caption, in the order of the shard; `UsageError` if the shard is cut short."""
-        silent: dict[str, None] = {}  # pictures of which nothing was said so far
+        uncaptioned: dict[str, None] = {}  # pictures in their order
         for found in scan(Root(str(file.absolute()), "tar")):
             if isinstance(found, Seen):
-                silent[found.path] = None
+                uncaptioned[found.path] = None
             elif isinstance(found, Unreadable):
                 if not found.path:
                     refuse(file, "", found.reason)
                 yield LeftOut(found.path, found.reason)
-            elif isinstance(found, Labels) and (text := _text(found)) and silent.pop(found.path, self) is None:
-                pair: PairRow | LeftOut
+            elif isinstance(found, Labels):
+                texts = (" ".join(str(found.facts.get(name, "")).split()) for name in TEXTS)
+                text = next(filter(None, texts), None)
+                if text is None or found.path not in uncaptioned:
+                    continue
+                del uncaptioned[found.path]
                 if found.path.rpartition("/")[2].partition(".")[0] in self.without:
-                    pair = LeftOut(found.path, LEFT_OUT)
+                    yield LeftOut(found.path, LEFT_OUT)
                 else:
-                    pair = PairRow(CAPTIONS, {"file_name": found.path, "caption": text})
-                yield pair
-        yield from (LeftOut(path, "has no caption") for path in silent)
-
-
-def _text(labels: Labels) -> str:
-    return next((text for name in TEXTS if (text := " ".join(str(labels.facts.get(name, "")).split()))), "")
+                    yield PairRow(CAPTIONS, {"file_name": found.path, "caption": text})
+        yield from (LeftOut(path, "has no caption") for path in uncaptioned)

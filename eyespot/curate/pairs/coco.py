@@ -46,19 +46,18 @@ class Coco:
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """Each image in its order, with its captions in theirs."""
         try:
-            captions_said: dict[str, list[str]] = {}
-            for one in _elements(file, "annotations"):
-                told = one if isinstance(one, dict) else {}
-                id, text = id_of(told.get("image_id")), " ".join(str(told.get("caption") or "").split())
-                if id and text:
-                    captions_said.setdefault(id, []).append(text)
-            said = captions_said
+            texts: dict[str, list[str]] = {}  # by image
+            for element in _elements(file, "annotations"):
+                fields = element if isinstance(element, dict) else {}
+                image_id, text = id_of(fields.get("image_id")), " ".join(str(fields.get("caption") or "").split())
+                if image_id and text:
+                    texts.setdefault(image_id, []).append(text)
             folder = relpath(self.images.absolute(), (self.out / file.stem).absolute())
-            for at, image in enumerate(_elements(file, "images"), 1):
+            for number, image in enumerate(_elements(file, "images"), 1):
                 id, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
-                captions = said.pop(id_of(id) or "", [])
+                captions = texts.pop(id_of(id) or "", [])
                 if not isinstance(name, str) or not name or id_of(id) is None:
-                    yield LeftOut(f"image {at}", "has no id or no file_name")
+                    yield LeftOut(f"image {number}", "has no id or no file_name")
                 elif str(id) in self.without:
                     yield LeftOut(f"image {id}", LEFT_OUT)
                 elif not captions:
@@ -68,7 +67,7 @@ class Coco:
                     yield from (PairRow(CAPTIONS, {"file_name": name, "caption": one}) for one in captions)
         except (ValueError, OSError) as error:
             refuse(file, "", f"is no COCO JSON ({error})")
-        yield from (LeftOut(f"image {id}", "is not listed among the images") for id in said)
+        yield from (LeftOut(f"image {id}", "is not listed among the images") for id in texts)
 
 
 def _elements(file: Path, wanted: str) -> Iterator[Any]:
