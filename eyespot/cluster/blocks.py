@@ -6,7 +6,6 @@ import mmap
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import ray
 
 from eyespot.cluster.calls import host
 from eyespot.kernels.codes import Block, Codes, current_codes, evenly
+from eyespot.storage.digests import BLAKE2B
 from eyespot.types import EyespotError
 
 _SEALED = 16  # rows by which a worker knows that its file is the one that is meant
@@ -36,7 +36,7 @@ class Stored(NamedTuple):
     reference: Any
 
 
-@dataclass(frozen=True)  # a tuple of that length would be pickled through one of so many places
+@dataclass(frozen=True)  # a named tuple could not be pickled, because its length is the number of rows
 class Piece:
     """Rows from `start` to `stop` of an array, and where that lies; `codes` is the prefix of its int8 codes on disk."""
 
@@ -50,7 +50,7 @@ class Piece:
 
 
 def runs(blocks: Sequence[Block], workers: int, codes: Sequence[Codes] | None = None) -> list[list[Piece]]:
-    """The rows of all blocks, in order, as so many runs of about the same length; fewer where rows are few."""
+    """The rows of all blocks, in order, as one run a worker, of about the same length; fewer where rows are few."""
     rows = sum(len(block) for block in blocks)
     cuts = np.linspace(0, rows, min(workers, rows) + 1).astype(int).tolist()
     mapped = [_mapping(block) for block in blocks]
@@ -72,16 +72,16 @@ def opened(piece: Piece) -> Block:
 
 def coded(pieces: Sequence[Piece]) -> list[Codes] | None:
     """The codes of the rows of each piece, mapped; None if any has none, or they are of other or older vectors."""
-    found = [codes for piece in pieces if (codes := _coded(piece)) is not None]
-    return found if found and len(found) == len(pieces) else None
-
-
-def _coded(piece: Piece) -> Codes | None:
-    if not piece.codes or not isinstance(piece.source, Mapped):
-        return None
-    block = _map(piece.source)
-    codes = current_codes(piece.codes, block)
-    return codes and codes.part(block, slice(piece.start, piece.stop))
+    found = []
+    for piece in pieces:
+        if not piece.codes or not isinstance(piece.source, Mapped):
+            return None
+        block = _map(piece.source)
+        codes = current_codes(piece.codes, block)
+        if codes is None:
+            return None
+        found.append(codes.part(block, slice(piece.start, piece.stop)))
+    return found or None
 
 
 def _run(
@@ -133,4 +133,4 @@ _WAY_OUT = "keep the gallery on a disk that all machines of the cluster see, at 
 
 
 def _seal(block: Block) -> bytes:
-    return blake2b(np.ascontiguousarray(block[evenly(len(block), _SEALED)]).tobytes(), digest_size=16).digest()
+    return BLAKE2B(np.ascontiguousarray(block[evenly(len(block), _SEALED)]).tobytes()).digest()

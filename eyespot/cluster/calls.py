@@ -1,4 +1,4 @@
-"""Workers on a Ray cluster, and waiting for them: who dies is started again, who stays away is said.
+"""Workers on a Ray cluster, and waiting for them: one that dies is started again, one that stays away is named.
 
 A worker that is killed costs a retry and never an answer: Ray starts it anew and puts the same question again.
 """
@@ -15,8 +15,8 @@ import ray
 from eyespot.cluster.starting import Cluster
 from eyespot.types import EyespotError
 
-BEGIN = 300.0  # seconds; in so many a worker has loaded its models
-ROOM = 5.0  # seconds; as long it may take until processors are free that others have just left
+BEGIN = 300.0  # seconds in which a worker has loaded its models
+ROOM = 5.0  # seconds until processors are free that other workers have just left
 RETRIES = 20  # of one question, each time its worker died
 PULSE = "pulse"
 
@@ -109,7 +109,7 @@ def _got(answer: Any) -> Any:
             plain = cause
         else:
             what = " ".join(f"{type(cause).__name__}: {cause}".split())
-            plain = EyespotError(f"a worker on Ray stumbled over {what}; see whether the same line runs without --ray")
+            plain = EyespotError(f"a worker on Ray ran into {what}; see whether the same line runs without --ray")
         raise plain from error
     except ray.exceptions.RayActorError as error:
         # A worker's end: by what its own beginning refused, which Ray tells as text alone, or by too many

@@ -135,7 +135,7 @@ class _Sweep:
         return changed
 
     def end(self) -> None:
-        """Send the workers home."""
+        """End the workers."""
         dismissed(self._workers)
         self._workers, self._candidates, self._block = [], [], None
 

@@ -7,7 +7,6 @@ of all of these are what one process would have named.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from eyespot.cluster.calls import PendingCall, answered, hired, host
 from eyespot.cluster.starting import Cluster
 from eyespot.indexes.faiss import LAYOUT, Parts, Scored, likeliest, open_parts
+from eyespot.storage.digests import file_blake2b
 from eyespot.types import EyespotError, Mask
 
 
@@ -25,7 +25,7 @@ class Share(NamedTuple):
     """The parts of an index that one worker searches, told with each question."""
 
     folder: str
-    seal: str  # by which a worker knows that its folder holds the index that is meant
+    seal: str  # the digest of the layout (kind, rows of the parts, vectors), so that a worker knows the index is meant
     first: int
     stop: int
 
@@ -51,25 +51,24 @@ class ShardActor:
 
 
 class RayParts:
-    """The parts of an index, of so many rows each, shared out evenly; fewer workers where there are fewer parts."""
+    """The parts of an index, whose rows are `sizes`, shared out evenly; fewer workers where there are fewer parts."""
 
     def __init__(self, cluster: Cluster, folder: Path, sizes: Sequence[int]) -> None:
         cuts = np.linspace(0, len(sizes), min(cluster.workers, len(sizes)) + 1).astype(int).tolist()
-        starts = [0, *accumulate(sizes)]
-        self._shares = [Share(str(folder.resolve()), _seal(folder), *span) for span in pairwise(cuts)]
+        starts, seal = [0, *accumulate(sizes)], file_blake2b(folder / LAYOUT)
+        self._shares = [Share(str(folder.resolve()), seal, *span) for span in pairwise(cuts)]
         self._spans = [(starts[first], starts[stop]) for first, stop in pairwise(cuts)]  # rows
         self._patience = cluster.patience
         self.workers = hired(ShardActor, Cluster(cluster.workers, cluster.cpus), [()] * len(self._shares))
 
     def __call__(self, queries: NDArray[np.float32], count: int, probes: int, mask: Mask | None) -> Scored:
         """The likeliest rows of all parts, as `eyespot.indexes.faiss.Parts` has them."""
-        asked = []
+        calls = []
         for worker, share, (start, stop) in zip(self.workers, self._shares, self._spans, strict=True):
             bits = None if mask is None else np.packbits(mask[start:stop])
-            asked.append(
-                PendingCall(worker, worker.scored.remote(share, queries, (count, probes), bits), self._patience)
-            )
-        found = zip(answered(asked), self._spans, strict=True)
+            answer = worker.scored.remote(share, queries, (count, probes), bits)
+            calls.append(PendingCall(worker, answer, self._patience))
+        found = zip(answered(calls), self._spans, strict=True)
         return likeliest(
             [(scores, np.where(rows < 0, -1, rows + start)) for (scores, rows), (start, _) in found], count
         )
@@ -78,14 +77,12 @@ class RayParts:
 def _opened(share: Share) -> Parts:
     folder = Path(share.folder)
     if not (folder / LAYOUT).is_file():
-        told = f"{folder} is not there on {host()}; keep the gallery on a disk that all machines of the cluster see"
-        raise EyespotError(told)
-    if _seal(folder) != share.seal:
-        told = f"{folder} on {host()} holds another index than the one that was opened; run the same line again"
-        raise EyespotError(f"{told}, with the gallery on a disk that all machines of the cluster see")
+        raise EyespotError(
+            f"{folder} is not there on {host()}; keep the gallery on a disk that all machines of the cluster see"
+        )
+    if file_blake2b(folder / LAYOUT) != share.seal:
+        raise EyespotError(
+            f"{folder} on {host()} holds another index than the one that was opened; run the same line again, with the "
+            "gallery on a disk that all machines of the cluster see"
+        )
     return open_parts(folder, slice(share.first, share.stop))
-
-
-def _seal(folder: Path) -> str:
-    """Names an index by its layout: its kind, the rows of its parts, and the vectors it is of."""
-    return blake2b((folder / LAYOUT).read_bytes(), digest_size=16).hexdigest()

@@ -6,6 +6,7 @@ single scan. The numbers of workers and of shards therefore change nothing but t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -162,7 +163,7 @@ class RayBackend:
 
     def _rows(self, blocks: Sequence[Block], codes: Sequence[Codes] | None) -> _Rows:
         for held in self._held:
-            if len(held.blocks) == len(blocks) and all(map(_same, held.blocks, blocks)):
+            if len(held.blocks) == len(blocks) and all(map(operator.is_, held.blocks, blocks)):
                 return held
         self._refuse_both(self._parts)
         self._held.append(_Rows(self._cluster, blocks, codes))
@@ -173,10 +174,6 @@ class RayBackend:
         if others:
             told = "workers hold either all rows (exact and adapted search) or the parts of an approximate index"
             raise UsageError(f"{told}; leave out --ray, or --index")
-
-
-def _same(one: Block, other: Block) -> bool:
-    return one is other
 
 
 class _Rows:

@@ -67,7 +67,10 @@ def connected(address: str, workers: int = 0, store: int | None = None) -> Itera
             ray.init(address, **quiet)
     except Exception as error:  # of many kinds, from gRPC's to Python's own
         raise EyespotError(_unreached(address, error)) from error
-    _keep_from_stdout()
+    with suppress(ImportError):
+        from ray._private import worker
+
+        worker._worker_logs_enabled = False  # Ray tells of dead workers on stdout, which is for data; it has no option
     try:
         yield _shared_out(ray.nodes(), workers)
     finally:
@@ -100,14 +103,6 @@ def _knock(address: str) -> None:
             return
 
 
-def _keep_from_stdout() -> None:
-    """Ray tells of dead workers on stdout, which is for data, and has no option against it."""
-    with suppress(ImportError):
-        from ray._private import worker
-
-        worker._worker_logs_enabled = False
-
-
 def _unreached(address: str, error: Exception) -> str:
     if "auth" in type(error).__name__.lower() or "token" in str(error).lower():
         return f"the Ray cluster at {address} asks for its token; set RAY_AUTH_TOKEN to it"
@@ -128,7 +123,7 @@ def _shared_out(nodes: Sequence[dict[str, Any]], workers: int) -> Cluster:
     room, gpus = sum(int(its["CPU"]) for its in there), sum(its.get("GPU", 0) for its in there)
     count = workers or int(gpus) or room
     if not 0 < count <= room:
-        raise UsageError(f"the Ray cluster has {room} processors; ask for so many --workers or fewer")
+        raise UsageError(f"the Ray cluster has {room} processors; ask for that many --workers or fewer")
     share = min(room // count, int(min(its["CPU"] for its in there))) or 1
     each = next(its for its in range(share, 0, -1) if sum(int(one["CPU"]) // its for one in there) >= count)
     fraction_gpus = gpus / count

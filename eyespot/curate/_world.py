@@ -122,5 +122,5 @@ def _hash(path: str) -> NDArray[np.uint64]:
     try:
         return picture_hashes(picture_of(Path(path)))
     except (OSError, BadPicture):
-        # All but alike to nothing: what cannot be read is no copy of anything.
+        # Far from every other hash: a picture that cannot be read is not a copy of anything.
         return np.frombuffer(hashlib.sha512(path.encode("utf-8", "replace")).digest(), np.uint64)

@@ -2,6 +2,9 @@
 
 QuARI trains on BioTrove's pictures with such captions (appendix A). Who writes them is a `Captioner`: sentences made
 from labels (`eyespot.curate.templates`), or whatever else makes a sentence of a record and its picture.
+
+This is one map over a gallery, not a pipeline of `eyespot.pipelines`: what a model wrote is in the ledger, from which a
+second run takes it (`eyespot.curate.seeing`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the sources of pairs share: a folder for each of their files, put in place once it is whole.
 
-This is no pipeline of `eyespot.pipelines`: each file is read once and asks no model, and its folder is the record that
-it is done (docs/decisions/0009-owners.md).
+This is not a pipeline of `eyespot.pipelines`: each file is read once, no model is asked, and the folder of a file is the
+record that it is done (docs/decisions/0009-owners.md).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class PairSource(Protocol):
 class PairsResult:
     """What was made now: rows of each table, what was left out and why, and how many parts were there already.
 
-    `failures` are files that could not be read, with the reason; run it again when they are mended.
+    `failures` are files that could not be read, with the reason; run it again when they are fixed.
     """
 
     parts: int = 0

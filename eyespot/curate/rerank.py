@@ -2,6 +2,8 @@
 
 A query's candidates are the first images of the run. It is kept if neither too few nor too many of them are relevant:
 with none there is nothing to find, with most there is nothing to order (INQUIRE, section 3.3: 1 to 50 of 100).
+
+This is one selection that takes seconds and asks no model, so it is not a pipeline of `eyespot.pipelines`.
 """
 
 from __future__ import annotations

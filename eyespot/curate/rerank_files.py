@@ -103,7 +103,7 @@ def _write_hub(made: RerankSet, folder: Path) -> None:
 
 
 def _hub_images(images: Mapping[str, Columns]) -> dict[str, Columns]:
-    """What the rows say of each image. An id that is no number is its file's name, for readers take the id first."""
+    """What the rows say of each image. An id that is not a number becomes the file name: readers take the id first."""
     numbers = _as_numbers(images)
     known = [name for name in HUB_IMAGE if any(name in facts for facts in images.values())]
     found = {}

@@ -77,31 +77,21 @@ class Dinov2:
     def describe(self, picture: Image, count: int) -> LocalFeatures:
         """At most `count` patches: (n, dim) float16 of unit length, and the patches' centres (n, 2)."""
         import torch
-
-        # (1, 3, height, width)
-        # The picture at the model's own side, in its shape to the nearest patch, normalised; (1, 3, height,
-        # width)
         from PIL import Image as pil
 
-        scale = int(self.settings["side"]) / max(picture.size) / self._patch
-        width, height = (max(1, round(side * scale)) * self._patch for side in picture.size)
+        # The picture at the model's own side, in its shape to the nearest patch, normalised
+        patch = int(self.model.config.patch_size)
+        scale = int(self.settings["side"]) / max(picture.size) / patch
+        width, height = (max(1, round(side * scale)) * patch for side in picture.size)
         resized = np.asarray(picture.resize((width, height), pil.Resampling.BICUBIC), np.float32) / 255
         mean, std = (np.array(values, np.float32) for values in (self.processor.image_mean, self.processor.image_std))
-        pixels = np.ascontiguousarray(((resized - mean) / std).transpose(2, 0, 1)[None])
+        pixels = np.ascontiguousarray(((resized - mean) / std).transpose(2, 0, 1)[None])  # (1, 3, height, width)
         with torch.inference_mode():
             seen = self.model(self.device.send(pixels), output_attentions=True)
         first = 1 + int(getattr(self.model.config, "num_register_tokens", 0))  # behind the class token and registers
         attention = seen.attentions[-1][0, :, 0, first:].mean(0).cpu().numpy()  # (patches,)
         chosen = np.argsort(-attention, kind="stable")[:count]
         patches = torch.nn.functional.normalize(seen.last_hidden_state[0, first:], dim=-1).cpu().numpy()
-        return LocalFeatures(patches[chosen].astype(np.float16), self._centres(chosen, pixels.shape[3]))
-
-    @property
-    def _patch(self) -> int:
-        return int(self.model.config.patch_size)
-
-    def _centres(self, patches: Any, width: int) -> Any:
-        """x and y of patches by their numbers, which go row by row; (n, 2)."""
-        across = width // self._patch
-        places = np.stack([patches % across, patches // across], axis=1)  # (n, 2)
-        return ((places + 0.5) * self._patch).astype(np.float32)
+        across = width // patch  # patches are numbered row by row
+        centres = (np.stack([chosen % across, chosen // across], axis=1) + 0.5) * patch  # (n, 2), x and y
+        return LocalFeatures(patches[chosen].astype(np.float16), centres.astype(np.float32))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -45,25 +45,20 @@ class Sift:
         """At most `count` features: (n, 128) uint8 and (n, 4)."""
         import cv2
 
-        points, descriptors = cv2.SIFT.create(nfeatures=count).detectAndCompute(_grey(picture), None)
+        scale = SIDE / max(picture.size)
+        if scale < 1:
+            width, height = (max(1, round(side * scale)) for side in picture.size)
+            picture = picture.resize((width, height))
+        grey = np.asarray(picture.convert("L"))  # (height, width)
+        points, descriptors = cv2.SIFT.create(nfeatures=count).detectAndCompute(grey, None)
         if not points:
             return LocalFeatures(np.zeros((0, DIM), np.uint8), np.zeros((0, 4), np.float32))
         keypoints = np.array([(*point.pt, point.size, point.angle) for point in points], np.float32)  # (n, 4)
         responses = [point.response for point in points]
         # Best first; OpenCV's threads find equal ones in any order, so places decide then
-        strongest = np.lexsort((*keypoints.T[::-1], -np.array(responses)))
-        order = strongest[:count]
-        root_descriptors = descriptors[order]
-        # The square roots of each row's shares, times 512: comparing these compares the histograms by
-        # Hellinger
-        shares = root_descriptors / np.maximum(root_descriptors.sum(axis=1, keepdims=True), 1e-12)
+        order = np.lexsort((*keypoints.T[::-1], -np.array(responses)))[:count]
+        strongest = descriptors[order]
+        # The square roots of each row's shares, times 512: comparing these compares the histograms by Hellinger
+        shares = strongest / np.maximum(strongest.sum(axis=1, keepdims=True), 1e-12)
         root = np.minimum(np.rint(FULL * np.sqrt(shares)), 255).astype(np.uint8)
         return LocalFeatures(root, keypoints[order])
-
-
-def _grey(picture: Image) -> Any:
-    scale = SIDE / max(picture.size)
-    if scale < 1:
-        width, height = (max(1, round(side * scale)) for side in picture.size)
-        picture = picture.resize((width, height))
-    return np.asarray(picture.convert("L"))  # (height, width)

@@ -85,7 +85,7 @@ class Queue:
 
     def __init__(self, path: Path) -> None:
         if path.suffix != ".jsonl" or path.name.endswith(".decisions.jsonl"):
-            raise UsageError(f"{path} is no review queue; name the .jsonl file that holds the cases")
+            raise UsageError(f"{path} is not a review queue; name the .jsonl file that holds the cases")
         self.path, self.decided = path, path.with_suffix(".decisions.jsonl")
         self.cases = {case.id: case for case in (_case(path, line, row) for line, row in rows_of(path))}
 
@@ -228,7 +228,7 @@ def _case(path: Path, line: int, row: Mapping[str, Any]) -> Case:
     kinds = ((id, str), (why, str), (pictures, list), (texts, dict), (shown, list))
     plain = all(isinstance(value, kind) for value, kind in kinds)
     if not plain or not all(isinstance(one, str) for one in (*pictures, *texts.values(), *shown)):
-        refuse(path, f"line {line}", "is no case; expected id, why, pictures (a list) and texts (by name)")
+        refuse(path, f"line {line}", "is not a case; expected id, why, pictures (a list) and texts (by name)")
     return Case(str(id), why, tuple(pictures), texts, tuple(shown))
 
 
@@ -236,7 +236,7 @@ def _decision(path: Path, number: int, line: bytes) -> ReviewDecision:
     try:
         decision = ReviewDecision(**json.loads(line))
     except (ValueError, TypeError):
-        refuse(path, f"line {number}", "is no decision; take the line out")
+        refuse(path, f"line {number}", "is not a decision; take the line out")
     if decision.choice not in (*CHOICES, WITHDRAWN):
         refuse(path, f"line {number}", f"chooses {decision.choice!r}; there are: {', '.join(CHOICES)}")
     return decision

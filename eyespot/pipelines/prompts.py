@@ -194,7 +194,7 @@ class Models:
             if key in self._opened:
                 return self._opened[key]
             if not llms.is_language_model(use):
-                raise UsageError(f"{use!r} is no model that answers questions; use openai:MODEL or anthropic:MODEL")
+                raise UsageError(f"{use!r} is not a model that answers questions; use openai:MODEL or anthropic:MODEL")
             for name, value in way.items():
                 _check(use, name, value)
             # The budget reserves what the recipe's limit allows, so that limit is not raised

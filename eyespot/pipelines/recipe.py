@@ -51,7 +51,7 @@ class Declared:
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "its settings"
-            raise UsageError(f"step {self.name}, {where}: {first['msg'].lower()}; mend the recipe") from None
+            raise UsageError(f"step {self.name}, {where}: {first['msg'].lower()}; fix the recipe") from None
 
     def made(self, work: MapStep | BatchStep | SqlStep, version: int = 1, **more: Any) -> Step:
         """The step that does this work, with all that is declared; `more` fields take the place of what is declared."""
@@ -92,7 +92,7 @@ def read_recipe(path: Path) -> Recipe:
     """The recipe in a file; `UsageError` says what in it is wrong."""
     fields = toml_of(path)
     if unknown := sorted(set(fields) - _TOP):
-        refuse(path, unknown[0], f"is no key of a recipe; there are: {', '.join(sorted(_TOP))}")
+        refuse(path, unknown[0], f"is not a key of a recipe; there are: {', '.join(sorted(_TOP))}")
     steps = fields.get("steps")
     if not isinstance(steps, list) or not steps or not all(isinstance(one, dict) for one in steps):
         refuse(path, "", 'declares no steps; write [[steps]] and below it step = "…"')
@@ -103,7 +103,7 @@ def read_recipe(path: Path) -> Recipe:
     known = [one.name for one in dataclasses.fields(CostLimits)]
     for limit, value in limits.items():
         if limit not in known:
-            refuse(path, f"[budget] {limit}", f"is no limit; there are: {', '.join(known)}")
+            refuse(path, f"[budget] {limit}", f"is not a limit; there are: {', '.join(known)}")
         if isinstance(value, bool) or not isinstance(value, int | float):
             refuse(path, f"[budget] {limit}", f"is {value!r}; write a number")
     strict, seed = fields.get("strict", False), fields.get("seed", 0)

@@ -108,7 +108,7 @@ def check(steps: Sequence[Step]) -> None:
     for at, step in enumerate(steps):
         late = [name for name in step.needs if name not in names[:at]]
         if late:
-            raise UsageError(f"step {step.name} needs {late[0]!r}, which is no step before it; put it earlier")
+            raise UsageError(f"step {step.name} needs {late[0]!r}, which is not a step before it; put it earlier")
     if isinstance(steps[0].work, MapStep):
         raise UsageError(
             f"the first step, {names[0]!r}, works on single records and none are there; begin with a source"

@@ -339,7 +339,7 @@ def no_captions(folder: Path) -> PairSource:
     ("source", "error", "told"),
     [
         (no_id, UsageError, "has no column photo_id; it has: url"),
-        (word_ids, UsageError, "no whole number"),
+        (word_ids, UsageError, "not a whole number"),
         (no_json, NothingFound, "is no COCO JSON"),
         (no_file, UsageError, "there is no file"),
         (twice, UsageError, "two files are called 0"),

@@ -92,7 +92,7 @@ def test_settings_become_an_object() -> None:
     ("settings", "sentence"),
     [
         ({"word": 25}, "step ask knows no 'word'; it has: words, kinds"),
-        ({"words": "many"}, "step ask, words: input should be a valid integer.*; mend the recipe"),
+        ({"words": "many"}, "step ask, words: input should be a valid integer.*; fix the recipe"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], sentence: str) -> None:
@@ -103,8 +103,8 @@ def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], sente
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("[budget]", "[budgets]", "budgets: is no key of a recipe; there are: about, budget"),
-        ("money", "euros", "euros: is no limit; there are: calls, tokens, money"),
+        ("[budget]", "[budgets]", "budgets: is not a key of a recipe; there are: about, budget"),
+        ("money", "euros", "euros: is not a limit; there are: calls, tokens, money"),
         ("money = 2.5", 'money = "much"', "money: is 'much'; write a number"),
         ("seed = 3", 'seed = "3"', "seed: is '3'; write a whole number"),
         ('model = "small"', 'model = "large"', "model 'large': is not described; under .models. stand: small"),
@@ -119,7 +119,7 @@ def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], sente
         ("temperature = 0.25", "since = 2024-02-29", "model 'small', since: is 2024-02-29; write text, a number"),
         ("temperature = 0.25", "temperature = nan", "model 'small', temperature: is nan; write text, a number"),
         ("money = 2.5", "money = nan", "a budget is a number, 0 or more"),
-        ("[[steps]]", "[[step]]", "step: is no key of a recipe"),
+        ("[[steps]]", "[[step]]", "step: is not a key of a recipe"),
         ("name =", "name", "cannot be read as TOML"),
     ],
 )

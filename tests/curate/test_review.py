@@ -95,11 +95,11 @@ def test_only_texts_are_mended_and_only_by_mending(queue: Queue, choice: str, te
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
-        ("queue.jsonl", '{"id": 7}', "line 1: is no case"),
-        ("queue.jsonl", '{"id": "a", "pictures": [1]}', "line 1: is no case"),
-        ("queue.jsonl", '{"id": "a", "shown": "3f"}', "line 1: is no case"),
-        ("queue.csv", "id", "is no review queue"),
-        ("a.decisions.jsonl", "", "is no review queue"),
+        ("queue.jsonl", '{"id": 7}', "line 1: is not a case"),
+        ("queue.jsonl", '{"id": "a", "pictures": [1]}', "line 1: is not a case"),
+        ("queue.jsonl", '{"id": "a", "shown": "3f"}', "line 1: is not a case"),
+        ("queue.csv", "id", "is not a review queue"),
+        ("a.decisions.jsonl", "", "is not a review queue"),
     ],
 )
 def test_what_is_no_queue_is_refused(tmp_path: Path, name: str, text: str, sentence: str) -> None:

@@ -362,7 +362,7 @@ def test_a_file_that_was_cut_fails_loudly(tmp_path: Path) -> None:
         ([], "has no steps"),
         ([odd_ones_go()], "begin with a source"),
         ([source(1), source(1)], "two steps are called 'numbers'"),
-        ([source(1), Step("x", MapStep(Keep), needs=("y",))], "step x needs 'y', which is no step before it"),
+        ([source(1), Step("x", MapStep(Keep), needs=("y",))], "step x needs 'y', which is not a step before it"),
     ],
 )
 def test_a_pipeline_that_cannot_run_is_refused(tmp_path: Path, steps: list[Step], sentence: str) -> None:

@@ -292,7 +292,7 @@ class AnnotationStore:
     def keep_audit(self, id: str, who: str, drawn: AuditSample, before: int) -> None:
         """Keep what was drawn for somebody to audit; a later draw takes the place of an earlier one.
 
-        Raises `UsageError` unless so many were drawn `before`: of draws at the same moment the first one stands.
+        Raises `UsageError` unless `before` audits were drawn so far: of draws at the same moment the first one stands.
         """
         lists = json.dumps(drawn.photos), json.dumps(drawn.seen)
         row = (self._number(id), judge_of(who), drawn.rest, drawn.lot, *lists, time.time())

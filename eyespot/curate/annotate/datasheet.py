@@ -49,7 +49,7 @@ _HOW = (
     "interval says how many relevant photos nobody has seen (95 %). Where annotators differ the one who settles it "
     "has the last word, else the majority, and a tie counts as not relevant."
 )
-_HEAD = ["query", "text", "category", "lingo", "relevant", "labelled", "stopped at", "still unseen", "to mend"]
+_HEAD = ["query", "text", "category", "lingo", "relevant", "labelled", "stopped at", "still unseen", "to fix"]
 
 
 def _row(sheet: QuerySheet) -> list[str]:

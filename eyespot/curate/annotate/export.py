@@ -66,9 +66,9 @@ def every(store: AnnotationStore) -> list[Labelled]:
 
 
 def flawless(found: list[Labelled]) -> list[Labelled]:
-    """Those with nothing to mend; `NothingFound`, with what is to be mended, if there are none."""
+    """Those with nothing to fix; `NothingFound`, with what is to be fixed, if there are none."""
     if all(one.faults for one in found):
-        raise NothingFound(f"every query is to be mended, such as {found[0].wanted.id}: {found[0].faults[0]}")
+        raise NothingFound(f"every query has something to fix, such as {found[0].wanted.id}: {found[0].faults[0]}")
     return [one for one in found if not one.faults]
 
 

@@ -4,7 +4,7 @@ The stopping rule looks at labels, so whatever is computed from the same labels 
 where it happened to be poor. The audit is drawn after the rule has fired, from the photos nobody has looked at, all
 with the same chance. Given where the rule fired, the relevant photos in it follow the hypergeometric distribution and
 nothing else, whatever the ranking was like; so the interval holds at the stop, for one audit whose size was fixed
-before. Who stops because of what the interval says draws another audit.
+before. An annotator who stops because of what the interval says draws another audit.
 """
 
 from __future__ import annotations

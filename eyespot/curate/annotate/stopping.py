@@ -1,4 +1,4 @@
-"""The stopping rule: go down the list until so many photos in a row were not relevant (INQUIRE, section 3.2: 100)."""
+"""The stopping rule: go down the list until some photos in a row are not relevant (INQUIRE, section 3.2: 100)."""
 
 from __future__ import annotations
 

@@ -166,4 +166,4 @@ def _whole(file: Path, column: Any) -> NDArray[np.int64]:
         numbers: NDArray[np.int64] = _pc.cast(column.drop_null(), pa.int64()).to_numpy()
         return numbers
     except pa.ArrowException as error:
-        refuse(file, "", f"has a {ID} that is no whole number ({error})")
+        refuse(file, "", f"has a {ID} that is not a whole number ({error})")

@@ -1,7 +1,7 @@
 """A teacher for demonstrations: it asks, checks and judges by rules over labels that are known, and sees no picture.
 
 It stands where a vision–language model would, so that the whole pipeline runs on real photos without one, and makes the
-mistakes it is told to make, so that every kind of loss is seen. What it makes is no test of anything.
+mistakes it is told to make, so that every kind of loss is seen. Its sets test nothing.
 """
 
 from __future__ import annotations

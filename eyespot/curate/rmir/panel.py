@@ -27,7 +27,7 @@ def seats(models: Mapping[str, Any], votes: Mapping[str, int]) -> list[PanelJudg
     """The panel: each model sits once, or as often as `votes` says; `UsageError` for an empty one."""
     unknown = next((name for name in votes if name not in models), None)
     if unknown is not None:
-        raise UsageError(f"votes are given to {unknown!r}, which is no judge; there are: {', '.join(models)}")
+        raise UsageError(f"votes are given to {unknown!r}, which is not a judge; there are: {', '.join(models)}")
     found = [
         PanelJudge(name if count == 1 else f"{name}/{draw}", name, model, draw)
         for name, model in models.items()

@@ -33,7 +33,7 @@ class Inputs:
 
 
 def inputs(records: Records, context: Context, count: int | None) -> Iterator[Outcome]:
-    """Which photos of the seed set are asked about: a draw that hangs on the seed and the photo alone."""
+    """Which photos of the seed set are asked about: a draw that depends on the seed and the photo alone."""
     lots = {record["id"]: context.chance(record["id"]).random() for record in records}
     chosen = set(sorted(lots, key=lambda id: (lots[id], id))[:count])
     for record in records:

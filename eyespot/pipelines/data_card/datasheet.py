@@ -111,7 +111,7 @@ def answered(done: Sequence[StepResult], answers: Mapping[str, Any]) -> list[Ans
 
 
 def joined(own: Mapping[str, Mapping[str, str]], given: Mapping[str, Any]) -> dict[str, Any]:
-    """A pipeline's answers and those of a recipe, which go first; what is no answer is handed on, to be refused."""
+    """A pipeline's answers and those of a recipe, which go first; anything else is handed on, to be refused."""
     return {**own} | {
         section: {**own.get(section, {}), **part} if isinstance(part, Mapping) else part
         for section, part in given.items()

@@ -253,5 +253,5 @@ def test_a_key_in_a_recipe_is_refused(tmp_path: Path, gallery: Path) -> None:
 def test_a_model_that_nobody_knows_is_refused(tmp_path: Path, gallery: Path) -> None:
     models = DEMONSTRATION.replace('"demonstration:first"', '"nobody:m"')
 
-    with pytest.raises(UsageError, match="is no model that answers questions"):
+    with pytest.raises(UsageError, match="is not a model that answers questions"):
         RmirJob(read_recipe(recipe(tmp_path, gallery, models)), tmp_path).check()
