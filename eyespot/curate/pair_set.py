@@ -1,7 +1,7 @@
 """What the sources of pairs share: a folder for each of their files, put in place once it is whole.
 
-This is not a pipeline of `eyespot.pipelines`: each file is read once, no model is asked, and the folder of a file is the
-record that it is done (docs/decisions/0009-owners.md).
+This is not a pipeline of `eyespot.pipelines`: each file is read once, no model is asked, and its folder is the record
+that it is done (docs/decisions/0009-owners.md).
 """
 
 from __future__ import annotations

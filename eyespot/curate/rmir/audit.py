@@ -43,7 +43,9 @@ def write_queues(made: FinishedSteps, folder: Path, sizes: Sizes = Sizes()) -> d
     """Both queues in a folder; how many cases each has. Decisions that lie there stay."""
     test = {query["id"] for query in made.in_split(TEST)}
     sure = [one for one in made.records("confident") if one["query"] in test]
-    answers = {"true": [one for one in sure if one["answers"]], "false": [one for one in sure if not one["answers"]]}
+    answers: dict[str, list[Record]] = {"true": [], "false": []}
+    for triplet in sure:
+        answers["true" if triplet["answers"] else "false"].append(triplet)
     last = [(hits[-1], settled(hits[-1], len(made.seats)).answers) for hits in made.hits.values()]
     hits = {"true": [one for one, yes in last if yes], "false": [one for one, yes in last if yes is False]}
     drawn = {VERDICTS: _drawn(made, answers, sizes.verdicts), LAST: _drawn(made, hits, sizes.last)}
