@@ -66,10 +66,8 @@ def stroke(paper: ImageDraw, ends: Sequence[Point], height: float, hand: Hand, c
     for (x, y), (next_x, next_y) in pairwise(ends):
         points.append((x, y))
         for share in (0.25, 0.5, 0.75):
-            across, down = x + (next_x - x) * share, y + (next_y - y) * share
-            points.append(
-                (across + chance.gauss(0, hand.unrest * height), down + chance.gauss(0, hand.unrest * height))
-            )
+            across = x + (next_x - x) * share + chance.gauss(0, hand.unrest * height)
+            points.append((across, y + (next_y - y) * share + chance.gauss(0, hand.unrest * height)))
     _draw_stroke(paper, [*points, ends[-1]], hand.pen * height, hand, chance)
 
 

@@ -1,4 +1,4 @@
-"""What a small program prints: a few kinds of statement of Python, interpreted one by one and never run by Python itself.
+"""The output of a small program: a few kinds of Python statements, interpreted one by one, never run by Python.
 
 Numbers, texts and lists; + - * // %, comparisons, and/or/not, indices; assignment, if, for over a range or a list,
 while, print, and the functions len, sum, max, min, sorted, str, int, abs, range.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from typing import Any, TypeVar
 
 from eyespot.types import UsageError
 
-Values = TypeVar("Values", list[Any], str, range)
+Values = TypeVar("Values", bound=Sized)
 
 MOST_STEPS, MOST_LENGTH = 10_000, 10_000
 _OPERATIONS: Mapping[type, Callable[[Any, Any], Any]] = {
@@ -43,7 +43,7 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 
 
 def printed(program: str) -> str:
-    """The lines that it prints, joined by line ends; `UsageError` for what is not supported, and for an endless loop."""
+    """The lines that it prints, joined by line ends; `UsageError` if it does not end or uses something else."""
     try:
         interpreter = _Interpreter()
         interpreter.run(ast.parse(program).body)

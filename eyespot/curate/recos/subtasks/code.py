@@ -65,8 +65,8 @@ def write_program(kind: str, chance: Random) -> str:
             return f"found = 0\n{loop}\nprint(found)"
         case "a text that is cut and joined":
             word, end, times = chance.choice(WORDS), number(2, 4), number(2, 9)
-            values = ("word[::-1]", f"word[:{end}] * 2", f"word + str(len(word) * {times})")
-            return f'word = "{word}"\nprint({chance.choice(values)})'
+            texts = ("word[::-1]", f"word[:{end}] * 2", f"word + str(len(word) * {times})")
+            return f'word = "{word}"\nprint({chance.choice(texts)})'
         case _:  # two numbers that grow
             loop = f"for i in range({number(3, 8)}):\n    c = a + b\n    a = b\n    b = c"
             return f"a = {number(0, 3)}\nb = {number(1, 4)}\n{loop}\nprint(b)"
