@@ -112,7 +112,7 @@ def _write_routes(tables: Tables, alignment: Alignment, boxes: Sequence[Box], ta
     places = {key: place for place, target in enumerate(targets) for key in (target.taxon, target.name) if key}
     unknown = next((box.species for box in boxes if box.species not in places), None)
     if unknown is not None:
-        raise UsageError(f"the ranges name {unknown!r}, which is no species of the target list; leave it out")
+        raise UsageError(f"the ranges name {unknown!r}, which is not a species of the target list; leave it out")
     pairs = [(id, route, place) for id, route in alignment.routes.items() for place in route.targets]
     routes = {
         "species": [id for id, _, _ in pairs],

@@ -25,7 +25,7 @@ def source(place: Path) -> ObservationSource:
         files[name] = path
     fields = json_of(package)
     if not isinstance(fields, dict):
-        refuse(package, "", "is no package; expected an object with resources, licenses and contributors")
+        refuse(package, "", "is not a package; expected an object with resources, licenses and contributors")
     seen, media, traps = (sheet(files[name]) for name in ("observations", "media", "deployments"))
     taxon = seen.require("scientificName")
     return ObservationSource(
@@ -43,7 +43,7 @@ def _rights(path: Path, fields: Mapping[str, Any]) -> tuple[str, str]:
     for name in ("licenses", "contributors"):
         listed = fields.get(name) or []
         if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-            refuse(path, name, "is no list of objects; write it as Camtrap DP has it, or take it out")
+            refuse(path, name, "is not a list of objects; write it as Camtrap DP has it, or take it out")
     licences = [licence for licence in fields.get("licenses") or [] if licence.get("scope") == "media"]
     people = fields.get("contributors") or []
     holders = [person for person in people if person.get("role") == "rightsHolder"] or people

@@ -68,8 +68,8 @@ def _answers(facts: CollectionFacts, settings: CollectionSettings) -> dict[str, 
             "items": "One picture of one observation, with its species, day, place, licence and holder.",
             "labels": "The species that the source's community or the owner of the table gave the observation.",
             "people": people,
-            "sensitive": f"{tally.coarse:,} positions are told as cells of {positions.degrees:g} degrees: of listed "
-            f"taxa, and those less accurate than {positions.limit:g} m.",
+            "sensitive": f"{tally.coarse:,} positions are published as cells of {positions.degrees:g} degrees: of "
+            f"listed taxa, and those less accurate than {positions.limit:g} m.",
         },
         "collection": {
             "period": f"Observations from {tally.first} to {tally.last}.",

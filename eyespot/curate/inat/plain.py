@@ -1,4 +1,4 @@
-"""A table of one's own observations: csv, tsv or parquet with the columns of Darwin Core, GBIF or iNaturalist."""
+"""A table of your own observations: csv, tsv or parquet with the columns of Darwin Core, GBIF or iNaturalist."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _photos(table: TableFile) -> str:
         "holder": table.first(*HOLDER),
         "parts": f"string_split(COALESCE({table.first(*FILES)}, {table.first(*MEDIA)}), '|')",
     }
-    one = {
+    files = {
         **{name: name for name in ("observation", "licence", "holder")},
         "one": "trim(unnest(parts))",
         "position": "generate_subscripts(parts, 1) - 1",
@@ -71,4 +71,4 @@ def _photos(table: TableFile) -> str:
         "height": "NULL::INTEGER",
         "fault": "NULL::VARCHAR",
     }
-    return select(columns, f"{select(one, select(rows, table.sql))} WHERE one <> ''")
+    return select(columns, f"{select(files, select(rows, table.sql))} WHERE one <> ''")

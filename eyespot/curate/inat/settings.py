@@ -80,7 +80,7 @@ class PictureSettings:
 
 @dataclass(frozen=True)
 class Positions:
-    """Whose coordinates are coarsened: taxa of a list, and what is less accurate than `limit` metres."""
+    """Coarsened positions: those of listed taxa, and those less accurate than `limit` metres."""
 
     taxa: Path | None = None
     limit: float = 10_000.0

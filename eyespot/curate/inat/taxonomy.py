@@ -109,19 +109,19 @@ def read_targets(path: Path) -> list[TargetSpecies]:
 
 
 def read_changes(path: Path) -> list[Change]:
-    """A mapping of taxa: columns old, new, kind (rename, split, merge); `UsageError` names a line that is none."""
+    """A mapping of taxa: columns old, new, kind (rename, split, merge); `UsageError` names a line that is not one."""
     changes = []
     for line, row in rows_of(path):
         old, new, kind = _first(row, _OLD), _first(row, _NEW), (_first(row, ("kind",)) or "").lower()
         kind = _SAME.get(kind, kind)
         if old is None or new is None or kind not in KINDS:
-            refuse(path, f"line {line}", f"is no change; expected old, new and a kind of {', '.join(KINDS)}")
+            refuse(path, f"line {line}", f"is not a change; expected old, new and a kind of {', '.join(KINDS)}")
         changes.append(Change(old, new, kind))
     return changes
 
 
 def read_ranges(path: Path) -> list[Box]:
-    """Ranges as boxes: columns species (name or id), west, south, east, north; `UsageError` for what is none."""
+    """Ranges as boxes: columns species (name or id), west, south, east, north; `UsageError` for other lines."""
     boxes = []
     for line, row in rows_of(path):
         species = _first(row, ("species", *_NAME, *_TAXON))
@@ -131,7 +131,7 @@ def read_ranges(path: Path) -> list[Box]:
             west = south = east = north = math.nan
         on_earth = abs(west) <= 180 and abs(east) <= 180 and -90 <= south <= north <= 90
         if species is None or not on_earth:
-            refuse(path, f"line {line}", f"is no range; expected species, {', '.join(_SIDES)} in degrees")
+            refuse(path, f"line {line}", f"is not a range; expected species, {', '.join(_SIDES)} in degrees")
         boxes.append(Box(species, west, south, east, north))
     return boxes
 
@@ -146,7 +146,7 @@ def _first(row: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def align(targets: Sequence[TargetSpecies], taxa: Sequence[Taxon], changes: Sequence[Change] = ()) -> Alignment:
-    """What each taxon counts as, and which targets are left without one, with the reason."""
+    """The route of each taxon, and the targets without a taxon, with the reason."""
     ways = _Ways(targets, taxa, changes)
     routes = {taxon.id: route for taxon in taxa if (route := ways.route(taxon)) is not None}
     reached = {route.targets[0] for route in routes.values() if len(route.targets) == 1}

@@ -75,14 +75,14 @@ def notes(made: RecosSteps) -> Iterator[str]:
     """What readers should know before they trust the set."""
     models = [model for step in made.pipe.recipe.steps for model in step.models.values() if isinstance(model, dict)]
     if any(model.get("use") == DEMONSTRATION for model in models):
-        yield "A demonstration: captions were written by rules out of labels. Measure nothing with this set."
+        yield "A demonstration: captions were written by rules from labels. Measure nothing with this set."
     stand_ins = {record["subtask"]: record["stand_in"] for record in made.records if record.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
     # Captions that only a model or a rule has checked
     captions = made.captions()
     if unseen := [record for record in captions if not is_seen(record)]:
         waiting = sum(record.get("review") == UNDECIDED for record in unseen)
-        rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were put to nobody"
+        rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were shown to nobody"
         yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
     collected = Counter(record["subtask"] for record in made.result("collect").records)
     for name, count in made.pipe.collecting.counts().items():
@@ -120,8 +120,8 @@ def _reviews(made: RecosSteps) -> CardTable:
         counts = Counter(record.get("review") or NEVER for record in made.captions(version))
         rows.append([version, counts.total(), *(counts[name] for name in (CONFIRMED, MENDED, UNDECIDED, NEVER))])
     columns = [
-        *("version", "captions added", "confirmed by a person", "mended by one", "put to one, undecided"),
-        "never put to one",
+        *("version", "captions added", "confirmed by a person", "edited by one", "shown to one, undecided"),
+        "never shown to one",
     ]
     return CardTable("Who looked at the captions", columns, rows, "Column review of the captions.")
 
@@ -133,7 +133,7 @@ def _changes(made: RecosSteps) -> CardTable:
     ordered = sorted(by_attribute.items(), key=lambda item: (-len(item[1]), item[0]))
     rows = [[name, len(edits), f"{fmean(edits):.1f}", max(edits)] for name, edits in ordered]
     columns = ["attribute", "captions", "words changed, mean", "most"]
-    return CardTable("What confusing captions changed", columns, rows, "Words put in, taken out or replaced.")
+    return CardTable("What confusing captions changed", columns, rows, "Words inserted, deleted or replaced.")
 
 
 def _measurements(made: RecosSteps) -> tuple[list[CardTable], list[CardFigure]]:

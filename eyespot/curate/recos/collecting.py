@@ -47,7 +47,7 @@ class Collecting:
     subtasks: Mapping[str, SubtaskPictures] = field(default_factory=dict)
 
     def wanted(self) -> dict[str, SubtaskPictures]:
-        """What is wanted of each sub-task; `UsageError` for an unknown sub-task."""
+        """The wanted pictures of each sub-task; `UsageError` for an unknown sub-task."""
         usual = {name: SubtaskPictures() for name in names() if not subtask(name).opt_in}
         return {name: pictures for name, pictures in (dict(self.subtasks) or usual).items() if subtask(name)}
 
@@ -79,8 +79,8 @@ def collected(records: Records, context: Context, sources: Sources, how: Collect
         if name in drawn:
             continue
         galleries = pictures.galleries or sources.galleries
-        found = [_candidates(context, sources, subtask(name), pictures, gallery) for gallery in galleries]
-        fresh = [photo for photo in _alternating(found) if photo["image"] not in taken][: counts[name]]
+        candidates = [_candidates(context, sources, subtask(name), pictures, gallery) for gallery in galleries]
+        fresh = [photo for photo in _alternating(candidates) if photo["image"] not in taken][: counts[name]]
         taken.update(photo["image"] for photo in fresh)
         fields = {"subtask": name, "version": "v0", "stand_in": pictures.stand_in}
         yield from (Added({"id": photo["image"], **photo, **fields}) for photo in fresh)

@@ -171,8 +171,8 @@ def _swaps_of(record: Record, context: Context, writer: CaptionWriter) -> list[S
         # The same wordings, of the other picture
         about, wording = subtask(record["subtask"]), generator_of(record["subtask"]).wording(record["facts"])
         return [
-            Swap(number=one["number"], text=wording[one["level"]][one["number"] - 1], attribute=about.attributes[0])
-            for one in record["originals"]
+            Swap(number=its["number"], text=wording[its["level"]][its["number"] - 1], attribute=about.attributes[0])
+            for its in record["originals"]
         ]
     listed = "\n".join(f"{original['number']}. {original['text']}" for original in record["originals"])
     prompt = writer.prompt("confuse", record, Swaps, captions=listed, before=record["before"])

@@ -105,7 +105,7 @@ def _with_more(text: str, facts: Mapping[str, Any]) -> str:
     bare = text.rstrip(" .")
     verbs = {"is", "are", *_kinds()["action"], *_kinds()["posture"]}
     for caption in _captions_by_people(facts):
-        # Where the caption ends: " on the wall"; not if more than a place is said there
+        # Where the caption ends: " on the wall"; not if that is more than a place
         match = re.search(r".*( (?:in|on|at|near|through|over) [^,.;]+)\.$", caption)
         place = match[1].split() if match else []
         if match and len(place) <= LONGEST_PLACE and verbs.isdisjoint(place) and match[1].strip() not in bare:

@@ -46,7 +46,7 @@ class RecosPipeline:
 
     @property
     def work(self) -> Path:
-        """Where the steps lie."""
+        """The folder of the steps."""
         return self.out / WORK
 
     @cached_property

@@ -105,7 +105,7 @@ class Sources:
             rows, view = self.rows(name), self.world(name).view(self.named)
             if image not in rows:
                 raise EyespotError(
-                    f"the picture {image} is no longer in {name}; run `eyespot index` on it, or begin in a new folder"
+                    f"the picture {image} is no longer in {name}; run `eyespot index` on it, or start in a new folder"
                 )
             shard = int(np.searchsorted(view.starts, rows[image], side="right")) - 1
             vectors.append(view.blocks[shard][rows[image] - int(view.starts[shard])])
@@ -139,7 +139,7 @@ class Sources:
         return rights
 
     def place(self, record: Record) -> Path:
-        """Where the picture of a record lies."""
+        """The file of a record's picture."""
         return self.work / record["path"] if record["source"] == DRAWN else Path(record["path"])
 
     def draw(self, record: Record, data: bytes) -> str:

@@ -229,10 +229,10 @@ def test_an_event_with_an_offset_has_the_pictures_of_its_hours(package: Path, tm
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ({"licenses": 5}, "licenses: is no list"),
-        ({"contributors": 7}, "contributors: is no list"),
-        ({"licenses": ["CC0"]}, "licenses: is no list of objects"),
-        ([], "is no package"),
+        ({"licenses": 5}, "licenses: is not a list"),
+        ({"contributors": 7}, "contributors: is not a list"),
+        ({"licenses": ["CC0"]}, "licenses: is not a list of objects"),
+        ([], "is not a package"),
     ],
 )
 def test_a_package_of_another_form_says_where(package: Path, tmp_path: Path, told: object, says: str) -> None:

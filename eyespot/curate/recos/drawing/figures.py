@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Area(NamedTuple):
-    """How an area comes out of lengths, and where corners and lengths stand, as shares of the drawing's room."""
+    """The formula of an area, and the places of corners and lengths, as shares of the drawing's room."""
 
     expression: Callable[..., str]
     outline: tuple[Point, ...]

@@ -1,4 +1,4 @@
-"""What a generator of pictures is: it invents, checks, paints and describes; all that it invents is in the record."""
+"""Generators of pictures: they invent, check, paint and describe; the record contains all that they invent."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def write(paper: ImageDraw, line: str, where: tuple[float, float, float], hand: 
     x, y, height = where
     for sign in line:
         if sign not in SIGNS:
-            raise UsageError(f"no hand writes {sign!r}; there are: {' '.join(SIGNS)}")
+            raise UsageError(f"no strokes are known for {sign!r}; there are: {' '.join(SIGNS)}")
         size = height * chance.uniform(0.92, 1.07)
         top = y + chance.uniform(-0.05, 0.05) * height
         for points in chance.choice(SIGNS[sign]):

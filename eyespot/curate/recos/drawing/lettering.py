@@ -60,8 +60,8 @@ def faces(kind: str) -> tuple[Face, ...]:
     """The installed fonts for "text", "code" or "chinese"; Pillow's own if there is none."""
     files = _font_files()
     known = [name for name in FACES[kind] if name == PILLOW or name.lower() in files]
-    found = [Face(Path(name).stem, files.get(name.lower()), NUMBERS.get(name, 0)) for name in known]
-    return tuple(found) or (Face(PILLOW, None, 0),)
+    installed = [Face(Path(name).stem, files.get(name.lower()), NUMBERS.get(name, 0)) for name in known]
+    return tuple(installed) or (Face(PILLOW, None, 0),)
 
 
 def face(kind: str, name: str) -> Face:
