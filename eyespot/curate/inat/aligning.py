@@ -114,7 +114,7 @@ def _write_routes(tables: Tables, alignment: Alignment, boxes: Sequence[Box], ta
     if unknown is not None:
         raise UsageError(f"the ranges name {unknown!r}, which is not a species of the target list; leave it out")
     pairs = [(id, route, place) for id, route in alignment.routes.items() for place in route.targets]
-    routes = {
+    routes: dict[str, list[Any]] = {
         "species": [id for id, _, _ in pairs],
         "target": [place for _, _, place in pairs],
         "ways": [len(route.targets) for _, route, _ in pairs],

@@ -174,7 +174,7 @@ def _write_coco(file: IO[bytes], images: Iterable[Image], inputs: CollectionInpu
 def _coco_image(image: Image, licence: int) -> dict[str, Any]:
     fields = image._asdict()
     names = ("id", "file_name", "width", "height", "rights_holder", "date", "latitude", "longitude")
-    rest = {"location_uncertainty": image.location_uncertainty, "coarsened": image.coarse}
+    rest: dict[str, Any] = {"location_uncertainty": image.location_uncertainty, "coarsened": image.coarse}
     rest |= {"observation": image.observation, "group": image.group}
     return {name: fields[name] for name in names} | {"license": licence} | rest
 

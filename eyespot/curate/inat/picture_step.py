@@ -56,9 +56,9 @@ def _write_outcomes(outcomes: Iterable[Mapping[str, Any]], folder: Path) -> None
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    number = ("number", pa.int64())
-    sizes = pa.schema([number, ("width", pa.int32()), ("height", pa.int32())])
-    reasons = pa.schema([number, ("reason", pa.string())])
+    number = pa.field("number", pa.int64())
+    sizes = pa.schema([number, pa.field("width", pa.int32()), pa.field("height", pa.int32())])
+    reasons = pa.schema([number, pa.field("reason", pa.string())])
     numbered = ({**outcome, "number": number} for number, outcome in enumerate(outcomes))
     with pq.ParquetWriter(folder / KEPT, sizes) as kept, pq.ParquetWriter(folder / DROPPED, reasons) as dropped:
         while rows := list(islice(numbered, 1 << 13)):
