@@ -56,9 +56,9 @@ def _write_outcomes(outcomes: Iterable[Mapping[str, Any]], folder: Path) -> None
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    number = pa.field("number", pa.int64())
-    sizes = pa.schema([number, pa.field("width", pa.int32()), pa.field("height", pa.int32())])
-    reasons = pa.schema([number, pa.field("reason", pa.string())])
+    kinds: dict[str, Any] = {"number": pa.int64(), "width": pa.int32(), "height": pa.int32(), "reason": pa.string()}
+    sizes = pa.schema([(name, kinds[name]) for name in ("number", "width", "height")])
+    reasons = pa.schema([(name, kinds[name]) for name in ("number", "reason")])
     numbered = ({**outcome, "number": number} for number, outcome in enumerate(outcomes))
     with pq.ParquetWriter(folder / KEPT, sizes) as kept, pq.ParquetWriter(folder / DROPPED, reasons) as dropped:
         while rows := list(islice(numbered, 1 << 13)):

@@ -152,7 +152,10 @@ def test_a_table_that_lacks_a_column_says_which(tmp_path: Path, drop: str, says:
 
 def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.docx").write_bytes(b"x")
-    for place, says in ((tmp_path / "nothing", "there is no"), (tmp_path / "notes.docx", "no table that can be read")):
+    for place, says in (
+        (tmp_path / "nothing", "there is no"),
+        (tmp_path / "notes.docx", "not a table that eyespot reads"),
+    ):
         with pytest.raises(UsageError, match=says):
             curate(place, tmp_path / "out", CollectionSettings(), silent)
 
