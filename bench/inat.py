@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from bench.harness import ROOT, BenchmarkError, Command, Measurement, say, timed
-from eyespot.curate.inat.checking import slow_groups, slow_turns
+from bench.reference.inat import slow_groups, slow_turns
 from eyespot.curate.inat.drawing import lots_of
 from eyespot.curate.inat.synthetic import make
 

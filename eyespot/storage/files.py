@@ -208,9 +208,13 @@ def unescape_cell(text: str) -> str:
 
 def write_csv(path: Path, rows: Iterable[Iterable[Any]]) -> None:
     """Rows for people and for `rows_of`, whole or not at all; no text acts as a formula in a spreadsheet."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([escape_cell(value) for value in row] for row in rows)
-    write_whole(path, lambda file: file.write(text.getvalue().encode("utf-8", "surrogatepass")))
+
+    def write(file: IO[bytes]) -> None:
+        text = io.TextIOWrapper(file, "utf-8", "surrogatepass", newline="")
+        csv.writer(text, lineterminator="\n").writerows([escape_cell(value) for value in row] for row in rows)
+        text.detach()  # flushes, and leaves the file open
+
+    write_whole(path, write)
 
 
 def write_whole(path: Path, write: Callable[[IO[bytes]], Any]) -> None:

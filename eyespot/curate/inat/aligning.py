@@ -36,25 +36,28 @@ def align_observations(source: ObservationSource, species: Species, step: StepTa
     changes = read_changes(species.changes) if species.changes else []
     targets = read_targets(species.targets) if species.targets else _own_targets(tables)
     boxes = read_ranges(species.ranges) if species.ranges else []
-    found = align(targets, _taxa(tables, targets, changes), changes)
-    _know_routes(tables, found, _places(boxes, targets))
+    alignment = align(targets, _taxa(tables, targets, changes), changes)
+    _write_routes(tables, alignment, boxes, targets)
     step.split(_aligned(rows))
-    listed = _with_ranks(tables, targets, found)
-    # Of each place in the list its taxa, and how they came to it; taxa that a range must tell stand with several
+    # For each place in the list its taxa and how they were matched; taxa that ranges decide on have several places
     ways: dict[int, dict[str, str]] = {}
-    for id, route in found.routes.items():
-        for target in route.targets:
-            ways.setdefault(target, {})[id] = route.how + (" by range" if len(route.targets) > 1 else "")
-    fields = [_target_fields(target, ways.get(at, {}), found.unmapped.get(at)) for at, target in enumerate(listed)]
+    for id, route in alignment.routes.items():
+        for place in route.targets:
+            ways.setdefault(place, {})[id] = route.how + (" by range" if len(route.targets) > 1 else "")
+    ranks = _ranks_of_taxa(tables, alignment)
+    fields = []
+    for place, target in enumerate(targets):
+        rest = {"taxa": ways.get(place, {}), "unmapped": alignment.unmapped.get(place)}
+        fields.append({**target._asdict(), "ranks": {**ranks.get(place, {}), **target.ranks}, **rest})
     write_whole(step.folder / TARGETS, lambda file: file.write(json.dumps(fields, ensure_ascii=False).encode()))
-    return {"targets": len(targets), "unmapped": len(found.unmapped), "unreadable": rejects(tables)}
+    return {"targets": len(targets), "unmapped": len(alignment.unmapped), "unreadable": rejects(tables)}
 
 
 # -- the export's taxa ------------------------------------------------------------------------------------------
 
 
 def _resolve(source: ObservationSource, tables: Tables, rows: str) -> None:
-    """`taxa` as the source has them, and `resolved`: of each taxon that was seen its species, or why it has none."""
+    """Tables `taxa` as the source has them, and `resolved`: the species of each observed taxon, or why it has none."""
     tables.run(f"CREATE OR REPLACE TEMP TABLE taxa AS SELECT DISTINCT ON (taxon) * FROM {source.taxa}")
     tables.run(f"CREATE OR REPLACE TEMP TABLE seen AS SELECT taxon, count(*) AS times FROM {rows} GROUP BY taxon")
     tables.run(
@@ -75,24 +78,24 @@ def _resolve(source: ObservationSource, tables: Tables, rows: str) -> None:
 
 
 def _own_targets(tables: Tables) -> list[TargetSpecies]:
-    """Without a list: every active species that was seen, by name."""
+    """Without a list: every active species with observations, by name."""
     rows = tables.rows(
         "SELECT DISTINCT ON (name) name, taxon FROM taxa WHERE active AND rank = 'species' AND taxon IN "
         "(SELECT species FROM resolved) ORDER BY name, taxon"
     )
     if not rows:
         raise UsageError("no observation is of an active species; give a list of species with --targets")
-    return [TargetSpecies(at, name, taxon) for at, (name, taxon) in enumerate(rows)]
+    return [TargetSpecies(number, name, taxon) for number, (name, taxon) in enumerate(rows)]
 
 
 def _taxa(tables: Tables, targets: Sequence[TargetSpecies], changes: Sequence[Change]) -> list[Taxon]:
-    """The species of the export that the list or the mapping names, and those that were seen of them."""
-    named_so = {one.name for one in targets} | {end for change in changes for end in (change.old, change.new)}
-    asked = sorted(named_so | {one.taxon for one in targets if one.taxon})
-    tables.know("asked", {"asked": asked})
+    """The species of the export that the list or the mapping names."""
+    keys = {key for target in targets for key in (target.name, target.taxon) if key}
+    keys |= {end for change in changes for end in (change.old, change.new)}
+    tables.know("keys", {"key": sorted(keys)})
     rows = tables.rows(
         "SELECT t.taxon, t.name, t.active, COALESCE(any_value(k.name), t.kingdom) FROM (SELECT * FROM taxa "
-        "WHERE rank = 'species' AND (taxon IN (FROM asked) OR name IN (FROM asked))) t "
+        "WHERE rank = 'species' AND (taxon IN (FROM keys) OR name IN (FROM keys))) t "
         "LEFT JOIN taxa k ON k.rank = 'kingdom' AND contains('/' || t.ancestry || '/', '/' || k.taxon || '/') "
         "GROUP BY t.taxon, t.name, t.active, t.kingdom ORDER BY t.taxon"
     )
@@ -102,30 +105,28 @@ def _taxa(tables: Tables, targets: Sequence[TargetSpecies], changes: Sequence[Ch
 # -- routes -----------------------------------------------------------------------------------------------------
 
 
-def _places(boxes: Sequence[Box], targets: Sequence[TargetSpecies]) -> list[tuple[int, Box]]:
-    places = {key: at for at, one in enumerate(targets) for key in (one.taxon, one.name) if key}
-    unknown = next((box.species for box in boxes if box.species not in places), None)
-    if unknown is not None:
-        raise UsageError(f"the ranges name {unknown!r}, which is no species of the target list; leave it out")
-    return [(places[box.species], box) for box in boxes]
-
-
-def _know_routes(tables: Tables, found: Alignment, places: Sequence[tuple[int, Box]]) -> None:
-    """Tables `routes` (species, target, of how many) and `ranges` (target and its boxes)."""
+def _write_routes(tables: Tables, alignment: Alignment, boxes: Sequence[Box], targets: Sequence[TargetSpecies]) -> None:
+    """Tables `routes` (species, target, number of its targets) and `ranges` (target and its boxes)."""
     import pyarrow as pa
 
-    routes = [(id, target, len(route.targets)) for id, route in found.routes.items() for target in route.targets]
-    columns = dict(
-        zip(("species", "target", "ways"), zip(*routes, strict=True) if routes else ((), (), ()), strict=True)
-    )
-    tables.know("routes", columns, {"target": pa.int32(), "ways": pa.int32()})
-    sides = {side: [getattr(box, side) for _, box in places] for side in ("west", "south", "east", "north")}
+    places = {key: place for place, target in enumerate(targets) for key in (target.taxon, target.name) if key}
+    unknown = next((box.species for box in boxes if box.species not in places), None)
+    if unknown is not None:
+        raise UsageError(f"the ranges name {unknown!r}, which is not a species of the target list; leave it out")
+    pairs = [(id, route, place) for id, route in alignment.routes.items() for place in route.targets]
+    routes: dict[str, list[Any]] = {
+        "species": [id for id, _, _ in pairs],
+        "target": [place for _, _, place in pairs],
+        "ways": [len(route.targets) for _, route, _ in pairs],
+    }
+    tables.know("routes", routes, {"target": pa.int32(), "ways": pa.int32()})
+    sides = {side: [getattr(box, side) for box in boxes] for side in ("west", "south", "east", "north")}
     kinds = {"target": pa.int32(), **dict.fromkeys(sides, pa.float64())}
-    tables.know("ranges", {"target": [target for target, _ in places], **sides}, kinds)
+    tables.know("ranges", {"target": [places[box.species] for box in boxes], **sides}, kinds)
 
 
 def _aligned(rows: str) -> str:
-    """Observations with their target: by the one route there is, or the one range that holds them."""
+    """Observations with their target: by their only route, or by the only range that contains them."""
     inside = (
         "o.latitude BETWEEN g.south AND g.north AND CASE WHEN g.west <= g.east THEN o.longitude BETWEEN g.west "
         "AND g.east ELSE o.longitude >= g.west OR o.longitude <= g.east END"
@@ -151,25 +152,20 @@ def _aligned(rows: str) -> str:
 # -- the list ---------------------------------------------------------------------------------------------------
 
 
-def _with_ranks(tables: Tables, targets: Sequence[TargetSpecies], found: Alignment) -> list[TargetSpecies]:
-    """The list with the ranks that it does not tell, from the taxa that count as its species."""
-    ways = [(id, route.targets[0]) for id, route in found.routes.items() if len(route.targets) == 1]
-    tables.know("ways", {"taxon": [id for id, _ in ways], "target": [str(target) for _, target in ways]})
+def _ranks_of_taxa(tables: Tables, alignment: Alignment) -> dict[int, dict[str, str]]:
+    """The ranks of species by their place in the list, from the taxa that count as them alone."""
+    ways = [(id, str(route.targets[0])) for id, route in alignment.routes.items() if len(route.targets) == 1]
+    tables.know("ways", {"taxon": [id for id, _ in ways], "target": [place for _, place in ways]})
     ranks = ", ".join(quoted(rank) for rank in RANKS)
     known: dict[int, dict[str, str]] = {}
-    for target, rank, name in tables.rows(
+    for place, rank, name in tables.rows(
         "SELECT target, a.rank, min(a.name) FROM (SELECT target, unnest(string_split(t.ancestry, '/')) AS one "
         f"FROM ways JOIN taxa t USING (taxon)) JOIN taxa a ON a.taxon = one "
         f"WHERE a.rank IN ({ranks}) GROUP BY target, a.rank"
     ):
-        known.setdefault(int(target), {})[rank] = name
+        known.setdefault(int(place), {})[rank] = name
     own = ", ".join(f"min({quote_name(rank)})" for rank in RANKS)
-    for target, *names in tables.rows(f"SELECT target, {own} FROM ways JOIN taxa USING (taxon) GROUP BY target"):
-        told = {rank: name for rank, name in zip(RANKS, names, strict=True) if name}
-        known[int(target)] = told | known.get(int(target), {})
-    return [one._replace(ranks={**known.get(at, {}), **one.ranks}) for at, one in enumerate(targets)]
-
-
-def _target_fields(target: TargetSpecies, ways: Mapping[str, str], why: str | None) -> dict[str, Any]:
-    """A species of the list as `targets.json` has it: with the taxa that count as it and how, or why none does."""
-    return {**target._asdict(), "ranks": dict(target.ranks), "taxa": dict(ways), "unmapped": why}
+    for place, *names in tables.rows(f"SELECT target, {own} FROM ways JOIN taxa USING (taxon) GROUP BY target"):
+        own_ranks = {rank: name for rank, name in zip(RANKS, names, strict=True) if name}
+        known[int(place)] = own_ranks | known.get(int(place), {})
+    return known

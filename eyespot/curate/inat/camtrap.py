@@ -17,50 +17,42 @@ _TABLES = ("deployments", "media", "observations")
 
 def source(place: Path) -> ObservationSource:
     """The package in a folder; `UsageError` for a table or column that is missing."""
-    package = _package(place / PACKAGE)
-    files = {}
+    package, files = place / PACKAGE, {}
     for name in _TABLES:
-        found = next(
-            (place / f"{name}{end}" for end in (".csv", ".csv.gz") if (place / f"{name}{end}").is_file()), None
-        )
-        if found is None:
+        path = next((path for path in (place / f"{name}.csv", place / f"{name}.csv.gz") if path.is_file()), None)
+        if path is None:
             raise UsageError(f"{place} has no {name}.csv; a Camtrap DP has {', '.join(_TABLES)}")
-        files[name] = found
+        files[name] = path
+    fields = json_of(package)
+    if not isinstance(fields, dict):
+        refuse(package, "", "is not a package; expected an object with resources, licenses and contributors")
     seen, media, traps = (sheet(files[name]) for name in ("observations", "media", "deployments"))
     taxon = seen.require("scientificName")
     return ObservationSource(
         "camtrap-dp",
-        {"package": place / PACKAGE, **files},
+        {"package": package, **files},
         _observations(seen, traps, taxon),
-        _photos(seen, media, _rights(package)),
+        _photos(seen, media, _rights(package, fields)),
         names_as_taxa(seen.sql, taxon, "NULL", {rank: seen.first(rank) for rank in RANKS}),
-        citation=str(package.get("bibliographicCitation") or package.get("title") or ""),
+        citation=str(fields.get("bibliographicCitation") or fields.get("title") or ""),
     )
 
 
-def _package(path: Path) -> Mapping[str, Any]:
-    """What a package tells of itself; `UsageError` for a part of it that is of another kind than the format's."""
-    told = json_of(path)
-    if not isinstance(told, dict):
-        refuse(path, "", "is no package; expected an object with resources, licenses and contributors")
+def _rights(path: Path, fields: Mapping[str, Any]) -> tuple[str, str]:
+    """Licence and holder of the media by a package's fields, or ""; `UsageError` for fields of another kind."""
     for name in ("licenses", "contributors"):
-        listed = told.get(name) or []
-        if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-            refuse(path, name, "is no list of objects; write it as Camtrap DP has it, or take it out")
-    return told
-
-
-def _rights(package: Mapping[str, Any]) -> tuple[str, str]:
-    """Licence and holder of the media, as the package tells them; empty where it does not."""
-    licences = [one for one in package.get("licenses") or [] if one.get("scope") == "media"]
-    people = package.get("contributors") or []
-    holders = [one for one in people if one.get("role") == "rightsHolder"] or people
-    licence = next((str(one.get("name") or one.get("path") or "") for one in licences), "")
-    return licence, next((str(one.get("title") or "") for one in holders), "")
+        listed = fields.get(name) or []
+        if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+            refuse(path, name, "is not a list of objects; write it as Camtrap DP has it, or take it out")
+    licences = [licence for licence in fields.get("licenses") or [] if licence.get("scope") == "media"]
+    people = fields.get("contributors") or []
+    holders = [person for person in people if person.get("role") == "rightsHolder"] or people
+    licence = next((str(licence.get("name") or licence.get("path") or "") for licence in licences), "")
+    return licence, next((str(person.get("title") or "") for person in holders), "")
 
 
 def _observations(seen: TableFile, traps: TableFile, taxon: str) -> str:
-    """One row an observation; its position and, as its observer, its camera come from the deployment."""
+    """A row for each observation; its position and its camera, as its observer, come from the deployment."""
     where = {
         "deployment": traps.require("deploymentID"),
         "latitude": real(traps.require("latitude")),
@@ -75,21 +67,21 @@ def _observations(seen: TableFile, traps: TableFile, taxon: str) -> str:
         "began": seen.first("eventStart", "timestamp"),
         "kind": f"lower(COALESCE({seen.first('observationType')}, 'animal'))",
     }
-    told = "COALESCE(began, trap_began)"
+    date = "COALESCE(began, trap_began)"
     columns = {
         "id": "id",
         "observer": "deployment",
         **{name: name for name in ("latitude", "longitude", "accuracy", "taxon")},
         "grade": "NULL::VARCHAR",
-        "day": f"local_day({told}, longitude)",
-        "fault": f"CASE WHEN kind <> 'animal' THEN 'no animal: ' || kind ELSE date_fault({told}, longitude) END",
+        "day": f"local_day({date}, longitude)",
+        "fault": f"CASE WHEN kind <> 'animal' THEN 'no animal: ' || kind ELSE date_fault({date}, longitude) END",
     }
     return select(columns, f"{select(what, seen.sql)} LEFT JOIN {select(where, traps.sql)} USING (deployment)")
 
 
 def _photos(seen: TableFile, media: TableFile, rights: tuple[str, str]) -> str:
     """The pictures of an observation: the one it names, or those of its camera during its event, earliest first."""
-    licence, holder = (f"NULLIF({quoted(one)}, '')" for one in rights)
+    licence, holder = (f"NULLIF({quoted(text)}, '')" for text in rights)
     columns = {
         "observation": "observation",
         "photo": "photo",

@@ -14,7 +14,7 @@ from eyespot.pipelines.data_card import CardFigure, CardTable, Told, card_of, wr
 
 
 class CollectionFacts(NamedTuple):
-    """What the card tells of a finished collection."""
+    """The parts of the card of a finished collection."""
 
     steps: Sequence[StepResult]
     tally: CollectionTally
@@ -23,34 +23,30 @@ class CollectionFacts(NamedTuple):
     notes: Sequence[str]
 
 
-def write(out: Path, facts: CollectionFacts, making: CollectionInputs, settings: CollectionSettings) -> None:
-    """`card.md` and `card.html` with their drawings."""
-    title = out.absolute().name
+def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings: CollectionSettings) -> None:
+    """Write `card.md` and `card.html` with their drawings."""
     tally = facts.tally
-    about = (
-        f"{len(tally.species):,} pictures of {len(set(tally.species)):,} species, each of one observation; drawn so "
-    )
-    answers = _answers(facts, settings)
-    rows = [(one.name, one.url, f"{count:,}") for one, count in tally.licences.most_common()]
+    rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
-    told = Told(
-        title,
-        about + "that places, days and observers are as many as can be.",
+    content = Told(
+        out.absolute().name,
+        f"{len(tally.species):,} pictures of {len(set(tally.species)):,} species, each of one observation; drawn so "
+        "that there are as many places, days and observers as possible.",
         settings.sampling.seed,
-        answers=answers,
+        answers=_answers(facts, settings),
         tables=[licences, _evenness(facts.drawn)],
         drawings=[CardFigure("coverage", "Where it was seen, before and after the draw", drawn_map(facts.cells))],
         notes=facts.notes,
-        citation=making.citation,
+        citation=inputs.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )
-    write_card(card_of(facts.steps, told), out)
+    write_card(card_of(facts.steps, content), out)
 
 
 def _evenness(drawn: Mapping[str, Any]) -> CardTable:
     """The mean effective number of cells over species that were cut."""
     names = {"spread_before": "all candidates", "spread_random": "as many by lot", "spread_drawn": "this draw"}
-    rows = [(told, f"{drawn[name]:.1f}") for name, told in names.items() if drawn.get(name) is not None]
+    rows = [(title, f"{drawn[name]:.1f}") for name, title in names.items() if drawn.get(name) is not None]
     note = (
         f"Effective number (exponential of the entropy) of equal-area cells, 2 degrees wide at the equator, mean over "
         f"the {drawn['over_cap']:,} species of which not every observation was taken."
@@ -62,7 +58,7 @@ def _answers(facts: CollectionFacts, settings: CollectionSettings) -> dict[str, 
     tally = facts.tally
     sampling, positions = settings.sampling, settings.positions
     if settings.pictures.folder is None:
-        people = "Nobody looked: the pictures were not at hand."
+        people = "Nobody checked: the pictures were missing."
     elif "face" not in settings.pictures.checks:
         people = "Faces were not looked for."
     else:
@@ -72,8 +68,8 @@ def _answers(facts: CollectionFacts, settings: CollectionSettings) -> dict[str, 
             "items": "One picture of one observation, with its species, day, place, licence and holder.",
             "labels": "The species that the source's community or the owner of the table gave the observation.",
             "people": people,
-            "sensitive": f"{tally.coarse:,} positions are told as cells of {positions.degrees:g} degrees: of listed "
-            f"taxa, and those less accurate than {positions.limit:g} m.",
+            "sensitive": f"{tally.coarse:,} positions are published as cells of {positions.degrees:g} degrees: of "
+            f"listed taxa, and those less accurate than {positions.limit:g} m.",
         },
         "collection": {
             "period": f"Observations from {tally.first} to {tally.last}.",

@@ -1,16 +1,14 @@
-"""Where on the Earth a collection was seen, before and after the draw: counts in cells of one area, and as a map."""
+"""The positions of a collection before and after the draw: counts in cells of equal area, and as a map."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.curate.inat.tables import Tables
-from eyespot.storage.files import write_whole
+from eyespot.storage.files import write_csv
 
 COVERAGE = "coverage.csv"
 DEGREES = 4.0  # of longitude that a cell is wide; at the equator 445 km, much more than coarsened positions hide
@@ -23,7 +21,7 @@ _STYLE = (
 
 
 class Cell(NamedTuple):
-    """A cell by its numbers east of -180 and north of the pole, with how much was there and how much was drawn."""
+    """A cell by its numbers east of -180° and north of the South Pole, with its observations before and after."""
 
     east: int
     north: int
@@ -33,15 +31,13 @@ class Cell(NamedTuple):
     def sides(self) -> tuple[float, float, float, float]:
         """West, south, east, north in degrees."""
         west = self.east * DEGREES - 180
-        return west, _latitude(self.north), west + DEGREES, _latitude(self.north + 1)
-
-
-def _latitude(north: int) -> float:
-    return math.degrees(math.asin(min(1.0, max(-1.0, north * math.radians(DEGREES) - 1))))
+        sines = (north * math.radians(DEGREES) - 1 for north in (self.north, self.north + 1))
+        south, north = (math.degrees(math.asin(min(1.0, max(-1.0, sine)))) for sine in sines)
+        return west, south, west + DEGREES, north
 
 
 def covered(tables: Tables, before: str, after: str) -> list[Cell]:
-    """The cells that something was seen in; both tables have columns latitude and longitude."""
+    """The cells with observations; both tables have columns latitude and longitude."""
     wide, high = round(360 / DEGREES), math.radians(DEGREES)
     cell = (
         f"SELECT CAST(floor((longitude + 180) / {DEGREES}) AS INTEGER) % {wide} AS east, "
@@ -55,16 +51,13 @@ def covered(tables: Tables, before: str, after: str) -> list[Cell]:
 
 
 def write_coverage(cells: Sequence[Cell], out: Path) -> None:
-    """The cells as a table: their sides in degrees, and the observations before and after the draw."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("west", "south", "east", "north", "before", "after"))
-    writer.writerows((*(round(side, 4) for side in one.sides()), one.before, one.after) for one in cells)
-    write_whole(out / COVERAGE, lambda file: file.write(text.getvalue().encode()))
+    """Write the cells as a table: their sides in degrees, and the observations before and after the draw."""
+    rows = ([*(round(side, 4) for side in cell.sides()), cell.before, cell.after] for cell in cells)
+    write_csv(out / COVERAGE, [("west", "south", "east", "north", "before", "after"), *rows])
 
 
 def drawn_map(cells: Sequence[Cell]) -> str:
-    """Both counts as SVG maps, one above the other, each on its own scale; area-true, darker where more was seen."""
+    """Both counts as SVG maps, one above the other, each on its own scale; equal-area, darker where there are more."""
     height = 2 * (_HIGH + _GAP)
     parts = [*_panel(cells, "before", 0), *_panel(cells, "after", _HIGH + _GAP)]
     return (
@@ -76,17 +69,17 @@ def drawn_map(cells: Sequence[Cell]) -> str:
 
 
 def _panel(cells: Sequence[Cell], which: str, top: int) -> Iterator[str]:
-    counts = [getattr(one, which) for one in cells]
+    counts = [getattr(cell, which) for cell in cells]
     most = max(counts, default=1)
-    told = f"{which} the draw: {sum(counts):,} observations in {sum(map(bool, counts)):,} cells"
-    yield f'<text x="0" y="{top + 20}">{told[:1].upper() + told[1:]}, up to {most:,} in one</text>'
+    title = f"{which.capitalize()} the draw: {sum(counts):,} observations in {sum(map(bool, counts)):,} cells"
+    yield f'<text x="0" y="{top + 20}">{title}, up to {most:,} in one</text>'
     yield f'<rect class="sea" x="0" y="{top + 30}" width="{_WIDE}" height="{_HIGH}"/>'
     step, high = _WIDE * DEGREES / 360, _HIGH * math.radians(DEGREES) / 2
-    for one, count in zip(cells, counts, strict=True):
+    for cell, count in zip(cells, counts, strict=True):
         if count:
             shade = 0.12 + 0.88 * math.log1p(count) / math.log1p(most)
-            y = max(float(top + 30), top + 30 + _HIGH - (one.north + 1) * high)
+            y = max(float(top + 30), top + 30 + _HIGH - (cell.north + 1) * high)
             yield (
-                f'<rect class="cell" x="{one.east * step:.2f}" y="{y:.2f}" width="{step:.2f}" height="{high:.2f}" '
+                f'<rect class="cell" x="{cell.east * step:.2f}" y="{y:.2f}" width="{step:.2f}" height="{high:.2f}" '
                 f'opacity="{shade:.2f}"/>'
             )

@@ -1,4 +1,4 @@
-"""The whole way: an export in, a collection out. Killed at any moment and run again, it ends in the same files."""
+"""From an export to a collection. Killed at any moment and run again, it ends in the same files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from eyespot.pipelines.input_digests import digests_of
 from eyespot.storage.locks import locked
 from eyespot.types import Progress, UsageError
 
-UNSEEN = "The pictures were not at hand and nobody looked at them; fetch what download.csv lists and run again."
+UNSEEN = "The pictures were missing and nobody checked them; fetch what download.csv lists and run again."
 
 
 @dataclass(frozen=True)
 class Curated:
-    """What became of it: counts by step, how the draw is spread, pictures in place, those that failed, and notes."""
+    """The result: counts by step, the spread of the draw, pictures in place, failed and waiting ones, and notes."""
 
     steps: list[dict[str, Any]]
     drawn: Mapping[str, Any]
@@ -43,17 +43,17 @@ class Curated:
 
 
 def curate(place: Path, out: Path, settings: CollectionSettings, tell: Progress) -> Curated:
-    """Make a collection of what lies at `place`; the work's tables stay in `out/.work`, for the next run.
+    """Make a collection from the source at `place`; the tables stay in `out/.work`, for the next run.
 
-    Raises `UsageError` for what is no source and for lists that cannot be read, `NothingFound` if a step leaves none.
+    Raises `UsageError` for an unknown source and for lists that cannot be read, `NothingFound` if a step keeps none.
     """
     source = source_of(place)
     _refuse_bad_lists(settings)
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / WORK).is_dir())):
         raise UsageError(f"{out} holds something else; name a new folder, or the one of an earlier run")
-    if settings.pictures.folder is not None:
-        folder = settings.pictures.folder
-        if folder is not None and not folder.is_dir():
+    folder = settings.pictures.folder
+    if folder is not None:
+        if not folder.is_dir():
             raise UsageError(f"there is no folder {folder}; give the one that the photos were fetched to")
         if "face" in settings.pictures.checks:
             from eyespot.curate.inat.faces import model_file
@@ -65,17 +65,17 @@ def curate(place: Path, out: Path, settings: CollectionSettings, tell: Progress)
         inputs = digests_of(source.files, work / "inputs.json")
         lists = digests_of(settings.species.files(), work / "lists.json")
         steps = steps_of(source, settings, tables, inputs, lists)
-        if settings.pictures.folder is not None:
+        if folder is not None:
             steps.append(picture_step(out, settings))
-        done = {one.step.name: one for one in run(steps, work / TABLES, RunOptions(tell=tell))}
+        done = {result.step.name: result for result in run(steps, work / TABLES, RunOptions(tell=tell))}
         species = species_of(done[ALIGNED].folder, settings.positions)
-        on_inaturalist = source.kind.startswith("inat")
-        making = CollectionInputs(species, settings.positions, source.licence_version, source.citation, on_inaturalist)
-        return _Collecting(settings, out, tables, done, making).collect()
+        rights, on_inaturalist = (source.licence_version, source.citation), source.kind.startswith("inat")
+        fields = CollectionInputs(species, settings.positions, *rights, on_inaturalist)
+        return _Collecting(settings, out, tables, done, fields).collect()
 
 
 def foretell(place: Path, settings: CollectionSettings, first: int, tell: Progress) -> Curated:
-    """The funnel of the first observations, up to the draw; nothing stays on the disk."""
+    """The funnel of the first observations, up to the draw; nothing remains on the disk."""
     source = source_of(place)
     _refuse_bad_lists(settings)
     trial = replace(settings, first=first)
@@ -83,24 +83,24 @@ def foretell(place: Path, settings: CollectionSettings, first: int, tell: Progre
         with opened(Path(folder) / "spill", settings.memory, settings.threads) as tables:
             lists = digests_of(settings.species.files(), Path(folder) / "lists.json")
             steps = steps_of(source, trial, tables, {}, lists)
-            done = {one.step.name: one for one in run(steps, Path(folder) / TABLES, RunOptions(tell=tell))}
+            done = {result.step.name: result for result in run(steps, Path(folder) / TABLES, RunOptions(tell=tell))}
         return Curated(_steps(done), notes_of(done[DRAWN]), 0, 0, 0, _notes(done))
 
 
 def _refuse_bad_lists(settings: CollectionSettings) -> None:
-    """The lists that come last are read first: hours of work should not end at one that cannot be."""
+    """Read the lists of the last steps first, so that hours of work do not end at a bad one."""
     hidden_taxa(settings.positions)
     flagged_photos(settings.pictures)
 
 
 def _steps(done: Mapping[str, StepResult]) -> list[dict[str, Any]]:
-    """The funnel: what came to each step, what it kept, and what it dropped by reason."""
+    """The funnel: how many observations came to each step, how many it kept, and dropped by reason."""
     funnel = []
-    for name, one in done.items():
-        counts = one.counts
-        dropped = most_first(counts.dropped)
-        row = {"step": name, "came": counts.came + counts.added, "kept": counts.kept, "dropped": dropped}
-        funnel += [] if name == LISTED else [{**row, "ran": one.ran}]
+    for name, result in done.items():
+        if name != LISTED:
+            counts = result.counts
+            row = {"step": name, "came": counts.came + counts.added, "kept": counts.kept}
+            funnel.append({**row, "dropped": most_first(counts.dropped), "ran": result.ran})
     return funnel
 
 
@@ -109,7 +109,7 @@ def _notes(done: Mapping[str, StepResult]) -> list[str]:
     for name in (READ, ALIGNED, PHOTOGRAPHED, LISTED):
         if lines := notes_of(done[name])["unreadable"]:
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in lines["lines"].items())
-            notes.append(f"lines that are no rows, in {TITLES[name]}: {kinds}; line {lines['first']:,} the first")
+            notes.append(f"lines that are not rows, in {TITLES[name]}: {kinds}; line {lines['first']:,} the first")
     if shared := notes_of(done[LISTED])["ambiguous"]:
         name = f"keep each as {collection.DOWNLOAD} names it, by its id, or in its folder"
         notes.append(f"{shared:,} photos share a file name with others; {name}")
@@ -120,13 +120,13 @@ def _notes(done: Mapping[str, StepResult]) -> list[str]:
 
 @dataclass(frozen=True)
 class _Collecting:
-    """From the drawn list to files; what may be millions of rows is read from the disk as often as it is needed."""
+    """From the drawn list to files; millions of rows are read from the disk as often as they are needed."""
 
     settings: CollectionSettings
     out: Path
     tables: Tables
     done: Mapping[str, StepResult]
-    making: CollectionInputs
+    inputs: CollectionInputs
 
     @property
     def pictures(self) -> Path:
@@ -134,63 +134,57 @@ class _Collecting:
         return folder_of(self.done[PICTURES if PICTURES in self.done else LISTED].records) / KEPT
 
     def collect(self) -> Curated:
-        steps = _steps(self.done)
-        notes, drawn = [*_notes(self.done), *self._exposed(), *self._unheard(steps)], notes_of(self.done[DRAWN])
-        tally = collection.write_all(_Images(self), self.making, self.out)
-        remove_leftovers(self.out, (one.file_name for one in _Images(self)))
+        steps, drawn = _steps(self.done), notes_of(self.done[DRAWN])
+        notes = [*_notes(self.done), *self._list_notes(steps)]
+        tally = collection.write_all(_Images(self), self.inputs, self.out)
+        remove_leftovers(self.out, (image.file_name for image in _Images(self)))
         collection.write_labels_beside(_Images(self), self.out)
-        collection.write_download(drawn_rows(self.done[LISTED].folder, self.making.species), self.out)
+        collection.write_download(drawn_rows(self.done[LISTED].folder, self.inputs.species), self.out)
         collection.write_funnel(steps, self.out)
-        collection.write_taxonomy(self.making, self._counts(tally), self.out)
-        # Where observations were that might have been drawn, and those of the pictures that are in place
-        after = f"(SELECT * FROM {self._rows(LISTED)} WHERE number IN (SELECT number FROM {parquet(self.pictures)}))"
-        cells = covered(self.tables, self._rows(PHOTOGRAPHED), after)
+        collection.write_taxonomy(self.inputs, self._counts(tally), self.out)
+        # The positions of all candidates, and those of the pictures that are in place
+        listed = parquet(self.done[LISTED].folder / KEPT)
+        after = f"(SELECT * FROM {listed} WHERE number IN (SELECT number FROM {parquet(self.pictures)}))"
+        cells = covered(self.tables, parquet(self.done[PHOTOGRAPHED].folder / KEPT), after)
         write_coverage(cells, self.out)
         unseen = PICTURES not in self.done
-        results = [one for name, one in self.done.items() if name != LISTED]
-        facts = card.CollectionFacts(results, tally, cells, drawn, [*notes, *([UNSEEN] if unseen else [])])
-        card.write(self.out, facts, self.making, self.settings)
+        results = [result for name, result in self.done.items() if name != LISTED]
+        facts = card.CollectionFacts(results, tally, cells, drawn, [*notes, UNSEEN] if unseen else notes)
+        card.write(self.out, facts, self.inputs, self.settings)
         lost = {} if unseen else steps[-1]["dropped"]
         waiting = sum(count for reason, count in lost.items() if reason.startswith(AWAITS))
         failed = sum(lost.get(reason, 0) for reason in (NOT_THERE, BAD))
         return Curated(steps, drawn, len(tally.species), failed, waiting, notes)
 
-    def _rows(self, step: str) -> str:
-        return parquet(self.done[step].folder / KEPT)
-
-    def _exposed(self) -> list[str]:
-        """A note on listed taxa that are no species here, lest a slip of the pen tells their positions."""
-        odd = sorted(unmatched(self.making.species, self.settings.positions))
-        shown = ", ".join(odd[:5]) + (", …" if len(odd) > 5 else "")
-        return [f"{len(odd):,} taxa to coarsen are no species of the list by name or id: {shown}"] if odd else []
-
-    def _unheard(self, steps: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Notes on what people said of pictures and what was not done: of others, or of what has changed since."""
-        how, notes = self.settings.pictures, []
+    def _list_notes(self, steps: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+        """Notes on lists and decisions without an effect: they name something else, or it has changed since."""
+        how, odd = self.settings.pictures, sorted(unmatched(self.inputs.species, self.settings.positions))
+        if odd:  # a typing error would reveal their positions
+            names = ", ".join(odd[:5]) + (", …" if len(odd) > 5 else "")
+            yield f"{len(odd):,} taxa to coarsen are not species of the list by name or id: {names}"
         if how.folder is None:
-            return []
+            return
         if how.flagged is not None and FLAGGED not in steps[-1]["dropped"]:
-            notes.append(f"no picture is on the list {how.flagged}; attributions.csv has their photo and file_name")
+            yield f"no picture is on the list {how.flagged}; attributions.csv has their photo and file_name"
         if lapsed := Queue(self.out / REVIEW).lapsed():
-            notes.append(f"{len(lapsed):,} pictures have changed since they were decided on; they wait again")
-        return notes
-
-    # -- counts -------------------------------------------------------------------------------------------------
+            yield f"{len(lapsed):,} pictures have changed since their decision; they wait again"
 
     def _counts(self, tally: CollectionTally) -> dict[int, dict[str, int]]:
         """Candidates, drawn and pictures by place in the list."""
         from eyespot.curate.inat.sampling import BY_SPECIES
 
-        pictures, ids = Counter(tally.species), [one.id for one in self.making.species]
-        rows = self.tables.rows(
-            f"SELECT target, candidates, drawn FROM {parquet(self.done[DRAWN].folder / BY_SPECIES)}"
-        )
-        return {at: {"candidates": came, "drawn": drawn, "pictures": pictures[ids[at]]} for at, came, drawn in rows}
+        pictures, facts = Counter(tally.species), parquet(self.done[DRAWN].folder / BY_SPECIES)
+        rows = self.tables.rows(f"SELECT target, candidates, drawn FROM {facts}")
+        counts = {}
+        for place, candidates, drawn in rows:
+            numbers = (candidates, drawn, pictures[self.inputs.species[place].id])
+            counts[place] = dict(zip(collection.COUNTS, numbers, strict=True))
+        return counts
 
 
 @dataclass(frozen=True)
 class _Images:
-    """The pictures of the collection, numbered; read again whenever they are iterated."""
+    """The pictures of the collection, numbered; read again on each iteration."""
 
     of: _Collecting
 
@@ -198,9 +192,9 @@ class _Images:
         pictures = read_rows(self.of.pictures)
         picture = next(pictures, None)
         id = 0
-        for row in drawn_rows(self.of.done[LISTED].folder, self.of.making.species):
+        for row in drawn_rows(self.of.done[LISTED].folder, self.of.inputs.species):
             if picture is not None and picture["number"] == row["number"]:
                 row |= {"width": picture["width"], "height": picture["height"]}
-                yield collection.image_of(id, row, self.of.making)
+                yield collection.image_of(id, row, self.of.inputs)
                 id += 1
                 picture = next(pictures, None)

@@ -1,7 +1,7 @@
 """The local day of an observation, of dates as exports, Darwin Core and Camtrap DP write them.
 
-A date alone is the observer's. A time counts on the day of the offset it is written with; one in UTC (`Z`, `+00:00`,
-`UTC`) is moved to the mean solar time of its longitude first, or evenings in America would be tomorrow.
+A date alone is the observer's. A time counts on the day of its own UTC offset; a time in UTC (`Z`, `+00:00`, `UTC`) is
+first converted to the mean solar time of its longitude, or evenings in America would count as the next day.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def know_days(tables: Tables) -> None:
 
 
 def local_day(tables: Tables, text: str, longitude: float) -> date | str:
-    """The day that a date names at a longitude, or why it names none."""
-    asked = f"{quoted(text)}, CAST({longitude} AS DOUBLE)"
-    ((day, fault),) = tables.rows(f"SELECT local_day({asked}), date_fault({asked})")
+    """The day of a date at a longitude, or why there is none."""
+    arguments = f"{quoted(text)}, CAST({longitude} AS DOUBLE)"
+    ((day, fault),) = tables.rows(f"SELECT local_day({arguments}), date_fault({arguments})")
     return fault or day  # type: ignore[no-any-return]

@@ -1,8 +1,8 @@
 """Drawing a species' share: its observation groups in spatio-temporal clusters, one observation of each in turn.
 
 A cluster's turn goes to an observation of a group and an observer not drawn before, where there is one; a new group
-counts for more than a new observer, and what is left is settled by lot. The lot hangs on the seed and the observation's
-id alone.
+counts for more than a new observer, and what is left is settled by lot. The lot depends only on the
+seed and the observation's id.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="call-arg, call-overload, no-any-return, assignment"
@@ -39,7 +39,7 @@ class DrawSettings:
 
 
 class SpeciesObservations(NamedTuple):
-    """The observations of one species, in an order that hangs on nothing but their ids."""
+    """The observations of one species, in an order that depends only on their ids."""
 
     mark: Marks  # (n,), 64 bits of the digest of each id
     observer: Marks  # (n,)
@@ -50,7 +50,7 @@ class SpeciesObservations(NamedTuple):
 
 
 class DrawResult(NamedTuple):
-    """What became of each candidate: its cluster, and its turn from 0; -1: not drawn."""
+    """The cluster of each candidate, and its turn from 0; -1: not drawn."""
 
     cluster: NDArray[np.int64]  # (n,)
     turn: NDArray[np.int64]  # (n,)
@@ -93,7 +93,7 @@ def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: DrawSetting
     group and then, over and over, the group that is farthest from all centres (Gonzalez 1985).
     """
     counts = np.bincount(group)[:, None]
-    points = np.stack([np.bincount(group, one) for one in on_sphere(of.latitude, of.longitude).T], axis=1) / counts
+    points = np.stack([np.bincount(group, axis) for axis in on_sphere(of.latitude, of.longitude).T], axis=1) / counts
     points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
     days = np.bincount(group, of.day - of.day.min()) / counts[:, 0]
     placed = np.concatenate([points * (RADIUS / how.space_km), days[:, None] / how.time_days], axis=1)  # (groups, 4)
@@ -131,7 +131,7 @@ def round_robin(of: tuple[Any, Any, Any], lots: Marks, first: NDArray[np.int64],
 
     `of` are cluster, group and observer of each as numbers from 0, `first` the clusters in the order of their turns.
     """
-    cluster, group, observer = (np.ascontiguousarray(one, np.int64) for one in of)
+    cluster, group, observer = (np.ascontiguousarray(numbers, np.int64) for numbers in of)
     order = np.argsort(cluster, kind="stable")
     ends = np.cumsum(np.bincount(cluster, minlength=len(first)))
     return _round_robin((order, ends, first), (group, observer), lots, cap)

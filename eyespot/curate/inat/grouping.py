@@ -23,7 +23,7 @@ from numpy.typing import NDArray  # noqa: E402
 from eyespot.curate.inat.sphere import Floats, chord, on_sphere  # noqa: E402
 from eyespot.types import UsageError  # noqa: E402
 
-NEAREST, FARTHEST = 0.05, 2000.0  # km that may be asked for: cubes are numbered with 21 bits on each axis
+NEAREST, FARTHEST = 0.05, 2000.0  # km: cubes are numbered with 21 bits on each axis
 _BITS = 21
 _REACH = 2  # cubes that two points within the distance may lie apart on each axis
 

@@ -24,7 +24,7 @@ class Licence(NamedTuple):
 
     @property
     def url(self) -> str:
-        """Where its text stands; empty without a version."""
+        """The address of its text; empty without a version."""
         if self.kind == "PD":
             return f"{_ADDRESS}/publicdomain/mark/1.0/"
         if self.kind == "CC0":
@@ -38,7 +38,7 @@ _PARTS = r"(?:by|nc|nd|sa)(?:-(?:by|nc|nd|sa))*"
 _VERSION = r"-(?:v-?|version-)?[1-4]-[05]"
 _SITE = r"(?:https?-)?(?:www-)?creativecommons-org-"
 _DEED = r"-(?:deed|legalcode)(?:-[a-z]{2,3})?"
-# No part of a licence is taken for the country it was adapted to: a South African one is not told from "SA".
+# A part of a licence is never read as a country: "sa" is ShareAlike.
 _COUNTRY = r"(?:-(?!cc|by|nc|nd|sa)[a-z]{2}|-igo)?"
 _ONE = re.compile(
     rf"""(?:this-work-is-)?(?:licensed-under-)?(?:the-|a-)?(?:
@@ -62,50 +62,48 @@ _WORDS = {
 
 
 def licence_of(text: str | None, version: str = "") -> Licence | None:
-    """The licence that a text, code or address names; None for none, all rights reserved, or one that is not known.
+    """The licence that a text, code or address names; None for none, all rights reserved, or an unknown one.
 
-    The text has to be a licence, or the same one several times, and nothing besides: "by John Smith" is none.
-    `version` is that of texts which say none: iNaturalist's codes mean 4.0.
+    The text must be a licence, or the same one several times, and nothing else: "by John Smith" is not a licence.
+    `version` is the version of texts without one: iNaturalist's codes mean 4.0.
     """
-    told = text or ""
-    if "all-rights-reserved" in _dashed(told):
+    text = text or ""
+    if "all-rights-reserved" in _dashed(text):
         return None
-    credit = _CREDIT.search(told)  # how iNaturalist writes out whom to name
-    text = credit[1] if credit else told
+    if credit := _CREDIT.search(text):  # how iNaturalist writes the credit line
+        text = credit[1]
     # In lower case, with dashes between the words and codes for them: `CC_BY_NC_4_0` and titles become alike
     code = text.strip().lower().replace("_", "-")
     if re.fullmatch(_PARTS, code):
-        plain = f"cc-{code}"  # its words alone, without dashes, may be a name, or another licence that asks for one
+        plain = f"cc-{code}"  # its words alone, without dashes, may be a name or another licence
     else:
-        told = _dashed(text)
+        plain = _dashed(text)
         for words, code in _WORDS.items():
-            told = re.sub(rf"\b{words}\b", code, told)
-        plain = told
-    found = set(_licences(plain))
-    kinds, versions = {kind for kind, _ in found}, {told for _, told in found if told}
+            plain = re.sub(rf"\b{words}\b", code, plain)
+    licences = set(_licences(plain))
+    kinds, versions = {kind for kind, _ in licences}, {own for _, own in licences if own}
     if "" in kinds or len(kinds) != 1 or len(versions) > 1:
         return None
     return Licence(kinds.pop(), versions.pop() if versions else version)
 
 
 def _licences(plain: str) -> Iterator[tuple[str, str]]:
-    """Kind and version of each licence that a text consists of; an empty kind for what is none."""
-    at = 0
-    while at < len(plain):
-        found = _ONE.match(plain, at)
-        if found:
-            if found["parts"] is None:
-                kind_and_version = ("CC0" if found["zero"] else "PD"), "1.0"
-            else:
-                parts = found["parts"].split("-")
-                # One of the six with BY, in whatever order its parts stand; empty for other parts
-                kind = "CC " + "-".join(part for part in ("by", "nc", "nd", "sa") if part in parts).upper()
-                text = kind if kind in KINDS and len(set(parts)) == len(parts) else ""
-                kind_and_version = text, (found["version"] or "").replace("-", ".")
-        else:
-            kind_and_version = ("", "")
-        yield kind_and_version
-        at = found.end() if found else len(plain)
+    """Kind and version of each licence that a text consists of; an empty kind for anything else."""
+    end = 0
+    while end < len(plain):
+        match = _ONE.match(plain, end)
+        if match is None:
+            yield "", ""
+            return
+        end = match.end()
+        if match["parts"] is None:
+            yield ("CC0" if match["zero"] else "PD"), "1.0"
+            continue
+        # One of the six with BY, with its parts in any order
+        parts = match["parts"].split("-")
+        kind = "CC " + "-".join(part for part in ("by", "nc", "nd", "sa") if part in parts).upper()
+        is_known = kind in KINDS and len(set(parts)) == len(parts)
+        yield kind if is_known else "", (match["version"] or "").replace("-", ".")
 
 
 def why_not(text: str | None, allowed: tuple[str, ...]) -> str | None:
@@ -120,11 +118,13 @@ def why_not(text: str | None, allowed: tuple[str, ...]) -> str | None:
 
 def checked(kinds: list[str]) -> tuple[str, ...]:
     """Licences that a user allows, by their usual names; `UsageError` for another."""
-    found = [licence_of(kind) for kind in kinds]
-    for kind, licence in zip(kinds, found, strict=True):
+    allowed = []
+    for kind in kinds:
+        licence = licence_of(kind)
         if licence is None:
             raise UsageError(f"no licence {kind!r} is known; there are: {', '.join(KINDS)}")
-    return tuple(dict.fromkeys(licence.kind for licence in found if licence)) or COPYABLE
+        allowed.append(licence.kind)
+    return tuple(dict.fromkeys(allowed)) or COPYABLE
 
 
 def _dashed(text: str) -> str:

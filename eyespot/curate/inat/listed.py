@@ -1,6 +1,6 @@
 """Lists of names that a user gives: taxa whose positions are coarsened, photos that annotators flagged.
 
-A list that is misread would tell what it was written to hide, so one that names nothing is refused.
+A misread list would publish what it is meant to hide, so a list without names is an error.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ PHOTOS = ("photo", "photo_uuid", "photo_id", "file_name")
 
 
 def listed(path: Path, columns: Sequence[str]) -> set[str]:
-    """The names of a list: a line each (.txt), or what a table has in these columns, whatever the case of its header.
+    """The names of a list: one per line (.txt), or the values of these columns of a table, in any case.
 
-    Raises `UsageError` for a table with none of the columns, and for a list of nothing.
+    Raises `UsageError` for a table without any of the columns, and for an empty list.
     """
     lines = path.suffix.lower() in (".txt", "")
     if lines:
-        told = text_of(path).splitlines()
+        values = text_of(path).splitlines()
     else:
         rows = list(rows_of(path))
         known = {_key(column) for column in columns}
@@ -29,13 +29,13 @@ def listed(path: Path, columns: Sequence[str]) -> set[str]:
         if there and not any(_key(name) in known for name in there):
             refuse(path, "", f"has no column {columns[0]} ({', '.join(columns[1:])}); there are: {', '.join(there)}")
         cells = (value for _, row in rows for name, value in row.items() if _key(name) in known)
-        told = [str(value) for value in cells if value is not None]
-    found = {name for one in told if (name := " ".join(one.split()))}
-    if not found:
+        values = [str(value) for value in cells if value is not None]
+    names = {name for value in values if (name := " ".join(value.split()))}
+    if not names:
         refuse(path, "", f"lists nothing; write {columns[0]}s into it, or leave the list out")
-    return found
+    return names
 
 
 def _key(column: str) -> str:
-    """A column's name as it is compared: `Scientific Name` is `scientificName` and `scientific_name`."""
+    """A column's name for comparison: `Scientific Name`, `scientificName` and `scientific_name` are equal."""
     return "".join(letter for letter in column.casefold() if letter.isalnum())

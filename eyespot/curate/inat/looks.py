@@ -1,6 +1,6 @@
-"""Pictures that are no photo of an organism, told by their looks alone: spectrograms, and those with nothing on them.
+"""Pictures that are not photos of organisms, recognised by their pixels alone: spectrograms and empty pictures.
 
-Both are rough: what they find goes to a person. `docs/inat.md` says how often they err.
+Both checks are rough, so a person decides. `docs/inat.md` says how often they are wrong.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ EMPTY = 16.0  # levels of 256 that all but a fiftieth of an empty picture lies w
 def spectrogram(picture: Image) -> float:
     """How much a picture looks like a spectrogram, 0 to 1.
 
-    Along its time a spectrogram stays alike: each row has one background, whatever calls cross it. So the medians of
-    rows agree between quarters of the width, most of the picture is close to its row's median, and neighbours in a row
-    differ by noise, as those of a photo seldom do.
+    A spectrogram changes little over time: each row has one background, whatever calls cross it. So the medians of rows
+    agree between quarters of the width, most of the picture is close to its row's median, and neighbours in a row
+    differ by noise, which is rare in a photo.
     """
     from PIL import Image
 
@@ -38,8 +38,8 @@ def spectrogram(picture: Image) -> float:
     centred = rows - rows.mean(axis=1, keepdims=True)
     lengths = np.sqrt((centred**2).sum(axis=1))
     least_agreement = float((centred @ centred.T / (np.outer(lengths, lengths) + 1e-6)).min())
-    told = np.dot(_WEIGHTS, (least_agreement, far, alike, spread / 100)) + _BIAS
-    return float(1 / (1 + np.exp(-told)))
+    score = np.dot(_WEIGHTS, (least_agreement, far, alike, spread / 100)) + _BIAS
+    return float(1 / (1 + np.exp(-score)))
 
 
 def empty(picture: Image) -> bool:

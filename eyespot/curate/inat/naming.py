@@ -1,4 +1,4 @@
-"""The list of species, the names of files, and the positions that may be told."""
+"""The list of species, the names of files, and the positions that may be published."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Named(NamedTuple):
     hidden: bool = False
 
     def answers_to(self) -> set[str]:
-        """The names and ids by which a list may mean it, without case."""
+        """The names and ids by which a list may mean it, in lower case."""
         return {" ".join(key.casefold().split()) for key in (self.name, *self.ranks.values(), *self.taxa)}
 
     def category(self) -> dict[str, Any]:
@@ -47,21 +47,16 @@ class Named(NamedTuple):
 
 
 def species_of(aligned: Path, positions: Positions) -> list[Named]:
-    """The list that a finished stage left, those whose positions are hidden marked."""
-    told = json.loads((aligned / TARGETS).read_text(encoding="utf-8"))
-    hidden = {name.casefold() for name in hidden_taxa(positions)}
-    species_of_targets = []
-    for one in told:
-        ranks, species_of_target_name = one["ranks"], one["name"]
-        folder = one["folder"] or "_".join(
-            [f"{one['id']:05d}", *(ranks.get(rank, "") for rank in RANKS[:-1]), species_of_target_name]
-        )
-        # A name for a folder: letters, digits, dashes; no text of others leads out of the collection
-        plain = re.sub(r"[^\w-]+", "_", folder).strip("_")[:200] or "species"
-        found = Named(one["id"], species_of_target_name, plain, ranks, one["common"], one["taxa"], one["unmapped"])
-        species_of_target = found._replace(hidden=bool(found.answers_to() & hidden))
-        species_of_targets.append(species_of_target)
-    return species_of_targets
+    """The target list of a finished step, in which species with hidden positions are marked."""
+    hidden, several = {name.casefold() for name in hidden_taxa(positions)}, []
+    for fields in json.loads((aligned / TARGETS).read_text(encoding="utf-8")):
+        ranks, name = fields["ranks"], fields["name"]
+        lineage = [f"{fields['id']:05d}", *(ranks.get(rank, "") for rank in RANKS[:-1]), name]
+        # Only letters, digits and dashes, so that no list names a folder outside of the collection
+        folder = re.sub(r"[^\w-]+", "_", fields["folder"] or "_".join(lineage)).strip("_")[:200] or "species"
+        species = Named(fields["id"], name, folder, ranks, fields["common"], fields["taxa"], fields["unmapped"])
+        several.append(species._replace(hidden=bool(species.answers_to() & hidden)))
+    return several
 
 
 def hidden_taxa(positions: Positions) -> set[str]:
@@ -70,19 +65,19 @@ def hidden_taxa(positions: Positions) -> set[str]:
 
 
 def unmatched(species: Iterable[Named], positions: Positions) -> set[str]:
-    """What the list of hidden taxa names and no species answers to: their positions would be told."""
-    known = {key for one in species for key in one.answers_to()}
+    """Entries of the list of hidden taxa that match no species: their positions would not be hidden."""
+    known = {key for named in species for key in named.answers_to()}
     return {name for name in hidden_taxa(positions) if name.casefold() not in known}
 
 
 def file_name(photo: str, folder: str) -> str:
-    """Where a photo lies in the collection: by its id, or by a digest of an id that is no file name."""
+    """The path of a photo in the collection: by its id, or by a digest of an id that is not a file name."""
     plain = photo if re.fullmatch(r"[A-Za-z0-9][\w-]{0,79}", photo) else hashlib.sha256(photo.encode()).hexdigest()[:32]
     return f"{SPLIT}/{folder}/{plain}.jpg"
 
 
 class Position(NamedTuple):
-    """What is told of a place: degrees, metres of doubt, and whether that was coarsened."""
+    """A published position: degrees, metres of uncertainty, and whether it was coarsened."""
 
     latitude: float
     longitude: float
@@ -91,24 +86,20 @@ class Position(NamedTuple):
 
 
 def told_position(latitude: float, longitude: float, accuracy: float | None, how: Positions, hidden: bool) -> Position:
-    """A position as it is, or the middle of its cell of `how.degrees` with the cell's reach as its uncertainty."""
+    """A position as it is, or the centre of its cell of `how.degrees` with an uncertainty that reaches the corners."""
     accuracy = None if accuracy is None or not accuracy >= 0 else min(accuracy, _FARTHEST)
     if not hidden and (accuracy is None or accuracy <= how.limit):
         return Position(latitude, longitude, accuracy, False)
-    up = min(90.0, max(-90.0, _middle(latitude, how.degrees)))
-    along = _middle(longitude, how.degrees)
+    up, along = ((math.floor(value / how.degrees) + 0.5) * how.degrees for value in (latitude, longitude))
+    up = min(90.0, max(-90.0, up))
     wide = math.cos(math.radians(max(0.0, abs(up) - how.degrees / 2)))
     reach = 1000 * _KM_A_DEGREE * how.degrees / 2 * math.hypot(1, wide)
     doubt = math.ceil(max(reach, accuracy or 0.0))
     return Position(round(up, 6), round((along + 180) % 360 - 180, 6), float(doubt), True)
 
 
-def _middle(value: float, degrees: float) -> float:
-    return (math.floor(value / degrees) + 0.5) * degrees
-
-
 def find(folder: Path, names: Iterable[str]) -> Path | None:
-    """The first of these files that is in the folder and not outside of it."""
+    """The first of these files that exists inside the folder."""
     root = folder.resolve()
     for name in names:
         place = (root / name).resolve()
@@ -118,9 +109,9 @@ def find(folder: Path, names: Iterable[str]) -> Path | None:
 
 
 def places_of(file: str, photo: str, ambiguous: bool = False) -> list[str]:
-    """Where a photo may lie at hand: as it is named, or as the export's own store names it.
+    """Paths at which a photo may be: as it is named, or as the export's own store names it.
 
-    A name that is `ambiguous` is that of several photos: without its folders it finds none of them.
+    An `ambiguous` name belongs to several photos: without its folders it identifies none of them.
     """
     stem, _, extension = file.rpartition(".")
     last = [] if ambiguous and "/" in file else [file.rpartition("/")[2]]

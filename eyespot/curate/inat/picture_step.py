@@ -1,4 +1,4 @@
-"""The last step: pictures are looked at and written; what the checks are in doubt about waits for a person."""
+"""The last step: checks the pictures and writes them; doubtful ones wait for a person."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from eyespot.pipelines import Context, Records, SqlStep, Step
 
 PICTURES = "pictures"
 WORK, TABLES = ".work", "tables"
-ABOUT = "Pictures are decoded and looked at; what is in doubt waits for a person. They lose size and metadata."
+ABOUT = "Pictures are decoded and checked; doubtful ones wait for a person. They are made small, without metadata."
 
 
 def picture_step(out: Path, settings: CollectionSettings) -> Step:
-    """The step that looks at the pictures of the drawn rows; it runs every time, as photos and decisions change."""
+    """The step that checks the pictures of the drawn rows; it runs every time, as photos and decisions change."""
     how = settings.pictures
 
     def look(records: Records, folder: Path, context: Context) -> int:
         species = species_of(folder_of(context.earlier[ALIGNED]), settings.positions)
         looks = Looks(how, out, digest_folder(out / WORK, how))
         rows, total = drawn_rows(folder_of(records), species), len(records)
-        found = looks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
-        _write_looked(looks.judged(found), folder)
+        pictures = looks.all(rows, settings.threads, lambda done: context.tell(PICTURES, done, total))
+        _write_outcomes(looks.judged(pictures), folder)
         return 0
 
     fields = {"checks": how.checks, "side": how.side, "face": how.face}
@@ -51,18 +51,16 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             yield from batch.to_pylist()
 
 
-def _write_looked(looked: Iterable[Mapping[str, Any]], folder: Path) -> None:
+def _write_outcomes(outcomes: Iterable[Mapping[str, Any]], folder: Path) -> None:
+    """The sizes of pictures in place to one table, the reasons of the others to another."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     kinds: dict[str, Any] = {"number": pa.int64(), "width": pa.int32(), "height": pa.int32(), "reason": pa.string()}
     sizes = pa.schema([(name, kinds[name]) for name in ("number", "width", "height")])
     reasons = pa.schema([(name, kinds[name]) for name in ("number", "reason")])
-    numbered = ({**one, "number": number} for number, one in enumerate(looked))
+    numbered = ({**outcome, "number": number} for number, outcome in enumerate(outcomes))
     with pq.ParquetWriter(folder / KEPT, sizes) as kept, pq.ParquetWriter(folder / DROPPED, reasons) as dropped:
         while rows := list(islice(numbered, 1 << 13)):
-            for writer, schema, is_kept in ((kept, sizes, True), (dropped, reasons, False)):
-                part = [
-                    {name: row[name] for name in schema.names} for row in rows if (row["reason"] is None) == is_kept
-                ]
-                writer.write_table(pa.Table.from_pylist(part, schema))
+            kept.write_table(pa.Table.from_pylist([row for row in rows if row["reason"] is None], sizes))
+            dropped.write_table(pa.Table.from_pylist([row for row in rows if row["reason"] is not None], reasons))

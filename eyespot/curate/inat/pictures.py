@@ -1,7 +1,7 @@
-"""Pictures of a drawn list: decoded, looked at, made small and put into the collection, a piece of the list at a time.
+"""Pictures of a drawn list: decoded, checked, made small and put into the collection, a piece of the list at a time.
 
-A piece is written as a table once all its pictures are in place; killed at any moment, the next run goes on with the
-piece that is missing. What the checks find waits for a person: `eyespot build review`.
+A piece is written as a table once all its pictures are in place. After a kill the next run continues with the first
+missing piece. What the checks find waits for a person: `eyespot build review`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ from eyespot.curate.inat.settings import PictureSettings
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
-from eyespot.storage.atomic import put_file
 from eyespot.storage.files import write_whole
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 PIECE = 256
-_VERSION = 2  # of how photos are found at hand: pieces of another one are looked at again
+_VERSION = 2  # of how photos are found: pieces of another version are checked again
 NOT_THERE, BAD, FLAGGED = "a photo that is not at hand", "a file that does not decode", "flagged by annotators"
 REVIEW = "review.jsonl"
 _PIECE = ("file", "photo", "named", "found", "state", "reason", "why", "seen", "width", "height")
@@ -39,82 +39,75 @@ _PIECE = ("file", "photo", "named", "found", "state", "reason", "why", "seen", "
 
 @dataclass(frozen=True)
 class Looks:
-    """What becomes of each picture; `out` is the collection."""
+    """Checks pictures and puts them in place; `out` is the collection."""
 
     how: PictureSettings
     out: Path
     work: Path
 
     def all(self, rows: Iterable[Row], threads: int, tell: Callable[[int], None]) -> InspectedPictures:
-        """Look at every row (photo, file, target_file): what is found of each, in order, is read back from the disk."""
-        pieces = 0
+        """Check every row (photo, file, target_file); the results, in order, are read back from the disk."""
+        pieces, waiting = 0, iter(rows)
         with ThreadPoolExecutor(threads) as pool:
-            for number, piece in enumerate(_pieces(rows, PIECE)):
-                self._piece(number, piece, pool)
+            while piece := list(islice(waiting, PIECE)):
+                self._piece(_place(self.work, pieces), piece, pool)
+                tell(pieces * PIECE + len(piece))
                 pieces += 1
-                tell(number * PIECE + len(piece))
         return InspectedPictures(self.work, pieces)
 
-    def _piece(self, number: int, rows: Sequence[Row], pool: ThreadPoolExecutor) -> None:
-        """Look at a piece unless that is done; what was missing or bad, or has changed, is looked at again."""
-        path = _place(self.work, number)
-        files = [row["target_file"] for row in rows]
-        # The rows of a finished piece, if it is of these files
+    def _piece(self, path: Path, rows: Sequence[Row], pool: ThreadPoolExecutor) -> None:
+        """Check a piece unless that is done; what was missing or bad, or has changed, is checked again."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         try:
-            known_rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
+            known: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
         except (OSError, pa.ArrowException):
-            before = None
-        else:
-            before = known_rows if [row.get("file") for row in known_rows] == list(files) else None
-        fresh = {one["file"]: one for one in before or () if not _is_stale(one)}
+            known = []
+        if [row.get("file") for row in known] != [row["target_file"] for row in rows]:  # of an earlier list
+            known = []
+        fresh = {row["file"]: row for row in known if not _is_stale(row)}
         if len(fresh) < len(rows):
-            piece_rows = list(pool.map(lambda row: fresh.get(row["target_file"]) or self.look(row), rows))
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-
-            kinds = {name: pa.int32() if name in ("width", "height") else pa.string() for name in _PIECE}
-            schema = pa.schema([pa.field(name, kind) for name, kind in kinds.items()])
-            temporary = path.with_name(f".{path.name}.part")
-            pq.write_table(pa.Table.from_pylist(list(piece_rows), schema), temporary)
-            put_file(temporary, path)
+            checked = list(pool.map(lambda row: fresh.get(row["target_file"]) or self.look(row), rows))
+            schema = pa.schema([(name, pa.int32() if name in ("width", "height") else pa.string()) for name in _PIECE])
+            table = pa.Table.from_pylist(checked, schema)
+            write_whole(path, lambda file: pq.write_table(table, file))
 
     def look(self, row: Row) -> dict[str, Any]:
-        """One picture: its size in the collection, or why it has no place there yet."""
-        told = dict.fromkeys(_PIECE) | {"file": row["target_file"], "photo": row["photo"], "named": row["file"]}
+        """Check a picture: its size in the collection, or why it is not there yet."""
+        result = dict.fromkeys(_PIECE) | {"file": row["target_file"], "photo": row["photo"], "named": row["file"]}
         assert self.how.folder is not None
         place = find(self.how.folder, places_of(row["file"] or "", row["photo"], row["ambiguous"]))
         if place is None:
-            return told | {"reason": NOT_THERE}
-        told["found"] = str(place)
+            return result | {"reason": NOT_THERE}
+        result["found"] = str(place)
         try:
-            told["state"] = _state(place)
+            result["state"] = _state(place)
             data = read_again(str(place))
             image = open_picture(data, self.how.side).image
         except (BadPicture, OSError) as error:
-            return told | {"reason": BAD, "why": str(error)}
-        # What a person should look at, or None
-        if "empty" in self.how.checks and empty(image):
-            why = "empty"
-        elif self._faces is not None and (score := self._faces(image)) >= self.how.face:
-            why = f"face {score:.2f}"
-        elif "spectrogram" in self.how.checks and (score := spectrogram(image)) >= 0.5:
-            why = f"spectrogram {score:.2f}"
-        else:
-            why = None
-        if why is not None:
-            return told | {"why": why, "seen": hashlib.sha256(data).hexdigest()}
+            return result | {"reason": BAD, "why": str(error)}
+        if doubt := self._doubt(image):
+            return result | {"why": doubt, "seen": hashlib.sha256(data).hexdigest()}
         width, height = self.put(image, row["target_file"])
-        return told | {"width": width, "height": height}
+        return result | {"width": width, "height": height}
+
+    def _doubt(self, image: Image) -> str:
+        """What a person should check, or ""."""
+        if "empty" in self.how.checks and empty(image):
+            return "empty"
+        if self._faces is not None and (score := self._faces(image)) >= self.how.face:
+            return f"face {score:.2f}"
+        if "spectrogram" in self.how.checks and (score := spectrogram(image)) >= 0.5:
+            return f"spectrogram {score:.2f}"
+        return ""
 
     @cached_property
     def _faces(self) -> Faces | None:
         return Faces() if "face" in self.how.checks else None
 
     def put(self, image: Image, file: str) -> tuple[int, int]:
-        """Make it small and put it in place, as RGB and without any metadata; its size."""
+        """Make a picture small and put it in place, as RGB without metadata; its size."""
         from PIL import Image as images
 
         image = image.copy()
@@ -125,54 +118,57 @@ class Looks:
         write_whole(self.out / file, lambda target: target.write(jpeg.getvalue()))
         return image.size
 
-    # -- a person's word ----------------------------------------------------------------------------------------
+    # -- decisions of people ------------------------------------------------------------------------------------
 
-    def judged(self, found: InspectedPictures) -> Iterator[dict[str, Any]]:
-        """The same with what people decided: a queue is written of all that is in doubt, and what stands is done."""
+    def judged(self, results: InspectedPictures) -> Iterator[dict[str, Any]]:
+        """The results with people's decisions: writes a queue of all in doubt, and applies what was decided."""
+        # A decision holds wherever the photo lies, and for this photo only
+        cases = (
+            Case(row["photo"], row["why"], (row["found"],), shown=(row["photo"], row["seen"]))
+            for row in results
+            if row["why"] and row["reason"] is None
+        )
         queue = self.out / REVIEW
-        doubtful = (one for one in found if one["why"] and one["reason"] is None)
-        write_queue(queue, map(_case, doubtful))
+        write_queue(queue, cases)
         chosen = {id: decision.choice for id, decision in Queue(queue).standing().items()}
         flagged = {name.casefold() for name in flagged_photos(self.how)}
-        yield from (self._settled(one, chosen, flagged) for one in found)
+        for row in results:
+            reason = _reason(row, chosen, flagged)
+            if reason is not None:
+                (self.out / row["file"]).unlink(missing_ok=True)
+                yield row | {"reason": reason}
+            elif (self.out / row["file"]).is_file() and row["width"] is not None:
+                yield row
+            else:
+                yield self._put_late(row)
 
-    def _settled(self, one: dict[str, Any], chosen: Mapping[str, str], flagged: set[str]) -> dict[str, Any]:
-        reason = _verdict(one, chosen, flagged)
-        if reason is not None:
-            (self.out / one["file"]).unlink(missing_ok=True)
-            return one | {"reason": reason}
-        if (self.out / one["file"]).is_file() and one["width"] is not None:
-            return one
-        return self._put_late(one)
-
-    def _put_late(self, one: dict[str, Any]) -> dict[str, Any]:
-        """A picture that was accepted, or has come back into the list; its photo may have been taken away by now."""
-        there, gone = self.out / one["file"], not Path(one["found"]).is_file()
-        kept = gone and there.is_file()  # accepted and put in place by an earlier run
+    def _put_late(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Put a picture in place that was accepted, or has come back into the list; its photo may be gone by now."""
+        target, gone = self.out / row["file"], not Path(row["found"]).is_file()
+        is_put = gone and target.is_file()  # accepted and put in place by an earlier run
         try:
-            image = open_picture(read_again(str(there) if kept else one["found"]), self.how.side).image
+            image = open_picture(read_again(str(target) if is_put else row["found"]), self.how.side).image
         except (BadPicture, OSError) as error:
-            there.unlink(missing_ok=True)
-            return one | {"reason": NOT_THERE if gone else BAD, "why": str(error)}
-        width, height = image.size if kept else self.put(image, one["file"])
-        return one | {"width": width, "height": height}
+            target.unlink(missing_ok=True)
+            return row | {"reason": NOT_THERE if gone else BAD, "why": str(error)}
+        width, height = image.size if is_put else self.put(image, row["file"])
+        return row | {"width": width, "height": height}
 
 
-def _case(one: Mapping[str, Any]) -> Case:
-    """What is asked about a picture; the answer holds wherever the photo lies, and for this photo only."""
-    return Case(one["photo"], one["why"], (one["found"],), shown=(one["photo"], one["seen"]))
-
-
-def _verdict(one: Mapping[str, Any], chosen: Mapping[str, str], flagged: set[str]) -> str | None:
-    """Why a picture has no place in the collection, or None."""
-    if flagged & _names(one):
-        return str(one["reason"] or FLAGGED)
-    if one["reason"] is not None or one["why"] is None:
-        return one["reason"]  # type: ignore[no-any-return]
-    choice = chosen.get(one["photo"])
+def _reason(row: Mapping[str, Any], chosen: Mapping[str, str], flagged: set[str]) -> str | None:
+    """Why a picture is not part of the collection, or None."""
+    # A list may name its photo, the photo's file with or without its ending, or its file here
+    file = row["named"] or ""
+    names = {name.casefold() for name in (row["photo"], file, file.rpartition(".")[0], row["file"]) if name}
+    reason: str | None = row["reason"]
+    if flagged & names:
+        return reason or FLAGGED
+    if reason is not None or row["why"] is None:
+        return reason
+    choice = chosen.get(row["photo"])
     if choice == "accept":
         return None
-    return f"{AWAITS}: {one['why'].split()[0]}" if choice is None else DROPPED
+    return f"{AWAITS}: {row['why'].split()[0]}" if choice is None else DROPPED
 
 
 def flagged_photos(how: PictureSettings) -> set[str]:
@@ -180,39 +176,22 @@ def flagged_photos(how: PictureSettings) -> set[str]:
     return listed(how.flagged, PHOTOS) if how.flagged else set()
 
 
-def _names(one: Mapping[str, Any]) -> set[str]:
-    """What a list may call a picture, without case: its photo, that one's file and number, its file here."""
-    named = one["named"] or ""
-    return {name.casefold() for name in (one["photo"], named, named.rpartition(".")[0], one["file"]) if name}
-
-
 # -- pieces -----------------------------------------------------------------------------------------------------
 
 
 def digest_folder(work: Path, how: PictureSettings) -> Path:
-    """Where the pieces of these settings lie."""
+    """The folder of the pieces of these settings."""
     from eyespot.pipelines.step import digest_of_json
 
-    told = {"checks": sorted(how.checks), "side": how.side, "face": how.face, "folder": str(how.folder)}
-    folder = work / f"pictures-{digest_of_json([told, _PIECE, _VERSION])[:12]}"
+    settings = {"checks": sorted(how.checks), "side": how.side, "face": how.face, "folder": str(how.folder)}
+    folder = work / f"pictures-{digest_of_json([settings, _PIECE, _VERSION])[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _pieces(rows: Iterable[Row], size: int) -> Iterator[list[Row]]:
-    piece: list[Row] = []
-    for row in rows:
-        piece.append(row)
-        if len(piece) == size:
-            yield piece
-            piece = []
-    if piece:
-        yield piece
-
-
 @dataclass(frozen=True)
 class InspectedPictures:
-    """What was found of pictures, read from their pieces as often as it is iterated."""
+    """The results of the checks, read from their pieces on each iteration."""
 
     work: Path
     pieces: int
@@ -224,12 +203,12 @@ class InspectedPictures:
             yield from pq.ParquetFile(_place(self.work, number)).read().to_pylist()
 
 
-def _is_stale(one: Mapping[str, Any]) -> bool:
-    """Whether a photo was missing or bad, or is another file since; one that was taken away is not missed."""
-    if one["reason"] in (NOT_THERE, BAD):
+def _is_stale(row: Mapping[str, Any]) -> bool:
+    """Whether a photo was missing or bad, or is another file since; a photo that was removed is not stale."""
+    if row["reason"] in (NOT_THERE, BAD):
         return True
     try:
-        return bool(_state(Path(one["found"])) != one["state"])
+        return bool(_state(Path(row["found"])) != row["state"])
     except OSError:
         return False
 

@@ -1,4 +1,4 @@
-"""A table of one's own observations: csv, tsv or parquet with the columns of Darwin Core, GBIF or iNaturalist."""
+"""A table of your own observations: csv, tsv or parquet with the columns of Darwin Core, GBIF or iNaturalist."""
 
 from __future__ import annotations
 
@@ -21,44 +21,40 @@ LICENCE, HOLDER = ("license", "licence", "dcterms:license"), ("rightsHolder", "r
 
 def source(path: Path) -> ObservationSource:
     """The table at a path; `UsageError` names the column that is missing."""
-    told = sheet(path)
-    if told.has(*FILES, *MEDIA) is None:
+    table = sheet(path)
+    if table.has(*FILES, *MEDIA) is None:
         raise UsageError(f"{path} has no column that names the photos ({', '.join((*FILES[:2], *MEDIA[:2]))}); add one")
-    taxon = told.require(*TAXON)
-    ranks = {rank: told.first(rank) for rank in RANKS}
-    taxa = names_as_taxa(told.sql, taxon, told.first("taxonRank"), ranks)
+    taxon = table.require(*TAXON)
+    ranks = {rank: table.first(rank) for rank in RANKS}
+    taxa = names_as_taxa(table.sql, taxon, table.first("taxonRank"), ranks)
+    if table.has(*DATE) is None and table.has("year") is not None:
+        month, day = (f"lpad({table.require(part)}, 2, '0')" for part in ("month", "day"))
+        date = f"{table.require('year')} || '-' || {month} || '-' || {day}"
+    else:
+        date = table.require(*DATE)
     columns = {
-        "id": told.require(*ID),
-        "observer": told.first(*OBSERVER),
-        "latitude": real(told.require(*LATITUDE)),
-        "longitude": real(told.require(*LONGITUDE)),
-        "accuracy": real(told.first(*ACCURACY)),
+        "id": table.require(*ID),
+        "observer": table.first(*OBSERVER),
+        "latitude": real(table.require(*LATITUDE)),
+        "longitude": real(table.require(*LONGITUDE)),
+        "accuracy": real(table.first(*ACCURACY)),
         "taxon": taxon,
-        "grade": told.first("quality_grade", "qualityGrade"),
-        "told": _date(told),
+        "grade": table.first("quality_grade", "qualityGrade"),
     }
-    days = {"day": "local_day(told, longitude)", "fault": "date_fault(told, longitude)"}
-    observations = select({name: name for name in columns if name != "told"} | days, select(columns, told.sql))
-    return ObservationSource("table", {"observations": path}, observations, _photos(told), taxa)
+    days = {"day": "local_day(date, longitude)", "fault": "date_fault(date, longitude)"}
+    observations = select({name: name for name in columns} | days, select(columns | {"date": date}, table.sql))
+    return ObservationSource("table", {"observations": path}, observations, _photos(table), taxa)
 
 
-def _date(told: TableFile) -> str:
-    """The date as text, or put together from year, month and day."""
-    if told.has(*DATE) is not None or told.has("year") is None:
-        return told.require(*DATE)
-    month, day = (f"lpad({told.require(part)}, 2, '0')" for part in ("month", "day"))
-    return f"{told.require('year')} || '-' || {month} || '-' || {day}"
-
-
-def _photos(told: TableFile) -> str:
-    """A row for each file that a row names; several stand in one column with bars between, the first is the primary."""
+def _photos(table: TableFile) -> str:
+    """A row for each file that a row names; a column may name several, separated by bars, the primary one first."""
     rows = {
-        "observation": told.require(*ID),
-        "licence": told.first(*LICENCE),
-        "holder": told.first(*HOLDER),
-        "parts": f"string_split(COALESCE({told.first(*FILES)}, {told.first(*MEDIA)}), '|')",
+        "observation": table.require(*ID),
+        "licence": table.first(*LICENCE),
+        "holder": table.first(*HOLDER),
+        "parts": f"string_split(COALESCE({table.first(*FILES)}, {table.first(*MEDIA)}), '|')",
     }
-    one = {
+    files = {
         **{name: name for name in ("observation", "licence", "holder")},
         "one": "trim(unnest(parts))",
         "position": "generate_subscripts(parts, 1) - 1",
@@ -75,4 +71,4 @@ def _photos(told: TableFile) -> str:
         "height": "NULL::INTEGER",
         "fault": "NULL::VARCHAR",
     }
-    return select(columns, f"{select(one, select(rows, told.sql))} WHERE one <> ''")
+    return select(columns, f"{select(files, select(rows, table.sql))} WHERE one <> ''")

@@ -1,4 +1,4 @@
-"""What may be asked of a collection, with what iNat24 did as the default."""
+"""The settings of a collection, with the values of iNat24 as defaults."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL, SPECIES = "all", "species"
 
 @dataclass(frozen=True)
 class ObservationFilter:
-    """Which observations count; None asks for what is usual of the source."""
+    """Which observations count; None means the default of the source."""
 
     years: tuple[int, int] | None = None
     grades: tuple[str, ...] | None = None
@@ -24,16 +24,16 @@ class ObservationFilter:
 
 @dataclass(frozen=True)
 class Species:
-    """The target list, how its taxa changed, and where those live that a split left in doubt."""
+    """The target list, the changes of its taxa, and the ranges of species that a split leaves in doubt."""
 
     targets: Path | None = None
     changes: Path | None = None
     ranges: Path | None = None
 
     def files(self) -> dict[str, Path]:
-        """Those that were given, by their part."""
-        told = {"target list": self.targets, "mapping": self.changes, "ranges": self.ranges}
-        return {name: path for name, path in told.items() if path is not None}
+        """The given files, by their role."""
+        files = {"target list": self.targets, "mapping": self.changes, "ranges": self.ranges}
+        return {name: path for name, path in files.items() if path is not None}
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class PictureSettings:
-    """What is done to pictures: `folder` is where they lie (None: only a list to fetch is made)."""
+    """The checks and the size of pictures; `folder` contains them (None: only a list to download is written)."""
 
     folder: Path | None = None
     checks: tuple[str, ...] = CHECKS
@@ -80,7 +80,7 @@ class PictureSettings:
 
 @dataclass(frozen=True)
 class Positions:
-    """Whose coordinates are coarsened: taxa of a list, and what is less accurate than `limit` metres."""
+    """Coarsened positions: those of listed taxa, and those less accurate than `limit` metres."""
 
     taxa: Path | None = None
     limit: float = 10_000.0
@@ -95,7 +95,7 @@ class Positions:
 
 @dataclass(frozen=True)
 class CollectionSettings:
-    """All of it; `memory` is in GiB, `first` takes only so many observations of the input (a trial)."""
+    """All settings; `memory` is in GiB, `first` limits a trial to the first observations of the input."""
 
     wanted: ObservationFilter = field(default_factory=ObservationFilter)
     species: Species = field(default_factory=Species)
@@ -115,8 +115,8 @@ def years_of(text: str | None) -> tuple[int, int] | None:
     """`2021-2023` or `2021` as first and last year, None for nothing; `UsageError` for another text."""
     if text is None:
         return None
-    found = re.fullmatch(r"(\d{4})(?:-(\d{4}))?", text.strip())
-    first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    match = re.fullmatch(r"(\d{4})(?:-(\d{4}))?", text.strip())
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if first > last:
         raise UsageError(f"years are written as 2021-2023 or 2022, not {text!r}")
     return first, last

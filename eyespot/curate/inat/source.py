@@ -1,6 +1,6 @@
-"""Where observations come from: iNaturalist's open-data export, a table of one's own, or a Camtrap DP package.
+"""Sources of observations: iNaturalist's open-data export, a table of your own, or a Camtrap DP package.
 
-All three give the same four tables, as SQL over the files as they lie:
+All three give the same four tables, as SQL over their files:
 
     observations  id, observer, latitude, longitude, accuracy (m), taxon, grade, day, fault
     photos        observation, photo, position, extension, licence, observer, holder, file, url, width, height, fault
@@ -24,12 +24,12 @@ SPECIES = ("species", "subspecies", "variety", "form", "infraspecies")  # and wh
 RANKS = ("kingdom", "phylum", "class", "order", "family", "genus")
 ENDINGS = (".csv", ".tsv", ".txt", ".parquet")
 MAX_LINE = 8 << 20
-_UNTOLD = ("sp", "spp", "ssp", "subsp", "cf", "aff", "nr", "indet")  # after a genus: no epithets
+_UNIDENTIFIED = ("sp", "spp", "ssp", "subsp", "cf", "aff", "nr", "indet")  # after a genus: no epithets
 
 
 @dataclass(frozen=True)
 class ObservationSource:
-    """Files, and the four tables in them as SQL; `years` and `grades` are what is wanted unless asked otherwise."""
+    """Files, and the four tables in them as SQL; `years` and `grades` are the defaults of the filter."""
 
     kind: str
     files: Mapping[str, Path]
@@ -55,17 +55,17 @@ class TableFile:
     sql: str
 
     def first(self, *names: str) -> str:
-        """The first of these columns that is there, as SQL, trimmed and null where it is empty; NULL for none."""
-        found = self.has(*names)
-        return "NULL" if found is None else f"NULLIF(trim({quote_name(found)}), '')"
+        """The first of these columns that exists, as SQL, trimmed, with NULL for empty values; NULL if none exists."""
+        name = self.has(*names)
+        return "NULL" if name is None else f"NULLIF(trim({quote_name(name)}), '')"
 
     def has(self, *names: str) -> str | None:
-        """The name of the first of these columns that is there, whatever its case."""
+        """The name of the first of these columns that exists, in any case."""
         lowered = {column.casefold(): column for column in reversed(self.columns)}
         return next((lowered[name.casefold()] for name in names if name.casefold() in lowered), None)
 
     def require(self, *names: str) -> str:
-        """The same; `UsageError` if none is there."""
+        """The same; `UsageError` if none exists."""
         if self.has(*names) is None:
             there = ", ".join(self.columns[:12]) or "none"
             raise UsageError(f"{self.path} has no column {names[0]}; there are: {there}")
@@ -76,7 +76,7 @@ def sheet(path: Path) -> TableFile:
     """A csv, tsv or parquet file, gzipped or not; `UsageError` for another, or one without a header."""
     name = path.name.lower().removesuffix(".gz")
     if not name.endswith(ENDINGS):
-        raise UsageError(f"{path} is no table that can be read; give .csv, .tsv or .parquet, also gzipped (.gz)")
+        raise UsageError(f"{path} is not a table that eyespot reads; give .csv, .tsv or .parquet, also gzipped (.gz)")
     if name.endswith(".parquet"):
         with opened_parquet(path) as file:
             columns = tuple(file.schema_arrow.names)
@@ -102,23 +102,24 @@ def _delimited(path: Path) -> TableFile:
         raise UsageError(f"{path} has no header of distinct column names; write one on its first line")
     kinds = ", ".join(f"{quoted(column)}: 'VARCHAR'" for column in columns)
     options = f"delim={quoted(delimiter)}, quote={quoted(quote)}, escape={quoted(quote)}, columns={{{kinds}}}"
-    kept = "header=true, auto_detect=false, nullstr='', ignore_errors=true, store_rejects=true"
+    reading = "header=true, auto_detect=false, nullstr='', ignore_errors=true, store_rejects=true"
     packed = "gzip" if path.name.lower().endswith(".gz") else "none"
     rest = f"compression='{packed}', max_line_size={MAX_LINE}, null_padding=false"
-    return TableFile(path, tuple(columns), f"read_csv({quoted(path)}, {options}, {kept}, {rest})")
+    return TableFile(path, tuple(columns), f"read_csv({quoted(path)}, {options}, {reading}, {rest})")
 
 
 def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -> str:
-    """The table of taxa where observations only name them: a taxon is its name, a species the first two words of it.
+    """The taxa of observations that only name them: a taxon is its name, a species the first two words of it.
 
-    Hybrids (`Larus argentatus x fuscus`) and what was not told to the species (`Larus sp`, `Larus cf fuscus`) are none.
+    Hybrids (`Larus argentatus x fuscus`) and names that do not reach the species (`Larus sp`, `Larus cf fuscus`) are
+    not species.
     """
     plain = f"regexp_extract({taxon}, '^(\\p{{Lu}}[\\p{{L}}-]+ [\\p{{Ll}}-]+)( |$)', 1)"
-    none = f"{plain} = '' OR split_part({plain}, ' ', 2) IN ({', '.join(map(quoted, _UNTOLD))})"
+    none = f"{plain} = '' OR split_part({plain}, ' ', 2) IN ({', '.join(map(quoted, _UNIDENTIFIED))})"
     crossed = f"regexp_matches({taxon}, '×|(^|\\s)[xX](\\s|$)') OR lower(coalesce({rank}, '')) LIKE '%hybrid%'"
     above = f"lower(coalesce({rank}, 'species')) NOT IN ({', '.join(map(quoted, SPECIES))})"
     kind = f"CASE WHEN {crossed} THEN 'hybrid' WHEN {above} OR {none} THEN 'higher' ELSE 'species' END"
-    told = {rank: f"any_value({ranks.get(rank, 'NULL')})" for rank in RANKS}
+    names = {rank: f"any_value({ranks.get(rank, 'NULL')})" for rank in RANKS}
     columns = {
         "taxon": taxon,
         "name": plain,
@@ -127,13 +128,13 @@ def names_as_taxa(table: str, taxon: str, rank: str, ranks: Mapping[str, str]) -
         "active": "true",
         "ancestry": "''",
     }
-    return select(columns | told, f"{table} WHERE {taxon} IS NOT NULL GROUP BY ALL")
+    return select(columns | names, f"{table} WHERE {taxon} IS NOT NULL GROUP BY ALL")
 
 
 def file_and_url(place: str, name: str = "NULL") -> dict[str, str]:
     """The columns `file` and `url` of a path or address.
 
-    The file at hand is called as its path, and that of an address by its `name`, or by what the address ends in.
+    A path is the file's name; the file of an address has its `name`, or the last part of the address.
     """
     address = f"regexp_matches({place}, '^https?://')"
     last = f"regexp_extract(split_part({place}, '?', 1), '[^/]*$')"

@@ -1,4 +1,4 @@
-"""Which source lies at a place: an export, a table of observations, or a Camtrap DP package."""
+"""Recognises a source: an export, a table of observations, or a Camtrap DP package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eyespot.types import UsageError
 
 
 def source_of(place: Path) -> ObservationSource:
-    """What lies at a place; `UsageError` for what is no export, table or package."""
+    """The source at a path; `UsageError` if it is not an export, a table or a package."""
     if not place.exists():
         raise UsageError(f"there is no {place}; name an export's folder, a table of observations or a Camtrap DP")
     if place.is_file():

@@ -1,4 +1,4 @@
-"""Positions on the Earth, where neither the antimeridian nor a pole is an edge."""
+"""Positions on the Earth, without edges at the antimeridian or the poles."""
 
 from __future__ import annotations
 

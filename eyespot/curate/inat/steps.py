@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from eyespot.curate.inat.aligning import align_observations
@@ -43,40 +44,33 @@ def steps_of(
     """The steps for a source; `inputs` are digests of its files, `lists` those of the lists of species."""
     from eyespot.curate.inat.sampling import draw_all, group_all
 
-    filters, species, sampling = _usual(source, settings.wanted), settings.species, settings.sampling
+    wanted, species, sampling = settings.wanted, settings.species, settings.sampling
+    years = source.years if wanted.years is None else wanted.years
+    grades = source.grades if wanted.grades is None else wanted.grades
+    filters = ObservationFilter(years, grades, wanted.licences)
     fields = asdict(filters)
     licences = {"licences": fields.pop("licences")}
     grouping = {"km": sampling.km, "within": sampling.within}
     drawing = {name: value for name, value in asdict(sampling).items() if name not in grouping}
 
     def step(name: str, work: Work, settings: Mapping[str, Any], needs: Sequence[str] = ()) -> Step:
-        return Step(name, table_work(work, tables), settings=settings, needs=tuple(needs), about=_ABOUT.get(name, ""))
+        about = _ABOUT.get(name, "")
+        return Step(name, table_work(work, tables), settings=settings, needs=tuple(needs), about=about)
 
     def reading(step: Step, more: Mapping[str, str] = {}) -> Step:
-        """A step that reads the source, too: a change of the source's files runs it again."""
+        """A step that also reads the source: it runs again when the source's files change."""
         return replace(step, version=source.version, inputs={**inputs, **more})
 
     limit = "" if settings.first is None else f" LIMIT {settings.first}"
     return [
-        reading(step(READ, lambda at: _read(source, limit, at), {"kind": source.kind})),
-        step(FILTERED, lambda at: _filter(filters, at), fields),
-        reading(step(ALIGNED, lambda at: align_observations(source, species, at), {}), lists),
-        reading(step(PHOTOGRAPHED, lambda at: _photos(source, filters, at), licences)),
-        step(GROUPED, lambda at: group_all(sampling, at), grouping),
-        step(DRAWN, lambda at: draw_all(sampling, at), drawing),
-        reading(step(LISTED, lambda at: _list(source, at), {}, (READ, PHOTOGRAPHED))),
+        reading(step(READ, partial(_read, source, limit), {"kind": source.kind})),
+        step(FILTERED, partial(_filter, filters), fields),
+        reading(step(ALIGNED, partial(align_observations, source, species), {}), lists),
+        reading(step(PHOTOGRAPHED, partial(_photos, source, filters), licences)),
+        step(GROUPED, partial(group_all, sampling), grouping),
+        step(DRAWN, partial(draw_all, sampling), drawing),
+        reading(step(LISTED, partial(_list, source), {}, (READ, PHOTOGRAPHED))),
     ]
-
-
-def _usual(source: ObservationSource, wanted: ObservationFilter) -> ObservationFilter:
-    return ObservationFilter(
-        source.years if wanted.years is None else wanted.years,
-        source.grades if wanted.grades is None else wanted.grades,
-        wanted.licences,
-    )
-
-
-# -- reading ----------------------------------------------------------------------------------------------------
 
 
 def _read(source: ObservationSource, limit: str, step: StepTables) -> Mapping[str, Any]:
@@ -84,9 +78,6 @@ def _read(source: ObservationSource, limit: str, step: StepTables) -> Mapping[st
     rows = f"(SELECT * FROM {source.observations}{limit})"
     step.write(f"SELECT row_number() OVER () - 1 AS row, * FROM {rows}")
     return {"unreadable": rejects(step.tables)}
-
-
-# -- date, place, grade -----------------------------------------------------------------------------------------
 
 
 def _filter(wanted: ObservationFilter, step: StepTables) -> Mapping[str, Any]:
@@ -147,7 +138,7 @@ def _photos(source: ObservationSource, wanted: ObservationFilter, step: StepTabl
 
 
 def _with_photos(tables: Tables, wanted: ObservationFilter, rows: str, primary: str) -> str:
-    """Observations with the reason for which their photo cannot be taken."""
+    """Observations, with the reason why their photo cannot be used."""
     names = [name for (name,) in tables.rows(f"SELECT DISTINCT licence FROM {primary} WHERE licence IS NOT NULL")]
     reasons = [why_not(name, wanted.licences) for name in names]
     tables.know("licences", {"licence": names, "why": reasons})
@@ -168,18 +159,15 @@ def _with_photos(tables: Tables, wanted: ObservationFilter, rows: str, primary: 
     )
 
 
-# -- what was drawn ---------------------------------------------------------------------------------------------
-
-
 def _list(source: ObservationSource, step: StepTables) -> Mapping[str, Any]:
-    """Everything that is known of the drawn, by species and turn: what files of the collection are made of."""
+    """All fields of the drawn observations, by species and turn, for the files of the collection."""
     tables = step.tables
-    # The table `ambiguous`: file names that several photos have, so that none of them is found by it
+    # The table `ambiguous`: file names of several photos, which identify none of them
     know_days(tables)
     names = f"SELECT {_LAST_PART} AS name FROM {source.photos} p GROUP BY 1 HAVING count(DISTINCT photo) > 1"
     none = "SELECT NULL::VARCHAR AS name LIMIT 0"
     tables.run(f"CREATE OR REPLACE TEMP TABLE ambiguous AS {none if source.unique_names else names}")
-    rejects(tables)  # lines that are no rows were counted when the photos were read first
+    rejects(tables)  # the step that read the photos first has counted the lines that are not rows
     holder, people = "p.holder", ""
     if source.observers is not None:
         tables.run(f"CREATE OR REPLACE TEMP TABLE people AS SELECT DISTINCT ON (observer) * FROM {source.observers}")

@@ -8,9 +8,7 @@ writes observations, photos, taxa and observers as iNaturalist's export has them
 
 from __future__ import annotations
 
-import csv
 import sys
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.curate.inat.tables import Tables, opened, quoted
+from eyespot.storage.files import write_csv
 from eyespot.types import UsageError
 
 _AT_ONCE = 1 << 20
@@ -51,7 +50,7 @@ _SHARES = {"day": 0.01, "position": 0.01, "grade": 0.05, "year": 0.1, "licence":
 
 @dataclass(frozen=True)
 class Planted:
-    """What was planted: observations by what is wrong with them, each with one fault only."""
+    """The planted faults: observations by their fault, each with only one."""
 
     observations: int
     faults: dict[str, int]
@@ -68,20 +67,23 @@ def make(folder: Path, observations: int, seed: int = 0) -> Planted:
     faults = dict.fromkeys(_SHARES, 0)
     with opened(folder / ".spill") as tables:
         ids = range(1, 2 + observations // 100)
-        observers = {
-            "observer_id": ids,
-            "login": (f"user{id}" for id in ids),
-            "name": (f'Ann "{id}" Lee' for id in ids),
-        }
+        logins, people = (f"user{id}" for id in ids), (f'Ann "{id}" Lee' for id in ids)
+        observers = {"observer_id": ids, "login": logins, "name": people}
         _write(tables, "SELECT * FROM t", folder / "observers.csv.gz", observers)
         tables.run(f"CREATE TEMP TABLE o ({', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())})")
         world = _World.of(np.random.default_rng(seed), species, observations)
         for start in range(0, observations, _AT_ONCE):
             _add(tables, world, range(start, min(start + _AT_ONCE, observations)), faults)
-        told = ", ".join(list(_COLUMNS)[:8])
-        _write(tables, f"SELECT {told} FROM o", folder / "observations.csv.gz")
+        names = ", ".join(list(_COLUMNS)[:8])
+        _write(tables, f"SELECT {names} FROM o", folder / "observations.csv.gz")
         photos = tables.number("SELECT sum(pictures) FROM o")
-        _write(tables, _photos(), folder / "photos.csv.gz")
+        _write(
+            tables,
+            "SELECT md5(number || '/' || position)::UUID AS photo_uuid, number * 10 + position AS photo_id, "
+            "observation_uuid, observer_id, 'jpg' AS extension, license, 800 AS width, 600 AS height, position FROM "
+            "(SELECT *, unnest(range(pictures)) AS position FROM o)",
+            folder / "photos.csv.gz",
+        )
     return Planted(observations, faults, photos)
 
 
@@ -89,14 +91,6 @@ def _write(tables: Tables, sql: str, path: Path, columns: dict[str, Any] | None 
     if columns is not None:
         tables.know("t", {name: map(str, values) for name, values in columns.items()})
     tables.run(f"COPY ({sql}) TO {quoted(path)} (FORMAT csv, DELIMITER '\t', HEADER, COMPRESSION gzip, QUOTE '')")
-
-
-def _photos() -> str:
-    return (
-        "SELECT md5(number || '/' || position)::UUID AS photo_uuid, number * 10 + position AS photo_id, "
-        "observation_uuid, observer_id, 'jpg' AS extension, license, 800 AS width, 600 AS height, position FROM "
-        "(SELECT *, unnest(range(pictures)) AS position FROM o)"
-    )
 
 
 # -- where, when, who -------------------------------------------------------------------------------------------
@@ -138,7 +132,7 @@ def _add(tables: Tables, world: _World, numbers: range, faults: dict[str, int]) 
     random, count = world.random, len(numbers)
     species = random.choice(len(world.species_share), count, p=world.species_share)
     town = random.choice(len(world.towns), count, p=world.town_share)
-    # a third is seen anywhere; the rest in crowds about a town
+    # a third is anywhere; the rest in crowds near a town
     place = world.towns[town] + random.normal(0, 0.1, (count, 2))
     anywhere = random.random(count) < 0.3
     place[anywhere] = world.homes[species[anywhere]] + random.normal(0, 5, (int(anywhere.sum()), 2))
@@ -170,7 +164,7 @@ def _add(tables: Tables, world: _World, numbers: range, faults: dict[str, int]) 
 
 
 def _taxon_of(random: np.random.Generator, species: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The taxon that an observation has today: renamed, one of the two of the split, or what the two merged into."""
+    """The taxon of today: renamed, one of the two parts of the split, or what the two merged into."""
     taxon = _SPECIES + 10 * species
     taxon[species == RENAMED] += 1
     taxon[species == SPLIT] += 1 + (random.random(int((species == SPLIT).sum())) < 0.5)
@@ -182,35 +176,33 @@ def _taxon_of(random: np.random.Generator, species: NDArray[np.int64]) -> NDArra
 
 
 def _lists(folder: Path, species: int) -> None:
-    taxa = [(*one, "true") for one in _TREE]
+    taxa = [(*row, "true") for row in _TREE]
     taxa += [(_GENUS + genus, "1/2/3/4/5", 20, "genus", _genus(genus), "true") for genus in range(species // 10 + 1)]
     for number in range(species):
         taxa += _taxa_of(number)
+    names = ("taxon_id", "ancestry", "rank_level", "rank", "name", "active")
     with opened(folder / ".spill") as tables:
-        names = ("taxon_id", "ancestry", "rank_level", "rank", "name", "active")
-        _write(
-            tables, "SELECT * FROM t", folder / "taxa.csv.gz", dict(zip(names, zip(*taxa, strict=True), strict=True))
-        )
-    _csv(folder / "targets.csv", ("id", "name"), ((number, _name(number)) for number in range(species)))
-    renamed, split = _SPECIES + 10 * RENAMED, _SPECIES + 10 * SPLIT
-    changes = [
-        (renamed, renamed + 1, "rename"),
-        *((split, split + part, "split") for part in (1, 2)),
-        *((_SPECIES + 10 * part, _SPECIES + 10 * MERGED, "merge") for part in (LOST,)),
-    ]
-    _csv(folder / "mapping.csv", ("old", "new", "kind"), changes)
+        columns = dict(zip(names, zip(*taxa, strict=True), strict=True))
+        _write(tables, "SELECT * FROM t", folder / "taxa.csv.gz", columns)
+    write_csv(folder / "targets.csv", [("id", "name"), *((number, _name(number)) for number in range(species))])
+    renamed, split, lost, merged = (_SPECIES + 10 * number for number in (RENAMED, SPLIT, LOST, MERGED))
+    changes = [(renamed, renamed + 1, "rename"), (split, split + 1, "split"), (split, split + 2, "split")]
+    write_csv(folder / "mapping.csv", [("old", "new", "kind"), *changes, (lost, merged, "merge")])
 
 
 def _taxa_of(number: int) -> list[tuple[Any, ...]]:
     """The taxa of a species of the list, those that changed with what they became."""
     id, ancestry = _SPECIES + 10 * number, f"1/2/3/4/5/{_GENUS + number // 10}"
-    plain = (id, ancestry, 10, "species", _name(number))
+
+    def row(id: int, name: str, active: str) -> tuple[Any, ...]:
+        return (id, ancestry, 10, "species", name, active)
+
     if number == RENAMED:
-        return [(*plain, "false"), (id + 1, ancestry, 10, "species", "Novus nominatus", "true")]
+        return [row(id, _name(number), "false"), row(id + 1, "Novus nominatus", "true")]
     if number == SPLIT:
-        parts = ((id + part, ancestry, 10, "species", f"Pars {'prima' if part == 1 else 'altera'}") for part in (1, 2))
-        return [(*plain, "false"), *((*part, "true") for part in parts)]
-    return [] if number == GONE else [(*plain, "false" if number == LOST else "true")]
+        parts = [row(id + 1, "Pars prima", "true"), row(id + 2, "Pars altera", "true")]
+        return [row(id, _name(number), "false"), *parts]
+    return [] if number == GONE else [row(id, _name(number), "false" if number == LOST else "true")]
 
 
 def _genus(number: int) -> str:
@@ -223,11 +215,6 @@ def _name(number: int) -> str:
 
 def _letters(number: int) -> str:
     return "".join(chr(ord("a") + int(digit)) for digit in f"{number:05d}")
-
-
-def _csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file, lineterminator="\n").writerows([head, *rows])
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 WORK/steps/02-filtered/kept.parquet       the rows that go on
                        dropped.parquet    number and reason of those that do not
-                       notes.json         what else the step has to tell
+                       notes.json         other results of the step
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from eyespot.storage.files import write_whole
 from eyespot.types import NothingFound
 
 KEPT, DROPPED, NOTES = "kept.parquet", "dropped.parquet", "notes.json"
-TITLES = {  # what people read while a step works
+TITLES = {  # shown while a step runs
     "read": "reading observations",
     "filtered": "date, place and grade",
     "aligned": "taxonomy",
@@ -30,23 +30,23 @@ TITLES = {  # what people read while a step works
 
 
 class StepTables(NamedTuple):
-    """What a step works with: the database, its folder, and the folders of the earlier steps that it reads."""
+    """The database of a step, its folder, and the folders of the earlier steps that it reads."""
 
     tables: Tables
     folder: Path
     earlier: Mapping[str, Path]
 
     def rows(self, step: str) -> str:
-        """The rows that an earlier step kept, as a table of SQL."""
+        """The rows that an earlier step kept, as an SQL table."""
         return parquet(self.earlier[step] / KEPT)
 
     def write(self, sql: str) -> None:
-        """Every row that a query gives goes on."""
+        """Keep every row of a query."""
         self.tables.write(sql, self.folder / KEPT)
         self.tables.write("SELECT 0::BIGINT AS row, '' AS reason LIMIT 0", self.folder / DROPPED)
 
     def split(self, sql: str) -> None:
-        """The rows that a query gives without a `reason` go on."""
+        """Keep the rows of a query without a `reason`, and drop the others."""
         every = self.folder / "every.parquet"
         self.tables.write(sql, every)
         rows = parquet(every)
@@ -60,9 +60,9 @@ Work: TypeAlias = Callable[[StepTables], Mapping[str, Any]]
 
 
 def table_work(work: Work, tables: Tables) -> SqlStep:
-    """`work` as that of a step; the runner counts what it left.
+    """`work` as that of a step; the runner counts the rows of its tables.
 
-    Raises `NothingFound` where the step before it kept nothing: of no rows nothing can be made.
+    Raises `NothingFound` if the step before it kept nothing.
     """
 
     def run(records: Records, folder: Path, context: Context) -> int:
@@ -71,7 +71,11 @@ def table_work(work: Work, tables: Tables) -> SqlStep:
             before = folder_of(records)
             earlier[step_name(before)] = before
             if not len(records):
-                raise NothingFound(_nothing_left(tables, before))
+                dropped = tables.rows(f"SELECT reason, count(*) FROM {parquet(before / DROPPED)} GROUP BY reason")
+                reasons = [f"{reason} ({count:,})" for reason, count in most_first(dict(dropped)).items()]
+                listed = ", ".join(reasons[:4]) or "none came"
+                title = TITLES[step_name(before)]
+                raise NothingFound(f"no observation is left after {title}: {listed}; ask for less")
         context.tell(TITLES[context.step], list(TITLES).index(context.step) + 1, len(TITLES))
         notes = json.dumps(work(StepTables(tables, folder, earlier)), ensure_ascii=False)
         write_whole(folder / NOTES, lambda file: file.write(notes.encode()))
@@ -92,18 +96,11 @@ def step_name(folder: Path) -> str:
 
 
 def notes_of(step: StepResult) -> dict[str, Any]:
-    """What a finished step has to tell besides its counts."""
+    """The notes of a finished step."""
     notes: dict[str, Any] = json.loads((step.folder / NOTES).read_text(encoding="utf-8"))
     return notes
 
 
 def most_first(reasons: Mapping[str, int]) -> dict[str, int]:
-    """Reasons and counts, those of most rows first."""
+    """Reasons and counts, the most frequent first."""
     return dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _nothing_left(tables: Tables, folder: Path) -> str:
-    dropped = parquet(folder / DROPPED)
-    reasons = most_first(dict(tables.rows(f"SELECT reason, count(*) FROM {dropped} GROUP BY reason")))
-    listed = ", ".join(f"{reason} ({count:,})" for reason, count in list(reasons.items())[:4])
-    return f"no observation is left after {TITLES[step_name(folder)]}: {listed or 'none came'}; ask for less"

@@ -44,7 +44,7 @@ class Tables:
         self._connection.close()
 
     def run(self, sql: str) -> Any:
-        """A statement; `EyespotError` with what DuckDB says where it cannot be done."""
+        """Run a statement; `EyespotError` with DuckDB's reason if that fails."""
         try:
             return self._connection.execute(sql)
         except self._error as error:
@@ -74,7 +74,7 @@ class Tables:
         self._connection.unregister(f"_{name}")
 
     def write(self, sql: str, path: Path) -> None:
-        """What a query gives as a parquet file, whole and on the disk or not there at all."""
+        """Write the rows of a query as a parquet file, whole or not at all."""
         temporary = path.with_name(f".{path.name}.part")
         try:
             options = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_ROW_GROUP}"
@@ -86,7 +86,7 @@ class Tables:
 
 @contextmanager
 def opened(spill: Path, memory: float = 3.0, threads: int = 2) -> Iterator[Tables]:
-    """Tables for a while; the spilled data are removed in the end."""
+    """Tables for a block, whose spilled data are removed at its end."""
     tables = Tables(spill, memory, threads)
     try:
         yield tables
@@ -96,9 +96,9 @@ def opened(spill: Path, memory: float = 3.0, threads: int = 2) -> Iterator[Table
 
 
 def rejects(tables: Tables) -> dict[str, Any]:
-    """Lines that are no rows: how many of each kind, and the first of them."""
-    known = tables.rows("SELECT 1 FROM duckdb_tables() WHERE table_name = 'reject_errors'")
-    if not known:
+    """Lines that are not rows: the number of each kind, and the first of them."""
+    exists = tables.rows("SELECT 1 FROM duckdb_tables() WHERE table_name = 'reject_errors'")
+    if not exists:
         return {}
     kinds = tables.rows(
         "SELECT lower(error_type::VARCHAR), count(DISTINCT line) FROM reject_errors GROUP BY 1 ORDER BY 1"
@@ -129,10 +129,10 @@ def select(columns: Mapping[str, str], table: str) -> str:
 
 
 def real(text: str) -> str:
-    """A text of SQL as a number; NULL for what is none."""
+    """An SQL text as a number; NULL for other texts."""
     return f"TRY_CAST({text} AS DOUBLE)"
 
 
 def whole(text: str) -> str:
-    """A text of SQL as a whole number; NULL for what is none."""
+    """An SQL text as a whole number; NULL for other texts."""
     return f"TRY_CAST({text} AS INTEGER)"

@@ -1,4 +1,4 @@
-"""The step `caption`: five captions of each picture, by a model or, of drawn pictures, by whoever drew them."""
+"""The step `caption`: five captions of each picture, by a model or, for drawn pictures, by their generator."""
 
 from __future__ import annotations
 
@@ -27,28 +27,22 @@ class Captions(AnswerForm):
 
 
 class CaptionWriter(NamedTuple):
-    """A model of the recipe, how it is asked, and where pictures lie."""
+    """A model of the recipe, the template of its prompts, and the pictures."""
 
     model: Mapping[str, Any]
     template: str
     sources: Sources
 
-    def asked(self, task: str, record: Record, form: type[AnswerForm], **words: Any) -> Prompt:
-        """What is put to the model about a record's picture."""
+    def prompt(self, task: str, record: Record, form: type[AnswerForm], **fields: Any) -> Prompt:
+        """The prompt about a record's picture; `fields` fill the template."""
         about = subtask(record["subtask"])
-        told = {"subtask": about.name, "about": about.about, "attributes": ", ".join(about.attributes), **words}
+        words = {"subtask": about.name, "about": about.about, "attributes": ", ".join(about.attributes), **fields}
         picture = PromptPicture(record["image"], str(self.sources.place(record)))
-        more = (
-            {"known": {"task": task, "facts": record["facts"], "attributes": about.attributes, **words}}
-            if self._knows
-            else {}
-        )
-        return prompt_of(self.model, filled(self.template, **told), form, [picture], **more)
-
-    @property
-    def _knows(self) -> bool:
-        """Whether it works from labels: to a model that sees the picture they would give the answer away."""
-        return str(self.model.get("use")).partition(":")[0] == DEMONSTRATION
+        known = {}
+        # Only rules that work from labels get them: to a model that sees the picture they would give the answer away
+        if str(self.model.get("use")).partition(":")[0] == DEMONSTRATION:
+            known["known"] = {"task": task, "facts": record["facts"], "attributes": about.attributes, **fields}
+        return prompt_of(self.model, filled(self.template, **words), form, [picture], **known)
 
 
 def template(name: str) -> str:
@@ -57,18 +51,18 @@ def template(name: str) -> str:
 
 
 def captioned(record: Record, context: Context, writer: CaptionWriter) -> Iterator[Outcome]:
-    """A record for each caption, made of the picture's record."""
+    """A record for each caption, made from the picture's record."""
     if record["source"] == DRAWN:
         texts = generator_of(record["subtask"]).wording(record["facts"]).usual
         yield from _caption_outcomes({**record, "level": USUAL}, list(texts))
         return
-    said = answered(context, writer.asked("caption", record, Captions, count=CAPTIONS), Captions)
-    if said.answer is None:
-        yield Drop(record, DECLINED, said.declined)
-    elif said.answer.unsuitable or not said.answer.captions:
-        yield Drop(record, UNSUITABLE, said.answer.unsuitable)
+    reply = answered(context, writer.prompt("caption", record, Captions, count=CAPTIONS), Captions)
+    if reply.answer is None:
+        yield Drop(record, DECLINED, reply.declined)
+    elif reply.answer.unsuitable or not reply.answer.captions:
+        yield Drop(record, UNSUITABLE, reply.answer.unsuitable)
     else:
-        yield from _caption_outcomes(record, said.answer.captions[:CAPTIONS])
+        yield from _caption_outcomes(record, reply.answer.captions[:CAPTIONS])
 
 
 def _caption_outcomes(record: Record, texts: list[str]) -> Iterator[Outcome]:

@@ -1,4 +1,4 @@
-"""What the data card of a ReCoS set tells: its sub-tasks and versions, how captions were chosen, samples to look at."""
+"""The data card of a ReCoS set: its sub-tasks and versions, how captions were chosen, samples to look at."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -16,13 +17,14 @@ from eyespot.curate.recos.choosing import choices, drawing
 from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.rewriting import Rewriting
-from eyespot.curate.recos.subtasks import names, subtask
+from eyespot.curate.recos.subtasks import names
 from eyespot.pipelines import Record, StepResult, drops
 from eyespot.pipelines.data_card import CardFigure, CardTable, SampleRecord, Told, joined
 from eyespot.runs.recos import VERSIONS
+from eyespot.storage.files import toml_of
 
-LIKE = 3  # pictures without captions that a sample shows
-OWN = ("citation", "licence")  # of the recipe's [card], what is no part of the datasheet
+LIKE = 3  # pictures without captions in a sample
+OWN = ("citation", "licence")  # keys of the recipe's [card] that are not answers of the datasheet
 CITATION = (
     "Chen, Lou, Huang, Wan, Zhang, Yang: ReCoS: A Novel Benchmark for Cross-Modal Image-Text Retrieval in Complex "
     "Real-Life Scenarios. ACM Multimedia 2024 (the method)"
@@ -41,57 +43,57 @@ class RecosSteps:
         """The set: captions with their pictures, and pictures without."""
         return list(self.done[-1].records)
 
-    def captions(self, version: str) -> list[Record]:
-        """The captions that a version adds."""
-        return [one for one in self.records if "text" in one and one["version"] == version]
+    def captions(self, version: str | None = None) -> list[Record]:
+        """The captions that a version adds, or all."""
+        return [r for r in self.records if "text" in r and version in (r["version"], None)]
 
-    def told(self) -> Told:
-        """What its card cannot count from the steps."""
+    def result(self, name: str) -> StepResult:
+        """The step of this name."""
+        return next(result for result in self.done if result.step.name == name)
+
+    def card_content(self) -> Told:
+        """The parts of its card that cannot be counted from the steps."""
         recipe = self.pipe.recipe
         given = {name: part for name, part in recipe.card.items() if name not in OWN}
+        tables, figures = _measurements(self)
         return Told(
             recipe.name,
             recipe.about,
             recipe.seed,
             joined(answers(self), given),
-            {f"captions of {version}": [one["text"] for one in self.captions(version)] for version in VERSIONS[:2]},
+            {f"captions of {version}": [r["text"] for r in self.captions(version)] for version in VERSIONS[:2]},
             list(_samples(self)),
-            [table for table in (_subtasks(self), _looked(self), _changes(self), *_choices(self)) if table.rows],
-            list(_drawings(self)),
+            [table for table in (_subtasks(self), _reviews(self), _changes(self), *tables) if table.rows],
+            figures,
             list(notes(self)),
             str(recipe.card.get("citation", "")) or CITATION,
             str(recipe.card.get("licence", "")),
         )
 
 
-# -- notes ------------------------------------------------------------------------------------------------------
-
-
 def notes(made: RecosSteps) -> Iterator[str]:
-    """What should be known before the set is trusted."""
-    models = [model for one in made.pipe.recipe.steps for model in one.models.values() if isinstance(model, dict)]
+    """What readers should know before they trust the set."""
+    models = [model for step in made.pipe.recipe.steps for model in step.models.values() if isinstance(model, dict)]
     if any(model.get("use") == DEMONSTRATION for model in models):
-        yield "A demonstration: captions were written by rules out of labels. Measure nothing with this set."
-    stand_ins = {one["subtask"]: one["stand_in"] for one in made.records if one.get("stand_in")}
+        yield "A demonstration: captions were written by rules from labels. Measure nothing with this set."
+    stand_ins = {record["subtask"]: record["stand_in"] for record in made.records if record.get("stand_in")}
     yield from (f"Sub-task {name}: {why}." for name, why in sorted(stand_ins.items()))
-    # How many captions rest on a model's or a rule's word alone
-    captions = [one for one in made.records if "text" in one]
-    unseen = [one for one in captions if not is_seen(one)]
-    if unseen:
-        waiting = sum(one.get("review") == UNDECIDED for one in unseen)
-        rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were put to nobody"
+    # Captions that only a model or a rule has checked
+    captions = made.captions()
+    if unseen := [record for record in captions if not is_seen(record)]:
+        waiting = sum(record.get("review") == UNDECIDED for record in unseen)
+        rest = f"{waiting:,} wait for one (eyespot build review), {len(unseen) - waiting:,} were shown to nobody"
         yield f"No person has looked at {len(unseen):,} of {len(captions):,} captions: {rest}."
-    found = Counter(record["subtask"] for record in _step(made, "collect").records)
-    for name, wanted in made.pipe.collecting.wanted().items():
-        count = subtask(name).count if wanted.count is None else wanted.count
-        if found[name] < count:
-            yield f"Sub-task {name}: {found[name]} of {count} pictures were found."
-    # Pictures that are no longer there because every caption of theirs fell: the steps count captions
-    for version, name in (("v0", "collect"), ("v1", "pair")):
-        named = [declared.name for declared in made.pipe.recipe.steps if declared.step == name]
-        pictures_came = (record for name in named for record in _step(made, name).records)
-        came = {record["image"] for record in pictures_came if record.get("version", "v0") == version}
-        lost = len(came - {one["image"] for one in made.captions(version)})
+    collected = Counter(record["subtask"] for record in made.result("collect").records)
+    for name, count in made.pipe.collecting.counts().items():
+        if collected[name] < count:
+            yield f"Sub-task {name}: {collected[name]} of {count} pictures were found."
+    # Pictures whose captions were all dropped: the steps count captions only
+    for version, kind in (("v0", "collect"), ("v1", "pair")):
+        steps = [made.result(declared.name) for declared in made.pipe.recipe.steps if declared.step == kind]
+        records = [record for step in steps for record in step.records if record.get("version", "v0") == version]
+        came = {record["image"] for record in records}
+        lost = len(came - {record["image"] for record in made.captions(version)})
         if lost:
             yield f"{lost} of {len(came)} pictures of {version} lost all their captions and are left out with them."
 
@@ -100,10 +102,9 @@ def notes(made: RecosSteps) -> Iterator[str]:
 
 
 def _subtasks(made: RecosSteps) -> CardTable:
-    counts: Counter[tuple[str, str]] = Counter()
-    for record in {one["image"]: one for one in reversed(made.records)}.values():
-        counts[str(record["subtask"]), str(record["version"])] += 1
-    texts = Counter(one["subtask"] for one in made.records if "text" in one)
+    first_records = {record["image"]: record for record in reversed(made.records)}.values()
+    counts = Counter((str(record["subtask"]), str(record["version"])) for record in first_records)
+    texts = Counter(record["subtask"] for record in made.captions())
     present = {name for name, _ in counts}
     rows: list[list[str | int]] = [
         [name, *(counts[name, version] for version in VERSIONS), texts[name]] for name in names() if name in present
@@ -113,133 +114,89 @@ def _subtasks(made: RecosSteps) -> CardTable:
     return CardTable("Sub-tasks", columns, rows, "A version holds its own images and those of the versions before it.")
 
 
-def _looked(made: RecosSteps) -> CardTable:
+def _reviews(made: RecosSteps) -> CardTable:
     rows = []
     for version in VERSIONS[:2]:
-        told = Counter(one.get("review") or NEVER for one in made.captions(version))
-        rows.append([version, told.total(), *(told[name] for name in (CONFIRMED, MENDED, UNDECIDED, NEVER))])
-    columns = ["version", "captions added", "confirmed by a person", "mended by one", "put to one, undecided"]
-    return CardTable(
-        "Who looked at the captions", [*columns, "never put to one"], rows, "Column review of the captions."
-    )
+        counts = Counter(record.get("review") or NEVER for record in made.captions(version))
+        rows.append([version, counts.total(), *(counts[name] for name in (CONFIRMED, MENDED, UNDECIDED, NEVER))])
+    columns = [
+        *("version", "captions added", "confirmed by a person", "edited by one", "shown to one, undecided"),
+        "never shown to one",
+    ]
+    return CardTable("Who looked at the captions", columns, rows, "Column review of the captions.")
 
 
 def _changes(made: RecosSteps) -> CardTable:
-    swapped = made.captions("v1")
     by_attribute: dict[str, list[int]] = {}
-    for one in swapped:
-        by_attribute.setdefault(one["attribute"], []).append(one["edits"])
+    for record in made.captions("v1"):
+        by_attribute.setdefault(record["attribute"], []).append(record["edits"])
     ordered = sorted(by_attribute.items(), key=lambda item: (-len(item[1]), item[0]))
     rows = [[name, len(edits), f"{fmean(edits):.1f}", max(edits)] for name, edits in ordered]
     columns = ["attribute", "captions", "words changed, mean", "most"]
-    return CardTable("What confusing captions changed", columns, rows, "Words put in, taken out or replaced.")
+    return CardTable("What confusing captions changed", columns, rows, "Words inserted, deleted or replaced.")
 
 
-def _choices(made: RecosSteps) -> Iterator[CardTable]:
-    for done, how in _measured(made):
-        yield choices([one["nearest"] for one in _first_wordings(done)], how.k)
-
-
-def _drawings(made: RecosSteps) -> Iterator[CardFigure]:
-    for done, how in _measured(made):
-        first = [one["first_dis"] for one in _first_wordings(done)]
-        settings = f"k {how.k}, temperature {how.temperature:g}, η {how.eta:g}"
-        yield CardFigure(
-            f"{done.step.name}-first", f"dis(t) of captions as first written ({settings})", drawing(first, how.measure)
-        )
-        last = [one["dis"] for one in done.records]
-        yield CardFigure(f"{done.step.name}-kept", "dis(t) of those that were kept", drawing(last, how.measure))
-
-
-def _measured(made: RecosSteps) -> Iterator[tuple[StepResult, Rewriting]]:
+def _measurements(made: RecosSteps) -> tuple[list[CardTable], list[CardFigure]]:
+    """What other settings of dis(t) would accept, and its distribution before and after rewriting."""
+    tables, figures = [], []
     for declared in made.pipe.recipe.steps:
         if declared.step == "discriminate":
-            yield _step(made, declared.name), declared.fitted(Rewriting)
-
-
-def _first_wordings(done: StepResult) -> list[Mapping[str, Any]]:
-    """Captions as they came to the step, whether they were kept or dropped then."""
-    every = chain(done.records, (one.record for one in drops(done.folder)))
-    return [one for one in every if "nearest" in one]
-
-
-def _step(made: RecosSteps, name: str) -> StepResult:
-    return next(one for one in made.done if one.step.name == name)
-
-
-# -- samples ----------------------------------------------------------------------------------------------------
+            how, step = declared.fitted(Rewriting), made.result(declared.name)
+            # Captions as first written, also those that were dropped then
+            first = [r for r in chain(step.records, (drop.record for drop in drops(step.folder))) if "nearest" in r]
+            tables.append(choices([record["nearest"] for record in first], how.k))
+            settings = f"k {how.k}, temperature {how.temperature:g}, η {how.eta:g}"
+            title = f"dis(t) of captions as first written ({settings})"
+            values = [record["first_dis"] for record in first]
+            figures.append(CardFigure(f"{declared.name}-first", title, drawing(values, how.measure)))
+            values = [record["dis"] for record in step.records]
+            title = "dis(t) of those that were kept"
+            figures.append(CardFigure(f"{declared.name}-kept", title, drawing(values, how.measure)))
+    return tables, figures
 
 
 def _samples(made: RecosSteps) -> Iterator[SampleRecord]:
-    """One picture of each sub-task with what it is confused with."""
+    """A picture of each sub-task with the pictures that it is confused with."""
+    place = made.pipe.sources.place
     for name in names():
-        firsts = [one for one in made.captions("v0") if one["subtask"] == name]
-        twins = {one["of"]: one for one in made.captions("v1") if one["subtask"] == name}
-        chosen = next((one for one in firsts if one["image"] in twins), firsts[0] if firsts else None)
-        if chosen is not None:
-            twin = twins.get(chosen["image"])
-            place = made.pipe.sources.place
-            pictures = [(f"v0: {twin['original'] if twin else chosen['text']}", place(chosen))]
-            lines = []
-            if twin is not None:
-                pictures.append((f"v1: {twin['text']}", place(twin)))
-                words = f"{twin['edits']} word{'s' * (twin['edits'] != 1)}"
-                lines.append(f"v1 changes {words} ({twin['attribute']}).")
-            like = [one for one in made.records if one["version"] == "v2" and one["of"] == chosen["image"]]
-            pictures += [("v2, without captions", place(one)) for one in like[:LIKE]]
-            yield SampleRecord(chosen["subtask"], pictures, lines)
+        captions = [record for record in made.captions("v0") if record["subtask"] == name]
+        twins = {record["of"]: record for record in made.captions("v1") if record["subtask"] == name}
+        chosen = next((record for record in captions if record["image"] in twins), captions[0] if captions else None)
+        if chosen is None:
+            continue
+        twin, lines = twins.get(chosen["image"]), []
+        pictures = [(f"v0: {twin['original'] if twin else chosen['text']}", place(chosen))]
+        if twin is not None:
+            pictures.append((f"v1: {twin['text']}", place(twin)))
+            words = f"{twin['edits']} word{'s' * (twin['edits'] != 1)}"
+            lines.append(f"v1 changes {words} ({twin['attribute']}).")
+        like = [record for record in made.records if record["version"] == "v2" and record["of"] == chosen["image"]]
+        pictures += [("v2, without captions", place(record)) for record in like[:LIKE]]
+        yield SampleRecord(chosen["subtask"], pictures, lines)
 
 
 # -- datasheet --------------------------------------------------------------------------------------------------
 
 
 def answers(made: RecosSteps) -> dict[str, dict[str, str]]:
-    """What the pipeline itself can answer of a datasheet, by section and question; a recipe's answers go before it."""
-    first, second, third = VERSIONS
-    pictures: dict[str, str] = {}
-    for one in made.records:
-        pictures.setdefault(one["image"], one["version"])
-    sizes = []
-    for at, version in enumerate(VERSIONS):
-        images = sum(VERSIONS.index(one) <= at for one in pictures.values())
-        captions = sum(len(made.captions(one)) for one in VERSIONS[: at + 1])
-        sizes.append(f"{version}: {images:,} pictures, {captions:,} captions")
-    composition = {
-        "items": "A record is a caption with its picture, or, in the largest version, a picture without captions. Each "
-        "picture serves one sub-task.",
-        "count": "; ".join(sizes) + ".",
-        "fields": " ".join(f"{name}: {', '.join(columns)}." for name, columns in COLUMNS.items()),
-        "labels": f"A caption is said to be true of its picture, and of no other, by {_writers(made)}; of a drawn "
-        "picture by the rules that drew it.",
-        "missing": f"The pictures that {third} adds bear no captions. Nobody looked at every caption beside every "
-        "other picture: one may fit two.",
-        "relations": f"A picture that {second} adds is like one of {first}, and its captions are those with words "
-        f'changed; one that {third} adds is like either. The column "of" names which.',
-        "splits": f"There is nothing to train on: {first}, {second} and {third} are one test in three sizes.",
-        "elsewhere": "Nothing; the pictures lie in images/.",
-    }
-    return {"composition": composition, "collection": _collection(made), "uses": _uses()}
-
-
-def _collection(made: RecosSteps) -> dict[str, str]:
-    how = made.pipe.collecting
-    places = ", ".join(made.pipe.sources.galleries) or "none"
-    return {
-        "means": f"Photos were searched for, or chosen by their labels, in these galleries: {places}. Captions by "
-        f"{_writers(made)}. Drawn pictures by rules, each answer worked out anew from what is written.",
-        "sampling": f"So many pictures of each of {len(how.wanted())} sub-tasks as the recipe says, a photo for one "
-        "sub-task alone; then what is most like them, of the same source.",
-    }
-
-
-def _uses() -> dict[str, str]:
-    return {
-        "caution": "Captions are a model's unless a person confirmed or mended them; the column review says which.",
-        "unfit": "To tell who people are, or what is true of those who can be seen in the pictures.",
-    }
-
-
-def _writers(made: RecosSteps) -> str:
+    """The pipeline's own answers to a datasheet, by section and question; answers of a recipe replace them."""
     models = {name: model for step in made.pipe.recipe.steps for name, model in step.models.items()}
-    found = [f"{name} ({model.get('use')})" for name, model in models.items() if isinstance(model, Mapping)]
-    return ", ".join(found) or "nobody"
+    writers = [f"{name} ({model.get('use')})" for name, model in models.items() if isinstance(model, Mapping)]
+    sizes = []
+    for number, version in enumerate(VERSIONS, 1):
+        held = [record for record in made.records if record["version"] in VERSIONS[:number]]
+        images, captions = {record["image"] for record in held}, sum("text" in record for record in held)
+        sizes.append(f"{version}: {len(images):,} pictures, {captions:,} captions")
+    fields: dict[str, Any] = {
+        **dict(zip(("first", "second", "third"), VERSIONS, strict=True)),
+        "sizes": "; ".join(sizes),
+        "columns": " ".join(f"{name}: {', '.join(columns)}." for name, columns in COLUMNS.items()),
+        "writers": ", ".join(writers) or "nobody",
+        "galleries": ", ".join(made.pipe.sources.galleries) or "none",
+        "subtasks": len(made.pipe.collecting.wanted()),
+    }
+    sections = toml_of(Path(__file__).with_name("datasheet.toml"))
+    return {
+        section: {question: text.format_map(fields) for question, text in texts.items()}
+        for section, texts in sections.items()
+    }

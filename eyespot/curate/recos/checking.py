@@ -1,4 +1,4 @@
-"""The steps `review`, in which a person looks, and `complete`, after which every picture has captions of its own."""
+"""The steps `review`, in which a person checks captions, and `complete`, which drops ambiguous captions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Reco
 from eyespot.pipelines.human_review import AWAITS, Case, reviewed
 
 CONFIRMED, MENDED, UNDECIDED, NEVER = "confirmed", "mended", "undecided", "never"
-"""What a caption's field `review` says: a person accepted it, wrote it anew, has not decided, was not asked."""
+"""A caption's field `review`: a person accepted it, rewrote it, has not decided, never saw it."""
 TOO_FEW, NOT_LOOKED_AT = "its picture has too few captions", "nobody looked"
 
 
 @dataclass(frozen=True)
 class Reviewing:
-    """Which share of a version's captions a person looks at, those in doubt always; what becomes of undecided ones."""
+    """The share of a version's captions that a person checks, besides all in doubt; what happens to undecided ones."""
 
     share: float = 1.0
     undecided: Literal["wait", "keep", "drop"] = "wait"
@@ -37,24 +37,23 @@ class Completing:
     version: str = "v0"
 
 
-def looked_at(records: Records, context: Context, queue: Path, told: tuple[Sources, Reviewing]) -> Iterator[Outcome]:
-    """Captions as a person accepts, mends or drops them."""
-    sources, how = told
+def looked_at(records: Records, context: Context, queue: Path, sources: Sources, how: Reviewing) -> Iterator[Outcome]:
+    """Captions as a person accepts, edits or drops them."""
 
     def doubt(record: Record) -> Case | None:
         if not _is_caption(record, how.version):
             return None
         drawn = context.chance(record["id"]).random() < how.share
-        if record.get("doubts") or drawn:
-            why = f"{record['subtask']}: is this true, good English, and said with neither too much nor too little?"
-            pictures, ids = [str(sources.place(record))], [record["image"]]
-            if record["version"] == "v1":
-                why = f"{record['subtask']}: is this true of the first picture, and not of the second?"
-                pictures.append(str(sources.place({**record, "path": record["of_path"]})))
-                ids.append(record["of"])
-            doubts = "".join(f" Doubt: {one}." for one in record.get("doubts", []))
-            return Case(record["id"], why + doubts, tuple(pictures), {"text": record["text"]}, tuple(ids))
-        return None
+        if not record.get("doubts") and not drawn:
+            return None
+        why = f"{record['subtask']}: is this true, good English, and said with neither too much nor too little?"
+        pictures, ids = [str(sources.place(record))], [record["image"]]
+        if record["version"] == "v1":
+            why = f"{record['subtask']}: is this true of the first picture, and not of the second?"
+            pictures.append(str(sources.place({**record, "path": record["of_path"]})))
+            ids.append(record["of"])
+        doubts = "".join(f" Doubt: {text}." for text in record.get("doubts", []))
+        return Case(record["id"], why + doubts, tuple(pictures), {"text": record["text"]}, tuple(ids))
 
     def undecided(record: Record) -> Outcome:
         if how.undecided == "wait":
@@ -72,16 +71,16 @@ def is_seen(record: Record) -> bool:
 
 
 def confirm(record: Record, texts: Mapping[str, str]) -> Record:
-    """A caption that a person accepted, in other words if they mended it.
+    """A caption that a person accepted, with its new text if they edited it.
 
-    How other words differ from the original is counted anew, and no dis(t) is known of them.
+    The differences of a new text from the original are counted again, and its dis(t) is unknown.
     """
     if not texts:
         return record if is_seen(record) else {**record, "review": CONFIRMED}
-    told = {"mended": True, "review": MENDED} | dict.fromkeys(set(record) & {"dis", "rounds"})
+    fields = {"mended": True, "review": MENDED} | dict.fromkeys(set(record) & {"dis", "rounds"})
     if "original" in record:
-        told |= {"edits": changed(record["original"], texts["text"])}
-    return {**record, **texts, **told}
+        fields["edits"] = changed(record["original"], texts["text"])
+    return {**record, **texts, **fields}
 
 
 def apart(records: Records, context: Context) -> Iterator[Outcome]:
@@ -92,17 +91,16 @@ def apart(records: Records, context: Context) -> Iterator[Outcome]:
 
 
 def completed(records: Records, context: Context, how: Completing) -> Iterator[Outcome]:
-    """Captions that no other picture has, of pictures that have enough of them."""
-    # Captions that their own picture has already
-    seen: set[tuple[str, str]] = set()
-    found = {}
+    """Captions that no other picture has, of pictures with enough such captions."""
+    faults: dict[str, str] = {}
+    seen: set[tuple[str, str]] = set()  # captions by their picture
     for record in records:
         if _is_caption(record, how.version):
             key = record["image"], same_words(record["text"])
             if key in seen:
-                found[record["id"]] = REPEATED
+                faults[record["id"]] = REPEATED
             seen.add(key)
-    faults = found | dict.fromkeys(_shared(records, context.earlier["render"]), AMBIGUOUS)
+    faults |= dict.fromkeys(_shared(records, context.earlier["render"]), AMBIGUOUS)
     left = Counter(r["image"] for r in records if _is_caption(r, how.version) and r["id"] not in faults)
     for record in records:
         if record["id"] in faults:
@@ -114,9 +112,9 @@ def completed(records: Records, context: Context, how: Completing) -> Iterator[O
 
 
 def _shared(records: Records, drawn: Records) -> set[str]:
-    """Captions of any version that are true of two pictures: whichever is searched for, the other one answers too.
+    """Captions of any version that are true of two pictures, so that a search for either would also match the other.
 
-    Two have the same caption, or one of the drawn pictures, in the set or not, has it among its wordings.
+    Two pictures have the same caption, or it is a wording of a drawn picture, in the set or not.
     """
     images = wordings(drawn)
     for record in records:

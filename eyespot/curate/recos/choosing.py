@@ -1,4 +1,4 @@
-"""Choosing k, temperature and η: where dis(t) of captions as first written lies, and what would be accepted."""
+"""Tables and figures to choose k, temperature and η by: the dis(t) of captions as first written."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eyespot.curate._discriminability import Discriminability, DiscriminabilityBin, Reals, entropies
-from eyespot.curate._discriminability import histogram as counted
+from eyespot.curate._discriminability import Discriminability, entropies, histogram
 from eyespot.pipelines.data_card import CardTable
-from eyespot.search.contact_sheet import safe
 
 TEMPERATURES = (1.0, 0.1, 0.05, 0.02, 0.01, 0.005)
 ETAS = (0.2, 0.4, 0.6, 0.8, 0.9)
@@ -26,53 +24,44 @@ _STYLE = """.dis text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto,
 def choices(nearest: Sequence[Sequence[float]], k: int) -> CardTable:
     """The share of captions that each temperature and η accepts; `nearest` are the k highest cosines of each."""
     cosines = np.array(nearest, np.float64).reshape(len(nearest), k)  # (captions, k)
-    rows = [_row(entropies(cosines, temperature), temperature, k) for temperature in TEMPERATURES if len(cosines)]
+    rows = []
+    for temperature in TEMPERATURES if len(cosines) else ():
+        values = entropies(cosines, temperature)  # (captions,)
+        bands = [Discriminability(k, temperature, eta).band for eta in ETAS]
+        shares = [f"{np.mean((values >= low) & (values <= high)):.0%}" for low, high in bands]
+        rows.append([f"{temperature:g}", f"{np.median(values):.3f}", *shares])
     columns = ["temperature", "median dis(t)", *(f"η = {eta:g}" for eta in ETAS)]
     note = f"The share of captions, as first written, whose dis(t) lies in the band; log k = {math.log(k):.3f}."
     return CardTable("What would be accepted", columns, rows, note)
 
 
-def _row(values: Reals, temperature: float, k: int) -> list[str]:
-    bands = [Discriminability(k, temperature, eta).band for eta in ETAS]
-    shares = [f"{np.mean((values >= low) & (values <= high)):.0%}" for low, high in bands]
-    return [f"{temperature:g}", f"{np.median(values):.3f}", *shares]
-
-
 def drawing(values: Sequence[float], how: Discriminability) -> str:
     """The histogram of dis(t) with the band that is accepted, as SVG."""
-    bins = counted(np.array(values, np.float64), how.k, BINS)
-    top = max([1, *(one.captions for one in bins)])
-    low, high = how.band
-    shape = f'x="{_x(low, how):.1f}" y="8" width="{_x(high, how) - _x(low, how):.1f}" height="{HEIGHT - FOOT - 8}"'
-    band = f'<rect class="band" {shape}/>'
-    bars = "".join(_bar(one, top, how) for one in bins if one.captions)
-    box = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img"'
-    told = f"dis(t) of {len(values):,} captions, between 0 and log k"
-    head = f'<svg class="dis" xmlns="http://www.w3.org/2000/svg" {box}><title>{safe(told)}</title>'
-    floor, (low, high) = HEIGHT - FOOT, how.band
+
+    def x(value: float) -> float:
+        return SIDE + (WIDTH - 4 * SIDE) * value / math.log(how.k)
+
+    bins = histogram(np.array(values, np.float64), how.k, BINS)
+    top = max([1, *(bin.captions for bin in bins)])
+    (low, high), floor = how.band, HEIGHT - FOOT
+    bars = []
+    for bin in bins:
+        if bin.captions:
+            height = (floor - 16) * bin.captions / top
+            kind = "in" if low <= (bin.low + bin.high) / 2 <= high else "out"
+            left, width = x(bin.low) + 0.5, x(bin.high) - x(bin.low) - 1
+            shape = f'x="{left:.1f}" y="{floor - height:.1f}" width="{width:.1f}" height="{height:.1f}"'
+            bars.append(f'<rect class="{kind}" {shape}><title>{bin.captions:,}</title></rect>')
     # The ends of the band are written inside it: those of a wide one lie close to the ends of the axis.
-    axis_band = [(low, f"{low:.2f}", "start"), (high, f"{high:.2f}", "end")] if low > 0 else []
-    texts = "".join(
-        f'<text x="{_x(at, how):.1f}" y="{floor + 17}" text-anchor="{anchor}">{text}</text>'
-        for at, text, anchor in [(0.0, "0", "middle"), *axis_band, (math.log(how.k), f"log {how.k}", "middle")]
+    marks = [(0.0, "0", "middle"), (math.log(how.k), f"log {how.k}", "middle")]
+    marks[1:1] = [(low, f"{low:.2f}", "start"), (high, f"{high:.2f}", "end")] if low > 0 else []
+    labels = [f'<text x="{x(v):.1f}" y="{floor + 17}" text-anchor="{side}">{text}</text>' for v, text, side in marks]
+    legend = f"dis(t): too much is said on the left, too little on the right; the highest bar is {top:,} captions"
+    return (
+        f'<svg class="dis" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
+        f'height="{HEIGHT}" role="img"><title>dis(t) of {len(values):,} captions, between 0 and log k</title>'
+        f'<style>{_STYLE}</style><rect class="band" x="{x(low):.1f}" y="8" width="{x(high) - x(low):.1f}" '
+        f'height="{floor - 8}"/>{"".join(bars)}'
+        f'<line x1="{SIDE}" x2="{WIDTH - 3 * SIDE}" y1="{floor}" y2="{floor}"/>{"".join(labels)}'
+        f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{legend}</text></svg>'
     )
-    told = f"dis(t): too much is said on the left, too little on the right; the highest bar is {top:,} captions"
-    axis = (
-        f'<line x1="{SIDE}" x2="{WIDTH - 3 * SIDE}" y1="{floor}" y2="{floor}"/>{texts}'
-        f'<text x="{WIDTH / 2:.0f}" y="{HEIGHT - 8}" text-anchor="middle">{told}</text>'
-    )
-    return f"{head}<style>{_STYLE}</style>{band}{bars}{axis}</svg>"
-
-
-def _bar(one: DiscriminabilityBin, top: int, how: Discriminability) -> str:
-    height = (HEIGHT - FOOT - 16) * one.captions / top
-    left, right = _x(one.low, how), _x(one.high, how)
-    kind = "in" if how.band[0] <= (one.low + one.high) / 2 <= how.band[1] else "out"
-    shape = (
-        f'x="{left + 0.5:.1f}" y="{HEIGHT - FOOT - height:.1f}" width="{right - left - 1:.1f}" height="{height:.1f}"'
-    )
-    return f'<rect class="{kind}" {shape}><title>{one.captions:,}</title></rect>'
-
-
-def _x(value: float, how: Discriminability) -> float:
-    return SIDE + (WIDTH - 4 * SIDE) * value / math.log(how.k)

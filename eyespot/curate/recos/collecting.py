@@ -1,4 +1,4 @@
-"""The step `collect`: which pictures stand for which sub-task, by words that a gallery is searched for or by labels."""
+"""The step `collect`: chooses the pictures of each sub-task, by searches in galleries or by words of labels."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from eyespot.pipelines import Added, Context, Drop, Keep, Outcome, Record, Recor
 from eyespot.types import NothingFound, UsageError
 
 POOL = "left in the pool"
-FURTHER = 4  # times as many hits are looked at as pictures are wanted, for some are taken already
+FURTHER = 4  # times as many hits are read as pictures are wanted, because other sub-tasks have taken some
 
 
 @dataclass(frozen=True)
 class SubtaskPictures:
-    """Pictures of a sub-task: so many, from these galleries (none named: all), that the condition `where` lets through.
+    """Pictures of a sub-task: `count` of them, from these galleries (none named: all), for which `where` is true.
 
-    With `words` those whose labels hold one of the words, else what searching for `queries` finds. `stand_in` says
-    what these pictures stand in for, where they are not what the sub-task means.
+    With `words` those whose labels contain one of the words, else the results of `queries`. `stand_in` says what
+    these pictures stand in for, if they are not what the sub-task means.
     """
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid"}
@@ -40,101 +40,89 @@ class SubtaskPictures:
 
 @dataclass(frozen=True)
 class Collecting:
-    """Galleries by name, the encoder they are searched with, and what is wanted; none said: all but what is opt-in."""
+    """Galleries by name, their encoder, and the wanted pictures; the default is every sub-task that is not opt-in."""
 
     galleries: Mapping[str, str] = field(default_factory=dict)
     encoder: str | None = None
     subtasks: Mapping[str, SubtaskPictures] = field(default_factory=dict)
 
     def wanted(self) -> dict[str, SubtaskPictures]:
-        """What is wanted of each sub-task; `UsageError` for one that there is not."""
+        """The wanted pictures of each sub-task; `UsageError` for an unknown sub-task."""
         usual = {name: SubtaskPictures() for name in names() if not subtask(name).opt_in}
-        return {name: one for name, one in (dict(self.subtasks) or usual).items() if subtask(name)}
+        return {name: pictures for name, pictures in (dict(self.subtasks) or usual).items() if subtask(name)}
+
+    def counts(self) -> dict[str, int]:
+        """How many pictures of each sub-task are wanted."""
+        return {name: subtask(name).count if it.count is None else it.count for name, it in self.wanted().items()}
 
     def shared(self, limit: int) -> Collecting:
-        """The same with no more than so many pictures in all, every sub-task getting its share."""
-        counts = {name: subtask(name).count if one.count is None else one.count for name, one in self.wanted().items()}
+        """The same with at most `limit` pictures in all, of which every sub-task gets its share."""
+        counts = self.counts()
         while sum(counts.values()) > limit:
             most = max(counts, key=lambda name: counts[name])
             counts[most] -= 1
-        return replace(self, subtasks={name: replace(one, count=counts[name]) for name, one in self.wanted().items()})
+        return replace(self, subtasks={name: replace(it, count=counts[name]) for name, it in self.wanted().items()})
 
 
 def collected(records: Records, context: Context, sources: Sources, how: Collecting) -> Iterator[Outcome]:
-    """Drawn pictures up to the number that is wanted, the rest left for later versions; and photos."""
-    wanted = how.wanted()
+    """Drawn pictures up to the wanted number, the rest left for later versions; and photos."""
+    wanted, counts = how.wanted(), how.counts()
     chosen: set[str] = set()
-    for name in {record["subtask"]: None for record in records}:
+    drawn = {record["subtask"]: None for record in records}
+    for name in drawn:
         ids = [record["id"] for record in records if record["subtask"] == name]
-        count = _count(subtask(name), wanted[name]) if name in wanted else 0
-        chosen.update(context.chance(name).sample(ids, min(count, len(ids))))
+        chosen.update(context.chance(name).sample(ids, min(counts.get(name, 0), len(ids))))
     for record in records:
         yield Keep(record) if record["id"] in chosen else Drop(record, POOL)
-    drawn, taken = {record["subtask"] for record in records}, set[str]()
-    for name, one in wanted.items():
-        if name not in drawn:
-            yield from _photos(context, sources, subtask(name), one, taken)
-
-
-def _count(of: Subtask, wanted: SubtaskPictures) -> int:
-    return of.count if wanted.count is None else wanted.count
+    taken = set[str]()  # a photo serves one sub-task alone, the first that takes it
+    for name, pictures in wanted.items():
+        if name in drawn:
+            continue
+        galleries = pictures.galleries or sources.galleries
+        candidates = [_candidates(context, sources, subtask(name), pictures, gallery) for gallery in galleries]
+        fresh = [photo for photo in _alternating(candidates) if photo["image"] not in taken][: counts[name]]
+        taken.update(photo["image"] for photo in fresh)
+        fields = {"subtask": name, "version": "v0", "stand_in": pictures.stand_in}
+        yield from (Added({"id": photo["image"], **photo, **fields}) for photo in fresh)
 
 
 # -- photos -----------------------------------------------------------------------------------------------------
 
 
-def _photos(
-    context: Context, sources: Sources, of: Subtask, wanted: SubtaskPictures, taken: set[str]
-) -> Iterator[Outcome]:
-    """The pictures of one sub-task; a photo serves one sub-task alone, the first that takes it."""
-    count = _count(of, wanted)
-    gallery_names = wanted.galleries or tuple(sources.galleries)
-    for photo in _alternating([_candidates(context, sources, of, wanted, name) for name in gallery_names]):
-        if not count:
-            return
-        if photo["image"] not in taken:
-            taken.add(photo["image"])
-            count -= 1
-            told = {"subtask": of.name, "version": "v0", "stand_in": wanted.stand_in}
-            yield Added({"id": photo["image"], **photo, **told})
-
-
-def _candidates(context: Context, sources: Sources, of: Subtask, wanted: SubtaskPictures, name: str) -> list[Record]:
-    if wanted.words:
-        return _labelled(context, sources, wanted, name)
+def _candidates(context: Context, sources: Sources, of: Subtask, wanted: SubtaskPictures, gallery: str) -> list[Record]:
+    """Photos of a gallery for a sub-task: by the words of their labels in random order, or by searches, best first."""
     queries = wanted.queries or of.queries
+    if wanted.words:
+        return _labelled(context, sources, wanted, gallery)
     if not queries:
         drawn = "name it in the step draw, or " if of.generator is not None else ""
         raise UsageError(f"nothing says which photos are for {of.name}; {drawn}give it queries or words of labels")
-    count = _count(of, wanted) * FURTHER
-    lists = []
+    count = (of.count if wanted.count is None else wanted.count) * FURTHER
+    lists: list[Sequence[Record]] = []
     for query in queries:
         try:
-            run = sources.world(name).collection(sources.named).search(query, k=count, where=wanted.where)
+            run = sources.world(gallery).collection(sources.named).search(query, k=count, where=wanted.where)
         except NothingFound:
-            records = []
-        else:
-            ids = [hit.image for hits in run.values() for hit in hits]
-            rows = sources.rows(name)
-            records = [*sources.photos(name, [rows[id] for id in ids])]
-        lists.append(records)
+            continue
+        rows = sources.rows(gallery)
+        lists.append(sources.photos(gallery, [rows[hit.image] for hits in run.values() for hit in hits]))
     return list(_alternating(lists))
 
 
-def _labelled(context: Context, sources: Sources, wanted: SubtaskPictures, name: str) -> list[Record]:
-    """Photos whose labels hold one of the words, in an order drawn by chance."""
-    view = sources.world(name).view(sources.named)
+def _labelled(context: Context, sources: Sources, wanted: SubtaskPictures, gallery: str) -> list[Record]:
+    """Photos whose labels contain one of the words, in random order."""
+    view = sources.world(gallery).view(sources.named)
     mask = view.live
     if wanted.where is not None:
         mask = mask & filters.mask(view.tables, filters.checked(wanted.where, list(filters.columns_of(view.tables))))
-    found = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, wanted.words))})(?!\w)", re.IGNORECASE)
-    photos = sources.photos(name, np.flatnonzero(mask).tolist())
-    fits = [photo for photo in photos if found.search(labels_of(photo))]
-    return context.chance(name, *wanted.words).sample(fits, len(fits))
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, wanted.words))})(?!\w)", re.IGNORECASE)
+    photos = sources.photos(gallery, np.flatnonzero(mask).tolist())
+    fits = [photo for photo in photos if pattern.search(labels_of(photo))]
+    return context.chance(gallery, *wanted.words).sample(fits, len(fits))
 
 
 def labels_of(record: Record) -> str:
-    """All that the labels of a picture say, in one text."""
+    """All labels of a picture in one text."""
     return " . ".join(str(value) for value in record["facts"].values())
 
 

@@ -1,4 +1,4 @@
-"""The steps that draw: `draw` invents pictures whose answers differ, `render` works each out anew and paints it."""
+"""The steps that draw: `draw` invents pictures whose answers differ, `render` checks each answer and paints it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from eyespot.curate.recos.drawing.generator import Generator
 from eyespot.curate.recos.sources import DRAWN, Sources
@@ -14,9 +13,6 @@ from eyespot.curate.recos.subtasks import subtask
 from eyespot.gallery.photos.pictures import id_of
 from eyespot.pipelines import Added, Context, Drop, Failed, Keep, Outcome, Record
 from eyespot.types import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 WRONG, UNDRAWN = "wrong answer", "cannot be drawn"
 AMBIGUOUS = "caption of two pictures"
@@ -32,15 +28,15 @@ class DrawnCounts:
 
 
 def generator_of(name: str) -> Generator:
-    """Who draws the pictures of a sub-task; `UsageError` if it is one of photos."""
-    found = subtask(name).generator
-    if found is None:
+    """The generator of a sub-task's pictures; `UsageError` if it is a sub-task of photos."""
+    generator = subtask(name).generator
+    if generator is None:
         raise UsageError(f"pictures of {name} are not drawn; collect photos for it")
-    return found
+    return generator
 
 
 def invented(context: Context, how: DrawnCounts) -> Iterator[Outcome]:
-    """Pictures to be drawn. No two of a sub-task have one answer, or a caption would be true of both."""
+    """Pictures to draw. No two of a sub-task have the same answer, or a caption would be true of both."""
     for name, count in how.subtasks.items():
         generator, answers = generator_of(name), set[str]()
         for number in range(count * TRIES):
@@ -51,31 +47,31 @@ def invented(context: Context, how: DrawnCounts) -> Iterator[Outcome]:
 
 
 def rendered(record: Record, context: Context, sources: Sources) -> Outcome:
-    """Its answer checked against what is written, and the picture on the disk."""
+    """The record with its picture on the disk, if its answer is that of the written text."""
     generator, facts = generator_of(record["subtask"]), record["facts"]
     answer = generator.answer(facts)
     if answer != facts["answer"]:
         return Drop(record, WRONG, f"{facts['shown']!r} comes to {answer!r}, not {facts['answer']!r}")
     try:
         picture = generator.paint(facts, context.chance(record["id"]))
-        kept = BytesIO()
-        picture.save(kept, "JPEG", quality=QUALITY)
-        data = kept.getvalue()
     except UsageError as error:
         return Failed(record, UNDRAWN, str(error))
-    made = {**record, "image": id_of(data), "source": DRAWN, "path": sources.draw(record, data)}
+    jpeg = BytesIO()
+    picture.save(jpeg, "JPEG", quality=QUALITY)
+    path = sources.draw(record, jpeg.getvalue())
+    made = {**record, "image": id_of(jpeg.getvalue()), "source": DRAWN, "path": path}
     return Keep({**made, "stand_in": subtask(record["subtask"]).stand_in})
 
 
 def wordings(pictures: Iterable[Record]) -> dict[str, set[str]]:
     """The images that each wording of drawn pictures is true of, at any level of detail; keys are `same_words`."""
-    found: dict[str, set[str]] = {}
-    for one in pictures:
-        for text in chain(*generator_of(one["subtask"]).wording(one["facts"])):
-            found.setdefault(same_words(text), set()).add(one["image"])
-    return found
+    images: dict[str, set[str]] = {}
+    for record in pictures:
+        for text in chain(*generator_of(record["subtask"]).wording(record["facts"])):
+            images.setdefault(same_words(text), set()).add(record["image"])
+    return images
 
 
 def same_words(text: str) -> str:
-    """A caption without what makes no other caption of it: case, spaces and the mark at its end."""
+    """A caption without differences that do not count: case, spaces and the mark at its end."""
     return " ".join(text.casefold().split()).rstrip(" .!?")

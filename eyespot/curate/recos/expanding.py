@@ -1,10 +1,9 @@
-"""The steps of v2: `expand` adds pictures like those of v1, without captions; `distinct` takes near-duplicates out."""
+"""The steps of v2: `expand` adds pictures like those of v1, without captions; `distinct` removes near-duplicates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -18,50 +17,51 @@ COPY, UNREADABLE = "near-duplicate", "cannot be read"
 
 @dataclass(frozen=True)
 class Expanding:
-    """How many similar pictures each picture of v1 brings along; those that several bring come once."""
+    """How many similar pictures each picture of v1 adds; a picture that several would add comes once."""
 
     similar: int = 20
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """Which pictures are near-duplicates, and how many are looked at at once."""
+    """Which pictures are near-duplicates: at most `bits` of their hashes differ, and their cosine is at least this."""
 
     bits: int = 8
     cosine: float = 0.97
 
 
 def expanded(records: Records, context: Context, sources: Sources, how: Expanding) -> Iterator[Outcome]:
-    """All that came, and the pictures most like each of v1 that the set does not hold yet."""
+    """All records, and the pictures most like each of v1 that the set does not have yet."""
     captioned: dict[str, Record] = {}
     for record in records:
         captioned.setdefault(record["image"], record)
         yield Keep(record)
     search, taken = LookalikeSearch(sources, Near(), drawn_by_image(context)), set(captioned)
     for first in captioned.values():
-        for row, cosine in sources.nearest(first, how.similar, search.of_kind(first, but=[first["image"]])):
-            found = search.told(first["source"], row)
-            if found["image"] not in taken:
-                taken.add(found["image"])
-                told = {"subtask": first["subtask"], "stand_in": first["stand_in"], "version": "v2"}
-                told |= {"of": first["image"], "cosine": round(cosine, 6)}
-                yield Added({"id": f"more/{found['image']}", **found, **told})
+        mask = search.of_kind(first, but=[first["image"]])
+        for row, cosine in sources.nearest(first, how.similar, mask):
+            picture = search.picture(first["source"], row)
+            if picture["image"] not in taken:
+                taken.add(picture["image"])
+                fields = {"subtask": first["subtask"], "stand_in": first["stand_in"], "version": "v2"}
+                fields |= {"of": first["image"], "cosine": round(cosine, 6)}
+                yield Added({"id": f"more/{picture['image']}", **picture, **fields})
 
 
-def hashed(record: Record, _context: Context, sources: Sources) -> Outcome:
-    """A picture without captions with its perceptual hashes; captions as they came."""
+def hashed(record: Record, sources: Sources) -> Outcome:
+    """A picture without captions with its perceptual hashes; captions as they are."""
     if "text" in record:
         return Keep(record)
     hashes = hashes_of(sources, record)
     if hashes is NOTHING:
         return Failed(record, UNREADABLE, str(sources.place(record)))
-    return Keep({**record, "hashes": [f"{one:016x}" for one in hashes.tolist()]})
+    return Keep({**record, "hashes": [f"{hash:016x}" for hash in hashes.tolist()]})
 
 
-def distinct(records: Records, _context: Context, sources: Sources, how: Distinct) -> Iterator[Outcome]:
-    """Without the pictures of v2 that are copies of one that came before them; captions are never dropped here."""
-    pictures: dict[str, dict[str, Any]] = {}
-    for record in sorted(records, key=lambda one: "text" not in one):
+def distinct(records: Records, sources: Sources, how: Distinct) -> Iterator[Outcome]:
+    """All but the pictures of v2 that are copies of an earlier one; captions are never dropped here."""
+    pictures: dict[str, Record] = {}
+    for record in sorted(records, key=lambda record: "text" not in record):
         pictures.setdefault(record["image"], record)
     copies = _copies(list(pictures.values()), sources, Near(how.bits, how.cosine))
     for record in records:
@@ -72,19 +72,18 @@ def distinct(records: Records, _context: Context, sources: Sources, how: Distinc
 
 
 def _copies(pictures: list[Record], sources: Sources, near: Near) -> dict[str, str]:
-    """The image that each copy is a copy of. Drawn pictures are none: boards and sheets look alike and differ."""
-    photos = [one for one in pictures if one["source"] != DRAWN]
+    """The original of each copy, as images. Drawn pictures are no copies: boards and sheets look alike and differ."""
+    photos = [picture for picture in pictures if picture["source"] != DRAWN]
     if len(photos) < 2:
         return {}
-    knowns = []
-    for one in photos:
-        record = one
-        known = [int(one, 16) for one in record["hashes"]] if "hashes" in record else hashes_of(sources, record)
-        knowns.append(known)
-    hashes = np.array(knowns, np.uint64)
-    first = first_of_family(near_duplicates(hashes, sources.vectors(photos), near), len(photos))
+    hashes = [
+        [int(digits, 16) for digits in photo["hashes"]] if "hashes" in photo else hashes_of(sources, photo)
+        for photo in photos
+    ]
+    pairs = near_duplicates(np.array(hashes, np.uint64), sources.vectors(photos), near)
+    originals = [photos[row] for row in first_of_family(pairs, len(photos)).tolist()]
     return {
-        one["image"]: photos[at]["image"]
-        for one, at in zip(photos, first.tolist(), strict=True)
-        if photos[at] is not one
+        photo["image"]: original["image"]
+        for photo, original in zip(photos, originals, strict=True)
+        if original is not photo
     }

@@ -1,7 +1,7 @@
-"""From a recipe to a set in a folder: the steps are run, then the tables, the pictures and the card are written.
+"""From a recipe to a set in a folder: the steps run, then the tables, the pictures and the card are written.
 
-OUT/work     the steps with what they kept and dropped, drawn pictures, answers, cost
-OUT/review   what a person is to look at, and their decisions
+OUT/work     the steps with their records and dropped records, drawn pictures, answers, cost
+OUT/review   the captions that a person checks, and their decisions
 OUT/set      the set, replaced as a whole: images.parquet, captions.parquet, images/, README.md, card.html
 """
 
@@ -26,18 +26,18 @@ SHIPPED = Path(__file__).parent / "demonstration.toml"
 
 
 def recipe_at(place: Path) -> Recipe:
-    """The recipe in a file, or the one of the package under the name `demonstration`; `UsageError` if there is none."""
+    """The recipe in a file, or the package's under the name `demonstration`; `UsageError` if there is none."""
     return read_recipe(place_of(place))
 
 
 def place_of(recipe: Path) -> Path:
-    """Where a recipe lies: there, or in the package."""
+    """The file of a recipe: this one, or the package's."""
     return SHIPPED if str(recipe) == demonstration.NAME and not recipe.exists() else recipe
 
 
 @dataclass(frozen=True)
 class RecosJob:
-    """A recipe and the folder in which the set is made; `galleries` go before the recipe's, `limit` is for a trial."""
+    """A recipe and the output folder; `galleries` override the recipe's, `limit` is for a trial."""
 
     recipe: Recipe
     out: Path
@@ -55,24 +55,24 @@ class RecosJob:
         return self.pipeline.steps
 
     def running(self, limits: CostLimits | None = None, retry_failed: bool = False) -> RunOptions:
-        """How they are run: by the recipe's models, within its budget or another."""
+        """Options to run them: the recipe's models, its budget or another one."""
         strict = self.recipe.strict
         models = Models({demonstration.NAME: demonstration.writer}, strict=strict)
         limits = limits or self.recipe.limits
         return RunOptions(self.recipe.seed, limits, models, retry_failed=retry_failed, strict=strict)
 
     def check(self, limits: CostLimits | None = None) -> None:
-        """`UsageError` for a model that cannot be asked within its budget or another, before anything is done."""
+        """`UsageError` for a model that cannot be used within the budget, before anything is done."""
         models = {name: model for step in self.recipe.steps for name, model in step.models.items()}
         Models({demonstration.NAME: demonstration.writer}).check(models, limits or self.recipe.limits)
 
     def write(self, done: Sequence[StepResult]) -> tuple[RecosSteps, dict[str, dict[str, int]]]:
-        """The set and its card under `out`; what was made, and how much each version holds.
+        """Write the set and its card under `out`; the finished steps, and the size of each version.
 
-        `NothingFound` if there is no caption; the card, which says why, is there all the same.
+        `NothingFound` if there is no caption; the card, which says why, is written all the same.
         """
         made, folder = RecosSteps(self.pipeline, done), self.out / SET
-        counts, card = write_set(made.records, self.pipeline.sources, folder), card_of(done, made.told())
+        counts, card = write_set(made.records, self.pipeline.sources, folder), card_of(done, made.card_content())
         write_card(card, folder)
         write_readme(card, TABLES, folder)
         if not made.captions("v0"):
@@ -81,13 +81,13 @@ class RecosJob:
 
 
 def galleries_of(given: Sequence[str]) -> dict[str, Path]:
-    """Galleries as they are named on a command line: `NAME=FOLDER`, or `FOLDER`, whose own name it has then."""
-    found: dict[str, Path] = {}
-    for one in given:
-        name, equals, path = one.partition("=")
-        place = Path(path if equals else one)
+    """Galleries as they are named on a command line: `NAME=FOLDER`, or `FOLDER` with the folder's name."""
+    galleries: dict[str, Path] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        place = Path(path if equals else text)
         name = name if equals else place.resolve().name
-        if not name or name in found:
+        if not name or name in galleries:
             raise UsageError(f"two galleries are called {name!r}; name them apart, as in -g birds=FOLDER")
-        found[name] = place
-    return found
+        galleries[name] = place
+    return galleries

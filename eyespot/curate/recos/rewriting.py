@@ -1,4 +1,4 @@
-"""The step `discriminate`: a caption that says too much or too little by dis(t) is written again, some rounds long."""
+"""The step `discriminate`: rewrites a caption that says too much or too little by dis(t), for some rounds."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ DIGITS = 6  # of a cosine that is written down
 
 @dataclass(frozen=True)
 class Rewriting:
-    """dis(t) over the `k` nearest pictures at a temperature, accepted within η; `rounds` of writing again at most.
+    """dis(t) over the `k` nearest pictures at a temperature, accepted within η; at most `rounds` rewritings.
 
-    What is not accepted then is dropped, or kept and marked for the person who checks (`at_limit`).
+    A caption that is not accepted then is dropped, or kept and marked for the person who checks (`at_limit`).
     """
 
     k: int = 10
@@ -38,7 +38,7 @@ class Rewriting:
 
     @property
     def measure(self) -> Discriminability:
-        """What is accepted."""
+        """The accepted values."""
         return Discriminability(self.k, self.temperature, self.eta)
 
 
@@ -59,7 +59,7 @@ class Turn(NamedTuple):
 
 @dataclass
 class CaptionPool:
-    """D: the pictures of v0, whose likeness to a caption tells how well it tells one from another."""
+    """D: the pictures of v0, whose similarity to a caption shows how well it tells one picture from the others."""
 
     sources: Sources
     how: Rewriting
@@ -68,20 +68,20 @@ class CaptionPool:
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def turn(self, text: str, record: Record, context: Context) -> Turn:
-        """What a wording is worth."""
+        """The dis(t) of a wording."""
         with self._lock:
             self._records = self._records or list(context.earlier["collect"])
-            own = self._at[record["image"]]
+            own = self._rows[record["image"]]
             vectors = self._vectors
         cosines = vectors @ self.sources.texts([text])[0]  # (pictures,)
         others = np.delete(cosines, own)
         nearest = np.sort(np.partition(others, -self.how.k)[-self.how.k :])[::-1]
         dis = float(entropies(nearest[None], self.how.temperature)[0])
-        told = [round(float(one), DIGITS) for one in nearest]
-        return Turn(text, round(dis, DIGITS), self.how.measure.verdict(dis), told)
+        rounded = [round(float(cosine), DIGITS) for cosine in nearest]
+        return Turn(text, round(dis, DIGITS), self.how.measure.verdict(dis), rounded)
 
     def is_ambiguous(self, text: str, record: Record, context: Context) -> bool:
-        """Whether whoever drew the pictures knows the text to be true of another one than the record's."""
+        """Whether the text is a wording of another drawn picture than the record's."""
         with self._lock:
             if self._wordings is None:
                 self._wordings = wordings(context.earlier["render"])
@@ -96,59 +96,56 @@ class CaptionPool:
         return self.sources.vectors(self._records)
 
     @cached_property
-    def _at(self) -> Mapping[str, int]:
-        return {record["image"]: at for at, record in enumerate(self._records)}
+    def _rows(self) -> Mapping[str, int]:
+        return {record["image"]: row for row, record in enumerate(self._records)}
 
 
 def discriminated(record: Record, context: Context, pool: CaptionPool, writer: CaptionWriter) -> Outcome:
-    """The caption as it was, or as it was written again until it was accepted."""
+    """The caption as it was, or as it was rewritten until it was accepted."""
     if pool.is_ambiguous(record["text"], record, context):
         return Drop(record, AMBIGUOUS, record["text"])
     made, turns = dict(record), [pool.turn(record["text"], record, context)]
     while turns[-1].verdict != FINE and len(turns) <= pool.how.rounds:
-        again = _again(made, context, turns, writer)
-        if again is None:
+        wording = _next_wording(made, context, turns, writer)
+        if wording is None:
             break
-        if pool.is_ambiguous(again["text"], made, context):
-            return _become(made, turns, pool.how, again["text"])
-        made |= again
+        if pool.is_ambiguous(wording["text"], made, context):
+            return _outcome(made, turns, pool.how, wording["text"])
+        made |= wording
         turns.append(pool.turn(made["text"], made, context))
-    return _become(made, turns, pool.how)
+    return _outcome(made, turns, pool.how)
 
 
-def _become(made: dict[str, Any], turns: Sequence[Turn], how: Rewriting, ambiguous: str = "") -> Outcome:
-    """What becomes of the last wording; `ambiguous` is the next one, which is true of another picture too."""
+def _outcome(made: dict[str, Any], turns: Sequence[Turn], how: Rewriting, ambiguous: str = "") -> Outcome:
+    """The outcome of the last wording; `ambiguous` is the next one, which is true of another picture too."""
     last, first = turns[-1], turns[0]
-    told = {"dis": last.dis, "rounds": len(turns) - 1, "first_dis": first.dis, "nearest": first.nearest}
+    made |= {"dis": last.dis, "rounds": len(turns) - 1, "first_dis": first.dis, "nearest": first.nearest}
     if last.verdict == FINE:
-        return Keep({**made, **told})
+        return Keep(made)
     detail = f"dis(t) is {last.dis:.3f} after {len(turns) - 1} rounds: {last.text}"
-    if how.at_limit == "drop" and ambiguous:
-        return Drop({**made, **told}, AMBIGUOUS, ambiguous)
     if how.at_limit == "drop":
-        return Drop({**made, **told}, last.verdict, detail)
-    return Keep({**made, **told, "doubts": [*made.get("doubts", []), f"{last.verdict}: {detail}"]})
+        return Drop(made, AMBIGUOUS, ambiguous) if ambiguous else Drop(made, last.verdict, detail)
+    return Keep({**made, "doubts": [*made.get("doubts", []), f"{last.verdict}: {detail}"]})
 
 
-def _again(
+def _next_wording(
     made: Mapping[str, Any], context: Context, turns: Sequence[Turn], writer: CaptionWriter
 ) -> dict[str, Any] | None:
-    """Another wording, with less in it if there was too much; None if nobody has one."""
+    """Another wording, with less detail if there was too much; None if there is none, or it was tried before."""
     less = turns[-1].verdict == OVER_DETAILED
+    # A person who checked the caption before saw another text
+    fields: dict[str, Any] = {"review": None, "mended": None}
     if made["source"] == DRAWN:
         level = made["level"] + (-1 if less else 1)
         if not VAGUE <= level <= DETAILED:
             return None
         text = generator_of(made["subtask"]).wording(made["facts"])[level][made["number"] - 1]
-        return _new(text, turns, level=level)
-    wish = "less" if less else "more"
-    said = answered(context, writer.asked("rewrite", made, Rewritten, caption=made["text"], wish=wish), Rewritten)
-    return None if said.answer is None else _new(said.answer.caption, turns)
-
-
-def _new(text: str, turns: Sequence[Turn], **more: Any) -> dict[str, Any] | None:
-    """The wording, unless it is empty or was tried before, or two kinds of fault would alternate for ever."""
-    plain = " ".join(text.split())
-    known = {turn.text.casefold() for turn in turns}
-    unseen = {"review": None, "mended": None}  # a person who looked before saw other words
-    return None if not plain or plain.casefold() in known else {"text": plain, **unseen, **more}
+        fields["level"] = level
+    else:
+        wish = "less" if less else "more"
+        prompt = writer.prompt("rewrite", made, Rewritten, caption=made["text"], wish=wish)
+        reply = answered(context, prompt, Rewritten)
+        text = "" if reply.answer is None else reply.answer.caption
+    text = " ".join(text.split())
+    tried = {turn.text.casefold() for turn in turns}
+    return None if not text or text.casefold() in tried else {"text": text, **fields}

@@ -1,7 +1,7 @@
-"""Where pictures come from: galleries of photos, and one of drawn pictures that grows beside the steps.
+"""The sources of pictures: galleries of photos, and one of drawn pictures that grows while the steps run.
 
-Each gallery is a source; a picture is confused with, and its pool made larger by, others of its own source. All are
-searched in one space of vectors.
+Each gallery is a source. Confusing pictures and additional pictures come from the same source as the original. All
+sources are searched in the same space of vectors.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
 DRAWN = "drawn"
 STARTER = "starter"
 _PRIVATE = MEASURED | {"latitude", "longitude", "taken", "camera"}
-_FILED = {"source", "url", "licence", "license", "split"}  # of the file, as owners are: nothing that can be seen
+_FILED = {"source", "url", "licence", "license", "split"}  # about the file, as owners are, not about what it shows
 
 
 @dataclass
@@ -47,34 +47,41 @@ class Sources:
 
     @property
     def digests(self) -> dict[str, str]:
-        """What steps that look at vectors say among their `inputs`."""
-        told = {name: PhotoWorld(path, self.work).digest for name, path in self.galleries.items()}
-        return told | {"space": self.encoder.space.digest}
+        """The `inputs` of steps that read vectors."""
+        digests = {name: PhotoWorld(path, self.work).digest for name, path in self.galleries.items()}
+        return digests | {"space": self.encoder.space.digest}
 
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder of every source."""
         first = next(iter(self.galleries.values()), None)
         if first is None:
-            found: Encoder = rooms.load("encoders", self.named or STARTER)
-            return found
+            encoder: Encoder = rooms.load("encoders", self.named or STARTER)
+            return encoder
         return PhotoWorld(first, self.work).collection(self.named).encoder
 
     def world(self, name: str) -> PhotoWorld:
         """A source, ready to be searched; the drawn one is indexed first."""
         with self._lock:
             if name not in self._worlds:
-                if name == DRAWN:
-                    from eyespot.gallery.indexing import Options, index
-
-                    folder = self.work / DRAWN
-                    (folder / "pictures").mkdir(parents=True, exist_ok=True)
-                    index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
-                    drawn = PhotoWorld(folder / "gallery", self.work)
-                else:
-                    drawn = self._photos(name)
-                self._worlds[name] = drawn
+                self._worlds[name] = self._drawn_world() if name == DRAWN else self._photo_world(name)
             return self._worlds[name]
+
+    def _drawn_world(self) -> PhotoWorld:
+        from eyespot.gallery.indexing import Options, index
+
+        folder = self.work / DRAWN
+        (folder / "pictures").mkdir(parents=True, exist_ok=True)
+        index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
+        return PhotoWorld(folder / "gallery", self.work)
+
+    def _photo_world(self, name: str) -> PhotoWorld:
+        if name not in self.galleries:
+            raise UsageError(f"the recipe names no gallery {name!r}; it has: {', '.join(self.galleries) or 'none'}")
+        world, space = PhotoWorld(self.galleries[name], self.work), self.encoder.space
+        if world.view(self.named).space.digest != space.digest:
+            raise UsageError(f"gallery {name} has no vectors of {space.encoder}; add them with: eyespot index")
+        return world
 
     def rows(self, name: str) -> dict[str, int]:
         """The row of each picture of a source by its id."""
@@ -92,41 +99,33 @@ class Sources:
 
     def vectors(self, records: Iterable[Record]) -> Vectors:
         """Unit vectors of the pictures of records, (records, dim)."""
-        found = []
+        vectors = []
         for record in records:
-            name = record["source"]
-            image = record["image"]
+            name, image = record["source"], record["image"]
             rows, view = self.rows(name), self.world(name).view(self.named)
             if image not in rows:
                 raise EyespotError(
-                    f"the picture {image} is no longer in {name}; run `eyespot index` on it, or begin in a new folder"
+                    f"the picture {image} is no longer in {name}; run `eyespot index` on it, or start in a new folder"
                 )
             shard = int(np.searchsorted(view.starts, rows[image], side="right")) - 1
-            vector = view.blocks[shard][rows[image] - int(view.starts[shard])]
-            found.append(vector)
-        return np.array(found, np.float32).reshape(len(found), self.encoder.space.dim)
+            vectors.append(view.blocks[shard][rows[image] - int(view.starts[shard])])
+        return np.array(vectors, np.float32).reshape(len(vectors), self.encoder.space.dim)
 
     def nearest(self, record: Record, count: int, mask: Mask) -> list[tuple[int, float]]:
-        """Rows of its source that look most like a record's picture, with their cosines, best first."""
+        """The rows of its source that look most like a record's picture, with their cosines, best first."""
         count = min(count, int(mask.sum()))
         if not count:
             return []
-        index = self.world(record["source"]).index(self.named)
-        found = index.search(self.vectors([record]), count, mask)
-        return list(zip(found.rows[0].tolist(), found.scores[0].tolist(), strict=True))
+        nearest = self.world(record["source"]).index(self.named).search(self.vectors([record]), count, mask)
+        return list(zip(nearest.rows[0].tolist(), nearest.scores[0].tolist(), strict=True))
 
     def photos(self, name: str, rows: Sequence[int]) -> list[dict[str, Any]]:
-        """What a record says of these rows' pictures: image, source, path and facts (labels of what it shows)."""
-        told = self.world(name).view(self.named).facts(rows)
-        return [
-            {
-                "image": one["id"],
-                "source": name,
-                "path": str(one["path"]),
-                "facts": {key: value for key, value in one.items() if value is not None and _of_the_picture(key)},
-            }
-            for one in told
-        ]
+        """The fields of these rows' pictures: image, source, path and facts (labels of what they show)."""
+        pictures = []
+        for row in self.world(name).view(self.named).facts(rows):
+            facts = {key: value for key, value in row.items() if value is not None and _of_the_picture(key)}
+            pictures.append({"image": row["id"], "source": name, "path": str(row["path"]), "facts": facts})
+        return pictures
 
     def attributions(self, records: Iterable[Record]) -> dict[str, dict[str, str | None]]:
         """Licence, author and url of photos by image; drawn pictures are the maker's own."""
@@ -134,11 +133,13 @@ class Sources:
         for record in records:
             by_source.setdefault(record["source"], []).append(record["image"])
         by_source.pop(DRAWN, None)
-        found = [attributions(self.world(name), images, self.named) for name, images in by_source.items()]
-        return {image: its for one in found for image, its in one.items()}
+        rights: dict[str, dict[str, str | None]] = {}
+        for name, images in by_source.items():
+            rights |= attributions(self.world(name), images, self.named)
+        return rights
 
     def place(self, record: Record) -> Path:
-        """Where the picture of a record lies."""
+        """The file of a record's picture."""
         return self.work / record["path"] if record["source"] == DRAWN else Path(record["path"])
 
     def draw(self, record: Record, data: bytes) -> str:
@@ -150,17 +151,7 @@ class Sources:
             write_whole(place, lambda file: file.write(data))
         return str(path.as_posix())
 
-    def _photos(self, name: str) -> PhotoWorld:
-        if name not in self.galleries:
-            raise UsageError(f"the recipe names no gallery {name!r}; it has: {', '.join(self.galleries) or 'none'}")
-        world = PhotoWorld(self.galleries[name], self.work)
-        if world.view(self.named).space.digest != self.encoder.space.digest:
-            raise UsageError(
-                f"gallery {name} has no vectors of {self.encoder.space.encoder}; add them with: eyespot index"
-            )
-        return world
-
 
 def _of_the_picture(column: str) -> bool:
-    """Whether a label may tell what is seen. "G-Man", who took it, is no man; "under its owner's terms" no place."""
+    """Whether a label may describe the picture. The photographer "G-Man" is not a man in it."""
     return column not in _PRIVATE | _FILED and not names_owner(column)

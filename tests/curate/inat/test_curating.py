@@ -120,7 +120,7 @@ def test_lines_that_are_no_rows_are_told(tmp_path: Path) -> None:
     (place / "observations.csv.gz").write_bytes(gzip.compress(text))
     done = curate(place, tmp_path / "out", CollectionSettings(), silent)
     assert done.pictures == 2
-    assert done.notes == ["lines that are no rows, in reading observations: 1 missing columns; line 4 the first"]
+    assert done.notes == ["lines that are not rows, in reading observations: 1 missing columns; line 4 the first"]
 
 
 def test_what_leaves_nothing_says_why(tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_hidden_taxa_and_poor_positions_are_coarsened_without_a_group(tmp_path: 
     observations = [seen("tit", taxon_id=TIT), seen("poor", positional_accuracy=30_000), seen("sharp", latitude=50.01)]
     settings = CollectionSettings(positions=Positions(tmp_path / "hidden.txt"))
     done = curate(export(tmp_path / "export", observations), tmp_path / "out", settings, silent)
-    assert done.notes == ["1 taxa to coarsen are no species of the list by name or id: Parsu major"]
+    assert done.notes == ["1 taxa to coarsen are not species of the list by name or id: Parsu major"]
     told = {one["observation"]: one for one in coco(tmp_path / "out")["images"]}
     assert [told[id]["coarsened"] for id in ("tit", "poor", "sharp")] == [True, True, False]
     assert (told["tit"]["latitude"], told["tit"]["longitude"]) == (50.1, 8.1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate.inat.checking import slow_turns
+from bench.reference.inat import slow_turns
 from eyespot.curate.inat.drawing import DrawSettings, SpeciesObservations, draw, lots_of, round_robin
 from tests.examples import examples
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eyespot.curate.inat.checking import slow_groups
+from bench.reference.inat import slow_groups
 from eyespot.curate.inat.grouping import groups
 from eyespot.curate.inat.sphere import RADIUS, equal_cells, great_circle, spread
 from eyespot.types import UsageError

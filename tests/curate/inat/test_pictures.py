@@ -127,7 +127,7 @@ def test_a_photo_in_the_place_of_another_is_looked_at_and_decided_anew(photograp
     Image.new("RGB", (310, 200), "white").save(photographed / "photos" / "3.jpg")
     done = curate(photographed / "export", photographed / "out", how, silent)
     assert (done.pictures, done.waiting) == (2, 1)
-    assert done.notes == ["1 pictures have changed since they were decided on; they wait again"]
+    assert done.notes == ["1 pictures have changed since their decision; they wait again"]
 
 
 def test_what_was_decided_holds_where_the_photos_are_moved_to(photographed: Path) -> None:

@@ -152,7 +152,10 @@ def test_a_table_that_lacks_a_column_says_which(tmp_path: Path, drop: str, says:
 
 def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.docx").write_bytes(b"x")
-    for place, says in ((tmp_path / "nothing", "there is no"), (tmp_path / "notes.docx", "no table that can be read")):
+    for place, says in (
+        (tmp_path / "nothing", "there is no"),
+        (tmp_path / "notes.docx", "not a table that eyespot reads"),
+    ):
         with pytest.raises(UsageError, match=says):
             curate(place, tmp_path / "out", CollectionSettings(), silent)
 
@@ -229,10 +232,10 @@ def test_an_event_with_an_offset_has_the_pictures_of_its_hours(package: Path, tm
 @pytest.mark.parametrize(
     ("told", "says"),
     [
-        ({"licenses": 5}, "licenses: is no list"),
-        ({"contributors": 7}, "contributors: is no list"),
-        ({"licenses": ["CC0"]}, "licenses: is no list of objects"),
-        ([], "is no package"),
+        ({"licenses": 5}, "licenses: is not a list"),
+        ({"contributors": 7}, "contributors: is not a list"),
+        ({"licenses": ["CC0"]}, "licenses: is not a list of objects"),
+        ([], "is not a package"),
     ],
 )
 def test_a_package_of_another_form_says_where(package: Path, tmp_path: Path, told: object, says: str) -> None:

@@ -139,7 +139,7 @@ def test_a_mapping_is_read_under_the_names_people_use(tmp_path: Path) -> None:
     (tmp_path / "map.csv").write_text("old_id,new_id,kind\n1,2,Renamed\n3,4,merged\n5,6,split\n")
     assert [change.kind for change in read_changes(tmp_path / "map.csv")] == ["rename", "merge", "split"]
     (tmp_path / "map.csv").write_text("old,new,kind\n1,2,lump\n")
-    with pytest.raises(UsageError, match="line 2: is no change"):
+    with pytest.raises(UsageError, match="line 2: is not a change"):
         read_changes(tmp_path / "map.csv")
 
 
@@ -147,5 +147,5 @@ def test_a_range_has_to_lie_on_the_earth(tmp_path: Path) -> None:
     (tmp_path / "r.csv").write_text("species,west,south,east,north\nAus albus,170,-10,-170,10\n")
     assert read_ranges(tmp_path / "r.csv")[0].east == -170
     (tmp_path / "r.csv").write_text("species,west,south,east,north\nAus albus,0,10,20,-10\n")
-    with pytest.raises(UsageError, match="line 2: is no range"):
+    with pytest.raises(UsageError, match="line 2: is not a range"):
         read_ranges(tmp_path / "r.csv")

@@ -138,7 +138,7 @@ def test_a_hand_writes_no_other_sign() -> None:
 
     chance = Random(1)
     hand = handwriting.Hand.drawn(chance, [(0, 0, 0)])
-    with pytest.raises(UsageError, match="no hand writes 'x'"):
+    with pytest.raises(UsageError, match="no strokes are known for 'x'"):
         handwriting.write(ImageDraw.Draw(Image.new("RGB", (9, 9))), "3x", (0, 0, 9), hand, chance)
 
 

@@ -143,7 +143,7 @@ def test_datasets_loads_both_tables(demonstrated: RecosSteps, tmp_path: Path) ->
 
 
 def test_the_datasheet_says_what_the_pipeline_knows(demonstrated: RecosSteps) -> None:
-    told = demonstrated.told().answers["composition"]
+    told = demonstrated.card_content().answers["composition"]
     images, captions = ({one["image"] for one in demonstrated.captions("v0")}, demonstrated.captions("v0"))
 
     assert told["count"].startswith(f"v0: {len(images)} pictures, {len(captions)} captions; v1: ")

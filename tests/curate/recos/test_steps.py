@@ -237,10 +237,10 @@ def test_the_distance_of_words_is_one(one: list[str], other: list[str], third: l
     ],
 )
 def test_a_confusing_caption_changes_little_and_says_what(number: int, text: str, attribute: str, reason: str) -> None:
-    swap = confusing.Swap(number=number, text=text, attribute=attribute)
-    made = confusing._measured(swap, {1: "A red bus near a tree."}) | {"subtask": "colour"}
+    original = {1: "A red bus near a tree."}.get(number, "")
+    fields = {"text": text.strip(), "attribute": attribute, "edits": confusing.changed(original, text)}
 
-    assert confusing._fault(made, confusing.Confusing()) == reason
+    assert confusing.fault_of({**fields, "original": original, "subtask": "colour"}, confusing.Confusing()) == reason
 
 
 def test_the_pair_is_the_most_similar_of_the_source_that_is_no_copy(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_the_pair_is_the_most_similar_of_the_source_that_is_no_copy(tmp_path: Pa
 def test_the_model_is_told_no_labels_unless_it_works_from_them(tmp_path: Path) -> None:
     record = {"image": "x", "path": "x.jpg", "source": "own", "subtask": "colour", "facts": {"title": "heron"}}
     asked = [
-        CaptionWriter({"use": use}, template("caption"), Sources(tmp_path, {})).asked(
+        CaptionWriter({"use": use}, template("caption"), Sources(tmp_path, {})).prompt(
             "caption", record, Captions, count=5
         )
         for use in ("openai:m", "demonstration")
@@ -294,7 +294,7 @@ def test_a_prompt_of_ones_own_may_show_json(tmp_path: Path) -> None:
     mine = 'Write {count}, as in {"captions": ["A {colour} bus."]}'
     writer = CaptionWriter({"use": "openai:m"}, mine, Sources(tmp_path, {}))
 
-    words = writer.asked("caption", record, Captions, count=5)["words"]
+    words = writer.prompt("caption", record, Captions, count=5)["words"]
 
     assert words == 'Write 5, as in {"captions": ["A {colour} bus."]}'
 

@@ -1,7 +1,8 @@
-"""Arithmetic as it is written on paper, and what it comes to: numbers, + − × ÷ and brackets, exactly."""
+"""Arithmetic as people write it, and its exact value: numbers, + − × ÷ and brackets."""
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -10,28 +11,28 @@ from eyespot.types import UsageError
 
 _TOKEN = re.compile(r"\s*(\d+(?:\.\d+)?|[-+−×÷*/()])")
 _SAME = {"−": "-", "×": "*", "÷": "/"}
-_ACTS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "+": lambda one, other: one + other,
-    "-": lambda one, other: one - other,
-    "*": lambda one, other: one * other,
-    "/": lambda one, other: one / other,
+_OPERATIONS: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
 }
 DEEPEST = 50  # brackets within brackets
 
 
 def evaluate(expression: str) -> Fraction:
-    """What it comes to: products before sums, from left to right; `UsageError` for what has no value.
+    """The value: products before sums, from left to right; `UsageError` for an expression without one.
 
     `evaluate("(7 + 5) × 3 ÷ 4")` is 9.
     """
-    found, at = [], 0
-    while at < len(expression.rstrip()):
-        token = _TOKEN.match(expression, at)
+    tokens, end = [], 0
+    while end < len(expression.rstrip()):
+        token = _TOKEN.match(expression, end)
         if token is None:
-            raise UsageError(f"{expression!r} is no arithmetic from {expression[at:]!r} on; write numbers, + − × ÷ ( )")
-        found.append(_SAME.get(token[1], token[1]))
-        at = token.end()
-    reading = _Reading(found, expression)
+            raise UsageError(f"{expression!r} is not arithmetic from {expression[end:]!r} on; use numbers, + − × ÷ ( )")
+        tokens.append(_SAME.get(token[1], token[1]))
+        end = token.end()
+    reading = _Reading(tokens, expression)
     try:
         value = reading.sum()
     except ZeroDivisionError:
@@ -69,7 +70,7 @@ class _Reading:
     def _chain(self, signs: str, part: Callable[[], Fraction]) -> Fraction:
         value = part()
         while self.next is not None and self.next in signs:
-            value = _ACTS[self.tokens.pop()](value, part())
+            value = _OPERATIONS[self.tokens.pop()](value, part())
         return value
 
     def value(self) -> Fraction:
@@ -88,4 +89,4 @@ class _Reading:
         return value
 
     def error(self) -> UsageError:
-        return UsageError(f"{self.written!r} is no arithmetic; write numbers, + − × ÷ and brackets in pairs")
+        return UsageError(f"{self.written!r} is not arithmetic; write numbers, + − × ÷ and brackets in pairs")

@@ -25,17 +25,13 @@ WALLS: tuple[Colour, ...] = ((204, 198, 188), (150, 158, 164), (186, 150, 128), 
 
 
 def invent(kind: str, chance: Random) -> dict[str, str]:
-    """How a board might look: its colour, the wall's, and a font of this kind that is on the machine."""
-    return {
-        "board": chance.choice(list(BOARDS)),
-        "wall": str(chance.randrange(len(WALLS))),
-        "font": chance.choice(faces(kind)).name,
-        "kind": kind,
-    }
+    """How a board might look: its colour, the wall's, and an installed font of this kind."""
+    board, wall = chance.choice(list(BOARDS)), str(chance.randrange(len(WALLS)))
+    return {"board": board, "wall": wall, "font": chance.choice(faces(kind)).name, "kind": kind}
 
 
 def paint(text: str, how: Mapping[str, Any], chance: Random) -> Image:
-    """The board on its wall; `UsageError` for a font that this machine has not."""
+    """The board on its wall; `UsageError` for a font that this machine does not have."""
     from PIL import ImageDraw
 
     made = sheet(Paper("a wall", WALLS[int(how["wall"])]), chance)
@@ -59,6 +55,5 @@ def _lines(text: str) -> list[str]:
     words = text.split(" ")
     if len(text) < 12 or len(words) < 2:
         return [text]
-    breaks = range(1, len(words))
-    at = min(breaks, key=lambda at: abs(len(" ".join(words[:at])) - len(" ".join(words[at:]))))
-    return [" ".join(words[:at]), " ".join(words[at:])]
+    pairs = [[" ".join(words[:count]), " ".join(words[count:])] for count in range(1, len(words))]
+    return min(pairs, key=lambda pair: abs(len(pair[0]) - len(pair[1])))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Area(NamedTuple):
-    """How an area comes out of lengths, and where corners and lengths stand, as shares of the drawing's room."""
+    """The formula of an area, and the places of corners and lengths, as shares of the drawing's room."""
 
     expression: Callable[..., str]
     outline: tuple[Point, ...]
@@ -86,6 +86,6 @@ def paint(figure: str, lengths: Sequence[int], paper: Paper, chance: Random) -> 
     stroke(draw, [*corners, corners[0]], height, hand, chance)
     if area.inner is not None:
         stroke(draw, [placed(end) for end in area.inner], height, hand._replace(pen=hand.pen / 2), chance)
-    for mark, one in zip(area.marks, lengths, strict=True):
-        write(draw, f"{one} cm", (*placed(mark), height), hand, chance)
+    for mark, side in zip(area.marks, lengths, strict=True):
+        write(draw, f"{side} cm", (*placed(mark), height), hand, chance)
     return photographed(made, chance)

@@ -1,16 +1,16 @@
-"""Printed letters: fonts that are here, and lines laid out in them.
+"""Printed letters: the fonts of this machine, and lines laid out in them.
 
-What can be had differs by machine: two small Chinese fonts come with the package, Pillow brings a Latin one,
-matplotlib others, and those of the system are found where it keeps them.
+Two small Chinese fonts come with the package, a Latin one with Pillow, others with matplotlib and the system.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,44 +21,26 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parents[1] / "fonts"
 PILLOW = "Pillow's own"  # a face without a file
-FACES: Mapping[str, Sequence[tuple[str, int]]] = {  # files by what they are for, with the face's number in the file
+FACES: Mapping[str, Sequence[str]] = {  # files by what they are for
     "text": (
-        (PILLOW, 0),
-        ("DejaVuSans.ttf", 0),
-        ("DejaVuSerif.ttf", 0),
-        ("DejaVuSans-Bold.ttf", 0),
-        ("LiberationSans-Regular.ttf", 0),
-        ("LiberationSerif-Regular.ttf", 0),
-        ("LiberationSerif-Italic.ttf", 0),
-        ("Humor-Sans.ttf", 0),
-        ("Arial.ttf", 0),
-        ("Georgia.ttf", 0),
-        ("Verdana.ttf", 0),
+        *(PILLOW, "DejaVuSans.ttf", "DejaVuSerif.ttf", "DejaVuSans-Bold.ttf", "LiberationSans-Regular.ttf"),
+        *("LiberationSerif-Regular.ttf", "LiberationSerif-Italic.ttf", "Humor-Sans.ttf"),
+        *("Arial.ttf", "Georgia.ttf", "Verdana.ttf"),
     ),
     "code": (
-        ("DejaVuSansMono.ttf", 0),
-        ("DejaVuSansMono-Bold.ttf", 0),
-        ("LiberationMono-Regular.ttf", 0),
-        ("Menlo.ttc", 0),
-        ("consola.ttf", 0),
-        ("cmtt10.ttf", 0),
+        *("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf", "LiberationMono-Regular.ttf", "Menlo.ttc", "consola.ttf"),
+        "cmtt10.ttf",
     ),
     "chinese": (
-        ("EyespotSigns.otf", 0),
-        ("EyespotBrush.ttf", 0),
-        ("NotoSerifCJK-Regular.ttc", 2),
-        ("NotoSansCJK-Bold.ttc", 2),
-        ("wqy-microhei.ttc", 0),
-        ("wqy-zenhei.ttc", 0),
-        ("ukai.ttc", 0),
-        ("simhei.ttf", 0),
-        ("PingFang.ttc", 0),
+        *("EyespotSigns.otf", "EyespotBrush.ttf", "NotoSerifCJK-Regular.ttc", "NotoSansCJK-Bold.ttc"),
+        *("wqy-microhei.ttc", "wqy-zenhei.ttc", "ukai.ttc", "simhei.ttf", "PingFang.ttc"),
     ),
 }
+NUMBERS = {"NotoSerifCJK-Regular.ttc": 2, "NotoSansCJK-Bold.ttc": 2}  # of the face in a file where it is not the first
 
 
 class Face(NamedTuple):
-    """A font's name, its file (None: Pillow's own) and which of the file's faces it is."""
+    """A font's name, its file (None: Pillow's own) and the number of the face in the file."""
 
     name: str
     path: Path | None
@@ -75,46 +57,39 @@ class Face(NamedTuple):
 
 @cache
 def faces(kind: str) -> tuple[Face, ...]:
-    """The fonts for "text", "code" or "chinese" that are on this machine; of code Pillow's own if there is none."""
-    known = _files()
-    found = [
-        Face(name.rpartition(".")[0] or name, known.get(name.lower()), number)
-        for name, number in FACES[kind]
-        if name == PILLOW or name.lower() in known
-    ]
-    return tuple(found) or (Face(PILLOW, None, 0),)
+    """The installed fonts for "text", "code" or "chinese"; Pillow's own if there is none."""
+    files = _font_files()
+    known = [name for name in FACES[kind] if name == PILLOW or name.lower() in files]
+    installed = [Face(Path(name).stem, files.get(name.lower()), NUMBERS.get(name, 0)) for name in known]
+    return tuple(installed) or (Face(PILLOW, None, 0),)
 
 
 def face(kind: str, name: str) -> Face:
-    """One of them by its name; `UsageError` if this machine has it not."""
-    found = next((one for one in faces(kind) if one.name == name), None)
-    if found is None:
-        have = ", ".join(one.name for one in faces(kind))
-        raise UsageError(f"the font {name} is not on this machine; install it, or draw anew with one of: {have}")
-    return found
+    """One of them by its name; `UsageError` if this machine does not have it."""
+    for known in faces(kind):
+        if known.name == name:
+            return known
+    names = ", ".join(known.name for known in faces(kind))
+    raise UsageError(f"the font {name} is not on this machine; install it, or draw anew with one of: {names}")
 
 
-def _files() -> dict[str, Path]:
+def _font_files() -> dict[str, Path]:
     """Font files by their name in lower case; those that come with the package before the system's."""
-    wanted = {name.lower() for several in FACES.values() for name, _ in several}
-    found: dict[str, Path] = {}
-    for folder in _folders():
-        for place, _, names in os.walk(folder):
-            for name in sorted(names):
-                if name.lower() in wanted:
-                    found.setdefault(name.lower(), Path(place) / name)
-    return found
-
-
-def _folders() -> Iterator[Path]:
-    yield SHIPPED
+    folders = [SHIPPED]
     matplotlib = find_spec("matplotlib")
     if matplotlib is not None and matplotlib.origin:
-        yield Path(matplotlib.origin).parent / "mpl-data" / "fonts"
+        folders.append(Path(matplotlib.origin).parent / "mpl-data" / "fonts")
     if sys.platform == "win32":
-        yield Path(os.environ.get("WINDIR", "C:/Windows")) / "Fonts"
-    yield from map(Path, ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts"))
-    yield from (Path.home() / name for name in (".fonts", ".local/share/fonts", "Library/Fonts"))
+        folders.append(Path(os.environ.get("WINDIR", "C:/Windows")) / "Fonts")
+    folders += map(Path, ("/usr/share/fonts", "/usr/local/share/fonts", "/Library/Fonts", "/System/Library/Fonts"))
+    folders += (Path.home() / name for name in (".fonts", ".local/share/fonts", "Library/Fonts"))
+    wanted = {name.lower() for names in FACES.values() for name in names}
+    files: dict[str, Path] = {}
+    for place, _, names in chain.from_iterable(map(os.walk, folders)):
+        for name in sorted(names):
+            if name.lower() in wanted:
+                files.setdefault(name.lower(), Path(place) / name)
+    return files
 
 
 # -- lines ------------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""What is written on, and what a camera makes of it: sheets, boards and cards; light, noise, a turn, a blur."""
+"""Surfaces to write on, and how a camera sees them: sheets, boards and cards; light, noise, a turn, a blur."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from itertools import accumulate, repeat
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 Colour: TypeAlias = tuple[int, int, int]
 SIZE = (640, 480)
-FINER = 2  # times as many pixels are painted as are kept
+FINER = 2  # times as many pixels are painted as remain
 
 BLUE, BLACK, RED, GREEN, GREY = (28, 52, 148), (32, 30, 34), (178, 30, 38), (22, 98, 60), (86, 84, 92)
 CHALKS: tuple[Colour, ...] = ((244, 244, 236), (246, 232, 150), (190, 222, 244))
@@ -24,7 +25,7 @@ class Paper(NamedTuple):
 
     name: str
     colour: Colour
-    ruling: str = ""
+    ruling: str = ""  # lines or squares
     pens: tuple[Colour, ...] = (BLUE, BLACK, GREY)
     line: Colour = (172, 190, 216)
 
@@ -44,36 +45,18 @@ PAPERS: Mapping[str, Paper] = {
 
 
 def sheet(paper: Paper, chance: Random, size: tuple[int, int] = SIZE) -> Image:
-    """An empty sheet, painted finer by `FINER` than it will be."""
+    """An empty sheet, `FINER` times as large as the picture will be."""
     from PIL import Image, ImageDraw
 
     made = Image.new("RGB", (size[0] * FINER, size[1] * FINER), paper.colour)
-    rule = _RULINGS.get(paper.ruling)
-    if rule is not None:
-        rule(ImageDraw.Draw(made), made.size, paper.line, FINER * chance.uniform(26, 40))
+    if paper.ruling:
+        draw, (width, height) = ImageDraw.Draw(made), made.size
+        gap = FINER * chance.uniform(26, 40) * (0.7 if paper.ruling == "squares" else 1)
+        for y in accumulate(repeat(gap, int(height / gap))):
+            draw.line((0, y, width, y), fill=paper.line, width=FINER)
+        for x in accumulate(repeat(gap, int(width / gap) if paper.ruling == "squares" else 0)):
+            draw.line((x, 0, x, height), fill=paper.line, width=FINER)
     return made
-
-
-def _lines(draw: object, size: tuple[int, int], colour: Colour, gap: float) -> None:
-    at = gap
-    while at < size[1]:
-        draw.line((0, at, size[0], at), fill=colour, width=FINER)  # type: ignore[attr-defined]
-        at += gap
-
-
-def _squares(draw: object, size: tuple[int, int], colour: Colour, gap: float) -> None:
-    gap *= 0.7
-    _lines(draw, size, colour, gap)
-    at = gap
-    while at < size[0]:
-        draw.line((at, 0, at, size[1]), fill=colour, width=FINER)  # type: ignore[attr-defined]
-        at += gap
-
-
-_RULINGS: Mapping[str, Callable[[object, tuple[int, int], Colour, float], None]] = {
-    "lines": _lines,
-    "squares": _squares,
-}
 
 
 def photographed(painted: Image, chance: Random) -> Image:
@@ -87,9 +70,8 @@ def photographed(painted: Image, chance: Random) -> Image:
     pixels = np.asarray(soft, np.float32)
     height, width, _ = pixels.shape
     x, y = np.linspace(-1, 1, width)[None], np.linspace(-1, 1, height)[:, None]
-    light = (
-        1 + chance.uniform(-0.1, 0.1) * x + chance.uniform(-0.1, 0.1) * y - chance.uniform(0, 0.08)
-    )  # (height, width)
+    light = 1 + chance.uniform(-0.1, 0.1) * x + chance.uniform(-0.1, 0.1) * y  # (height, width)
+    light -= chance.uniform(0, 0.08)
     grain = np.random.default_rng(chance.getrandbits(32)).normal(0, chance.uniform(1.5, 6), pixels.shape)
     lit = np.clip(pixels * light[..., None] + grain, 0, 255).astype(np.uint8)
     return Image.fromarray(lit)

@@ -1,4 +1,4 @@
-"""What a small program prints: a few kinds of statement of Python, walked one by one and never handed to Python itself.
+"""The output of a small program: a few kinds of Python statements, interpreted one by one, never run by Python.
 
 Numbers, texts and lists; + - * // %, comparisons, and/or/not, indices; assignment, if, for over a range or a list,
 while, print, and the functions len, sum, max, min, sorted, str, int, abs, range.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sized
+from typing import Any, TypeVar
 
 from eyespot.types import UsageError
 
+Values = TypeVar("Values", bound=Sized)
+
 MOST_STEPS, MOST_LENGTH = 10_000, 10_000
-_ACTS: Mapping[type, Callable[[Any, Any], Any]] = {
+_OPERATIONS: Mapping[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -36,167 +38,131 @@ _FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "str": str,
     "int": int,
     "abs": abs,
-    "range": lambda *bounds: list(_bounded(range(*bounds))),
+    "range": lambda *bounds: list(_limited(range(*bounds))),
 }
 
 
 def printed(program: str) -> str:
-    """The lines that it prints, joined by line ends; `UsageError` for what it cannot do, and if it does not end."""
+    """The lines that it prints, joined by line ends; `UsageError` if it does not end or uses something else."""
     try:
-        walked = _Walk()
-        walked.block(ast.parse(program).body)
+        interpreter = _Interpreter()
+        interpreter.run(ast.parse(program).body)
     except UsageError:
         raise
     except RecursionError:
         raise UsageError("the program is nested too deeply; write it flatter") from None
     except Exception as error:  # a program may go wrong in any way that Python knows
-        raise UsageError(f"the program stops with {type(error).__name__} ({error}); mend it") from None
-    return "\n".join(walked.lines)
+        raise UsageError(f"the program stops with {type(error).__name__} ({error}); fix it") from None
+    return "\n".join(interpreter.lines)
 
 
-class _Walk:
+class _Interpreter:
     def __init__(self) -> None:
         self.names: dict[str, Any] = {}
         self.lines: list[str] = []
         self.steps = 0
 
-    def block(self, statements: list[ast.stmt]) -> None:
-        for statement in statements:
-            self._count()
-            act = getattr(self, f"_{type(statement).__name__.lower()}", None)
-            if act is None:
-                raise _unknown(statement)
-            act(statement)
-
-    def _count(self) -> None:
+    def count_step(self) -> None:
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise UsageError(f"the program does not end within {MOST_STEPS:,} steps; let it do less")
 
-    # -- statements -------------------------------------------------------------------------------------------
+    def run(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            self.count_step()
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    self.names[name] = self.value(value)
+                case ast.AugAssign(target=ast.Name(id=name) as before, op=operation, value=value):
+                    self.names[name] = _apply(operation, self.value(before), self.value(value))
+                case ast.If(test=test, body=body, orelse=orelse):
+                    self.run(body if self.value(test) else orelse)
+                case ast.For() | ast.While():
+                    self.run_loop(statement)
+                case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=args)):
+                    self.lines.append(" ".join(str(self.value(argument)) for argument in args))
+                case _:
+                    raise _unknown(statement)
 
-    def _assign(self, statement: ast.Assign) -> None:
-        (target,) = statement.targets
-        self._set(target, self.value(statement.value))
-
-    def _augassign(self, statement: ast.AugAssign) -> None:
-        before = self.value(ast.Name(_target_name(statement.target)))
-        self._set(statement.target, _done(statement.op, before, self.value(statement.value)))
-
-    def _set(self, target: ast.expr, value: Any) -> None:
-        self.names[_target_name(target)] = value
-
-    def _if(self, statement: ast.If) -> None:
-        self.block(statement.body if self.value(statement.test) else statement.orelse)
-
-    def _for(self, statement: ast.For) -> None:
-        for value in self.value(statement.iter):
-            self._set(statement.target, value)
-            self.block(statement.body)
-
-    def _while(self, statement: ast.While) -> None:
-        while self.value(statement.test):
-            self._count()
-            self.block(statement.body)
-
-    def _expr(self, statement: ast.Expr) -> None:
-        call = statement.value
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "print":
-            raise _unknown(statement)
-        self.lines.append(" ".join(str(self.value(one)) for one in call.args))
-
-    # -- values -----------------------------------------------------------------------------------------------
+    def run_loop(self, loop: ast.For | ast.While) -> None:
+        if isinstance(loop, ast.While):
+            while self.value(loop.test):
+                self.count_step()
+                self.run(loop.body)
+        elif isinstance(loop.target, ast.Name):
+            for value in self.value(loop.iter):
+                self.names[loop.target.id] = value
+                self.run(loop.body)
+        else:
+            raise _unknown(loop.target)
 
     def value(self, node: ast.expr) -> Any:
-        self._count()
-        act = getattr(self, f"_of_{type(node).__name__.lower()}", None)
-        if act is None:
-            raise _unknown(node)
-        return act(node)
+        self.count_step()
+        match node:
+            case ast.Constant(value=int() | str() as constant):
+                return constant
+            case ast.Name(id=name):
+                if name not in self.names:
+                    raise UsageError(f"the program uses {name!r} before it has a value; give it one first")
+                return self.names[name]
+            case ast.List(elts=items):
+                return [self.value(item) for item in items]
+            case ast.Subscript(value=items, slice=ast.Slice(lower=lower, upper=upper, step=step)):
+                whole = self.value(items)
+                return whole[slice(*(None if bound is None else self.value(bound) for bound in (lower, upper, step)))]
+            case ast.Subscript(value=items, slice=place):
+                return self.value(items)[self.value(place)]
+            case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
+                return _FUNCTIONS[name](*(self.value(argument) for argument in args))
+            case _:
+                return self.result(node)
 
-    def _of_constant(self, node: ast.Constant) -> Any:
-        if not isinstance(node.value, int | str):
-            raise _unknown(node)
-        return node.value
-
-    def _of_name(self, node: ast.Name) -> Any:
-        if node.id not in self.names:
-            raise UsageError(f"the program uses {node.id!r} before it has a value; give it one first")
-        return self.names[node.id]
-
-    def _of_list(self, node: ast.List) -> list[Any]:
-        return [self.value(one) for one in node.elts]
-
-    def _of_binop(self, node: ast.BinOp) -> Any:
-        return _done(node.op, self.value(node.left), self.value(node.right))
-
-    def _of_unaryop(self, node: ast.UnaryOp) -> Any:
-        value = self.value(node.operand)
-        if isinstance(node.op, ast.Not):
-            return not value
-        if not isinstance(node.op, ast.USub):
-            raise _unknown(node)
-        return -value
-
-    def _of_boolop(self, node: ast.BoolOp) -> Any:
-        stops = isinstance(node.op, ast.Or)
-        value: Any = None
-        for part in node.values:
-            value = self.value(part)
-            if bool(value) == stops:
+    def result(self, node: ast.expr) -> Any:
+        """The value of an operation."""
+        match node:
+            case ast.BinOp(left=left, op=operation, right=right):
+                return _apply(operation, self.value(left), self.value(right))
+            case ast.Compare(left=left, ops=[operation], comparators=[right]):
+                return bool(_apply(operation, self.value(left), self.value(right)))
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return not self.value(operand)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -self.value(operand)
+            case ast.BoolOp(op=operation, values=parts):
+                value: Any = None
+                for part in parts:
+                    value = self.value(part)
+                    if bool(value) == isinstance(operation, ast.Or):
+                        break
                 return value
-        return value
-
-    def _of_compare(self, node: ast.Compare) -> bool:
-        (act,), (right,) = node.ops, node.comparators
-        return bool(_done(act, self.value(node.left), self.value(right)))
-
-    def _of_subscript(self, node: ast.Subscript) -> Any:
-        held, place = self.value(node.value), node.slice
-        if not isinstance(place, ast.Slice):
-            return held[self.value(place)]
-        bounds = (None if one is None else self.value(one) for one in (place.lower, place.upper, place.step))
-        return held[slice(*bounds)]
-
-    def _of_call(self, node: ast.Call) -> Any:
-        if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS or node.keywords:
-            raise _unknown(node)
-        return _FUNCTIONS[node.func.id](*(self.value(one) for one in node.args))
+            case _:
+                raise _unknown(node)
 
 
-def _target_name(target: ast.expr) -> str:
-    if not isinstance(target, ast.Name):
-        raise _unknown(target)
-    return target.id
-
-
-def _done(act: ast.operator | ast.cmpop, left: Any, right: Any) -> Any:
-    if type(act) not in _ACTS:
-        raise _unknown(act)
-    if isinstance(act, ast.Mult):
-        # Refuse, before it is made, what would fill the memory: long texts and lists, numbers of hundreds of
-        # digits
+def _apply(operation: ast.operator | ast.cmpop, left: Any, right: Any) -> Any:
+    if type(operation) not in _OPERATIONS:
+        raise _unknown(operation)
+    if isinstance(operation, ast.Mult):
+        # Refuse beforehand what would fill the memory: long texts and lists, numbers of hundreds of digits
         many, times = (left, right) if isinstance(left, list | str) else (right, left)
         if isinstance(many, list | str) and isinstance(times, int) and len(many) * times > MOST_LENGTH:
-            raise _too_much(MOST_LENGTH)
+            raise _too_much()
         if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > 1024:
             raise UsageError("the program reaches numbers beyond all measure; let it do less")
-    if isinstance(act, ast.Mod) and isinstance(left, str):
+    if isinstance(operation, ast.Mod) and isinstance(left, str):
         raise UsageError("the program formats a text with %; join its parts with + instead")
-    found = _ACTS[type(act)](left, right)
-    if isinstance(found, list | str) and len(found) > MOST_LENGTH:
-        raise _too_much(MOST_LENGTH)
-    return found
+    result = _OPERATIONS[type(operation)](left, right)
+    return _limited(result) if isinstance(result, list | str) else result
 
 
-def _too_much(limit: int) -> UsageError:
-    return UsageError(f"the program makes more than {limit:,} of one thing; let it do less")
+def _limited(values: Values) -> Values:
+    if len(values) > MOST_LENGTH:
+        raise _too_much()
+    return values
 
 
-def _bounded(numbers: range) -> range:
-    if len(numbers) > MOST_LENGTH:
-        raise _too_much(MOST_LENGTH)
-    return numbers
+def _too_much() -> UsageError:
+    return UsageError(f"the program makes more than {MOST_LENGTH:,} of one thing; let it do less")
 
 
 def _unknown(node: ast.AST) -> UsageError:

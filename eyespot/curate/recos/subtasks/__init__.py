@@ -5,15 +5,14 @@ Other packages add theirs by entry points of the group `eyespot.recos_subtasks`.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from eyespot import rooms
 from eyespot.curate.recos.drawing.generator import Generator
+from eyespot.storage.files import toml_of
 from eyespot.types import UsageError
 
 COARSE, FINE, COGNITIVE = "coarse", "fine", "cognitive"
@@ -24,9 +23,9 @@ FILES, GUESTS = "curate.recos.subtasks", "recos_subtasks"  # rooms: this folder,
 class Subtask:
     """One of the kinds of retrieval.
 
-    `about` tells a writer what captions must hang on, `attributes` what a confusing caption may change. `count` is how
-    many pictures v0 has of it, `queries` what a gallery is searched for where a recipe names nothing else. Pictures of
-    a `generator` are drawn; one that is `stand_in` only takes the place of photos that are not there.
+    `about` tells a writer what captions must depend on, `attributes` what a confusing caption may change. `count` is
+    the number of its pictures in v0, `queries` are the searches for photos unless the recipe has others. Pictures of
+    a `generator` are drawn; `stand_in` says which missing photos they replace.
     """
 
     name: str
@@ -56,11 +55,8 @@ def subtask(name: str) -> Subtask:
 @cache
 def subtasks() -> Mapping[str, Subtask]:
     """Every sub-task by its name: those of the table, of the files of this folder, and of other packages."""
-    table = tomllib.loads(Path(__file__).with_name("photos.toml").read_text(encoding="utf-8"))
-    photos = [Subtask(name, **{key: _plain(value) for key, value in row.items()}) for name, row in table.items()]
+    table = toml_of(Path(__file__).with_name("photos.toml"))
+    lists = ("attributes", "queries")
+    photos = [Subtask(name, **row | {key: tuple(row.get(key, ())) for key in lists}) for name, row in table.items()]
     members = [rooms.load(room, name) for room in (FILES, GUESTS) for name in rooms.names(room)]
     return {member.name: member for member in [*photos, *members]}
-
-
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""OCR: what is written in the picture. Where there are no photos of writing, drawn signs stand in for them."""
+"""OCR: the text in the picture. Where there are no photos of writing, drawn signs stand in for them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from eyespot.curate.recos.drawing import boards
-from eyespot.curate.recos.drawing.generator import CaptionWordings, Facts
+from eyespot.curate.recos.drawing.generator import CaptionWordings, Facts, fill_captions
 from eyespot.curate.recos.drawing.signs import PHRASES
 from eyespot.curate.recos.subtasks import FINE, Subtask
 
@@ -31,23 +31,7 @@ class LetterBoards:
 
     def wording(self, facts: Facts) -> CaptionWordings:
         words, _, number = facts["shown"].rpartition(" ")
-        board = f"a {facts['painted']['board']} board"
-        vague = [
-            f"A sign with the number {number}.",
-            "A sign with a short text.",
-            f"{board.capitalize()} with letters on it.",
-            f"Something is written on {board}.",
-            f"A text that ends in {number}.",
-        ]
-        usual = [
-            f'A sign that reads "{words} {number}".',
-            f'The words "{words}" and the number {number} on a sign.',
-            f'A board says "{words} {number}".',
-            f'Letters spell "{words}" before the number {number}.',
-            f'A notice with the text "{words} {number}".',
-        ]
-        detailed = [f"{one.removesuffix('.')}, printed on {board}." for one in usual]
-        return CaptionWordings(vague, usual, detailed)
+        return fill_captions("ocr", {"words": words, "number": number, "board": facts["painted"]["board"]})
 
 
 def load() -> Subtask:

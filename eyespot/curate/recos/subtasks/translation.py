@@ -6,18 +6,18 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from eyespot.curate.recos.drawing import boards
-from eyespot.curate.recos.drawing.generator import CaptionWordings, Facts
+from eyespot.curate.recos.drawing.generator import CaptionWordings, Facts, fill_captions
 from eyespot.curate.recos.drawing.signs import invent, translated
 from eyespot.curate.recos.subtasks import COGNITIVE, Subtask
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-SHARE_OF_ENGLISH = 0.3  # signs in English, whose captions tell the Chinese
+SHARE_OF_ENGLISH = 0.3  # signs in English, whose captions give the Chinese
 
 
 class BilingualSigns:
-    """Signs out of a list of short texts that say the same in both languages."""
+    """Signs from a list of short texts that mean the same in both languages."""
 
     def invent(self, chance: Random) -> dict[str, Any]:
         phrase, english = invent(chance), chance.random() < SHARE_OF_ENGLISH
@@ -32,24 +32,12 @@ class BilingualSigns:
         return boards.paint(facts["shown"], facts["painted"], chance)
 
     def wording(self, facts: Facts) -> CaptionWordings:
-        answer, kind, board = facts["answer"], facts["kind"], f"a {facts['painted']['board']} board"
-        shown, told = ("Chinese", "English") if facts["shown"] > "\u2e80" else ("English", "Chinese")
-        vague = [
-            f"A sign in {shown}.",
-            f"A {kind} in {shown} on a sign.",
-            f"{board.capitalize()} with {shown} letters.",
-            f"Words in {shown} on {board}.",
-            f"A short text in {shown}.",
-        ]
-        usual = [
-            f'A sign in {shown} that means "{answer}" in {told}.',
-            f'The {shown} words on the sign say "{answer}".',
-            f'Translated into {told}, the sign says "{answer}".',
-            f'{"An" if shown == "English" else "A"} {shown} sign for "{answer}".',
-            f'What is written here in {shown} is "{answer}" in {told}.',
-        ]
-        detailed = [f"{one.removesuffix('.')}, on {board}." for one in usual]
-        return CaptionWordings(vague, usual, detailed)
+        fields = {"answer": facts["answer"], "kind": facts["kind"], "board": facts["painted"]["board"]}
+        if facts["shown"] > "\u2e80":  # where the signs of Chinese begin
+            fields |= {"article": "A", "language": "Chinese", "other": "English"}
+        else:
+            fields |= {"article": "An", "language": "English", "other": "Chinese"}
+        return fill_captions("translation", fields)
 
 
 def load() -> Subtask:

@@ -1,4 +1,4 @@
-"""Groups and draws the slow and obvious way: what the fast ones are checked against, on a few days and species."""
+"""Groups and draws of `eyespot.curate.inat` the slow and obvious way, for a few days and species."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""Slow and obvious implementations that the fast ones are compared with."""
