@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from eyespot.benchmarks import Evaluation, Group, Printed, Result
 from eyespot.benchmarks import beside as beside_papers
-from eyespot.search.contact_sheet import tidy
+from eyespot.html import tidy
 
 Summary: TypeAlias = Mapping[str, Any]  # what `summary_of` gives and a report folder keeps
 MEASURED = "measured"

@@ -9,8 +9,8 @@ import numpy as np
 
 from eyespot.curate._discriminability import Discriminability, DiscriminabilityBin, Reals, entropies
 from eyespot.curate._discriminability import histogram as counted
+from eyespot.html import safe
 from eyespot.pipelines.data_card import CardTable
-from eyespot.search.contact_sheet import safe
 
 TEMPERATURES = (1.0, 0.1, 0.05, 0.02, 0.01, 0.005)
 ETAS = (0.2, 0.4, 0.6, 0.8, 0.9)
