@@ -1,4 +1,4 @@
-"""The HTML kit: texts do no harm in any template, a forgotten value is an error, and jinja2 is paid for by pages only."""
+"""The HTML kit: texts do no harm in any template, a forgotten value is an error, jinja2 is paid for by pages only."""
 
 from __future__ import annotations
 

@@ -42,6 +42,7 @@ Words = Annotated[Annotated[str, Field(max_length=1000), AfterValidator(_is_text
 Name = Annotated[Annotated[str, Field(max_length=300), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
 Where = Annotated[Annotated[str, Field(max_length=2000), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
 Share = Annotated[Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None, BeforeValidator(_filled)]
+Neighbours = Annotated[Annotated[int, Field(ge=0, le=100)] | None, BeforeValidator(_filled)]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled)]
 Names = Annotated[
     tuple[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)], ...],
@@ -61,6 +62,9 @@ class SearchParams(BaseModel):
     unlike: Names = Field(default=(), description="Not these, and less like them: ids of items; may be repeated.")
     encoder: Name = Field(default=None, description="The encoder whose space is searched.")
     adapter: Name = Field(default=None, description="The adapter that gives the query its own view, by its name here.")
+    neighbours: Neighbours = Field(
+        default=None, description="Search again with this many nearest pictures added (query expansion)."
+    )
     after: Name = Field(default=None, description="Taken at or after: 2021, 2021-05, 2021-05-31.")
     before: Name = Field(default=None, description="Taken before.")
     box: Name = Field(default=None, description="Taken within SOUTH,WEST,NORTH,EAST in degrees.")

@@ -144,16 +144,14 @@ class AppState:
         """
         refuse(asked.q, self.settings.refused)
         snapshot = self.snapshot(asked.encoder)
-        if asked.adapter is None:
-            world = SearchContext(snapshot, snapshot.collection.index, self.pictures)
-        else:
+        adapter = None
+        if asked.adapter is not None:
             if asked.adapter not in self.adapters:
                 there = ", ".join(self.adapters) or "none that its owner allows"
                 raise UsageError(f"no adapter {asked.adapter!r} in this gallery; there are: {there}")
             adapter = self.adapters[asked.adapter]
             refuse_misfit(asked.adapter, adapter, snapshot.view.space)
-            world = SearchContext(snapshot, snapshot.under(asked.adapter, adapter), self.pictures)
-        plain = self.results.freeze(asked.plain, world)
+        plain = self.results.freeze(asked.plain, SearchContext(snapshot, self.pictures, adapter))
         if asked.rerank is not None:
             if asked.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")

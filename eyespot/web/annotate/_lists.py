@@ -5,6 +5,7 @@ from __future__ import annotations
 from eyespot.curate.annotate import candidates
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.gallery import filters
+from eyespot.search.chain import StageOptions
 from eyespot.types import Mask, NothingFound, UsageError
 from eyespot.web._search_params import refuse
 from eyespot.web._state import AppState
@@ -53,6 +54,6 @@ def list_all(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask) 
 
 
 def _nearest(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask, count: int) -> list[int]:
-    found = snapshot.search(snapshot.embedded(at.desk.query(query).query), count, mask)
-    rows: list[int] = found.rows[0].tolist()
-    return rows
+    words = at.desk.query(query).query
+    run = snapshot.ranked(words, snapshot.embedded(words), StageOptions(count, mask))
+    return [int(id) for id in run.image]

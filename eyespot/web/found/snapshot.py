@@ -9,6 +9,8 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import fields
 from datetime import date, datetime
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -23,11 +25,11 @@ from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
-from eyespot.search.adapted import IndexUnder
+from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
-from eyespot.search.embedding import embed
+from eyespot.search.embedding import KnownVectors, embed
 from eyespot.storage.files import write_whole
-from eyespot.types import Adapter, Index, Mask, NearestRows, Query, Term, Vectors
+from eyespot.types import Mask, Query, Run, Term, Vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +44,18 @@ class PicturePlace(NamedTuple):
 
     place: str
     root: Root
+
+
+class RowView(View):
+    """A view in which the id of a picture is its row: nothing is read for hits that no page shows."""
+
+    def facts(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """The ids alone."""
+        return [{"id": str(row)} for row in rows]
+
+    def rows_of(self, ids: Sequence[str]) -> list[int]:
+        """The rows that these ids are."""
+        return [int(id) for id in ids]
 
 
 class _Embedded(NamedTuple):
@@ -61,7 +75,6 @@ class Snapshot:
         self._known: dict[tuple[Term, ...], _Embedded] = {}
         self._masks: OrderedDict[Condition, Mask] = OrderedDict()
         self._masking = Lock()
-        self._under: dict[str, Index] = {}
 
     @property
     def view(self) -> View:
@@ -202,17 +215,23 @@ class Snapshot:
                 self._known.pop(next(iter(self._known)), None)
         return known
 
-    def search(self, vector: Vectors, k: int, mask: Mask, index: Index | None = None) -> NearestRows:
-        """The k best rows that the mask lets through; one search at a time, for each takes all processors."""
-        with self._searching:
-            return (index or self.collection.index).search(vector, k, mask)
+    @cached_property
+    def _by_row(self) -> Collection:
+        """The collection in which the id of a picture is its row."""
+        _ = self.collection.encoder, self.collection.index  # loaded once for both
+        made = copy(self.collection)
+        made.view = RowView(*(getattr(self.view, field.name) for field in fields(View)))
+        return made
 
-    def under(self, name: str, adapter: Adapter) -> Index:
-        """Search in which the adapter of this name gives every query its own view of the space; made once."""
+    def ranked(self, query: Query | None, vector: Vectors, options: StageOptions) -> Run:
+        """The run of the stages that options name, for a query with this vector (1, dim); ids are the pictures' rows.
+
+        One search at a time, for each takes all processors. None is a search by items alone.
+        """
+        asked = query or Query("q", ())
         with self._searching:
-            if name not in self._under:
-                self._under[name] = IndexUnder(adapter, self.view.blocks)
-            return self._under[name]
+            stage = chain_of(self._by_row, options, KnownVectors({asked.id: vector[0]}, vector.shape[1]))
+            return stage([asked])
 
     def notes(self, query: Query | None, best: float | None) -> list[str]:
         """What the reader should know before trusting an answer whose best score is `best`.
