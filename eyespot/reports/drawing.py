@@ -113,7 +113,13 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
             labels = list(result.scores.values)
             first = _methods(summaries, result.task.name, "kind", labels[0])
             found = {label: _methods(summaries, result.task.name, "kind", label, first.published) for label in labels}
-            cutoffs = {label: _with_means(result, summaries, label, methods) for label, methods in found.items()}
+            cutoffs = {}
+            for label, methods in found.items():
+                # Behind the bars of kinds those of their two means; of printed kinds their mean is taken here
+                bars = {m: [*kinds, *_mean_of(summaries, result, m, label)] for m, kinds in methods.bars.items()}
+                for method in methods.published:
+                    bars[method].append(Bar(KINDS_MEAN, fmean(bar.value for bar in methods.bars[method])))
+                cutoffs[label] = bars
             kinds_figure = kind_bars(cutoffs, "recall, percent", "", first.published)
             yield ReportFigure(name, f"{title}. Lines: 95% intervals.{first.told}", kinds_figure)
             continue
@@ -122,15 +128,6 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
         caption = f"{title}, the hardest first. Lines: 95% intervals.{methods.told}"
         figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published)
         yield ReportFigure(name, caption, figure)
-
-
-def _with_means(result: Result, summaries: Sequence[Summary], label: str, methods: Methods) -> dict[str, list[Bar]]:
-    """The bars of kinds with those of their two means behind; of printed kinds their mean is taken here."""
-    bars = {method: [*kinds, *_mean_of(summaries, result, method, label)] for method, kinds in methods.bars.items()}
-    for method in methods.published:
-        kinds = [bar.value for bar in methods.bars[method]]
-        bars[method].append(Bar(KINDS_MEAN, fmean(kinds)))
-    return bars
 
 
 def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: str) -> list[Bar]:
@@ -165,9 +162,7 @@ def _methods(
         for one in _tasks(summary, task):
             if bars := list(_group_bars(one["groups"].get(column, ()), label)):
                 found[summary["system"]] = bars
-    place = (task, column, label)
-    spelled = {bar.name.casefold(): bar.name for bar in _all(found)}
-    task, column, label = place
+    spelled = {bar.name.casefold(): bar.name for bars in found.values() for bar in bars}
     printed: dict[str, list[Bar]] = {}
     for one in (each for each_task in _tasks(summaries[0], task) for each in each_task["published"]):
         group = spelled.get(str(one.get("group")).casefold())
@@ -180,10 +175,6 @@ def _methods(
         f" Of {len(printed)} published methods the best {len(chosen)} are drawn." if len(chosen) < len(printed) else ""
     )
     return Methods({**found, **{method: printed[method] for method in chosen}}, chosen, told)
-
-
-def _all(methods: Mapping[str, list[Bar]]) -> Iterator[Bar]:
-    return (bar for bars in methods.values() for bar in bars)
 
 
 def _name(one: Mapping[str, Any], summaries: Sequence[Summary]) -> str:

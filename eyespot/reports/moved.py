@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from eyespot.html import img, render
-from eyespot.metrics import Compared, Move
+from eyespot.metrics import Compared
 from eyespot.search.contact_sheet import NOTHING
 from eyespot.search.sheets import thumbnail_of
 from eyespot.storage.files import write_whole
@@ -54,13 +54,12 @@ class Picture(NamedTuple):
 def sections(pair: RunPair, compared: Compared, most: int = 6, texts: Mapping[str, str] | None = None) -> list[Section]:
     """The `most` largest losses, the largest first, then the `most` largest gains; `texts` says what queries ask."""
     moves = [*compared.down(most), *compared.up(most)]
-    headings = texts or {}
-    return [Section(pair, m.query, headings.get(m.query, m.query), _move_text(m, compared)) for m in moves]
-
-
-def _move_text(move: Move, compared: Compared) -> str:
-    arrow = "▲" if move.difference > 0 else "▼"
-    return f"{arrow} {compared.measure} {move.baseline:.4f} → {move.value:.4f} ({_signed(move.difference)})"
+    headings, chosen = texts or {}, []
+    for move in moves:
+        change = f"{move.baseline:.4f} → {move.value:.4f} ({_signed(move.difference)})"
+        note = f"{'▲' if move.difference > 0 else '▼'} {compared.measure} {change}"
+        chosen.append(Section(pair, move.query, headings.get(move.query, move.query), note))
+    return chosen
 
 
 def _signed(number: float) -> str:
@@ -120,8 +119,12 @@ def from_folder(folder: Path, images: Iterable[str]) -> dict[str, Picture]:
             for way, spelled in zip(ways, _SPELLINGS, strict=True):
                 if (name := spelled(PurePosixPath(seen.path))) in wanted:
                     way.setdefault(name, []).append(seen.path)
-    places = ((image, _only_one(image, ways)) for image in sorted(wanted))
-    return {image: Picture(str(folder / place), image) for image, place in places if place is not None}
+    pictures = {}
+    for image in sorted(wanted):
+        paths: Sequence[str] = next((way[image] for way in ways if image in way), ())
+        if len(paths) == 1:
+            pictures[image] = Picture(str(folder / paths[0]), image)
+    return pictures
 
 
 _SPELLINGS: tuple[Callable[[PurePosixPath], str], ...] = (
@@ -130,11 +133,6 @@ _SPELLINGS: tuple[Callable[[PurePosixPath], str], ...] = (
     lambda path: path.name,
     lambda path: path.stem,
 )
-
-
-def _only_one(image: str, ways: Sequence[Mapping[str, Sequence[str]]]) -> str | None:
-    found = next((way[image] for way in ways if image in way), ())
-    return found[0] if len(found) == 1 else None
 
 
 # -- the page -----------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -87,14 +87,8 @@ class SearchParams(BaseModel):
 
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
-        given = {**self.model_dump(), **others}
-        return urlencode([(name, one) for name, value in given.items() for one in _each(value)])
-
-
-def _each(value: Any) -> Iterator[Any]:
-    if value is None:
-        return
-    yield from value if isinstance(value, tuple | list) else [value]
+        given = {name: value for name, value in {**self.model_dump(), **others}.items() if value is not None}
+        return urlencode(given, doseq=True)
 
 
 # -- words and picture ----------------------------------------------------------------------------------------
@@ -146,7 +140,8 @@ def condition_of(asked: SearchParams, columns: Sequence[str]) -> Condition | Non
         if not sign or not column:
             raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {one!r}")
         by_column.setdefault(column, []).append(filters.label(column, value))
-    given += [_any_of(conditions) for conditions in by_column.values()]
+    for alternatives in by_column.values():
+        given.append(Condition(" OR ".join(f"({one.sql})" for one in alternatives), alternatives[0].columns))
     given += [filters.checked(asked.where, columns)] if asked.where else []
     return filters.all_of(*given) if given else None
 
@@ -164,7 +159,3 @@ def _within(box: str, columns: Sequence[str]) -> Condition:
     return filters.checked(
         f"latitude BETWEEN {south!r} AND {north!r} AND (longitude >= {west!r} {joined} longitude <= {east!r})", columns
     )
-
-
-def _any_of(conditions: Sequence[Condition]) -> Condition:
-    return Condition(" OR ".join(f"({one.sql})" for one in conditions), conditions[0].columns)

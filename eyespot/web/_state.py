@@ -188,16 +188,17 @@ class AppState:
 
     def prepare(self) -> None:
         """Load in the background what the first search would wait for."""
-        self._preparing = Thread(target=self._prepare, daemon=True)
-        self._preparing.start()
 
-    def _prepare(self) -> None:
-        try:
-            self.snapshot()
-        except EyespotError as error:  # who searches is told the same
-            self.unready = str(error)
-        else:
-            self.ready = True
+        def load() -> None:
+            try:
+                self.snapshot()
+            except EyespotError as error:  # who searches is told the same
+                self.unready = str(error)
+            else:
+                self.ready = True
+
+        self._preparing = Thread(target=load, daemon=True)
+        self._preparing.start()
 
     def close(self) -> None:
         """Finish what is being written, and ask nobody any more."""

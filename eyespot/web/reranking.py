@@ -10,7 +10,6 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import RerankEstimate
 from eyespot.types import UsageError
 from eyespot.web._allowed import Allowed, CostEstimate, Judges
@@ -112,19 +111,15 @@ def _looks(plain: RankedResult, judges: Judges, allowed: Allowed, heard: Heard) 
             leave_out_changed(run, plain, ranks)
             looked = heard.stage.look_at(query, run, ranks)
         if looked.stopped:
-            yield f"the budget of {_limits(judges.budget)} is spent; the owner can start the server with a larger one"
+            calls, money = judges.budget.calls, judges.budget.money
+            limits = [f"{calls} calls"] * (calls is not None) + ([] if money is None else [f"${money:g}"])
+            yield f"the budget of {' or '.join(limits)} is spent; the owner can start the server with a larger one"
         yield from looked.failures
         yield "some photos are gone or have changed since they were indexed, and were shown to no judge" * bool(
             looked.pictureless
         )
         if looked.stopped:
             return
-
-
-def _limits(budget: Budget) -> str:
-    """The limits of a budget in words."""
-    calls = [f"{budget.calls} calls"] if budget.calls is not None else []
-    return " or ".join(calls + ([f"${budget.money:g}"] if budget.money is not None else []))
 
 
 # -- for programs -----------------------------------------------------------------------------------------------

@@ -187,13 +187,11 @@ def helpers(given: SearchParams) -> dict[str, Any]:
         "with_like": lambda id: drawn_by(id, "like"),
         "with_unlike": lambda id: drawn_by(id, "unlike"),
         "only_like": lambda id: "/?" + given.address(q=None, picture=None, like=(id,), unlike=()),
-        "without": lambda name, id=None: "/?" + given.address(**{name: _left(given, name, id)}),
+        "without": lambda name, id=None: (
+            "/?" + given.address(**{name: None if id is None else _without(getattr(given, name), id)})
+        ),
         "can_judge": bool(given.q or given.picture),
     }
-
-
-def _left(given: SearchParams, name: str, id: str | None) -> Any:
-    return None if id is None else _without(getattr(given, name), id)
 
 
 def _without(ids: Sequence[str], id: str) -> tuple[str, ...]:

@@ -74,7 +74,13 @@ def bars_figure(sides: Sides, blocks: list[list[Row]], measure: str, title: str,
     names = list(dict.fromkeys(name for methods in sides.values() for name in methods))
     parents = list(dict.fromkeys(parent for block in blocks for parent, _ in block))
     if len(names) <= DISTINCT:
-        panels = _a_panel_each_side(sides, names, published)
+        panels = []
+        for side, methods in sides.items():
+            series = [
+                Series(_legend_label(name, published), _by_row(methods, name), {"": look(at)}, name in published)
+                for at, name in enumerate(names)
+            ]
+            panels.append(FigurePanel(side, series))
         return _figure(panels, _rows(blocks, sides, _full), measure, title, panels[0].series)
     if len(sides) > 1 or not 1 < len(parents) <= DISTINCT:
         panels = _a_panel_each_method(sides, names, {}, published)
@@ -85,13 +91,6 @@ def bars_figure(sides: Sides, blocks: list[list[Row]], measure: str, title: str,
     outlined = all(name in published for name in names)
     key = [Series(parent or "other", {}, {"": each}, outlined) for parent, each in looks.items()]
     return _figure(panels, _rows(blocks, sides, _short), measure, title, key)
-
-
-def _a_panel_each_side(sides: Sides, names: list[str], published: Collection[str]) -> list[FigurePanel]:
-    def series(methods: Methods, at: int, name: str) -> Series:
-        return Series(_legend_label(name, published), _by_row(methods, name), {"": look(at)}, name in published)
-
-    return [FigurePanel(side, [series(m, at, name) for at, name in enumerate(names)]) for side, m in sides.items()]
 
 
 def _a_panel_each_method(sides: Sides, names: list[str], looks: Looks, published: Collection[str]) -> list[FigurePanel]:

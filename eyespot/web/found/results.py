@@ -185,28 +185,30 @@ class Results:
     def keep(self, made: RankedResult) -> RankedResult:
         """The result, kept for whoever pages through it; the one that is kept already, if there is."""
         with self._lock:
-            kept = self._results.setdefault(made.id, made)
+            result = self._results.setdefault(made.id, made)
             self._results.move_to_end(made.id)
-            self._enter(kept)
-            self._forget()
-            return kept
+            self._enter(result)
+            # The longest unused go, before them those of a gallery that has been indexed since; the latest stays
+            while self._book.held > self.kept and len(self._results) > 1:
+                old = (id for id in self._results if id in self._old and id != made.id) if self._old else iter(())
+                oldest = next(old, None) or next(iter(self._results))
+                self._book.strike(oldest)
+                self._old.discard(oldest)
+                del self._results[oldest]
+            return result
 
     def _enter(self, frozen: RankedResult) -> None:
         snapshot = frozen.snapshot
         old = self._current.get(_encoder(snapshot), snapshot.version) != snapshot.version
         if old:
             self._old.add(frozen.id)
-        self._book.enter(frozen.id, PLAIN + JUDGED * len(frozen.judged), _arrays(frozen, old))
-
-    def _forget(self) -> None:
-        """The longest unused go, before them those of a gallery that has been indexed since; the latest stays."""
-        latest = next(reversed(self._results))
-        while self._book.held > self.kept and len(self._results) > 1:
-            old = (id for id in self._results if id in self._old and id != latest) if self._old else iter(())
-            id = next(old, None) or next(iter(self._results))
-            self._book.strike(id)
-            self._old.discard(id)
-            del self._results[id]
+        # What goes with a result: also all that a snapshot remembers which nobody else has any more
+        arrays: list[NDArray[Any]] = [frozen.rows, frozen.scores, frozen.vector, frozen.mask]
+        if frozen.origin is not None:
+            arrays += [frozen.origin.rows, frozen.origin.scores]
+        live = snapshot.view.live  # served anyway
+        arrays = arrays + snapshot.remembered() if old else [array for array in arrays if array is not live]
+        self._book.enter(frozen.id, PLAIN + JUDGED * len(frozen.judged), arrays)
 
 
 class _Book:
@@ -239,16 +241,6 @@ class _Book:
 
 def _encoder(snapshot: Snapshot) -> str:
     return snapshot.view.space.encoder
-
-
-def _arrays(frozen: RankedResult, old: bool) -> list[NDArray[Any]]:
-    """What goes with a result: also all that a snapshot remembers which nobody else has any more."""
-    own: list[NDArray[Any]] = [frozen.rows, frozen.scores, frozen.vector, frozen.mask]
-    if frozen.origin is not None:
-        own += [frozen.origin.rows, frozen.origin.scores]
-    if old:
-        return own + frozen.snapshot.remembered()
-    return [array for array in own if array is not frozen.snapshot.view.live]  # which is served anyway
 
 
 def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:

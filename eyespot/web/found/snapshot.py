@@ -90,7 +90,14 @@ class Snapshot:
     @cached_property
     def tables(self) -> list[pa.RecordBatch]:
         """The facts of each shard, mapped."""
-        return [_mapped(self._copied(shard, ".arrow")) for shard in self.view.shards]
+        import pyarrow as pa
+
+        tables = []
+        for shard in self.view.shards:
+            reader = pa.ipc.open_file(pa.memory_map(str(self._copied(shard, ".arrow"))))
+            empty = pa.RecordBatch.from_pylist([], schema=reader.schema)
+            tables.append(reader.get_batch(0) if reader.num_record_batches else empty)  # one batch has all rows
+        return tables
 
     @cached_property
     def _ids(self) -> list[NDArray[np.uint64]]:
@@ -104,7 +111,10 @@ class Snapshot:
             self.cache.mkdir(parents=True, exist_ok=True)
             table = disk.read_items(shard)
             if place.suffix == ".npy":
-                write_whole(place, lambda file: np.save(file, _sorted_ids([str(id) for id in table["id"].to_pylist()])))
+                digests = np.array([_digest(str(id)) for id in table["id"].to_pylist()], np.uint64)
+                order = np.argsort(digests, kind="stable")
+                rows = np.stack([digests[order], order.astype(np.uint64)])  # (2, rows)
+                write_whole(place, lambda file: np.save(file, rows))
             else:
                 write_whole(place, partial(_write_table, table))
             for old in self.cache.glob(f"{shard.name}-*{suffix}"):
@@ -157,12 +167,11 @@ class Snapshot:
 
     def pictures(self, rows: Sequence[int]) -> list[tuple[str, list[PicturePlace]]]:
         """The id of each row, and where its picture may lie."""
-        return [(row["id"], list(self._placed(row))) for row in self._rows(rows)]
-
-    def _placed(self, row: dict[str, Any]) -> Iterator[PicturePlace]:
-        for number, path in zip(row["roots"], row["paths"], strict=True):
-            root = self.view.gallery.root(number)
-            yield PicturePlace(place_of(root, path), root)
+        pictures = []
+        for row in self._rows(rows):
+            named = zip(map(self.view.gallery.root, row["roots"]), row["paths"], strict=True)
+            pictures.append((row["id"], [PicturePlace(place_of(root, path), root) for root, path in named]))
+        return pictures
 
     def row_of(self, id: str) -> int | None:
         """The row of a picture by its id; None if it is not here or its picture is gone."""
@@ -281,12 +290,6 @@ class Snapshot:
 # -- copies of facts ------------------------------------------------------------------------------------------
 
 
-def _sorted_ids(ids: Sequence[str]) -> NDArray[np.uint64]:
-    digests = np.fromiter(map(_digest, ids), np.uint64, len(ids))
-    order = np.argsort(digests, kind="stable")
-    return np.stack([digests[order], order.astype(np.uint64)])  # (2, rows)
-
-
 def _digest(id: str) -> np.uint64:
     # Half the range, so that the next number is one too.
     digest = blake2b(id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -298,16 +301,6 @@ def _write_table(table: pa.Table, file: Any) -> None:
 
     with pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table.combine_chunks(), max_chunksize=max(1, len(table)))
-
-
-def _mapped(place: Path) -> pa.RecordBatch:
-    """The one batch of a file; of no rows where the file has none."""
-    import pyarrow as pa
-
-    reader = pa.ipc.open_file(pa.memory_map(str(place)))
-    if reader.num_record_batches:
-        return reader.get_batch(0)
-    return pa.RecordBatch.from_pylist([], schema=reader.schema)
 
 
 # -- what is told ---------------------------------------------------------------------------------------------

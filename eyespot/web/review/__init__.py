@@ -31,7 +31,7 @@ from eyespot.web.review._telling import case_fields, case_question, counts, deci
 annotator = needs(Role.ANNOTATOR)
 router = APIRouter(prefix="/review", include_in_schema=False, dependencies=[Depends(annotator)])
 SIDES = (640, 1600)  # pixels of the longer side
-LONGEST = 20_000  # characters of a mended text
+LONGEST = 20_000  # characters of an edited text
 
 
 def install(app: FastAPI, queues: Iterable[Path]) -> None:
@@ -135,7 +135,7 @@ def case(shelf: Shelves, shelved: Chosen, who: Who, wish: Annotated[Wish, Query(
 
 
 class DecisionRequest(BaseModel):
-    """What somebody chose for a case: its digest, the decision that they saw stand, texts that they mended."""
+    """What somebody chose for a case: its digest, the decision that they saw stand, texts that they edited."""
 
     case: str = Field(max_length=32)
     choice: Literal["accept", "mend", "drop", "withdraw"]
