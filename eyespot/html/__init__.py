@@ -30,10 +30,14 @@ def environment(folder: Path = Path(__file__).parent / "templates") -> Environme
     """Templates of a folder, each compiled when it is first used; a name that is not given is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    layout = {"trim_blocks": True, "lstrip_blocks": True}
-    made = Environment(loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, **layout)
-    # A path may hold halves of characters and marks that turn text around, wherever it comes from.
-    made.finalize = lambda value: tidy(value) if type(value) is str and not _is_tidy(value) else value
+    made = Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_tidied,
+    )
     made.globals["img"], made.filters["lines"] = img, _lines
     return made
 
@@ -50,8 +54,10 @@ def tidy(text: str) -> str:
     return " ".join("".join(shown).split())
 
 
-def _is_tidy(text: str) -> bool:
-    return text.isascii() and text.isprintable()
+def _tidied(value: Any) -> Any:
+    """A path may hold halves of characters and marks that turn text around; plain text keeps its spaces."""
+    plain = type(value) is not str or (value.isascii() and value.isprintable())
+    return value if plain else tidy(value)
 
 
 def safe(raw: str) -> str:

@@ -110,24 +110,28 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
         name = _stem(f"{task}-by-{column}" if several else f"by-{column}")
         title = f"{evaluation.benchmark.title}{f' {task}' if several else ''} by {column}"
         if column == "kind":
-            labels = list(result.scores.values)
-            first = _methods(summaries, result.task.name, "kind", labels[0])
-            found = {label: _methods(summaries, result.task.name, "kind", label, first.published) for label in labels}
-            cutoffs = {}
-            for label, methods in found.items():
-                # Behind the bars of kinds those of their two means; of printed kinds their mean is taken here
-                bars = {m: [*kinds, *_mean_of(summaries, result, m, label)] for m, kinds in methods.bars.items()}
-                for method in methods.published:
-                    bars[method].append(Bar(KINDS_MEAN, fmean(bar.value for bar in methods.bars[method])))
-                cutoffs[label] = bars
-            kinds_figure = kind_bars(cutoffs, "recall, percent", "", first.published)
-            yield ReportFigure(name, f"{title}. Lines: 95% intervals.{first.told}", kinds_figure)
+            kinds, told = _by_kind(result, summaries)
+            yield ReportFigure(name, f"{title}. Lines: 95% intervals.{told}", kinds)
             continue
         label = next(iter(result.scores.values))
         methods = _methods(summaries, task, column, label)
         caption = f"{title}, the hardest first. Lines: 95% intervals.{methods.told}"
         figure = grouped_bars(methods.bars, _spelled(result, label), "", methods.published)
         yield ReportFigure(name, caption, figure)
+
+
+def _by_kind(result: Result, summaries: Sequence[Summary]) -> tuple[Figure, str]:
+    """The bars of kinds, behind them those of their two means, and what to say of methods that are left out."""
+    labels = list(result.scores.values)
+    first = _methods(summaries, result.task.name, "kind", labels[0])
+    cutoffs = {}
+    for label in labels:
+        methods = _methods(summaries, result.task.name, "kind", label, first.published)
+        bars = {m: [*kinds, *_mean_of(summaries, result, m, label)] for m, kinds in methods.bars.items()}
+        for method in methods.published:  # the mean of printed kinds is taken here
+            bars[method].append(Bar(KINDS_MEAN, fmean(bar.value for bar in methods.bars[method])))
+        cutoffs[label] = bars
+    return kind_bars(cutoffs, "recall, percent", "", first.published), first.told
 
 
 def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: str) -> list[Bar]:
@@ -222,11 +226,9 @@ def _times(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Rep
     timed = [(s["system"], task) for s in summaries for task in _tasks(s, result.task.name) if task.get("seconds")]
     points = []
     for system, task in timed:
-        if label in task["measures"]:
-            found = task["measures"][label]
-            bar = _bar(system, label, found["mean"], found["interval"], task["queries"])
-            method_point = MethodPoint(system, sum(task["seconds"].values()), bar.value, bar.low, bar.high)
-            points.append(method_point)
+        if score := task["measures"].get(label):
+            bar = _bar(system, label, score["mean"], score["interval"], task["queries"])
+            points.append(MethodPoint(system, sum(task["seconds"].values()), bar.value, bar.low, bar.high))
     if sum(point.drawable for point in points) > 1:
         caption = "Time for each query against what is reached; the line joins what no other system beats."
         yield ReportFigure("time", caption, time_accuracy(points, _spelled(result, label)))

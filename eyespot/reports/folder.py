@@ -86,12 +86,12 @@ def _values(evaluation: Evaluation, folder: Path) -> Path:
 
     rows = []
     for result in evaluation.results:
-        values = {label: found.tolist() for label, found in result.scores.values.items()}
-        for at, query in enumerate(result.scores.queries):
+        columns_of = result.scores.values
+        values = zip(*(column.tolist() for column in columns_of.values()), strict=True)
+        for query, scores in zip(result.scores.queries, values, strict=True):
             text = result.task.judged.queries.get(query, {}).get("text")
-            told = {"task": result.task.name, "query": query, "text": None if text is None else str(text)}
-            row = told | {label: found[at] for label, found in values.items()}
-            rows.append(row)
+            row = {"task": result.task.name, "query": query, "text": None if text is None else str(text)}
+            rows.append(row | dict(zip(columns_of, scores, strict=True)))
     labels = dict.fromkeys(label for result in evaluation.results for label in result.scores.values)
     columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in ("task", "query", "text")}
     table = pa.table(columns | {label: pa.array([row.get(label) for row in rows], pa.float64()) for label in labels})

@@ -182,7 +182,9 @@ def _written(text: str, style: _Style, width: int) -> Image.Image:
         end = space if space > 0 else end
         lines.append(drawable[:end])
         drawable = drawable[end:].lstrip()
-    lines = [*lines, _ellipsised(drawable, font, width)] if drawable else lines
+    if drawable and font.getlength(drawable) > width:
+        drawable = drawable[: _fitting(drawable, font, width - font.getlength("…"))].rstrip() + "…"
+    lines += [drawable] if drawable else []
     leading = round(style.size * 1.35)
     block = Image.new("RGB", (width, leading * max(1, len(lines))), style.paper)
     pen = ImageDraw.Draw(block)
@@ -197,38 +199,11 @@ def _fitting(text: str, font: _Font, width: float) -> int:
     return max(1, bisect_right(lengths, width, key=lambda end: font.getlength(text[:end])))
 
 
-def _ellipsised(text: str, font: _Font, width: int) -> str:
-    if font.getlength(text) <= width:
-        return text
-    return text[: _fitting(text, font, width - font.getlength("…"))].rstrip() + "…"
-
-
 # Pillow's own font has the letters of English only, so fonts that most systems have come after it, by script.
-_FONTS = (
-    *("LiberationSans-Regular.ttf", "Arial.ttf", "arial.ttf", "NotoSans-Regular.ttf", "DejaVuSans.ttf"),
-    *(
-        "Arial Unicode.ttf",
-        "NotoSansCJK-Regular.ttc",
-        "PingFang.ttc",
-        "AppleSDGothicNeo.ttc",
-        "msyh.ttc",
-        "YuGothM.ttc",
-    ),
-    *("malgun.ttf", "wqy-zenhei.ttc", "NotoSansArabic-Regular.ttf", "NotoSansHebrew-Regular.ttf", "Nirmala.ttf"),
-)
-_PLAIN = {
-    "–": "-",
-    "—": "-",
-    "−": "-",
-    "→": "->",
-    "ß": "ss",
-    "Ł": "L",
-    "ł": "l",
-    "Ø": "O",
-    "ø": "o",
-    "æ": "ae",
-    "×": "x",
-}
+_FONTS = """LiberationSans-Regular.ttf|Arial.ttf|arial.ttf|NotoSans-Regular.ttf|DejaVuSans.ttf|Arial Unicode.ttf
+NotoSansCJK-Regular.ttc|PingFang.ttc|AppleSDGothicNeo.ttc|msyh.ttc|YuGothM.ttc|malgun.ttf|wqy-zenhei.ttc
+NotoSansArabic-Regular.ttf|NotoSansHebrew-Regular.ttf|Nirmala.ttf""".replace("\n", "|").split("|")
+_PLAIN = dict(zip("–—−→ßŁłØøæ×", ["-", "-", "-", "->", "ss", "L", "l", "O", "o", "ae", "x"], strict=True))
 
 
 def _drawable(text: str, size: int) -> tuple[_Font, str]:
@@ -238,17 +213,16 @@ def _drawable(text: str, size: int) -> tuple[_Font, str]:
     most = next(whole, None)
     if most is None:
         most = min(fonts, key=lambda number: (len(_missing(text, number)), not _has(number, "□")))
-    missing = _missing(text, most)
-    return _font(most, size), "".join(_plain(char, most) if char in missing else char for char in text)
+    plain = {}
+    for char in _missing(text, most):
+        letter = _PLAIN.get(char, unicodedata.normalize("NFKD", char)[0])
+        box = "□" if _has(most, "□") else "?"
+        plain[char] = letter if all(_has(most, part) for part in letter) else box
+    return _font(most, size), "".join(plain.get(char, char) for char in text)
 
 
 def _missing(text: str, number: int) -> set[str]:
     return {char for char in set(text) - JOINERS if not _has(number, char)}
-
-
-def _plain(char: str, number: int) -> str:
-    letter = _PLAIN.get(char, unicodedata.normalize("NFKD", char)[0])
-    return letter if all(_has(number, part) for part in letter) else "□" if _has(number, "□") else "?"
 
 
 @cache

@@ -30,11 +30,8 @@ def with_probability(items: list[dict[str, Any]], known: Known | None) -> list[d
     """The hits with how probable each is, where verdicts tell it."""
     if known is None:
         return items
-    probability = known.calibration.probability
-    return [
-        {**item, "probability": _rounded(probability[item["id"]])} if item["id"] in probability else item
-        for item in items
-    ]
+    known_of = {id: {"probability": _rounded(share)} for id, share in known.calibration.probability.items()}
+    return [item | known_of.get(item["id"], {}) for item in items]
 
 
 def _rounded(probability: float | None) -> float | None:

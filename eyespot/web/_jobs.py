@@ -75,10 +75,8 @@ class Jobs:
         except EyespotError as error:
             job.notes, job.state = [*job.notes, str(error)], "failed"
         except BaseException:
-            job.notes, job.state = (
-                [*job.notes, "the judge stumbled; what happened stands in the server's output"],
-                "failed",
-            )
+            job.notes = [*job.notes, "the judge stumbled; what happened stands in the server's output"]
+            job.state = "failed"
             raise
         finally:
             job.ended.set()

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
+from fastapi import Depends, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.search import query_language
-from eyespot.types import Query, Term, UsageError
+from eyespot.types import Query as Asking
+from eyespot.types import Term, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.pictures.uploads import searched_with
 
@@ -91,17 +93,25 @@ class SearchParams(BaseModel):
         return urlencode(given, doseq=True)
 
 
+def search_params(given: Annotated[SearchParams, Query()]) -> SearchParams:
+    """A search, out of the parameters of an address; as a dependency others may stand beside it."""
+    return given
+
+
+Given = Annotated[SearchParams, Depends(search_params)]
+
+
 # -- words and picture ----------------------------------------------------------------------------------------
 
 
-def query_of(asked: SearchParams, pictures: Path) -> Query | None:
+def query_of(asked: SearchParams, pictures: Path) -> Asking | None:
     """The words and the picture as a query; None for a search by items alone.
 
     Raises `UsageError` for words that cannot be read, or that name a file: files of this machine are nobody's business.
     """
     terms = query_language.parse(asked.q, find=_no_file).terms if asked.q else ()
     picture = (Term(1.0, image=searched_with(pictures, asked.picture)),) if asked.picture else ()
-    return Query("q", (*picture, *terms)) if picture or terms else None
+    return Asking("q", (*picture, *terms)) if picture or terms else None
 
 
 def _no_file(place: str, _: str) -> Path:

@@ -11,9 +11,9 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from eyespot.gallery import disk
 from eyespot.gallery.view import Gallery
@@ -57,13 +57,10 @@ class AppState:
     def kept(self) -> Path:
         """A folder for thumbnails, uploads and copies of facts; a passing one where the gallery may not be written."""
         place = self.settings.kept
-        try:
+        with suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return self._passing()
-        return place if os.access(place, os.W_OK) else self._passing()
-
-    def _passing(self) -> Path:
+            if os.access(place, os.W_OK):
+                return place
         self._temporary = tempfile.TemporaryDirectory(prefix="eyespot-web-")
         return Path(self._temporary.name)
 
@@ -161,9 +158,7 @@ class AppState:
         known = self.calibration(plain, own)
         if known is None:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
-        assert asked.likely is not None
-        likely = plain.cut(asked, known.calibration.likely(asked.likely).hits)
-        return self.results.keep(likely)
+        return self.results.keep(plain.cut(asked, known.calibration.likely(asked.likely).hits))
 
     def heard(self, name: str) -> Heard:
         """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
@@ -214,3 +209,6 @@ def house_of(request: Request) -> AppState:
     """The house of this application, as a dependency."""
     house: AppState = request.app.state.house
     return house
+
+
+Served = Annotated[AppState, Depends(house_of)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
@@ -11,18 +11,15 @@ from eyespot.types import UsageError
 from eyespot.web._items import items_of
 from eyespot.web._judging import PROMPT, judge_of, own_of
 from eyespot.web._pages import page
-from eyespot.web._search_params import SearchParams
+from eyespot.web._search_params import Given
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, house_of
-from eyespot.web.api import search_params
+from eyespot.web._state import Served
 from eyespot.web.found.calibrated import WANTED, spread_of
 from eyespot.web.found.results import RankedResult, Slice
 from eyespot.web.searching import helpers
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
-Served = Annotated[AppState, Depends(house_of)]
-Given = Annotated[SearchParams, Depends(search_params)]
 
 
 @router.get("/spread", include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])

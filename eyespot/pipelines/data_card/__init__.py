@@ -6,7 +6,6 @@ and `card.html`, with the thumbnails and drawings that the Markdown shows in a f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from eyespot.pipelines.data_card.content import Card, CardFigure, CardTable, SampleRecord, Told, card_of
@@ -43,7 +42,10 @@ def write_card(card: Card, out: Path) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     thumbnails = [[thumbnail_of(str(path)) for _, path in sample.pictures] for sample in card.told.samples]
     with new_folder(out / "card") as folder:
-        names = [_put_all(folder, f"{number:03d}", jpegs) for number, jpegs in enumerate(thumbnails, 1)]
+        names = [
+            [_put(folder, f"{sample:03d}-{number}.jpg", jpeg) for number, jpeg in enumerate(jpegs, 1)]
+            for sample, jpegs in enumerate(thumbnails, 1)
+        ]
         _put(folder, f"{LOSSES}.svg", sankey(card.stages).encode())
         for drawing in card.told.drawings:
             _put(folder, f"{drawing.name}.svg", drawing.svg.encode())
@@ -51,10 +53,6 @@ def write_card(card: Card, out: Path) -> list[Path]:
     for name, text in texts.items():
         write_whole(out / name, lambda file, text=text: file.write(text.encode("utf-8", "replace")))  # type: ignore[misc]
     return [out / name for name in texts]
-
-
-def _put_all(folder: Path, stem: str, jpegs: Sequence[bytes | None]) -> list[str]:
-    return [_put(folder, f"{stem}-{number}.jpg", jpeg) for number, jpeg in enumerate(jpegs, 1)]
 
 
 def _put(folder: Path, name: str, data: bytes | None) -> str:

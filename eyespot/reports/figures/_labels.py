@@ -33,10 +33,8 @@ def places(anchors: Reals, sizes: Reals, area: Reals, marks: Reals) -> Reals:
         )
         best = int(cost.argmin())
         centres[at], taken = tried[best], np.vstack([taken, boxes[best]])
-        anchor = anchors[at]
-        box = boxes[best]
         # The way from the anchor to its label as small boxes, (30, 4), for later labels to keep off
-        steps = _steps(anchor, box[None])[0]
+        steps = _steps(anchors[at], boxes[best][None])[0]
         marks = np.vstack([marks, np.hstack([steps - 1, steps + 1])])
     return centres
 

@@ -18,7 +18,7 @@ from eyespot.web._items import thumbnail_address
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, house_of
+from eyespot.web._state import Served
 from eyespot.web.annotate._lists import grow_list, list_all, mask_of_a_label, query_of_words
 from eyespot.web.annotate._photos import photos_shown
 from eyespot.web.annotate._session import AnnotationSession, annotator, new_router, session_of
@@ -28,7 +28,6 @@ from eyespot.web.found.facets import facets_of
 router = new_router("/annotate")
 LINKS = (Link("Annotate", "/annotate", Role.ANNOTATOR),)
 Session = Annotated[AnnotationSession, Depends(session_of)]
-Served = Annotated[AppState, Depends(house_of)]
 Words = Annotated[str, Form(min_length=1, max_length=300)]
 Short = Annotated[str, Form(max_length=300)]
 LONGEST_ID = 1000  # a file of queries may have longer ones than the form takes
@@ -154,13 +153,9 @@ def settle(request: Request, at: Session, word: Annotated[LastWord, Form()]) -> 
     number = next((place for place, one in enumerate(found, 1) if one.image == word.image), 0)
     if not number or not request.headers.get("hx-request"):
         return RedirectResponse(f"/annotate/disputes?{urlencode({'query': word.query})}#photo-{number}", 303)
-    shown: dict[str, Any] = {
-        "each": found[number - 1],
-        "number": number,
-        "left": sum(one.word is None for one in found),
-    }
-    wanted = at.store.query(word.query)
-    return page(request, "dispute.html", who=who, wanted=wanted, thumbnail=thumbnail_address, **shown)
+    shown: dict[str, Any] = {"each": found[number - 1], "number": number, "thumbnail": thumbnail_address}
+    wanted, left = at.store.query(word.query), sum(one.word is None for one in found)
+    return page(request, "dispute.html", who=who, wanted=wanted, left=left, **shown)
 
 
 # -- what the grid asks ---------------------------------------------------------------------------------------------
@@ -179,19 +174,13 @@ class Stretch(BaseModel):
 def photos(at: Session, house: Served, asked: Annotated[Stretch, Query()]) -> Response:
     """A stretch of the photos to label, with what was said of them, and how many there are."""
     said = at.store.said(asked.query, at.named())
-    found = photos_shown(at, house, asked.query, asked.what)
-    stretch = found[asked.first : asked.first + asked.count]
-    told = [
-        {
-            "image": one.image,
-            "thumbnail": thumbnail_address(one.image),
-            "large": thumbnail_address(one.image, 1600),
-            "mark": mark_of(said[one.image]) if one.image in said else None,
-        }
-        for one in stretch
-    ]
+    listed = photos_shown(at, house, asked.query, asked.what)
+    fields = []
+    for image in (photo.image for photo in listed[asked.first : asked.first + asked.count]):
+        places = {"thumbnail": thumbnail_address(image), "large": thumbnail_address(image, 1600)}
+        fields.append({"image": image, **places, "mark": mark_of(said[image]) if image in said else None})
     grows = asked.what == "list" and at.store.grows(asked.query)
-    return JSONResponse({"photos": told, "first": asked.first, "total": len(found), "grows": grows})
+    return JSONResponse({"photos": fields, "first": asked.first, "total": len(listed), "grows": grows})
 
 
 @router.post("/marks")

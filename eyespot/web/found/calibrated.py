@@ -6,6 +6,7 @@ A model's word counts nothing here: nobody has verified it on this ranking.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -43,12 +44,10 @@ class Known(NamedTuple):
         """How far to show hits for some expected precisions, as far as they can be reached; each number once."""
         found: dict[int, tuple[float, Cut]] = {}
         for precision in PRECISIONS:
-            try:
+            with suppress(NothingFound):
                 cut = self.calibration.likely(precision)
-            except NothingFound:
-                cut = None
-            if cut is not None and cut.hits < self.hits:
-                found.setdefault(cut.hits, (precision, cut))
+                if cut.hits < self.hits:
+                    found.setdefault(cut.hits, (precision, cut))
         return list(found.values())
 
 

@@ -129,36 +129,27 @@ class Snapshot:
             roots = self.view.gallery.header.roots
             shown = []
             for root, path in zip(row["roots"], row["paths"], strict=True):
-                public_path_root = roots.get(root)
+                place = roots.get(root)
                 # A path for people: within its root, and of what lies above only the root's own name
-                if "://" in path:
-                    public_path = path
-                elif os.path.isabs(path) or ".." in path.split("/"):
-                    public_path = os.path.basename(path)
-                else:
-                    inside = public_path_root is not None and public_path_root.kind in ("folder", "tar")
-                    public_path = (
-                        f"{os.path.basename(public_path_root.path)}/{path}"
-                        if inside and public_path_root is not None
-                        else path
-                    )
-                shown.append(public_path)
+                if "://" not in path and (os.path.isabs(path) or ".." in path.split("/")):
+                    path = os.path.basename(path)
+                elif "://" not in path and place is not None and place.kind in ("folder", "tar"):
+                    path = f"{os.path.basename(place.path)}/{path}"
+                shown.append(path)
             plain = {name: _plain(value) for name, value in row.items() if name not in BOOKKEEPING}
             row_fields.append(plain | {"path": shown[0] if shown else None})
         return row_fields
 
     def _rows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        import pyarrow as pa
+
         found: dict[int, dict[str, Any]] = {}
         shards = np.searchsorted(self.view.starts, rows, side="right") - 1
         for shard in np.unique(shards).tolist():
             mine = [int(row) for row, at in zip(rows, shards, strict=True) if at == shard]
             start = int(self.view.starts[shard])
-            table = self.tables[shard]
-            taken_rows = [row - start for row in mine]
-            import pyarrow as pa
-
-            told: list[dict[str, Any]] = table.take(pa.array(taken_rows, pa.int64())).to_pylist()
-            found |= zip(mine, told, strict=True)
+            taken = self.tables[shard].take(pa.array([row - start for row in mine], pa.int64()))
+            found |= zip(mine, taken.to_pylist(), strict=True)
         return [found[int(row)] for row in rows]
 
     def places(self, row: int) -> list[PicturePlace]:
