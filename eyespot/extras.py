@@ -13,9 +13,7 @@ from urllib.request import url2pathname
 
 EXTRAS = {  # the package that is missing → the extra that brings it
     **dict.fromkeys(("torch", "torchvision", "open_clip", "transformers", "huggingface_hub"), "torch"),
-    **dict.fromkeys(
-        ("fastapi", "h11", "jinja2", "markupsafe", "multipart", "starlette", "threadpoolctl", "uvicorn"), "web"
-    ),
+    **dict.fromkeys(("fastapi", "h11", "multipart", "starlette", "threadpoolctl", "uvicorn"), "web"),
     **dict.fromkeys(("openai", "anthropic", "tenacity"), "llm"),
     **dict.fromkeys(("matplotlib", "sklearn"), "plots"),
     "cv2": "local",

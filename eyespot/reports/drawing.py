@@ -110,12 +110,8 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
         name = _stem(f"{task}-by-{column}" if several else f"by-{column}")
         title = f"{evaluation.benchmark.title}{f' {task}' if several else ''} by {column}"
         if column == "kind":
-            labels = list(result.scores.values)
-            first = _methods(summaries, result.task.name, "kind", labels[0])
-            found = {label: _methods(summaries, result.task.name, "kind", label, first.published) for label in labels}
-            cutoffs = {label: _with_means(result, summaries, label, methods) for label, methods in found.items()}
-            kinds_figure = kind_bars(cutoffs, "recall, percent", "", first.published)
-            yield ReportFigure(name, f"{title}. Lines: 95% intervals.{first.told}", kinds_figure)
+            kinds, told = _by_kind(result, summaries)
+            yield ReportFigure(name, f"{title}. Lines: 95% intervals.{told}", kinds)
             continue
         label = next(iter(result.scores.values))
         methods = _methods(summaries, task, column, label)
@@ -124,13 +120,18 @@ def _breakdowns(evaluation: Evaluation, result: Result, summaries: Sequence[Summ
         yield ReportFigure(name, caption, figure)
 
 
-def _with_means(result: Result, summaries: Sequence[Summary], label: str, methods: Methods) -> dict[str, list[Bar]]:
-    """The bars of kinds with those of their two means behind; of printed kinds their mean is taken here."""
-    bars = {method: [*kinds, *_mean_of(summaries, result, method, label)] for method, kinds in methods.bars.items()}
-    for method in methods.published:
-        kinds = [bar.value for bar in methods.bars[method]]
-        bars[method].append(Bar(KINDS_MEAN, fmean(kinds)))
-    return bars
+def _by_kind(result: Result, summaries: Sequence[Summary]) -> tuple[Figure, str]:
+    """The bars of kinds, behind them those of their two means, and what to say of methods that are left out."""
+    labels = list(result.scores.values)
+    first = _methods(summaries, result.task.name, "kind", labels[0])
+    cutoffs = {}
+    for label in labels:
+        methods = _methods(summaries, result.task.name, "kind", label, first.published)
+        bars = {m: [*kinds, *_mean_of(summaries, result, m, label)] for m, kinds in methods.bars.items()}
+        for method in methods.published:  # the mean of printed kinds is taken here
+            bars[method].append(Bar(KINDS_MEAN, fmean(bar.value for bar in methods.bars[method])))
+        cutoffs[label] = bars
+    return kind_bars(cutoffs, "recall, percent", "", first.published), first.told
 
 
 def _mean_of(summaries: Sequence[Summary], result: Result, method: str, label: str) -> list[Bar]:
@@ -165,9 +166,7 @@ def _methods(
         for one in _tasks(summary, task):
             if bars := list(_group_bars(one["groups"].get(column, ()), label)):
                 found[summary["system"]] = bars
-    place = (task, column, label)
-    spelled = {bar.name.casefold(): bar.name for bar in _all(found)}
-    task, column, label = place
+    spelled = {bar.name.casefold(): bar.name for bars in found.values() for bar in bars}
     printed: dict[str, list[Bar]] = {}
     for one in (each for each_task in _tasks(summaries[0], task) for each in each_task["published"]):
         group = spelled.get(str(one.get("group")).casefold())
@@ -180,10 +179,6 @@ def _methods(
         f" Of {len(printed)} published methods the best {len(chosen)} are drawn." if len(chosen) < len(printed) else ""
     )
     return Methods({**found, **{method: printed[method] for method in chosen}}, chosen, told)
-
-
-def _all(methods: Mapping[str, list[Bar]]) -> Iterator[Bar]:
-    return (bar for bars in methods.values() for bar in bars)
 
 
 def _name(one: Mapping[str, Any], summaries: Sequence[Summary]) -> str:
@@ -231,11 +226,9 @@ def _times(evaluation: Evaluation, summaries: Sequence[Summary]) -> Iterator[Rep
     timed = [(s["system"], task) for s in summaries for task in _tasks(s, result.task.name) if task.get("seconds")]
     points = []
     for system, task in timed:
-        if label in task["measures"]:
-            found = task["measures"][label]
-            bar = _bar(system, label, found["mean"], found["interval"], task["queries"])
-            method_point = MethodPoint(system, sum(task["seconds"].values()), bar.value, bar.low, bar.high)
-            points.append(method_point)
+        if score := task["measures"].get(label):
+            bar = _bar(system, label, score["mean"], score["interval"], task["queries"])
+            points.append(MethodPoint(system, sum(task["seconds"].values()), bar.value, bar.low, bar.high))
     if sum(point.drawable for point in points) > 1:
         caption = "Time for each query against what is reached; the line joins what no other system beats."
         yield ReportFigure("time", caption, time_accuracy(points, _spelled(result, label)))

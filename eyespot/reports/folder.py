@@ -37,16 +37,17 @@ def write(
     if out.is_dir() and any(out.iterdir()) and not (out / FILE).exists() and not (out / "tables.md").exists():
         raise UsageError(f"{out} holds other things; name a new folder with --out")
     out.mkdir(parents=True, exist_ok=True)
-    folder = out
-    files = [*_rankings(evaluation, folder), _values(evaluation, folder)]
+    files = [*_rankings(evaluation, out), _values(evaluation, out)]
     tables = tables_of(evaluation, others)
-    files += [_text(folder / "tables.md", as_markdown(tables)), _text(folder / "tables.tex", as_latex(tables))]
-    ours = _drawn(folder, lambda: figures_of(evaluation, [summary_of(evaluation), *others]))
-    asked = _drawn(folder, more)
-    pictured = Pictured([*ours.svgs, *asked.svgs], _why_not(ours, asked))
-    files += [*ours.files, *asked.files, _text(folder / "report.html", page_of(evaluation, pictured, others))]
-    told = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
-    files.append(_text(folder / FILE, told))
+    files += [_text(out / "tables.md", as_markdown(tables)), _text(out / "tables.tex", as_latex(tables))]
+    ours = _drawn(out, lambda: figures_of(evaluation, [summary_of(evaluation), *others]))
+    asked = _drawn(out, more)
+    refusals = "; ".join(dict.fromkeys(str(each.refused) for each in (ours, asked) if each.refused is not None))
+    why_not = f"Figures were not drawn: {refusals}" if refusals else ""
+    pictured = Pictured([*ours.svgs, *asked.svgs], why_not)
+    files += [*ours.files, *asked.files, _text(out / "report.html", page_of(evaluation, pictured, others))]
+    summary = json.dumps(_plain(summary_of(evaluation)), indent=2, ensure_ascii=False, default=str) + "\n"
+    files.append(_text(out / FILE, summary))
     if isinstance(asked.refused, UsageError):
         raise UsageError(f"{asked.refused}; all else is in {out}")
     return files
@@ -85,12 +86,12 @@ def _values(evaluation: Evaluation, folder: Path) -> Path:
 
     rows = []
     for result in evaluation.results:
-        values = {label: found.tolist() for label, found in result.scores.values.items()}
-        for at, query in enumerate(result.scores.queries):
+        columns_of = result.scores.values
+        values = zip(*(column.tolist() for column in columns_of.values()), strict=True)
+        for query, scores in zip(result.scores.queries, values, strict=True):
             text = result.task.judged.queries.get(query, {}).get("text")
-            told = {"task": result.task.name, "query": query, "text": None if text is None else str(text)}
-            row = told | {label: found[at] for label, found in values.items()}
-            rows.append(row)
+            row = {"task": result.task.name, "query": query, "text": None if text is None else str(text)}
+            rows.append(row | dict(zip(columns_of, scores, strict=True)))
     labels = dict.fromkeys(label for result in evaluation.results for label in result.scores.values)
     columns: dict[str, Any] = {name: [row.get(name) for row in rows] for name in ("task", "query", "text")}
     table = pa.table(columns | {label: pa.array([row.get(label) for row in rows], pa.float64()) for label in labels})
@@ -111,20 +112,12 @@ def _drawn(folder: Path, draw: Callable[[], Iterable[ReportFigure]]) -> _Picture
     """Figures on disk; without matplotlib none."""
     try:
         figures = list(draw())
-        places = []
-        for one in figures:
-            stem_figures = folder / "figures"
-            stem_figures.mkdir(exist_ok=True)
-            for path in save(one.figure, stem_figures / one.name):
-                places.append(path)
-        return _Pictures([(one.caption, as_svg(one.figure)) for one in figures], places)
+        if figures:
+            (folder / "figures").mkdir(exist_ok=True)
+        files = [path for one in figures for path in save(one.figure, folder / "figures" / one.name)]
+        return _Pictures([(one.caption, as_svg(one.figure)) for one in figures], files)
     except EyespotError as error:
         return _Pictures([], [], error)
-
-
-def _why_not(*pictures: _Pictures) -> str:
-    told = dict.fromkeys(str(one.refused) for one in pictures if one.refused is not None)
-    return f"Figures were not drawn: {'; '.join(told)}" if told else ""
 
 
 def _text(path: Path, text: str) -> Path:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from eyespot.metrics import Compared, Move
-from eyespot.search.contact_sheet import NOTHING, img, page, safe
+from eyespot.html import img, render
+from eyespot.metrics import Compared
+from eyespot.search.contact_sheet import NOTHING
 from eyespot.search.sheets import thumbnail_of
 from eyespot.storage.files import write_whole
 from eyespot.types import Qrels, Run, UsageError
@@ -53,13 +54,12 @@ class Picture(NamedTuple):
 def sections(pair: RunPair, compared: Compared, most: int = 6, texts: Mapping[str, str] | None = None) -> list[Section]:
     """The `most` largest losses, the largest first, then the `most` largest gains; `texts` says what queries ask."""
     moves = [*compared.down(most), *compared.up(most)]
-    headings = texts or {}
-    return [Section(pair, m.query, headings.get(m.query, m.query), _move_text(m, compared)) for m in moves]
-
-
-def _move_text(move: Move, compared: Compared) -> str:
-    arrow = "▲" if move.difference > 0 else "▼"
-    return f"{arrow} {compared.measure} {move.baseline:.4f} → {move.value:.4f} ({_signed(move.difference)})"
+    headings, chosen = texts or {}, []
+    for move in moves:
+        change = f"{move.baseline:.4f} → {move.value:.4f} ({_signed(move.difference)})"
+        note = f"{'▲' if move.difference > 0 else '▼'} {compared.measure} {change}"
+        chosen.append(Section(pair, move.query, headings.get(move.query, move.query), note))
+    return chosen
 
 
 def _signed(number: float) -> str:
@@ -119,8 +119,12 @@ def from_folder(folder: Path, images: Iterable[str]) -> dict[str, Picture]:
             for way, spelled in zip(ways, _SPELLINGS, strict=True):
                 if (name := spelled(PurePosixPath(seen.path))) in wanted:
                     way.setdefault(name, []).append(seen.path)
-    places = ((image, _only_one(image, ways)) for image in sorted(wanted))
-    return {image: Picture(str(folder / place), image) for image, place in places if place is not None}
+    pictures = {}
+    for image in sorted(wanted):
+        paths: Sequence[str] = next((way[image] for way in ways if image in way), ())
+        if len(paths) == 1:
+            pictures[image] = Picture(str(folder / paths[0]), image)
+    return pictures
 
 
 _SPELLINGS: tuple[Callable[[PurePosixPath], str], ...] = (
@@ -131,44 +135,7 @@ _SPELLINGS: tuple[Callable[[PurePosixPath], str], ...] = (
 )
 
 
-def _only_one(image: str, ways: Sequence[Mapping[str, Sequence[str]]]) -> str | None:
-    found = next((way[image] for way in ways if image in way), ())
-    return found[0] if len(found) == 1 else None
-
-
 # -- the page -----------------------------------------------------------------------------------------------
-
-_STYLE = """\
-:root { --good: #0072b2; --bad: #c04f00 }
-@media (prefers-color-scheme: dark) { :root { --good: #56b4e9; --bad: #e69f00 } }
-main > p { margin-top: .6rem; color: var(--soft); overflow-wrap: anywhere }
-h3 { margin: .9rem 0 .35rem; font-size: .95rem; overflow-wrap: anywhere }
-h3 small { font-weight: normal; color: var(--soft) }
-section .asked { margin-bottom: .5rem }
-.side { overflow-x: auto; padding-bottom: .3rem }
-.side ol { grid-auto-flow: column; grid-template-columns: none; gap: .5rem;
-  grid-auto-columns: max(7.2rem, calc((100% - 4.5rem) / 10)) }
-.side figure { border-radius: .5rem }
-.side .mat { position: relative; padding: .3rem; font-size: .75rem; overflow-wrap: anywhere }
-.side figcaption { padding: .35rem .45rem .45rem }
-.side .facts { gap: .3rem; font-size: .75rem }
-.side .title { font-size: .75rem }
-.relevant figure { border: 3px solid var(--good) }
-.wrong figure { border: 3px dashed var(--bad) }
-.sign { display: inline-block; min-width: 1.35rem; padding: 0 .35rem; text-align: center; font: bold .8rem/1.35rem
-  system-ui, sans-serif; color: var(--page) }
-.relevant .sign { border-radius: .7rem; background: var(--good) }
-.wrong .sign { background: var(--bad) }
-.relevant .id, .wrong .id { padding-top: 1.2rem }
-.mat .sign { position: absolute; top: .25rem; right: .25rem }
-.legend { display: flex; flex-wrap: wrap; gap: .3rem 1.5rem }
-"""
-
-_LEGEND = (
-    '<p class="legend"><span class="relevant"><span class="sign">✓</span> solid frame: relevant</span>'
-    '<span class="wrong"><span class="sign">×</span> dashed frame: judged, not relevant</span>'
-    "<span>plain: not judged</span><span>▲ ▼: ranks gained and lost; new, gone: ranked by one run only</span></p>\n"
-)
 
 
 def write_html(
@@ -193,32 +160,12 @@ def as_html(
 
     `pictures` come from `from_gallery` or `from_folder`; `intro` are sentences above the sections.
     """
-    images = shown_images(chosen)
-    looks_pictures = pictures or {}
-    known = {image: looks_pictures[image] for image in images if image in looks_pictures}
-    boxes = {image: img(thumbnail_of(picture.path, SIDE), picture.title) for image, picture in known.items()}
-    seen = {image: (box, safe(known[image].title)) for image, box in boxes.items() if box}
-    looks = {image: (f'<span class="id">{safe(image)}</span>', "") for image in images} | seen
-    sentences = "".join(f'<p dir="auto">{safe(sentence)}</p>\n' for sentence in intro)
-    body = "".join(_section(section, looks) for section in chosen) or f'<p class="none">{ALIKE}</p>\n'
-    return page(title, sentences + _LEGEND + body, style=_STYLE)
-
-
-def _section(section: Section, looks: Mapping[str, tuple[str, str]]) -> str:
-    note = f'<p class="note" dir="auto">{safe(section.note)}</p>' if section.note else ""
-    heading = f'<div class="asked"><div><h2 dir="auto">{safe(section.heading)}</h2>{note}</div></div>'
-    both = (_side(section, run, looks) for run in (0, 1))
-    return f"<section>\n{heading}\n{''.join(both)}</section>\n"
-
-
-def _side(section: Section, run: int, looks: Mapping[str, tuple[str, str]]) -> str:
-    tiles = _tiles(section, run)
-    items = "".join(_item(tile, section.pair.names, run, looks[tile.image]) for tile in tiles)
-    answer = f"<ol>\n{items}</ol>" if tiles else f'<p class="none">{NOTHING}</p>'
-    relevant = sum(grade >= section.pair.rel for grade in _grades(section).values())
-    found = f"{sum(tile.mark == 'relevant' for tile in tiles)} of {relevant} relevant"
-    name = f"<bdi>{safe(section.pair.names[run])}</bdi> <small>{found} in the first {section.pair.depth}</small>"
-    return f'<h3 dir="auto">{name}</h3>\n<div class="side">{answer}</div>\n'
+    looks = {}
+    for image, picture in (pictures or {}).items():
+        if box := img(thumbnail_of(picture.path, SIDE), picture.title):
+            looks[image] = (box, picture.title)
+    content = {"title": title, "intro": intro, "sections": chosen, "looks": looks, "footer": ""}
+    return render("moved.html", sides=_sides, alike=ALIKE, nothing=NOTHING, **content)
 
 
 class _Tile(NamedTuple):
@@ -229,51 +176,51 @@ class _Tile(NamedTuple):
     mark: str
     grade: int
 
+    @property
+    def change(self) -> str:
+        """How far the second run moved it."""
+        before, after = self.ranks
+        if before is None or after is None:
+            return "new" if before is None else "gone"
+        up = before - after
+        return f"▲ {up}" if up > 0 else f"▼ {-up}" if up < 0 else "="
+
+    def places(self, names: tuple[str, str]) -> str:
+        """Its rank in each run that has it."""
+        return ", ".join(f"rank {rank} in {name}" for name, rank in zip(names, self.ranks, strict=True) if rank)
+
+
+class _Side(NamedTuple):
+    """One run of a section: its number, its name, its first images, and how many of the relevant ones are there."""
+
+    run: int
+    name: str
+    tiles: list[_Tile]
+    relevant: str
+
+
+def _sides(section: Section) -> list[_Side]:
+    relevant = sum(grade >= section.pair.rel for grade in _grades(section).values())
+    sides = []
+    for run, name in enumerate(section.pair.names):
+        tiles = _tiles(section, run)
+        there = sum(tile.mark == "relevant" for tile in tiles)
+        sides.append(_Side(run, name, tiles, f"{there} of {relevant} relevant"))
+    return sides
+
 
 def _tiles(section: Section, run: int) -> list[_Tile]:
     grades, rel = _grades(section), section.pair.rel
-    first, second = (_ranks(each, section.query) for each in section.pair.runs)
-    top = list((first, second)[run])[: section.pair.depth]
+    ranks = [  # of each image in both runs, best first
+        {hit.image: rank for rank, hit in enumerate(ranked.get(section.query, ()), 1)} for ranked in section.pair.runs
+    ]
     tiles = []
-    for i in top:
-        grade = grades.get(i, -1)
+    for image in list(ranks[run])[: section.pair.depth]:
+        grade = grades.get(image, -1)
         mark = "unjudged" if grade < 0 else "relevant" if grade >= rel else "wrong"
-        tiles.append(_Tile(i, (first.get(i), second.get(i)), mark, grades.get(i, 0)))
+        tiles.append(_Tile(image, (ranks[0].get(image), ranks[1].get(image)), mark, grades.get(image, 0)))
     return tiles
 
 
 def _grades(section: Section) -> Mapping[str, int]:
     return section.pair.qrels.get(section.query, {})
-
-
-def _ranks(run: Run, query: str) -> dict[str, int]:
-    """Each image's rank, best first."""
-    return {hit.image: rank for rank, hit in enumerate(run.get(query, ()), 1)}
-
-
-def _item(tile: _Tile, names: tuple[str, str], run: int, look: tuple[str, str]) -> str:
-    box, title = look
-    places = (f"rank {rank} in {name}" for name, rank in zip(names, tile.ranks, strict=True) if rank)
-    said = safe(f"{tile.image}: {', '.join(places)}")
-    # A tick, with the grade where grades tell more than yes and no, or a cross
-    grade = f" {tile.grade}" if tile.grade > 1 else ""
-    signs = {"relevant": ("relevant", f"✓{grade}"), "wrong": ("not relevant", "×")}
-    if tile.mark not in signs:
-        text = ""
-    else:
-        word, sign = signs[tile.mark]
-        text = f'<span class="sign" title="{word}">{sign}</span>'
-    return (
-        f'<li class="{tile.mark}"><figure title="{said}"><div class="mat">{box}{text}</div><figcaption>'
-        f'<div class="facts"><b>{tile.ranks[run]}</b><span>{_change(*tile.ranks)}</span></div>'
-        f'<div class="title" dir="auto">{title}</div></figcaption></figure></li>\n'
-    )
-
-
-def _change(before: int | None, after: int | None) -> str:
-    if before is None:
-        return "new"
-    if after is None:
-        return "gone"
-    up = before - after
-    return f"▲ {up}" if up > 0 else f"▼ {-up}" if up < 0 else "="

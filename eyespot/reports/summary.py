@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from eyespot.benchmarks import Evaluation, Group, Printed, Result, beside
+from eyespot.benchmarks import Evaluation, Printed, Result, beside
 from eyespot.types import UsageError
 
 FILE = "summary.json"
@@ -43,13 +43,33 @@ def read_summary(place: Path) -> dict[str, Any]:
 
 def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
     papers = beside(evaluation, result)
+    measures: dict[str, dict[str, Any]] = {}
+    for label in result.scores.values:
+        floor = result.floors.get(label)
+        measures[label] = {
+            "mean": result.scores.mean(label),
+            "interval": list(result.scores.interval(label)),
+            "by_chance": floor and {"mean": floor.mean, "error": floor.error, "exact": floor.exact},
+            "definition": result.scores.measures[label].definition,
+        }
     return {
         "task": result.task.name,
         "queries": len(result.scores.queries),
         "asked": len(result.task.judged.queries),
         "pool": result.pool,
-        "measures": {label: _measure(result, label) for label in result.scores.values},
-        "groups": {name: [_group(group) for group in groups] for name, groups in result.groups.items()},
+        "measures": measures,
+        "groups": {
+            name: [
+                {
+                    "value": group.value,
+                    "queries": group.queries,
+                    "means": group.means,
+                    "intervals": {label: list(ends) for label, ends in group.intervals.items()},
+                }
+                for group in groups
+            ]
+            for name, groups in result.groups.items()
+        },
         "stages": [{"stage": stage.name, "means": stage.scores.means} for stage in result.stages],
         "published": [_printed(result, one) for one in papers.rows],
         "not_beside": papers.without,
@@ -57,18 +77,6 @@ def _task(evaluation: Evaluation, result: Result) -> dict[str, Any]:
         "missing": list(result.scores.missing),
         "notes": list(result.notes),
     }
-
-
-def _measure(result: Result, label: str) -> dict[str, Any]:
-    scores, floor = result.scores, result.floors.get(label)
-    chance = None if floor is None else {"mean": floor.mean, "error": floor.error, "exact": floor.exact}
-    found: dict[str, Any] = {"mean": scores.mean(label), "interval": list(scores.interval(label))}
-    return {**found, "by_chance": chance, "definition": scores.measures[label].definition}
-
-
-def _group(group: Group) -> dict[str, Any]:
-    intervals = {label: list(ends) for label, ends in group.intervals.items()}
-    return {"value": group.value, "queries": group.queries, "means": group.means, "intervals": intervals}
 
 
 def _printed(result: Result, one: Printed) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from eyespot.benchmarks import Evaluation, Group, Printed, Result
+from eyespot.benchmarks import Evaluation, Printed, Result
 from eyespot.benchmarks import beside as beside_papers
-from eyespot.search.contact_sheet import tidy
+from eyespot.html import tidy
 
 Summary: TypeAlias = Mapping[str, Any]  # what `summary_of` gives and a report folder keeps
 MEASURED = "measured"
@@ -55,9 +55,11 @@ def breakdowns_of(evaluation: Evaluation) -> list[ReportTable]:
     for result in evaluation.results:
         for name, groups in result.groups.items():
             labels = list(result.scores.values)
-            rows = [
-                [group.value, f"{group.queries:,}", *(_interval(group, label) for label in labels)] for group in groups
-            ]
+            rows = []
+            for group in groups:
+                ends = group.intervals if group.queries > 1 else {}  # one query has no interval
+                means = [_bracketed(label, group.means.get(label, math.nan), ends.get(label)) for label in labels]
+                rows.append([group.value, f"{group.queries:,}", *means])
             table = _table(_titled(evaluation, result, f"by {name}"), (name, "queries", *labels), rows)
             report_tables.append(table)
     return report_tables
@@ -111,32 +113,16 @@ def _main_rows(result: Result) -> Iterator[list[str]]:
             chance = _small(floor.mean * scale, digits) + (
                 "" if floor.exact else f" ± {_small(floor.error * scale, digits)}"
             )
-        yield [
-            result.task.name,
-            label,
-            format_mean(label, mean),
-            interval,
-            chance,
-            scored,
-            _definition_of(result, label),
+        parts = result.scores.measures[label].definition.items()
+        definition = [
+            f"{name} {value}" for name, value in parts if name not in ("measure", "cutoff") and value is not None
         ]
+        yield [result.task.name, label, format_mean(label, mean), interval, chance, scored, ", ".join(definition)]
 
 
 def _small(value: float, digits: int) -> str:
     """A number that may be far below the digits printed."""
     return f"{value:.{digits}f}" if value >= 10**-digits or value == 0 else f"{value:.1g}"
-
-
-def _definition_of(result: Result, label: str) -> str:
-    definition = result.scores.measures[label].definition
-    left = {name: value for name, value in definition.items() if name not in ("measure", "cutoff")}
-    return ", ".join(f"{name} {value}" for name, value in left.items() if value is not None)
-
-
-def _interval(group: Group, label: str) -> str:
-    """A group's mean; one query has no interval."""
-    ends = group.intervals.get(label) if group.queries > 1 else None
-    return _bracketed(label, group.means.get(label, math.nan), ends)
 
 
 def _bracketed(label: str, mean: float, ends: tuple[float, float] | None) -> str:
@@ -157,10 +143,15 @@ def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary])
     intervals = {label: result.scores.interval(label) for label in result.scores.values}
     ours = System(evaluation.system, len(result.scores.queries), result.scores.means, intervals, groups)
     systems = [ours, *_others(result, beside)]
-    yield from _stages(evaluation, result)
+    labels = list(result.scores.values)
+    if result.stages:
+        rows = [[s.name, *(format_mean(label, s.scores.mean(label)) for label in labels)] for s in result.stages]
+        yield _table(_titled(evaluation, result, "two stages"), ("stage", *labels), rows)
     if len(systems) > 1:
-        labels = list(result.scores.values)
-        rows = [[s.name, f"{s.queries:,}", *(_of_system(s, label) for label in labels)] for s in systems]
+        rows = []
+        for s in systems:
+            means = [_bracketed(label, s.means.get(label, math.nan), s.intervals.get(label)) for label in labels]
+            rows.append([s.name, f"{s.queries:,}", *means])
         note = "In brackets: the 95% interval. Whether a difference is more than chance says eyespot compare."
         yield _table(_titled(evaluation, result, "side by side"), ("system", "queries", *labels), rows, note)
     printed = beside_papers(evaluation, result).rows
@@ -172,7 +163,9 @@ def _compared(evaluation: Evaluation, result: Result, beside: Sequence[Summary])
     for source, label in dict.fromkeys((one.source, one.measure) for one in printed if one.column is not None):
         mine = [one for one in printed if (one.source, one.measure) == (source, label) and one.column is not None]
         if any(one.column in result.groups for one in mine):
-            yield _beside(_titled(evaluation, result, _by(mine)), _headings(mine), systems, mine)
+            columns = dict.fromkeys(str(one.column) for one in mine)
+            title = _titled(evaluation, result, f"{label} by {' and '.join(columns)}, beside {source}")
+            yield _beside(title, _headings(mine), systems, mine)
 
 
 def _others(result: Result, beside: Sequence[Summary]) -> Iterator[System]:
@@ -180,39 +173,16 @@ def _others(result: Result, beside: Sequence[Summary]) -> Iterator[System]:
         for task in (one for one in summary["tasks"] if one["task"] == result.task.name):
             measures = {label: found for label, found in task["measures"].items() if label in result.scores.values}
             means = {label: number(found["mean"]) for label, found in measures.items()}
-            intervals = {label: _ends(found["interval"]) for label, found in measures.items()}
-            groups = {name: dict(map(_group_means, found)) for name, found in task["groups"].items()}
+            ends = {label: found["interval"] for label, found in measures.items()}
+            intervals = {label: (number(low), number(high)) for label, (low, high) in ends.items()}
+            groups: dict[str, dict[str, dict[str, float]]] = {}
+            for name, several in task["groups"].items():
+                scores = {group["value"].casefold(): group["means"].items() for group in several}
+                groups[name] = {value: {label: number(mean) for label, mean in of} for value, of in scores.items()}
             yield System(summary["system"], task["queries"], means, intervals, groups)
 
 
-def _ends(pair: Sequence[float | None]) -> tuple[float, float]:
-    return number(pair[0]), number(pair[1])
-
-
-def _group_means(group: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
-    return group["value"].casefold(), {label: number(mean) for label, mean in group["means"].items()}
-
-
-def _stages(evaluation: Evaluation, result: Result) -> list[ReportTable]:
-    if not result.stages:
-        return []
-    labels = list(result.scores.values)
-    rows = [
-        [stage.name, *(format_mean(label, stage.scores.mean(label)) for label in labels)] for stage in result.stages
-    ]
-    return [_table(_titled(evaluation, result, "two stages"), ("stage", *labels), rows)]
-
-
-def _of_system(system: System, label: str) -> str:
-    return _bracketed(label, system.means.get(label, math.nan), system.intervals.get(label))
-
-
 _Place: TypeAlias = tuple[str, str | None, str | None]  # measure, breakdown, group
-
-
-def _by(printed: Sequence[Printed]) -> str:
-    columns = dict.fromkeys(str(one.column) for one in printed)
-    return f"{printed[0].measure} by {' and '.join(columns)}, beside {printed[0].source}"
 
 
 def _headings(printed: Sequence[Printed]) -> dict[str, _Place]:
@@ -264,14 +234,11 @@ def _printed(label: str, value: float, digits: int) -> str:
 def _against(label: str, published: float | None, measured: float, digits: int) -> str:
     if published is None:
         return MISSING
-    told = _printed(label, published, digits)
-    difference = (measured - published) * (1 if is_fraction(label) else 100)
-    return told if math.isnan(measured) else f"{told} ({_signed(difference, digits)})"
-
-
-def _signed(difference: float, digits: int) -> str:
-    told = f"{difference:+.{digits}f}"
-    return told[1:] if not float(told) else told.replace("-", "−")
+    text = _printed(label, published, digits)
+    if math.isnan(measured):
+        return text
+    difference = f"{(measured - published) * (1 if is_fraction(label) else 100):+.{digits}f}"
+    return f"{text} ({difference.replace('-', '−') if float(difference) else difference[1:]})"
 
 
 # -- how they look ----------------------------------------------------------------------------------------------
@@ -299,7 +266,8 @@ def as_text(table: ReportTable) -> str:
 def numeric(table: ReportTable) -> list[bool]:
     """Of each column whether it holds numbers; the first holds names, though they may look like numbers."""
     columns = zip(*table.rows, strict=True) if table.rows else ([] for _ in table.columns)
-    return [at > 0 and all(_numeric(cell) for cell in column) for at, column in enumerate(columns)]
+    pattern = re.compile(r"[-−+]?[\d.,]+(e-?\d+)?( |$)|–$")
+    return [number > 0 and all(map(pattern.match, column)) for number, column in enumerate(columns)]
 
 
 def halves(cell: str) -> tuple[str, str]:
@@ -310,15 +278,14 @@ def halves(cell: str) -> tuple[str, str]:
 
 def as_markdown(tables: Iterable[ReportTable]) -> str:
     """All tables under their titles."""
-    return "\n".join(map(_markdown, tables))
-
-
-def _markdown(table: ReportTable) -> str:
-    rule = ["---:" if right else "---" for right in numeric(table)]
-    rows = (map(_marked, table.columns), rule, *(map(_marked, row) for row in table.rows))
-    lines = ("| " + " | ".join(row) + " |" for row in rows)
-    note = f"\n{_marked(table.note)}\n" if table.note else ""
-    return f"## {_marked(table.title)}\n\n" + "\n".join(lines) + f"\n{note}"
+    texts = []
+    for table in tables:
+        rule = ["---:" if right else "---" for right in numeric(table)]
+        rows = (map(_marked, table.columns), rule, *(map(_marked, row) for row in table.rows))
+        lines = "\n".join("| " + " | ".join(row) + " |" for row in rows)
+        note = f"\n{_marked(table.note)}\n" if table.note else ""
+        texts.append(f"## {_marked(table.title)}\n\n{lines}\n{note}")
+    return "\n".join(texts)
 
 
 def _marked(text: str) -> str:
@@ -335,21 +302,14 @@ def _latex(table: ReportTable) -> str:
     kinds = "".join("r" if right else "l" for right in numeric(table))
     caption = f"{table.title}. {table.note}".rstrip(". ") + "."
     head, *rows = (" & ".join(map(_escaped, row)) + r" \\" for row in (table.columns, *table.rows))
-    body = "\n".join([r"\toprule", head, r"\midrule", *map(_begun, rows), r"\bottomrule"])
+    # After a line's end a bracket or a star would be read as its argument
+    begun = ("{}" + row if row[:1] in ("[", "*") else row for row in rows)
+    body = "\n".join([r"\toprule", head, r"\midrule", *begun, r"\bottomrule"])
     return (
         f"\\begin{{table}}\n\\centering\n\\caption{{{_escaped(caption)}}}\n\\begin{{tabular}}{{{kinds}}}\n{body}\n"
         "\\end{tabular}\n\\end{table}\n"
     )
 
 
-def _begun(row: str) -> str:
-    """After a line's end a bracket or a star would be read as its argument."""
-    return "{}" + row if row[:1] in ("[", "*") else row
-
-
 def _escaped(text: str) -> str:
     return re.sub(r"[&%#_$~^\\{}|<>→−±–]", lambda found: _LATEX[found[0]], text)
-
-
-def _numeric(cell: str) -> bool:
-    return bool(re.match(r"^[-−+]?[\d.,]+(e-?\d+)?( |$)|^–$", cell))

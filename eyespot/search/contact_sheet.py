@@ -6,26 +6,24 @@ the width of the screen. The PNG draws the same panels one under the other.
 
 from __future__ import annotations
 
-import base64
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 from io import BytesIO
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 
+from eyespot.html import JOINERS, decoded, render, tidy
+
 _Font: TypeAlias = ImageFont.ImageFont | ImageFont.FreeTypeFont
 
 NOTHING = "No picture matched."
 UNREADABLE = "unreadable"
-_JOINERS = frozenset("\u200c\u200d")  # they shape the letters beside them and draw nothing
-_UNSEEN = frozenset({"Cc", "Cf"})
 
 
 @dataclass(frozen=True)
@@ -49,117 +47,10 @@ class SheetPanel:
     query_picture: bytes | None = None  # JPEG
 
 
-# -- HTML ---------------------------------------------------------------------------------------------------
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<header><h1 dir="auto">{title}</h1></header>
-<main>
-{body}</main>
-{footer}</body>
-</html>
-"""
-
-_STYLE = """\
-:root { color-scheme: light dark; --page: #f6f5f2; --card: #fff; --mat: #ecebe6; --ink: #1d1c1a; --soft: #66635c;
-  --line: #dfddd6; --mark: #0b6b57 }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #141413; --card: #1f1f1d; --mat: #2a2926; --ink: #eeece6; --soft: #a5a198;
-    --line: #34332f; --mark: #63cfb2 }
-}
-* { box-sizing: border-box }
-body { margin: 0 auto; padding: clamp(1rem, 3vw, 3rem); max-width: 110rem; background: var(--page); color: var(--ink);
-  font: 16px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Helvetica Neue", Arial, sans-serif }
-h1, h2, p, ol, figure { margin: 0; padding: 0 }
-h1 { font-size: clamp(1.4rem, 2.5vw, 2rem); line-height: 1.2; letter-spacing: -.015em; overflow-wrap: anywhere }
-h2 { font-size: 1.2rem; line-height: 1.3; overflow-wrap: anywhere }
-section { margin-top: 2.25rem; padding-top: 1.5rem; border-top: 1px solid var(--line) }
-.asked { display: flex; gap: 1rem; align-items: center; margin-bottom: 1.25rem }
-.asked img { flex: none; width: 5.5rem; height: 5.5rem; margin: 4px; object-fit: cover; border-radius: .6rem;
-  outline: 2px solid var(--mark); outline-offset: 2px }
-.note, .none, footer { color: var(--soft) }
-.none { padding: 2rem; text-align: center; border: 1px dashed var(--line); border-radius: .75rem }
-ol { list-style: none; display: grid; gap: clamp(.6rem, 1.2vw, 1.25rem);
-  grid-template-columns: repeat(auto-fill, minmax(min(13.5rem, calc(50% - .6rem)), 1fr)) }
-figure { height: 100%; overflow: hidden; background: var(--card); border: 1px solid var(--line); border-radius: .75rem }
-.mat { display: grid; place-items: center; aspect-ratio: 4 / 3; background: var(--mat); color: var(--soft) }
-.mat img { display: block; width: 100%; height: 100%; min-height: 0; object-fit: contain }
-figcaption { padding: .6rem .8rem .75rem }
-.facts { display: flex; justify-content: space-between; margin-bottom: .15rem; font-size: .8rem; color: var(--soft);
-  font-variant-numeric: tabular-nums }
-.facts b { color: var(--mark) }
-.title, .caption { display: -webkit-box; -webkit-box-orient: vertical; overflow: hidden; overflow-wrap: anywhere }
-.title { -webkit-line-clamp: 2; line-height: 1.3 }
-.caption { -webkit-line-clamp: 3; margin-top: .25rem; font-size: .8rem; color: var(--soft) }
-footer { margin-top: 2.5rem; padding-top: 1rem; border-top: 1px solid var(--line); font-size: .85rem;
-  overflow-wrap: anywhere }
-@media print { section { break-inside: auto } li { break-inside: avoid } }
-"""
-
-
 def as_html(title: str, panels: Sequence[SheetPanel], footer: str = "") -> str:
-    """One self-contained page; every text is escaped."""
-    return page(title, "".join(map(_section, panels)), footer)
-
-
-def page(title: str, body: str, footer: str = "", style: str = "") -> str:
-    """The page around a body of HTML that the caller has escaped, with rules of its own after those of all sheets."""
-    footer = f'<footer dir="auto">{safe(footer)}</footer>\n' if footer else ""
-    return _PAGE.format(title=safe(title), style=_STYLE + style, body=body, footer=footer)
-
-
-def _section(panel: SheetPanel) -> str:
-    picture = img(panel.query_picture, "the picture searched with")
-    heading = f'<h2 dir="auto">{safe(panel.heading)}</h2>'
-    note = f'<p class="note" dir="auto">{safe(panel.note)}</p>' if panel.note else ""
-    found = "".join(map(_item, panel.tiles))
-    answer = f"<ol>\n{found}</ol>" if found else f'<p class="none">{NOTHING}</p>'
-    return f'<section>\n<div class="asked">{picture}<div>{heading}{note}</div></div>\n{answer}\n</section>\n'
-
-
-def _item(tile: Tile) -> str:
-    title = safe(tile.title)
-    caption = f'<div class="caption" dir="auto">{safe(tile.caption)}</div>' if tile.caption else ""
-    return (
-        f'<li><figure><div class="mat">{img(tile.thumbnail, tile.title) or UNREADABLE}</div><figcaption>'
-        f'<div class="facts"><b>{tile.rank}</b><span>{tile.score:.3f}</span></div>'
-        f'<div class="title" dir="auto" title="{title}">{title}</div>{caption}</figcaption></figure></li>\n'
-    )
-
-
-def img(jpeg: bytes | None, alt: str) -> str:
-    """The picture within the page, or nothing where there is none or it cannot be read."""
-    if jpeg is None or _decoded(jpeg) is None:
-        return ""
-    return f'<img src="data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}" alt="{safe(alt)}">'
-
-
-def safe(raw: str) -> str:
-    """What may stand in a page, between tags and as an attribute."""
-    return escape(tidy(raw))
-
-
-def tidy(text: str) -> str:
-    """One line that reads as it is written: without control characters, such as those that turn `gpj.exe` around."""
-    whole = text.encode("utf-8", "replace").decode()  # a file name that is not UTF-8 holds halves of characters
-    kept = (char for char in whole if char.isspace() or char in _JOINERS or unicodedata.category(char) not in _UNSEEN)
-    return " ".join("".join(kept).split())
-
-
-def _decoded(jpeg: bytes) -> Image.Image | None:
-    try:
-        return Image.open(BytesIO(jpeg), formats=["JPEG"]).convert("RGB")
-    except (OSError, SyntaxError, ValueError):
-        return None
+    """One self-contained page."""
+    content = {"title": title, "panels": panels, "footer": footer}
+    return render("contact_sheet.html", nothing=NOTHING, unreadable=UNREADABLE, **content)
 
 
 # -- PNG ----------------------------------------------------------------------------------------------------
@@ -202,7 +93,7 @@ def _blocks(panel: SheetPanel, width: int) -> Iterator[Image.Image]:
     block = Image.new("RGB", (width, 2 * GAP), PAGE)
     block.paste(LINE, (0, GAP, width, GAP + 1))
     yield block
-    picture = _decoded(panel.query_picture) if panel.query_picture is not None else None
+    picture = decoded(panel.query_picture) if panel.query_picture is not None else None
     indent = ASKED + GAP if picture else 0
     texts = [_written(panel.heading, _HEADING, width - indent)]
     texts += [_written(panel.note, _NOTE, width - indent)] if panel.note else []
@@ -245,7 +136,7 @@ def _content(tile: Tile, width: int) -> Image.Image:
     text = _stacked(texts, 3, CARD)
     # The whole picture in the middle of a 4:3 box, or a word in its place
     mat = Image.new("RGB", (width, width * 3 // 4), MAT)
-    picture = _decoded(tile.thumbnail) if tile.thumbnail is not None else None
+    picture = decoded(tile.thumbnail) if tile.thumbnail is not None else None
     if picture:
         shown = ImageOps.contain(picture, mat.size, Image.Resampling.LANCZOS)
     else:
@@ -291,7 +182,9 @@ def _written(text: str, style: _Style, width: int) -> Image.Image:
         end = space if space > 0 else end
         lines.append(drawable[:end])
         drawable = drawable[end:].lstrip()
-    lines = [*lines, _ellipsised(drawable, font, width)] if drawable else lines
+    if drawable and font.getlength(drawable) > width:
+        drawable = drawable[: _fitting(drawable, font, width - font.getlength("…"))].rstrip() + "…"
+    lines += [drawable] if drawable else []
     leading = round(style.size * 1.35)
     block = Image.new("RGB", (width, leading * max(1, len(lines))), style.paper)
     pen = ImageDraw.Draw(block)
@@ -306,38 +199,11 @@ def _fitting(text: str, font: _Font, width: float) -> int:
     return max(1, bisect_right(lengths, width, key=lambda end: font.getlength(text[:end])))
 
 
-def _ellipsised(text: str, font: _Font, width: int) -> str:
-    if font.getlength(text) <= width:
-        return text
-    return text[: _fitting(text, font, width - font.getlength("…"))].rstrip() + "…"
-
-
 # Pillow's own font has the letters of English only, so fonts that most systems have come after it, by script.
-_FONTS = (
-    *("LiberationSans-Regular.ttf", "Arial.ttf", "arial.ttf", "NotoSans-Regular.ttf", "DejaVuSans.ttf"),
-    *(
-        "Arial Unicode.ttf",
-        "NotoSansCJK-Regular.ttc",
-        "PingFang.ttc",
-        "AppleSDGothicNeo.ttc",
-        "msyh.ttc",
-        "YuGothM.ttc",
-    ),
-    *("malgun.ttf", "wqy-zenhei.ttc", "NotoSansArabic-Regular.ttf", "NotoSansHebrew-Regular.ttf", "Nirmala.ttf"),
-)
-_PLAIN = {
-    "–": "-",
-    "—": "-",
-    "−": "-",
-    "→": "->",
-    "ß": "ss",
-    "Ł": "L",
-    "ł": "l",
-    "Ø": "O",
-    "ø": "o",
-    "æ": "ae",
-    "×": "x",
-}
+_FONTS = """LiberationSans-Regular.ttf|Arial.ttf|arial.ttf|NotoSans-Regular.ttf|DejaVuSans.ttf|Arial Unicode.ttf
+NotoSansCJK-Regular.ttc|PingFang.ttc|AppleSDGothicNeo.ttc|msyh.ttc|YuGothM.ttc|malgun.ttf|wqy-zenhei.ttc
+NotoSansArabic-Regular.ttf|NotoSansHebrew-Regular.ttf|Nirmala.ttf""".replace("\n", "|").split("|")
+_PLAIN = dict(zip("–—−→ßŁłØøæ×", ["-", "-", "-", "->", "ss", "L", "l", "O", "o", "ae", "x"], strict=True))
 
 
 def _drawable(text: str, size: int) -> tuple[_Font, str]:
@@ -347,17 +213,16 @@ def _drawable(text: str, size: int) -> tuple[_Font, str]:
     most = next(whole, None)
     if most is None:
         most = min(fonts, key=lambda number: (len(_missing(text, number)), not _has(number, "□")))
-    missing = _missing(text, most)
-    return _font(most, size), "".join(_plain(char, most) if char in missing else char for char in text)
+    plain = {}
+    for char in _missing(text, most):
+        letter = _PLAIN.get(char, unicodedata.normalize("NFKD", char)[0])
+        box = "□" if _has(most, "□") else "?"
+        plain[char] = letter if all(_has(most, part) for part in letter) else box
+    return _font(most, size), "".join(plain.get(char, char) for char in text)
 
 
 def _missing(text: str, number: int) -> set[str]:
-    return {char for char in set(text) - _JOINERS if not _has(number, char)}
-
-
-def _plain(char: str, number: int) -> str:
-    letter = _PLAIN.get(char, unicodedata.normalize("NFKD", char)[0])
-    return letter if all(_has(number, part) for part in letter) else "□" if _has(number, "□") else "?"
+    return {char for char in set(text) - JOINERS if not _has(number, char)}
 
 
 @cache

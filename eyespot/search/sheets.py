@@ -33,16 +33,14 @@ def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel
         (query,) = run
         tiles = []
         for rank, hit in enumerate(run[query], 1):
-            score = hit.score
             facts = run.facts[hit.image]
             title = facts.get("title") or (Path(facts["path"]).stem if facts["path"] else facts["id"])
             caption = " · ".join(str(facts[name]) for name in captions if facts.get(name))
-            tile = Tile(thumbnail_of(facts["path"]), rank, score, str(title), caption)
-            tiles.append(tile)
+            tiles.append(Tile(thumbnail_of(facts["path"]), rank, hit.score, str(title), caption))
         heading = run.header.get("heading", run.header["query"])
         pictures = run.header["pictures"]
-        panel = SheetPanel(heading, " ".join(run.notes), tiles, thumbnail_of(pictures[0]) if pictures else None)
-        sheet_panels.append(panel)
+        picture = thumbnail_of(pictures[0]) if pictures else None
+        sheet_panels.append(SheetPanel(heading, " ".join(run.notes), tiles, picture))
     return sheet_panels
 
 

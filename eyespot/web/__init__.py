@@ -40,13 +40,20 @@ def application(settings: ServerSettings) -> FastAPI:
     Everything else that may be wrong is told to whoever asks.
     """
     house = AppState(settings)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        house.prepare()
+        yield
+        house.close()
+
     app = FastAPI(
         title="eyespot",
         version=eyespot.__version__,
         description="Search a gallery of photos, look at its items, read and write judgements.",
         docs_url=None,  # those pages fetch scripts from afar; /docs here is our own
         redoc_url=None,
-        lifespan=_open_and_close(house),
+        lifespan=lifespan,
         responses=_problems.DOCUMENTED,
     )
     app.state.house, app.state.links = house, []
@@ -62,13 +69,3 @@ def application(settings: ServerSettings) -> FastAPI:
     app.add_middleware(AuthMiddleware, settings=settings)
     app.add_middleware(MetricsMiddleware, counts=house.counts)
     return app
-
-
-def _open_and_close(house: AppState):  # type: ignore[no-untyped-def]  # FastAPI's own type of this is not public
-    @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
-        house.prepare()
-        yield
-        house.close()
-
-    return life

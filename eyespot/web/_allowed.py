@@ -124,7 +124,6 @@ def open_judges(judging: Judging) -> Judges:
             if allowed.paid and allowed.price is None:
                 raise UsageError(
                     f"--rerank {allowed.name}: no table has its model's price, so --budget-money would not hold it; "
-                    "name the"
-                    " price in a file of yours and give that with --prices"
+                    "name the price in a file of yours and give that with --prices"
                 )
     return Judges(named, judging.depth, budget)

@@ -12,7 +12,7 @@ from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._security import needs
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, house_of
+from eyespot.web._state import Served
 
 router = APIRouter(tags=["running"])
 LINKS = (Link("API", "/docs"),)
@@ -25,7 +25,7 @@ def healthz() -> str:
 
 
 @router.get("/readyz", response_class=PlainTextResponse)
-def readyz(house: AppState = Depends(house_of)) -> str:
+def readyz(house: Served) -> str:
     """Ready to search at once; 503 while the encoder and the vectors are still being loaded."""
     if not house.ready:
         raise Problem(503, house.unready, {"Retry-After": "2"})
@@ -33,7 +33,7 @@ def readyz(house: AppState = Depends(house_of)) -> str:
 
 
 @router.get("/metrics", response_class=PlainTextResponse, dependencies=[Depends(needs(Role.OWNER))])
-def metrics(house: AppState = Depends(house_of)) -> str:
+def metrics(house: Served) -> str:
     """Requests, their time, and memory, in the text format of Prometheus; for the owner."""
     return house.counts.text()
 

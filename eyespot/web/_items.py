@@ -17,26 +17,21 @@ def items_of(frozen: RankedResult, found: Slice) -> list[dict[str, Any]]:
     """The hits of a stretch of a ranking, best first; those that a judge put elsewhere with what it said of them."""
     rows = found.rows.tolist()
     hits = zip(rows, frozen.snapshot.facts(rows), found.scores.tolist(), strict=True)
-    return [
-        {"rank": rank, "score": round(score, 6), **_judged(frozen, row), **item_of(facts)}
-        for rank, (row, facts, score) in enumerate(hits, found.first)
-    ]
-
-
-def _judged(frozen: RankedResult, row: int) -> dict[str, Any]:
-    placed = frozen.judged.get(row)
-    return {} if placed is None else {"first_rank": placed.rank, "judge_says": _rounded(placed.probability)}
+    items = []
+    for rank, (row, facts, score) in enumerate(hits, found.first):
+        item: dict[str, Any] = {"rank": rank, "score": round(score, 6)}
+        if (placed := frozen.judged.get(row)) is not None:
+            item |= {"first_rank": placed.rank, "judge_says": _rounded(placed.probability)}
+        items.append(item | item_of(facts))
+    return items
 
 
 def with_probability(items: list[dict[str, Any]], known: Known | None) -> list[dict[str, Any]]:
     """The hits with how probable each is, where verdicts tell it."""
     if known is None:
         return items
-    probability = known.calibration.probability
-    return [
-        {**item, "probability": _rounded(probability[item["id"]])} if item["id"] in probability else item
-        for item in items
-    ]
+    known_of = {id: {"probability": _rounded(share)} for id, share in known.calibration.probability.items()}
+    return [item | known_of.get(item["id"], {}) for item in items]
 
 
 def _rounded(probability: float | None) -> float | None:

@@ -53,7 +53,8 @@ class Jobs:
                 raise Problem(429, "many judges are at work already; try again in a minute", {"Retry-After": "60"})
             job = self._jobs[key] = Job()
             self._jobs.move_to_end(key)
-            self._forget()
+            for old in [known for known, job in self._jobs.items() if job.state != "running"][:-REMEMBERED]:
+                del self._jobs[old]
         Thread(target=self._run, args=(job, work), daemon=True).start()
 
     def stop(self, key: Key) -> None:
@@ -74,17 +75,11 @@ class Jobs:
         except EyespotError as error:
             job.notes, job.state = [*job.notes, str(error)], "failed"
         except BaseException:
-            job.notes, job.state = (
-                [*job.notes, "the judge stumbled; what happened stands in the server's output"],
-                "failed",
-            )
+            job.notes = [*job.notes, "the judge stumbled; what happened stands in the server's output"]
+            job.state = "failed"
             raise
         finally:
             job.ended.set()
-
-    def _forget(self) -> None:
-        for key in [key for key, job in self._jobs.items() if job.state != "running"][:-REMEMBERED]:
-            del self._jobs[key]
 
     def close(self) -> None:
         """Ask no more; what is under way has a moment to be kept."""

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request, Response
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.responses import HTMLResponse
 
-from eyespot.search.contact_sheet import tidy
+from eyespot.html import environment, tidy
 from eyespot.web._problems import Problem
 from eyespot.web._security import person_of
 from eyespot.web._settings import Role
@@ -35,28 +34,8 @@ def page(request: Request, template: str, status: int = 200, **given: Any) -> HT
     """A template as an answer; it also knows `person`, `path` and the `links` of the bar."""
     person = person_of(request)
     links = [link for link in request.app.state.links if person.role >= link.role]
-    return HTMLResponse(rendered(template, person=person, path=request.url.path, links=links, **given), status)
-
-
-def rendered(template: str, **given: Any) -> str:
-    """A template as text."""
-    return _environment().get_template(template).render(given)
-
-
-@cache
-def _environment() -> Environment:
-    loader = FileSystemLoader([HERE / "templates"])
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    # A path may hold halves of characters and marks that turn text around, wherever it comes from.
-    made.finalize = _tidied
-    made.globals["static"], made.filters["breakable"] = address_of_static, breakable
-    return made
-
-
-def _tidied(value: Any) -> Any:
-    if type(value) is not str or (value.isascii() and value.isprintable()):
-        return value
-    return tidy(value)
+    content = {"person": person, "path": request.url.path, "links": links, **given}
+    return HTMLResponse(TEMPLATES.get_template(template).render(content), status)
 
 
 def breakable(text: str) -> Markup:
@@ -76,15 +55,14 @@ def address_of_static(name: str) -> str:
     return f"/static/{name}?v={_static(name)[1]}"
 
 
+TEMPLATES = environment(HERE / "templates")
+TEMPLATES.globals["static"], TEMPLATES.filters["breakable"] = address_of_static, breakable
+
+
 @router.get("/static/{name}")
 def static(name: str) -> Response:
     """A style, a script or a licence."""
     kind = KINDS.get(Path(name).suffix)
-    if kind is None or name not in _statics():
+    if kind is None or name not in {file.name for file in (HERE / "static").iterdir()}:
         raise Problem(404, "there is no such file")
     return Response(_static(name)[0], media_type=kind, headers={"Cache-Control": "public, max-age=31536000, immutable"})
-
-
-@cache
-def _statics() -> frozenset[str]:
-    return frozenset(file.name for file in (HERE / "static").iterdir())

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from threading import Lock
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
+BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, inf)  # seconds
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 class RequestMetrics:
@@ -27,33 +29,28 @@ class RequestMetrics:
         with self._lock:
             self._requests[method, route, status] += 1
             self._seconds[route] += seconds  # type: ignore[assignment]  # a counter of fractions is one too
-            for bound in (*BOUNDS, float("inf")):
+            for bound in BOUNDS:
                 self._within[route, bound] += seconds <= bound
 
     def text(self) -> str:
         """All of it, a line each."""
+        lines = ["# TYPE eyespot_requests_total counter"]
         with self._lock:
-            requests: list[str] = []
-            requests.append("# TYPE eyespot_requests_total counter")
             for (method, route, status), count in sorted(self._requests.items()):
-                requests.append(
-                    f'eyespot_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}'
-                )
-            texts: list[str] = []
-            texts.append("# TYPE eyespot_request_seconds histogram")
-            for (route, bound), count in sorted(self._within.items()):
-                name = "+Inf" if bound == float("inf") else f"{bound:g}"
-                texts.append(f'eyespot_request_seconds_bucket{{route="{route}",le="{name}"}} {count}')
+                lines.append(f'eyespot_requests_total{{method="{method}",route="{route}",status="{status}"}} {count}')
+            lines.append("# TYPE eyespot_request_seconds histogram")
             for route, seconds in sorted(self._seconds.items()):
-                texts.append(f'eyespot_request_seconds_sum{{route="{route}"}} {seconds:.6f}')
-                texts.append(f'eyespot_request_seconds_count{{route="{route}"}} {self._within[route, float("inf")]}')
-            memory: list[str] = []
-            with suppress(OSError, ValueError, StopIteration):  # only Linux tells it so
-                lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-                kilobytes = next(line.split()[1] for line in lines if line.startswith("VmRSS:"))
-                memory.append("# TYPE process_resident_memory_bytes gauge")
-                memory.append(f"process_resident_memory_bytes {int(kilobytes) * 1024}")
-            return "\n".join([*requests, *texts, *memory, ""])
+                for bound in BOUNDS:
+                    labels = f'{{route="{route}",le="{"+Inf" if bound == inf else f"{bound:g}"}"}}'
+                    lines.append(f"eyespot_request_seconds_bucket{labels} {self._within[route, bound]}")
+                lines.append(f'eyespot_request_seconds_sum{{route="{route}"}} {seconds:.6f}')
+                lines.append(f'eyespot_request_seconds_count{{route="{route}"}} {self._within[route, inf]}')
+        with suppress(OSError, ValueError, StopIteration):  # only Linux tells it so
+            status_lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+            kilobytes = next(line.split()[1] for line in status_lines if line.startswith("VmRSS:"))
+            lines.append("# TYPE process_resident_memory_bytes gauge")
+            lines.append(f"process_resident_memory_bytes {int(kilobytes) * 1024}")
+        return "\n".join([*lines, ""])
 
 
 class MetricsMiddleware:
@@ -76,9 +73,5 @@ class MetricsMiddleware:
             await self.app(scope, receive, watched)
         finally:
             route = getattr(scope.get("route"), "path", "other")  # never the address itself: it holds what was asked
-            self.counts.note(_method(scope), route, status, time.perf_counter() - begun)
-
-
-def _method(scope: Scope) -> str:
-    method = str(scope["method"])
-    return method if method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS") else "other"
+            method = scope["method"] if scope["method"] in METHODS else "other"
+            self.counts.note(method, route, status, time.perf_counter() - begun)

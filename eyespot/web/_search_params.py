@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
+from fastapi import Depends, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from eyespot.gallery import filters
 from eyespot.gallery.filters import Condition
 from eyespot.search import query_language
-from eyespot.types import Query, Term, UsageError
+from eyespot.types import Query as Asking
+from eyespot.types import Term, UsageError
 from eyespot.web._problems import Problem
 from eyespot.web.pictures.uploads import searched_with
 
@@ -42,6 +44,7 @@ Words = Annotated[Annotated[str, Field(max_length=1000), AfterValidator(_is_text
 Name = Annotated[Annotated[str, Field(max_length=300), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
 Where = Annotated[Annotated[str, Field(max_length=2000), AfterValidator(_is_text)] | None, BeforeValidator(_filled)]
 Share = Annotated[Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None, BeforeValidator(_filled)]
+Neighbours = Annotated[Annotated[int, Field(ge=0, le=100)] | None, BeforeValidator(_filled)]
 Digest = Annotated[Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None, BeforeValidator(_filled)]
 Names = Annotated[
     tuple[Annotated[str, Field(max_length=1000), AfterValidator(_is_text)], ...],
@@ -61,6 +64,9 @@ class SearchParams(BaseModel):
     unlike: Names = Field(default=(), description="Not these, and less like them: ids of items; may be repeated.")
     encoder: Name = Field(default=None, description="The encoder whose space is searched.")
     adapter: Name = Field(default=None, description="The adapter that gives the query its own view, by its name here.")
+    neighbours: Neighbours = Field(
+        default=None, description="Search again with this many nearest pictures added (query expansion)."
+    )
     after: Name = Field(default=None, description="Taken at or after: 2021, 2021-05, 2021-05-31.")
     before: Name = Field(default=None, description="Taken before.")
     box: Name = Field(default=None, description="Taken within SOUTH,WEST,NORTH,EAST in degrees.")
@@ -83,27 +89,29 @@ class SearchParams(BaseModel):
 
     def address(self, **others: Any) -> str:
         """The parameters that reproduce this search, in a fixed order; with others, or with some of them changed."""
-        given = {**self.model_dump(), **others}
-        return urlencode([(name, one) for name, value in given.items() for one in _each(value)])
+        given = {name: value for name, value in {**self.model_dump(), **others}.items() if value is not None}
+        return urlencode(given, doseq=True)
 
 
-def _each(value: Any) -> Iterator[Any]:
-    if value is None:
-        return
-    yield from value if isinstance(value, tuple | list) else [value]
+def search_params(given: Annotated[SearchParams, Query()]) -> SearchParams:
+    """A search, out of the parameters of an address; as a dependency others may stand beside it."""
+    return given
+
+
+Given = Annotated[SearchParams, Depends(search_params)]
 
 
 # -- words and picture ----------------------------------------------------------------------------------------
 
 
-def query_of(asked: SearchParams, pictures: Path) -> Query | None:
+def query_of(asked: SearchParams, pictures: Path) -> Asking | None:
     """The words and the picture as a query; None for a search by items alone.
 
     Raises `UsageError` for words that cannot be read, or that name a file: files of this machine are nobody's business.
     """
     terms = query_language.parse(asked.q, find=_no_file).terms if asked.q else ()
     picture = (Term(1.0, image=searched_with(pictures, asked.picture)),) if asked.picture else ()
-    return Query("q", (*picture, *terms)) if picture or terms else None
+    return Asking("q", (*picture, *terms)) if picture or terms else None
 
 
 def _no_file(place: str, _: str) -> Path:
@@ -142,7 +150,8 @@ def condition_of(asked: SearchParams, columns: Sequence[str]) -> Condition | Non
         if not sign or not column:
             raise UsageError(f"a label is COLUMN=VALUE, such as category=fishes, not {one!r}")
         by_column.setdefault(column, []).append(filters.label(column, value))
-    given += [_any_of(conditions) for conditions in by_column.values()]
+    for alternatives in by_column.values():
+        given.append(Condition(" OR ".join(f"({one.sql})" for one in alternatives), alternatives[0].columns))
     given += [filters.checked(asked.where, columns)] if asked.where else []
     return filters.all_of(*given) if given else None
 
@@ -160,7 +169,3 @@ def _within(box: str, columns: Sequence[str]) -> Condition:
     return filters.checked(
         f"latitude BETWEEN {south!r} AND {north!r} AND (longitude >= {west!r} {joined} longitude <= {east!r})", columns
     )
-
-
-def _any_of(conditions: Sequence[Condition]) -> Condition:
-    return Condition(" OR ".join(f"({one.sql})" for one in conditions), conditions[0].columns)

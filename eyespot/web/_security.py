@@ -14,13 +14,12 @@ import re
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from contextlib import suppress
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote, unquote, urlsplit
 
 from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -104,7 +103,7 @@ class AuthMiddleware:
         try:
             self._admit(scope)
             body = _Body(receive, self._most(scope))
-            await _within(self.settings.seconds, self.app, scope, body, dressed)
+            await answer_within(self.settings.seconds, self.app, scope, body, dressed)
         except Problem as problem:
             refusal: Response
             # For a person without a token the way to the page that takes one; for all others the problem
@@ -121,33 +120,35 @@ class AuthMiddleware:
         head = address + sum(len(name) + len(value) for name, value in scope["headers"])
         if head > LARGEST_HEAD:
             raise Problem(431, "the address and headers of this request are too long; delete cookies or ask for less")
-        headers = Headers(scope=scope)
-        here = _from_here(scope, headers) and self.settings.trust_loopback
-        if not here:
-            self._check_host(headers)
-        token, open_to_all = _token(headers), OPEN.fullmatch(scope["path"])
-        if here and (token is None or _matching(self.settings.access, token) is None):
-            # What somebody without a token said their name is
-            own_name: str = clean_name(unquote(_cookie(headers, NAME_COOKIE) or ""))
-            person = User(own_name, Role.OWNER, False)
-        elif token is not None and not open_to_all:
-            person = self.known(token, address_of(scope))
-        elif open_to_all:
-            person = NOBODY
-        else:
-            raise Problem(401, "this needs a token; ask the gallery's owner for one", {"WWW-Authenticate": "Bearer"})
+        request = HTTPConnection(scope)
+        headers, settings, host = request.headers, self.settings, _host(request.headers.get("host", ""))
+        # No other site can have a name of this machine's own point here, and without `trust_loopback` it opens nothing.
+        own_name = host == "localhost" or _loopback(host)
+        # TrustedHostMiddleware knows no own names, and answers in plain text
+        if not own_name and settings.hosts is not None and host not in settings.hosts:
+            raise Problem(421, "this server does not answer under that name; start it with --allow-host NAME")
+        direct = _loopback(address_of(scope)) and not any(name in headers for name in PASSED_ON)
+        person = self._person(request, settings.trust_loopback and own_name and direct)
         scope["door"], scope["person"] = self, person
-        if _length(headers) > self._most(scope):
+        length = headers.get("content-length", "0")
+        if re.fullmatch("[0-9]{1,18}", length) and int(length) > self._most(scope):
             raise Problem(413, TOO_MUCH)
         if scope["method"] not in SAFE and not _same_origin(headers):
             raise Problem(403, "another site sent this request, and its pages may not act here; use eyespot's own page")
 
-    def _check_host(self, headers: Headers) -> None:
-        allowed = self.settings.hosts
-        asked = _host(headers.get("host", ""))
-        # No other site can have a name of this machine's own point here, and without `trust_loopback` it opens nothing.
-        if allowed is not None and asked not in allowed and not _of_this_machine(asked):
-            raise Problem(421, "this server does not answer under that name; start it with --allow-host NAME")
+    def _person(self, request: HTTPConnection, here: bool) -> User:
+        """Who asks, by their token or because they sit at this machine; `Problem` if neither lets them in."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        given = token.strip() if kind.lower() == "bearer" else request.cookies.get(COOKIE)
+        path = request.scope["path"]
+        if here and (given is None or _matching(self.settings.access, given) is None):
+            # What somebody without a token said their name is
+            return User(clean_name(unquote(request.cookies.get(NAME_COOKIE, ""))), Role.OWNER, False)
+        if OPEN.fullmatch(path):
+            return NOBODY
+        if given is not None:
+            return self.known(given, address_of(request.scope))
+        raise Problem(401, "this needs a token; ask the gallery's owner for one", {"WWW-Authenticate": "Bearer"})
 
     def known(self, token: str, address: str) -> User:
         """Whose token this is; `Problem` if it is nobody's.
@@ -187,38 +188,9 @@ def address_of(scope: Scope) -> str:
     return str((scope.get("client") or ("",))[0])
 
 
-def _length(headers: Headers) -> int:
-    length = headers.get("content-length", "0")
-    return int(length) if re.fullmatch("[0-9]{1,18}", length) else 0
-
-
-def _token(headers: Headers) -> str | None:
-    kind, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if kind.lower() == "bearer" else _cookie(headers, COOKIE)
-
-
-def _cookie(headers: Headers, name: str) -> str | None:
-    with suppress(CookieError):
-        cookie = SimpleCookie(headers.get("cookie", "")).get(name)
-        return cookie.value if cookie else None
-    return None
-
-
 def clean_name(name: str) -> str:
     """A name as it can stand in a record: one short line."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in name).split())[:80]
-
-
-def _from_here(scope: Scope, headers: Headers) -> bool:
-    return (
-        _loopback(address_of(scope))
-        and _of_this_machine(_host(headers.get("host", "")))
-        and not any(h in headers for h in PASSED_ON)
-    )
-
-
-def _of_this_machine(name: str) -> bool:
-    return name == "localhost" or _loopback(name)
 
 
 def _loopback(address: str) -> bool:
@@ -230,7 +202,7 @@ def _loopback(address: str) -> bool:
 
 
 def _host(header: str) -> str:
-    """The name in a Host header, without its port."""
+    """The name in a Host header, without its port; where there is none, starlette's `URL` has the server's own."""
     try:
         return (urlsplit(f"//{header}").hostname or "").lower()
     except ValueError:
@@ -238,7 +210,10 @@ def _host(header: str) -> str:
 
 
 def _same_origin(headers: Headers) -> bool:
-    """Browsers say where a request comes from; programs that say nothing are no browsers."""
+    """Browsers say where a request comes from; programs that say nothing are no browsers.
+
+    CORSMiddleware only tells browsers which answers their pages may read; it refuses no request.
+    """
     origin = headers.get("origin")
     if origin is not None:
         return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() != ""
@@ -249,7 +224,10 @@ def _same_origin(headers: Headers) -> bool:
 
 
 class _Body:
-    """The body of a request up to so many bytes, whatever its header promised."""
+    """The body of a request up to so many bytes, whatever its header promised.
+
+    starlette's RequestBodyLimitMiddleware has one limit for uploads and texts alike, and answers in plain text.
+    """
 
     def __init__(self, receive: Receive, most: int) -> None:
         self.receive, self.left = receive, most
@@ -262,7 +240,7 @@ class _Body:
         return message
 
 
-async def _within(seconds: float, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+async def answer_within(seconds: float, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Run the application; whoever waits so long for the next piece of the answer is told to come again.
 
     The work itself goes on to its end in its thread, which nothing can stop, and what it then sends is dropped.

@@ -70,14 +70,14 @@ def read_access(path: Path) -> tuple[Access, ...]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the tokens cannot be read from {path} ({error}); give a text file") from None
-    return tuple(_access(path, number, line) for number, line in enumerate(lines, 1) if line.partition("#")[0].strip())
-
-
-def _access(path: Path, number: int, line: str) -> Access:
-    words = line.partition("#")[0].split()
-    if len(words) != 3:
-        raise UsageError(f"{path}:{number} is no line of ROLE NAME TOKEN, such as: annotator ada 9fK2…")
-    return Access.by(words[2], words[1], Role.named(words[0]))
+    access = []
+    for number, line in enumerate(lines, 1):
+        words = line.partition("#")[0].split()
+        if len(words) not in (0, 3):
+            raise UsageError(f"{path}:{number} is no line of ROLE NAME TOKEN, such as: annotator ada 9fK2…")
+        if words:
+            access.append(Access.by(words[2], words[1], Role.named(words[0])))
+    return tuple(access)
 
 
 def read_refused(path: Path) -> tuple[str, ...]:

@@ -11,9 +11,9 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from threading import Lock, Thread
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Depends, Request
 
 from eyespot.gallery import disk
 from eyespot.gallery.view import Gallery
@@ -57,13 +57,10 @@ class AppState:
     def kept(self) -> Path:
         """A folder for thumbnails, uploads and copies of facts; a passing one where the gallery may not be written."""
         place = self.settings.kept
-        try:
+        with suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return self._passing()
-        return place if os.access(place, os.W_OK) else self._passing()
-
-    def _passing(self) -> Path:
+            if os.access(place, os.W_OK):
+                return place
         self._temporary = tempfile.TemporaryDirectory(prefix="eyespot-web-")
         return Path(self._temporary.name)
 
@@ -144,16 +141,14 @@ class AppState:
         """
         refuse(asked.q, self.settings.refused)
         snapshot = self.snapshot(asked.encoder)
-        if asked.adapter is None:
-            world = SearchContext(snapshot, snapshot.collection.index, self.pictures)
-        else:
+        adapter = None
+        if asked.adapter is not None:
             if asked.adapter not in self.adapters:
                 there = ", ".join(self.adapters) or "none that its owner allows"
                 raise UsageError(f"no adapter {asked.adapter!r} in this gallery; there are: {there}")
             adapter = self.adapters[asked.adapter]
             refuse_misfit(asked.adapter, adapter, snapshot.view.space)
-            world = SearchContext(snapshot, snapshot.under(asked.adapter, adapter), self.pictures)
-        plain = self.results.freeze(asked.plain, world)
+        plain = self.results.freeze(asked.plain, SearchContext(snapshot, self.pictures, adapter))
         if asked.rerank is not None:
             if asked.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
@@ -163,9 +158,7 @@ class AppState:
         known = self.calibration(plain, own)
         if known is None:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
-        assert asked.likely is not None
-        likely = plain.cut(asked, known.calibration.likely(asked.likely).hits)
-        return self.results.keep(likely)
+        return self.results.keep(plain.cut(asked, known.calibration.likely(asked.likely).hits))
 
     def heard(self, name: str) -> Heard:
         """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
@@ -190,16 +183,17 @@ class AppState:
 
     def prepare(self) -> None:
         """Load in the background what the first search would wait for."""
-        self._preparing = Thread(target=self._prepare, daemon=True)
-        self._preparing.start()
 
-    def _prepare(self) -> None:
-        try:
-            self.snapshot()
-        except EyespotError as error:  # who searches is told the same
-            self.unready = str(error)
-        else:
-            self.ready = True
+        def load() -> None:
+            try:
+                self.snapshot()
+            except EyespotError as error:  # who searches is told the same
+                self.unready = str(error)
+            else:
+                self.ready = True
+
+        self._preparing = Thread(target=load, daemon=True)
+        self._preparing.start()
 
     def close(self) -> None:
         """Finish what is being written, and ask nobody any more."""
@@ -215,3 +209,6 @@ def house_of(request: Request) -> AppState:
     """The house of this application, as a dependency."""
     house: AppState = request.app.state.house
     return house
+
+
+Served = Annotated[AppState, Depends(house_of)]

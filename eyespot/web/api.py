@@ -16,10 +16,10 @@ from eyespot.types import Query as Asking
 from eyespot.web._items import cursor_of, item_of, items_of, no_such_item, read_cursor, with_probability
 from eyespot.web._judging import judge_of, judged_now, own_of, take_back
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import PAGE, Digest, Name, SearchParams, Words, condition_of, query_of
+from eyespot.web._search_params import PAGE, Digest, Given, Name, SearchParams, Words, condition_of, query_of
 from eyespot.web._security import needs
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, house_of
+from eyespot.web._state import AppState, Served
 from eyespot.web.downloads import Format, download
 from eyespot.web.found.facets import facets_of
 from eyespot.web.found.summary import summary_of
@@ -27,21 +27,12 @@ from eyespot.web.pictures.thumbnails import is_digest
 from eyespot.web.pictures.uploads import keep, upload_jpeg
 
 router = APIRouter(prefix="/v1", dependencies=[Depends(needs(Role.READER))])
-Served = Annotated[AppState, Depends(house_of)]
 Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
 Cursor = Annotated[str | None, Query(max_length=60, description="What `next` held; leave it out to begin.")]
 Reader = Annotated[User, Depends(needs(Role.READER))]
 Annotator = Annotated[User, Depends(needs(Role.ANNOTATOR))]
 FOR_EVER = "private, max-age=31536000, immutable"
 WEEK = "private, max-age=604800"
-
-
-def search_params(given: Annotated[SearchParams, Query()]) -> SearchParams:
-    """A search, out of the parameters of an address."""
-    return given
-
-
-Given = Annotated[SearchParams, Depends(search_params)]
 
 
 @router.get("/search", tags=["search"])

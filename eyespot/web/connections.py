@@ -26,7 +26,9 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self._note_progress()
         if len(self.connections) > MOST:
-            self._make_room()
+            others = [one for one in self.connections if isinstance(one, Connection)]
+            idle = [one for one in others if one.conn.their_state is h11.IDLE and not one.transport.is_closing()]
+            min(idle, key=lambda one: one._heard).transport.close()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -52,11 +54,6 @@ class Connection(H11Protocol):
     def _give_up(self) -> None:
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self.transport.close()
-
-    def _make_room(self) -> None:
-        others = [one for one in self.connections if isinstance(one, Connection)]
-        idle = [one for one in others if one.conn.their_state is h11.IDLE and not one.transport.is_closing()]
-        min(idle, key=lambda one: one._heard).transport.close()
 
 
 def connections_within(seconds: float) -> type[Connection]:

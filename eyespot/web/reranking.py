@@ -10,24 +10,20 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.responses import HTMLResponse, RedirectResponse
 
-from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import RerankEstimate
 from eyespot.types import UsageError
 from eyespot.web._allowed import Allowed, CostEstimate, Judges
 from eyespot.web._jobs import Job
 from eyespot.web._pages import page
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import SearchParams
+from eyespot.web._search_params import Given, SearchParams
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, house_of
-from eyespot.web.api import search_params
+from eyespot.web._state import AppState, Served
 from eyespot.web.found.judged import Heard, leave_out_changed, planned, query_to_judge, run_of
 from eyespot.web.found.results import RankedResult
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
-Served = Annotated[AppState, Depends(house_of)]
-Given = Annotated[SearchParams, Depends(search_params)]
 TOGETHER = 24  # photos that a judge sees before another round has its turn
 
 
@@ -85,11 +81,10 @@ def may_ask(allowed: Allowed, person: User) -> bool:
 def let_look(house: AppState, frozen: RankedResult, name: str, most: int | None) -> RerankProgress:
     """Have a judge look at what the ledger lacks, in the background, if that is no more than `most` photos."""
     plain, stands = frozen.origin or frozen, standing(house, frozen, name)
-    if most is not None and stands.planned.to_ask > most and not stands.running:
-        raise Problem(
-            409, f"{stands.planned.to_ask} photos would be asked about by now, not {most}; look at the cost again"
-        )
-    if not stands.planned.to_ask:
+    photos = stands.planned.to_ask
+    if most is not None and photos > most and not stands.running:
+        raise Problem(409, f"{photos} photos would be asked about by now, not {most}; look at the cost again")
+    if not photos:
         return stands
     heard = house.heard(name)._replace(ledger=house.judgements)  # told now if nothing can be written there
     house.jobs.start((plain.id, name), lambda: _looks(plain, house.judges, stands.judge, heard))
@@ -112,19 +107,14 @@ def _looks(plain: RankedResult, judges: Judges, allowed: Allowed, heard: Heard) 
             leave_out_changed(run, plain, ranks)
             looked = heard.stage.look_at(query, run, ranks)
         if looked.stopped:
-            yield f"the budget of {_limits(judges.budget)} is spent; the owner can start the server with a larger one"
+            calls, money = judges.budget.calls, judges.budget.money
+            limits = [f"{calls} calls"] * (calls is not None) + ([] if money is None else [f"${money:g}"])
+            yield f"the budget of {' or '.join(limits)} is spent; the owner can start the server with a larger one"
         yield from looked.failures
-        yield "some photos are gone or have changed since they were indexed, and were shown to no judge" * bool(
-            looked.pictureless
-        )
+        gone = "some photos are gone or have changed since they were indexed, and were shown to no judge"
+        yield gone if looked.pictureless else ""  # always once: a job stops between two notes
         if looked.stopped:
             return
-
-
-def _limits(budget: Budget) -> str:
-    """The limits of a budget in words."""
-    calls = [f"{budget.calls} calls"] if budget.calls is not None else []
-    return " or ".join(calls + ([f"${budget.money:g}"] if budget.money is not None else []))
 
 
 # -- for programs -----------------------------------------------------------------------------------------------
@@ -143,8 +133,8 @@ class RerankRequest(BaseModel):
 def let_judge(request: Request, house: Served, id: str, wanted: RerankRequest) -> Response:
     """Have a judge look at the first hits of a result, in the background; a search with `rerank` has its order."""
     frozen = house.results[id]
-    _refuse_role(house.judges[wanted.judge], person_of(request))
-    return JSONResponse(let_look(house, frozen, wanted.judge, wanted.most).told(), 202)
+    judge = _allowed(house, wanted.judge, person_of(request))
+    return JSONResponse(let_look(house, frozen, judge, wanted.most).told(), 202)
 
 
 @router.get("/v1/runs/{id}/rerank", tags=["runs"])
@@ -156,8 +146,8 @@ def how_far(house: Served, id: str, judge: Annotated[str, Query(max_length=300)]
 @router.delete("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])
 def let_stop(request: Request, house: Served, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
     """Have a judge stop; what it has said is kept, and it can be asked to go on."""
-    _refuse_role(house.judges[judge], person_of(request))
-    return JSONResponse(stop_looking(house, house.results[id], judge).told(), 202)
+    name = _allowed(house, judge, person_of(request))
+    return JSONResponse(stop_looking(house, house.results[id], name).told(), 202)
 
 
 # -- pages ------------------------------------------------------------------------------------------------------
@@ -194,23 +184,21 @@ def looking_of(house: AppState, frozen: RankedResult, given: SearchParams, perso
 @router.post("/look", include_in_schema=False)
 def look(request: Request, house: Served, given: Given, most: Annotated[int | None, Form(ge=0)] = None) -> Response:
     """Have the judge look, and back to the page, which follows it."""
-    if given.rerank is None:
-        raise UsageError("no judge is named; say which with rerank")
-    _refuse_role(house.judges[given.rerank], person_of(request))
-    let_look(house, house.found(given.plain), given.rerank, most)
+    let_look(house, house.found(given.plain), _allowed(house, given.rerank, person_of(request)), most)
     return RedirectResponse(f"/?{given.address()}", 303)
 
 
 @router.post("/stop", include_in_schema=False)
 def stop(request: Request, house: Served, given: Given) -> Response:
     """Have the judge stop, and back to the page."""
-    if given.rerank is None:
-        raise UsageError("no judge is named; say which with rerank")
-    _refuse_role(house.judges[given.rerank], person_of(request))
-    stop_looking(house, house.found(given.plain), given.rerank)
+    stop_looking(house, house.found(given.plain), _allowed(house, given.rerank, person_of(request)))
     return RedirectResponse(f"/?{given.address()}", 303)
 
 
-def _refuse_role(allowed: Allowed, person: User) -> None:
-    if not may_ask(allowed, person):
+def _allowed(house: AppState, name: str | None, person: User) -> str:
+    """The name of a judge that this person may ask; `UsageError` for none, `Problem` without the role."""
+    if name is None:
+        raise UsageError("no judge is named; say which with rerank")
+    if not may_ask(house.judges[name], person):
         raise Problem(403, "this judge costs money, so it takes a token of the role annotator; ask the owner for one")
+    return name

@@ -24,11 +24,10 @@ from eyespot.web._items import (
 from eyespot.web._judging import judge_of, own_of
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
-from eyespot.web._search_params import PAGE, SearchParams, condition_of
+from eyespot.web._search_params import PAGE, Given, SearchParams, condition_of
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, house_of
-from eyespot.web.api import search_params
+from eyespot.web._state import AppState, Served
 from eyespot.web.downloads import FORMATS
 from eyespot.web.found.calibrated import WANTED
 from eyespot.web.found.facets import facets_of
@@ -38,8 +37,6 @@ from eyespot.web.reranking import looking_of
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(needs(Role.READER))])
 LINKS = (Link("Search", "/"),)
-Served = Annotated[AppState, Depends(house_of)]
-Given = Annotated[SearchParams, Depends(search_params)]
 Cursor = Annotated[str | None, Query(max_length=60)]
 SUMMED = 500  # hits of the summary
 # What a large view does not list: shown elsewhere on it, or of no use to a reader.
@@ -59,18 +56,15 @@ class Hits(NamedTuple):
 @router.get("/")
 def search_page(request: Request, house: Served, given: Given, cursor: Cursor = None) -> Response:
     """The page with its form, and what was found."""
-    snapshot, wrong, hits, more = None, None, Hits([], None), _about_nothing()
+    snapshot, wrong, hits, person = None, None, Hits([], None), person_of(request)
+    more = _about(house, None, person)
     try:
         snapshot = house.snapshot(given.encoder)
-        # before the hits: it is never ahead of them
-        person = person_of(request)
-        # What is told of the judge in whose order the hits stand
-        if given.rerank is None or not given.something:
-            look = None
-        else:
-            look = looking_of(house, house.found(given.plain), given, person)
-        hits = _hits(house, given, cursor, person_of(request))
-        more = _about(house, hits.frozen, person_of(request)) | {"look": look}
+        # The state of the judge in whose order the hits stand; before the hits, so that it is never ahead of them
+        judged = given.rerank is not None and given.something
+        look = looking_of(house, house.found(given.plain), given, person) if judged else None
+        hits = _hits(house, given, cursor, person)
+        more = _about(house, hits.frozen, person) | {"look": look}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
         wrong = error
     facets = facets_of(snapshot or house.snapshot())
@@ -144,17 +138,13 @@ def _hits(house: AppState, given: SearchParams, cursor: str | None, person: User
 
 
 def _about(house: AppState, frozen: RankedResult | None, person: User) -> dict[str, Any]:
-    """What is told of how many hits are relevant, and who could re-rank them; nothing of a judge's order."""
+    """How many hits are relevant, and who could re-rank them; nothing where they stand in a judge's order."""
     if frozen is None or frozen.judged:
-        return _about_nothing()
+        return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
     can_spread = frozen.query is not None and person.role >= Role.ANNOTATOR
     known = house.calibration(frozen, own_of(person))
     judges = list(house.judges.named) if frozen.query is not None else []
     return {"known": known, "can_spread": can_spread, "judges": judges, "wanted": WANTED}
-
-
-def _about_nothing() -> dict[str, Any]:
-    return {"look": None, "known": None, "can_spread": False, "judges": [], "wanted": WANTED}
 
 
 def _judged(
@@ -187,13 +177,11 @@ def helpers(given: SearchParams) -> dict[str, Any]:
         "with_like": lambda id: drawn_by(id, "like"),
         "with_unlike": lambda id: drawn_by(id, "unlike"),
         "only_like": lambda id: "/?" + given.address(q=None, picture=None, like=(id,), unlike=()),
-        "without": lambda name, id=None: "/?" + given.address(**{name: _left(given, name, id)}),
+        "without": lambda name, id=None: (
+            "/?" + given.address(**{name: None if id is None else _without(getattr(given, name), id)})
+        ),
         "can_judge": bool(given.q or given.picture),
     }
-
-
-def _left(given: SearchParams, name: str, id: str | None) -> Any:
-    return None if id is None else _without(getattr(given, name), id)
 
 
 def _without(ids: Sequence[str], id: str) -> tuple[str, ...]:

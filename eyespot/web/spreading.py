@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import JSONResponse
@@ -11,18 +11,15 @@ from eyespot.types import UsageError
 from eyespot.web._items import items_of
 from eyespot.web._judging import PROMPT, judge_of, own_of
 from eyespot.web._pages import page
-from eyespot.web._search_params import SearchParams
+from eyespot.web._search_params import Given
 from eyespot.web._security import needs, person_of
-from eyespot.web._settings import Role, User
-from eyespot.web._state import AppState, house_of
-from eyespot.web.api import search_params
-from eyespot.web.found.calibrated import WANTED, Known, spread_of
+from eyespot.web._settings import Role
+from eyespot.web._state import Served
+from eyespot.web.found.calibrated import WANTED, spread_of
 from eyespot.web.found.results import RankedResult, Slice
 from eyespot.web.searching import helpers
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
-Served = Annotated[AppState, Depends(house_of)]
-Given = Annotated[SearchParams, Depends(search_params)]
 
 
 @router.get("/spread", include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])
@@ -42,25 +39,18 @@ def calibration(request: Request, house: Served, id: str) -> Response:
     frozen = frozen.origin or frozen
     if frozen.query is None:
         raise UsageError("verdicts are on words or a picture; search for some")
-    known = house.calibration(frozen, own_of(person))
-    return JSONResponse({"run": frozen.id, **_spread_fields(known), "judge_next": _next(house, frozen, person)})
-
-
-def _spread_fields(known: Known | None) -> dict[str, Any]:
-    if known is None:
-        return {"relevant": None, "by": None, "verdicts": 0, "likely": []}
-    count = known.calibration.count
-    relevant = {"among": known.hits, **count._asdict(), "expected": round(count.expected, 2)}
-    likely = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
-    return {"relevant": relevant, "by": known.by, "verdicts": known.verdicts, "likely": likely}
-
-
-def _next(house: AppState, frozen: RankedResult, person: User) -> list[dict[str, Any]]:
-    """The photos to judge next, each with its rank, for whoever may judge."""
-    if (own := own_of(person)) is None:
-        return []
-    wanted = spread_of(frozen, house.said, own).wanted
-    return [{"item": item["id"], "rank": item["rank"]} for item in _items(frozen, wanted)]
+    own = own_of(person)
+    known = house.calibration(frozen, own)
+    told: dict[str, Any] = {"run": frozen.id, "relevant": None, "by": None, "verdicts": 0, "likely": []}
+    if known is not None:
+        count = known.calibration.count
+        told["relevant"] = {"among": known.hits, **count._asdict(), "expected": round(count.expected, 2)}
+        told |= {"by": known.by, "verdicts": known.verdicts}
+        told["likely"] = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
+    # The photos to judge next, for whoever may judge
+    wanted = [] if own is None else _items(frozen, spread_of(frozen, house.said, own).wanted)
+    told["judge_next"] = [{"item": item["id"], "rank": item["rank"]} for item in wanted]
+    return JSONResponse(told)
 
 
 def _items(frozen: RankedResult, wanted: list[str]) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
@@ -15,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from markupsafe import escape
 
 from eyespot.benchmarks import Around, Evaluation, Printed
 from eyespot.benchmarks.rmir import ByKind
@@ -284,7 +284,7 @@ def test_without_matplotlib_all_else_is_written(tmp_path: Path) -> None:
 
     assert child.returncode == 0, child.stderr
     assert {path.name for path in (tmp_path / "report").rglob("*")} == FILES
-    assert html.escape(install_line("plots")) in (tmp_path / "report" / "report.html").read_text()
+    assert escape(install_line("plots")) in (tmp_path / "report" / "report.html").read_text()
 
 
 # -- the page ---------------------------------------------------------------------------------------------------

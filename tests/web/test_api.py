@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import eyespot
 from eyespot.gallery.photos.pictures import id_of
+from eyespot.search.chain import StageOptions, chain_of
 from eyespot.web import ServerSettings
 from tests.gallery.conftest import draw
 from tests.web.conftest import PHOTOS, Ask, at_this_machine
@@ -30,6 +31,17 @@ def test_a_search_gives_what_the_command_line_gives(search: Ask, gallery: Path) 
     assert [item["id"] for item in told["items"]] == list(expected.image)
     np.testing.assert_allclose([item["score"] for item in told["items"]], expected.score, atol=1e-6)
     assert (told["exact"], told["total"]) == (True, PHOTOS)
+
+
+def test_query_expansion_is_that_of_the_command_line_and_of_the_link(search: Ask, gallery: Path) -> None:
+    told = search(q="red stripes", neighbours=3, limit=20)
+
+    collection = eyespot.open(gallery)
+    expected = chain_of(collection, StageOptions(20, neighbours=3))([collection.query("red stripes")])
+    assert [item["id"] for item in told["items"]] == list(expected.image)
+    np.testing.assert_allclose([item["score"] for item in told["items"]], expected.score, atol=1e-6)
+    assert "neighbours=3" in told["link"]
+    assert [item["id"] for item in search(q="red stripes", limit=20)["items"]] != list(expected.image)
 
 
 def pages(client: TestClient, sizes: list[int], **asked: Any) -> list[dict[str, Any]]:

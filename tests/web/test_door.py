@@ -256,7 +256,7 @@ def test_too_large_an_upload_is_refused_by_its_promise_and_by_its_bytes(settings
 def test_a_request_that_takes_too_long_is_given_up() -> None:
     """The work goes on in its thread; who waits is told at once."""
     from eyespot.web._problems import Problem
-    from eyespot.web._security import _within
+    from eyespot.web._security import answer_within
 
     let_go = threading.Event()
 
@@ -266,7 +266,7 @@ def test_a_request_that_takes_too_long_is_given_up() -> None:
     async def ask() -> None:
         try:
             with pytest.raises(Problem, match="took longer than") as told:
-                await _within(0.05, slow, {}, None, None)  # type: ignore[arg-type]
+                await answer_within(0.05, slow, {}, None, None)  # type: ignore[arg-type]
             assert told.value.status == 503
         finally:
             let_go.set()

@@ -24,7 +24,7 @@ def world_of(gallery: Path, version: str) -> SearchContext:
     collection = Collection(gallery, "starter")
     snapshot = Snapshot(collection, gallery / "facts", version)
     snapshot.prepare()
-    return SearchContext(snapshot, collection.index, gallery / "pictures")
+    return SearchContext(snapshot, gallery / "pictures")
 
 
 @pytest.fixture(scope="module")

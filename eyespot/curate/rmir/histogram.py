@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from eyespot.search.contact_sheet import safe
+from eyespot.html import safe
 
 WIDTH, HEIGHT, LEFT, BELOW, ABOVE = 640, 240, 46, 46, 14  # pixels
 BINS = 20

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
+from eyespot.html import tidy
 from eyespot.pipelines.data_card.content import Card, CardTable
 from eyespot.pipelines.data_card.datasheet import parted
 from eyespot.pipelines.data_card.markdown_table import cell, table
-from eyespot.search.contact_sheet import tidy
 
 LOSSES = "losses"
 

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from eyespot.search.contact_sheet import safe
+from eyespot.html import safe
 
 WIDE, NARROW = 760, 360  # pixels
 MOST = 6  # reasons of a step that are drawn; the others are drawn as one

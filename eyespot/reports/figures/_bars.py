@@ -67,9 +67,5 @@ def rows_of(sides: Iterable[Methods]) -> dict[Row, list[Bar]]:
 def hardest_first(sides: Iterable[Methods]) -> list[Row]:
     """Rows by the mean of their values, lowest first; those without any value last."""
     found = rows_of(sides)
-    return sorted(found, key=lambda row: _mean(found[row]))
-
-
-def _mean(bars: list[Bar]) -> float:
-    values = [bar.value for bar in bars if bar.known]
-    return fmean(values) if values else math.inf
+    values = {row: [bar.value for bar in bars if bar.known] for row, bars in found.items()}
+    return sorted(values, key=lambda row: fmean(values[row]) if values[row] else math.inf)

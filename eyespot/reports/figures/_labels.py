@@ -28,13 +28,13 @@ def places(anchors: Reals, sizes: Reals, area: Reals, marks: Reals) -> Reals:
         within = (crossings_steps > taken[:, :2]) & (crossings_steps < taken[:, 2:])  # (n, 30, m, 2)
         crossings = np.asarray(within.all(axis=3).sum(axis=(1, 2)), np.float64)
         cost += ACROSS_A_LABEL * crossings
-        cost += OUTSIDE * (np.prod(sizes[at]) - _overlap(boxes, area[None])) + _distance(anchors[at], boxes)
+        cost += OUTSIDE * (np.prod(sizes[at]) - _overlap(boxes, area[None])) + np.linalg.norm(
+            _nearest(anchors[at], boxes) - anchors[at], axis=1
+        )
         best = int(cost.argmin())
         centres[at], taken = tried[best], np.vstack([taken, boxes[best]])
-        anchor = anchors[at]
-        box = boxes[best]
         # The way from the anchor to its label as small boxes, (30, 4), for later labels to keep off
-        steps = _steps(anchor, box[None])[0]
+        steps = _steps(anchors[at], boxes[best][None])[0]
         marks = np.vstack([marks, np.hstack([steps - 1, steps + 1])])
     return centres
 
@@ -60,10 +60,6 @@ def _steps(anchor: Reals, boxes: Reals) -> Reals:
     """Thirty places on the way to each box, (n, 30, 2)."""
     ways = _nearest(anchor, boxes) - anchor  # (n, 2)
     return np.asarray(anchor + ways[:, None] * np.linspace(0, 1, 30)[:, None])
-
-
-def _distance(anchor: Reals, boxes: Reals) -> Reals:
-    return np.asarray(np.linalg.norm(_nearest(anchor, boxes) - anchor, axis=1))
 
 
 def _nearest(anchor: Reals, boxes: Reals) -> Reals:

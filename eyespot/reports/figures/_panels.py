@@ -74,7 +74,13 @@ def bars_figure(sides: Sides, blocks: list[list[Row]], measure: str, title: str,
     names = list(dict.fromkeys(name for methods in sides.values() for name in methods))
     parents = list(dict.fromkeys(parent for block in blocks for parent, _ in block))
     if len(names) <= DISTINCT:
-        panels = _a_panel_each_side(sides, names, published)
+        panels = []
+        for side, methods in sides.items():
+            series = [
+                Series(_legend_label(name, published), _by_row(methods, name), {"": look(at)}, name in published)
+                for at, name in enumerate(names)
+            ]
+            panels.append(FigurePanel(side, series))
         return _figure(panels, _rows(blocks, sides, _full), measure, title, panels[0].series)
     if len(sides) > 1 or not 1 < len(parents) <= DISTINCT:
         panels = _a_panel_each_method(sides, names, {}, published)
@@ -85,13 +91,6 @@ def bars_figure(sides: Sides, blocks: list[list[Row]], measure: str, title: str,
     outlined = all(name in published for name in names)
     key = [Series(parent or "other", {}, {"": each}, outlined) for parent, each in looks.items()]
     return _figure(panels, _rows(blocks, sides, _short), measure, title, key)
-
-
-def _a_panel_each_side(sides: Sides, names: list[str], published: Collection[str]) -> list[FigurePanel]:
-    def series(methods: Methods, at: int, name: str) -> Series:
-        return Series(_legend_label(name, published), _by_row(methods, name), {"": look(at)}, name in published)
-
-    return [FigurePanel(side, [series(m, at, name) for at, name in enumerate(names)]) for side, m in sides.items()]
 
 
 def _a_panel_each_method(sides: Sides, names: list[str], looks: Looks, published: Collection[str]) -> list[FigurePanel]:
@@ -137,10 +136,10 @@ def _short(row: Row, counted: str) -> str:
 
 
 def _figure(panels: list[FigurePanel], rows: RowAxis, measure: str, title: str, key: list[Series]) -> Figure:
-    columns_panels = len(panels)
+    used = len(panels)
     # Two side by side; more in threes or fours, whichever leaves fewer places empty
-    columns = columns_panels if columns_panels <= 2 else min((4, 3), key=lambda columns: -columns_panels % columns)
-    down = math.ceil(len(panels) / columns)
+    columns = used if used <= 2 else min((4, 3), key=lambda columns: -used % columns)
+    down = math.ceil(used / columns)
     letters = int((WIDTH - rows.width) / columns / LETTER) - 3
     heads = [wrapped(panel.title, letters) for panel in panels]
     breaks = max(head.count("\n") for head in heads)
@@ -151,12 +150,10 @@ def _figure(panels: list[FigurePanel], rows: RowAxis, measure: str, title: str, 
     for axes, panel, head in zip(grid.flat, panels, heads, strict=False):
         _draw(axes, panel, rows)
         axes.set_title(head)
-    tidy_grid = list(grid.flat)
-    used = len(panels)
     # Leave out unused places, and number the axis of the last panel in each column
-    for unused in tidy_grid[used:]:
+    for unused in grid.flat[used:]:
         unused.set_visible(False)
-    for lowest in tidy_grid[max(0, used - columns) : used]:
+    for lowest in grid.flat[max(0, used - columns) : used]:
         lowest.tick_params(labelbottom=True)
     _scale(grid.flat[0], [bar for panel in panels for series in panel.series for bar in series.bars.values()])
     legend(figure, [(each.name, each.style()) for each in key if each.name], measure)

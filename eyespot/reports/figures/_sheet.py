@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from eyespot.rooms import needs
 from eyespot.storage.files import write_whole
@@ -131,22 +131,13 @@ def save(figure: Figure, stem: Path | str) -> list[Path]:
     `EyespotError` if the disk refuses.
     """
     stem = Path(stem)
-    written = []
-    for kind in ("svg", "png"):
-        path = stem.with_name(f"{stem.name}.{kind}")
-        _put(path, _bytes_of(figure, kind))
-        written.append(path)
-    return written
-
-
-def _put(path: Path, data: bytes) -> None:
-    def write(file: IO[bytes]) -> None:
-        file.write(data)
-
-    try:
-        write_whole(path, write)
-    except OSError as error:
-        raise EyespotError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from error
+    written = {stem.with_name(f"{stem.name}.{kind}"): _bytes_of(figure, kind) for kind in ("svg", "png")}
+    for path, data in written.items():
+        try:
+            write_whole(path, lambda file, data=data: file.write(data))  # type: ignore[misc]
+        except OSError as error:
+            raise EyespotError(f"cannot write {path}: {(error.strerror or str(error)).lower()}") from error
+    return list(written)
 
 
 def _bytes_of(figure: Figure, kind: str) -> bytes:
@@ -164,8 +155,5 @@ def as_svg(figure: Figure) -> str:
     element = drawn[drawn.index("<svg") :]
     # by content, not by name: two figures of one title are still two
     prefix = "f" + hashlib.sha256(element.encode()).hexdigest()[:12]
-    return re.sub(r"<[^>]*>", lambda tag: _renamed(tag[0], prefix), element)
-
-
-def _renamed(tag: str, prefix: str) -> str:
-    return re.sub(r'(\sid="|href="#|url\(#)', rf"\g<1>{prefix}-", tag)
+    ids = re.compile(r'(\sid="|href="#|url\(#)')
+    return re.sub(r"<[^>]*>", lambda tag: ids.sub(rf"\g<1>{prefix}-", tag[0]), element)

@@ -142,13 +142,9 @@ def _strongest(points: Reals, most: int) -> Reals:
 
 def _draw(axes: Axes, flat: Reals, flags: Flags) -> None:
     images, stars = flat[: len(flags)], flat[len(flags) :]
-    _scatter(axes, images[~flags], 5, label=f"other images ({(~flags).sum():,})", **OTHER)
-    _scatter(axes, images[flags], 16, label=f"relevant images ({flags.sum():,})", **RELEVANT)
+    axes.scatter(images[~flags][:, 0], images[~flags][:, 1], 5, label=f"other images ({(~flags).sum():,})", **OTHER)
+    axes.scatter(images[flags][:, 0], images[flags][:, 1], 16, label=f"relevant images ({flags.sum():,})", **RELEVANT)
     # hollow, for the relevant images may well lie under it
-    _scatter(axes, stars, 220, label="query", **QUERY)
+    axes.scatter(stars[:, 0], stars[:, 1], 220, label="query", **QUERY)
     axes.set(xticks=[], yticks=[])
     axes.spines[["top", "right"]].set_visible(True)
-
-
-def _scatter(axes: Axes, places: Reals, size: float, **style: Any) -> None:
-    axes.scatter(places[:, 0], places[:, 1], size, **style)

@@ -120,10 +120,8 @@ def _label(figure: Figure, axes: Axes, drawn: list[MethodPoint]) -> None:
     found = places(anchors, sizes, np.array(axes.bbox.extents), _marks(axes, drawn, MARK * pixels))
     for text, point, anchor, size, centre in zip(texts, drawn, anchors, sizes, found, strict=True):
         text.set(position=(centre - anchor) / pixels, ha="center", va="center", multialignment="center")
-        offset = (centre - anchor) / pixels
-        lead_size = size / pixels
-        # A thin line to a label that is not right beside its point; `offset` and `lead_size` (2,) in points
-        end = np.clip(0, offset - lead_size / 2, offset + lead_size / 2)
+        # A thin line to a label that is not right beside its point, in points
+        end = np.clip(0, (centre - anchor - size / 2) / pixels, (centre - anchor + size / 2) / pixels)
         if np.linalg.norm(end) > FAR:
             line = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.5, "shrinkA": 0, "shrinkB": MARK}
             axes.annotate("", (point.seconds, point.value), end, textcoords="offset points", arrowprops=line)

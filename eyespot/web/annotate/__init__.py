@@ -18,17 +18,16 @@ from eyespot.web._items import thumbnail_address
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
 from eyespot.web._settings import Role
-from eyespot.web._state import AppState, house_of
-from eyespot.web.annotate._desks import AnnotationSession, annotator, new_router, seat
+from eyespot.web._state import Served
 from eyespot.web.annotate._lists import grow_list, list_all, mask_of_a_label, query_of_words
 from eyespot.web.annotate._photos import photos_shown
+from eyespot.web.annotate._session import AnnotationSession, annotator, new_router, session_of
 from eyespot.web.annotate._taking import zipped
 from eyespot.web.found.facets import facets_of
 
 router = new_router("/annotate")
 LINKS = (Link("Annotate", "/annotate", Role.ANNOTATOR),)
-Seated = Annotated[AnnotationSession, Depends(seat)]
-Served = Annotated[AppState, Depends(house_of)]
+Session = Annotated[AnnotationSession, Depends(session_of)]
 Words = Annotated[str, Form(min_length=1, max_length=300)]
 Short = Annotated[str, Form(max_length=300)]
 LONGEST_ID = 1000  # a file of queries may have longer ones than the form takes
@@ -47,14 +46,14 @@ class Marks(BaseModel):
 
 
 @router.get("", dependencies=[Depends(annotator)])
-def overview(request: Request, at: Seated, house: Served) -> Response:
+def overview(request: Request, at: Session, house: Served) -> Response:
     """All queries, how each stands, and a form for another one."""
     labels = [f"{one.column}={value}" for one in facets_of(house.snapshot()).labels for value, _ in one.values]
     return page(request, "annotate.html", who=at.who, rows=at.overview.rows(), labels=labels)
 
 
 @router.post("/queries")
-def take_in(at: Seated, house: Served, text: Words, label: Short = "") -> Response:
+def take_in(at: Session, house: Served, text: Words, label: Short = "") -> Response:
     """Take a query in and list the nearest photos to its words, or all of a label."""
     at.named()
     snapshot = house.snapshot()
@@ -62,7 +61,7 @@ def take_in(at: Seated, house: Served, text: Words, label: Short = "") -> Respon
     query = query_of_words(at, house, text)
     if mask is not None:
         list_all(at, query, snapshot, mask)
-    elif not at.desk.candidates(query):
+    elif not at.store.candidates(query):
         grow_list(at, house, query)
     return RedirectResponse(f"/annotate/label?{urlencode({'query': query})}", 303)
 
@@ -91,46 +90,46 @@ class QueryFacts(BaseModel):
 
 
 @router.post("/about")
-def describe(at: Seated, about: Annotated[QueryFacts, Form()]) -> Response:
+def describe(at: Session, about: Annotated[QueryFacts, Form()]) -> Response:
     """Keep what somebody tells of a query; what they leave as it was stays as others may have changed it."""
     at.named()
-    at.desk.describe(about.query, about.changed())
+    at.store.describe(about.query, about.changed())
     return RedirectResponse("/annotate", 303)
 
 
 @router.post("/remove")
-def remove(at: Seated, query: Annotated[str, Form(max_length=LONGEST_ID)]) -> Response:
+def remove(at: Session, query: Annotated[str, Form(max_length=LONGEST_ID)]) -> Response:
     """Forget a query that nobody has marked a photo for."""
     at.named()
-    at.desk.remove(query)
+    at.store.remove(query)
     return RedirectResponse("/annotate", 303)
 
 
 @router.get("/set.zip")
-def take_away(at: Seated) -> Response:
+def take_away(at: Session) -> Response:
     """All that is labelled, as `eyespot annotate export` writes it."""
     how = {"Content-Disposition": 'attachment; filename="labelled.zip"'}
-    return Response(zipped(at.desk), media_type="application/zip", headers=how)
+    return Response(zipped(at.store), media_type="application/zip", headers=how)
 
 
 @router.get("/label")
-def label(request: Request, at: Seated, query: Id, what: What = "list") -> Response:
+def label(request: Request, at: Session, query: Id, what: What = "list") -> Response:
     """The grid: photos of the list, of the audit, or the likely ones first."""
     if not at.who:
         return RedirectResponse("/annotate", 303)
-    who, wanted = at.who, at.desk.query(query)
+    who, wanted = at.who, at.store.query(query)
     return page(
-        request, "annotate_label.html", who=who, wanted=wanted, what=what, desk=at.desk.name(), in_a_row=IN_A_ROW
+        request, "annotate_label.html", who=who, wanted=wanted, what=what, store=at.store.name(), in_a_row=IN_A_ROW
     )
 
 
 @router.get("/disputes")
-def disputes(request: Request, at: Seated, query: Id) -> Response:
+def disputes(request: Request, at: Session, query: Id) -> Response:
     """The photos on which annotators differ, each with what they said, to be settled."""
     at.named()
-    wanted = at.desk.query(query)
-    said = agreement.everybody(at.desk, query)
-    found = agreement.differences(at.desk, query, said)
+    wanted = at.store.query(query)
+    said = agreement.everybody(at.store, query)
+    found = agreement.differences(at.store, query, said)
     figures: dict[str, Any] = {"overlaps": agreement.overlaps(said), "beyond": agreement.coefficients(said)}
     shown: dict[str, Any] = {"who": at.who, "wanted": wanted, "found": found, "thumbnail": thumbnail_address}
     return page(request, "annotate_disputes.html", **shown, **figures)
@@ -145,22 +144,18 @@ class LastWord(BaseModel):
 
 
 @router.post("/settle")
-def settle(request: Request, at: Seated, word: Annotated[LastWord, Form()]) -> Response:
+def settle(request: Request, at: Session, word: Annotated[LastWord, Form()]) -> Response:
     """The last word on a photo. A script gets the photo anew, whoever has none is led back to where they were."""
     _check(at, word.query, [word.image])
     who = at.named()
-    agreement.settle(at.desk, word.query, who, word.image, None if word.mark == "back" else word.mark)
-    found = agreement.differences(at.desk, word.query)
+    agreement.settle(at.store, word.query, who, word.image, None if word.mark == "back" else word.mark)
+    found = agreement.differences(at.store, word.query)
     number = next((place for place, one in enumerate(found, 1) if one.image == word.image), 0)
     if not number or not request.headers.get("hx-request"):
         return RedirectResponse(f"/annotate/disputes?{urlencode({'query': word.query})}#photo-{number}", 303)
-    shown: dict[str, Any] = {
-        "each": found[number - 1],
-        "number": number,
-        "left": sum(one.word is None for one in found),
-    }
-    wanted = at.desk.query(word.query)
-    return page(request, "dispute.html", who=who, wanted=wanted, thumbnail=thumbnail_address, **shown)
+    shown: dict[str, Any] = {"each": found[number - 1], "number": number, "thumbnail": thumbnail_address}
+    wanted, left = at.store.query(word.query), sum(one.word is None for one in found)
+    return page(request, "dispute.html", who=who, wanted=wanted, left=left, **shown)
 
 
 # -- what the grid asks ---------------------------------------------------------------------------------------------
@@ -176,60 +171,54 @@ class Stretch(BaseModel):
 
 
 @router.get("/photos")
-def photos(at: Seated, house: Served, asked: Annotated[Stretch, Query()]) -> Response:
+def photos(at: Session, house: Served, asked: Annotated[Stretch, Query()]) -> Response:
     """A stretch of the photos to label, with what was said of them, and how many there are."""
-    said = at.desk.said(asked.query, at.named())
-    found = photos_shown(at, house, asked.query, asked.what)
-    stretch = found[asked.first : asked.first + asked.count]
-    told = [
-        {
-            "image": one.image,
-            "thumbnail": thumbnail_address(one.image),
-            "large": thumbnail_address(one.image, 1600),
-            "mark": mark_of(said[one.image]) if one.image in said else None,
-        }
-        for one in stretch
-    ]
-    grows = asked.what == "list" and at.desk.grows(asked.query)
-    return JSONResponse({"photos": told, "first": asked.first, "total": len(found), "grows": grows})
+    said = at.store.said(asked.query, at.named())
+    listed = photos_shown(at, house, asked.query, asked.what)
+    fields = []
+    for image in (photo.image for photo in listed[asked.first : asked.first + asked.count]):
+        places = {"thumbnail": thumbnail_address(image), "large": thumbnail_address(image, 1600)}
+        fields.append({"image": image, **places, "mark": mark_of(said[image]) if image in said else None})
+    grows = asked.what == "list" and at.store.grows(asked.query)
+    return JSONResponse({"photos": fields, "first": asked.first, "total": len(listed), "grows": grows})
 
 
 @router.post("/marks")
-def mark(at: Seated, query: Id, given: Marks) -> Response:
+def mark(at: Session, query: Id, given: Marks) -> Response:
     """Keep marks; they are on the disk when the answer comes, which says how the query stands."""
     _check(at, query, given.marks)
-    changed = at.desk.mark(query, at.named(), given.marks)
+    changed = at.store.mark(query, at.named(), given.marks)
     return JSONResponse({"changed": changed, **_stands(at, query)})
 
 
 @router.get("/standing")
-def stands(at: Seated, query: Id) -> Response:
+def stands(at: Session, query: Id) -> Response:
     """How the query stands for whoever asks."""
     return JSONResponse(_stands(at, query))
 
 
 @router.post("/grow")
-def grow(at: Seated, house: Served, query: Id) -> Response:
+def grow(at: Session, house: Served, query: Id) -> Response:
     """Let the list of a search go on."""
     at.named()
-    return JSONResponse({"new": grow_list(at, house, query) if at.desk.grows(query) else 0})
+    return JSONResponse({"new": grow_list(at, house, query) if at.store.grows(query) else 0})
 
 
 @router.post("/audit")
-def audit(at: Seated, house: Served, query: Id) -> Response:
+def audit(at: Session, house: Served, query: Id) -> Response:
     """Draw an audit of the rest."""
     who = at.named()
-    collection = house.snapshot().collection if at.desk.grows(query) else None
-    drawn = auditing.draw(at.desk, query, who, collection)
+    collection = house.snapshot().collection if at.store.grows(query) else None
+    drawn = auditing.draw(at.store, query, who, collection)
     return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest}, 201)
 
 
 def _stands(at: AnnotationSession, query: str) -> dict[str, Any]:
-    found = standing(at.desk, query, at.named())
+    found = standing(at.store, query, at.named())
     return {**found.told(), "in_a_row": IN_A_ROW}
 
 
 def _check(at: AnnotationSession, query: str, images: Any) -> None:
-    strange = set(images).difference(at.desk.photos(query))
+    strange = set(images).difference(at.store.photos(query))
     if strange:
         raise Problem(409, f"{len(strange)} of these photos are on no list of this query; load the page again")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from eyespot.curate.annotate import candidates
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.gallery import filters
+from eyespot.search.chain import StageOptions
 from eyespot.types import Mask, NothingFound, UsageError
 from eyespot.web._search_params import refuse
 from eyespot.web._state import AppState
-from eyespot.web.annotate._desks import AnnotationSession
+from eyespot.web.annotate._session import AnnotationSession
 from eyespot.web.found.snapshot import Snapshot
 
 
@@ -18,20 +19,20 @@ def query_of_words(at: AnnotationSession, house: AppState, text: str) -> str:
     `Problem` for words that the owner refuses, `UsageError` for none.
     """
     words = " ".join(text.split())
-    known = next((id for id, one in at.desk.queries().items() if one.text == words), None)
+    known = next((id for id, one in at.store.queries().items() if one.text == words), None)
     if known is not None:
         return known
     refuse(words, house.settings.refused)
-    at.desk.take_in([AnnotationQuery(words, words, {})])
+    at.store.take_in([AnnotationQuery(words, words, {})])
     return words
 
 
 def grow_list(at: AnnotationSession, house: AppState, query: str) -> int:
     """Let the list of a search go on; gives how many photos are new."""
     snapshot = house.snapshot()
-    wanted = len(at.desk.candidates(query)) + candidates.STEP
+    wanted = len(at.store.candidates(query)) + candidates.STEP
     rows = _nearest(at, query, snapshot, snapshot.view.live, wanted)
-    return candidates.grow_by_rows(at.desk, query, snapshot.view, rows)
+    return candidates.grow_by_rows(at.store, query, snapshot.view, rows)
 
 
 def mask_of_a_label(snapshot: Snapshot, label: str) -> Mask:
@@ -49,10 +50,10 @@ def mask_of_a_label(snapshot: Snapshot, label: str) -> Mask:
 def list_all(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask) -> int:
     """Put all photos that a mask lets through on the list, the nearest first; gives how many are new."""
     rows = _nearest(at, query, snapshot, mask, int(mask.sum()))
-    return candidates.list_rows(at.desk, query, snapshot.view, rows)
+    return candidates.list_rows(at.store, query, snapshot.view, rows)
 
 
 def _nearest(at: AnnotationSession, query: str, snapshot: Snapshot, mask: Mask, count: int) -> list[int]:
-    found = snapshot.search(snapshot.embedded(at.desk.query(query).query), count, mask)
-    rows: list[int] = found.rows[0].tolist()
-    return rows
+    words = at.store.query(query).query
+    run = snapshot.ranked(words, snapshot.embedded(words), StageOptions(count, mask))
+    return [int(id) for id in run.image]

@@ -32,27 +32,23 @@ class OverviewRow(NamedTuple):
 
 
 class Overview:
-    """The rows of a desk, as they were last; any number of threads may ask."""
+    """The rows of a store, as they were last; any number of threads may ask."""
 
-    def __init__(self, desk: AnnotationStore) -> None:
-        self._desk, self._lock = desk, Lock()
+    def __init__(self, store: AnnotationStore) -> None:
+        self._store, self._lock = store, Lock()
         self._rows: dict[str, tuple[Stamp, OverviewRow]] = {}
 
     def rows(self) -> list[OverviewRow]:
         """All queries in the order in which they came."""
         with self._lock:  # two who ask at once had better not both look at everything
-            return [self._row(id) for id in self._desk.queries()]
-
-    def _row(self, id: str) -> OverviewRow:
-        # The stamp is taken first: what is said while the row is made is looked at the next time.
-        stamp = self._desk.stamp(id)
-        known = self._rows.get(id)
-        if known is None or known[0] != stamp:
-            one = labelled(self._desk, id)
-            differing = differences(self._desk, id, one.said)
-            disputed = sum(photo.word is None for photo in differing)
-            made = OverviewRow(
-                one.wanted, len(one.photos), bool(one.labels), one.stands, one.faults, disputed, len(differing)
-            )
-            known = self._rows[id] = stamp, made
-        return known[1]
+            ids = list(self._store.queries())
+            for id in ids:
+                # The stamp is taken first: a mark made while the row is computed counts the next time.
+                stamp = self._store.stamp(id)
+                if id not in self._rows or self._rows[id][0] != stamp:
+                    one = labelled(self._store, id)
+                    differing = differences(self._store, id, one.said)
+                    disputed = sum(photo.word is None for photo in differing)
+                    marks = bool(one.labels), one.stands, one.faults, disputed, len(differing)
+                    self._rows[id] = stamp, OverviewRow(one.wanted, len(one.photos), *marks)
+            return [self._rows[id][1] for id in ids]

@@ -11,11 +11,11 @@ from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.curate.annotate.export import every, write
 
 
-def zipped(desk: AnnotationStore) -> bytes:
+def zipped(store: AnnotationStore) -> bytes:
     """What `eyespot annotate export` writes, in a zip; `NothingFound` if nothing is labelled."""
     with TemporaryDirectory(prefix="eyespot-set-") as folder:
         out = Path(folder) / "labelled"
-        write(desk, every(desk), out)
+        write(store, every(store), out)
         packed = BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(out.iterdir()):

@@ -6,7 +6,7 @@ Positions and owners are left out unless somebody asks for all columns.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, get_args
 
 from fastapi import Response
@@ -36,15 +36,14 @@ def download(house: AppState, found: tuple[RankedResult, int, bool], judge: str,
     frozen, depth, all_columns = found
     items = items_of(frozen, frozen.slice(0, depth))
     verdicts = verdicts_on(house.said, frozen.query, [item["id"] for item in items], judge)
-    told = [_download_fields(item, verdict_of(verdicts.get(item["id"])), all_columns) for item in items]
+    hits = []
+    for item in items:
+        fields = {name: value for name, value in item.items() if all_columns or not tells_too_much(name)}
+        verdict = verdict_of(verdicts.get(item["id"]))
+        hits.append({"rank": fields.pop("rank"), "id": fields.pop("id"), "verdict": verdict, **fields})
     form = FORMS[format]
     headers = {"Content-Disposition": f'attachment; filename="eyespot-{frozen.id[:8]}.{form.suffix}"'}
-    return Response(form.write(frozen, told), media_type=form.media, headers=headers)
-
-
-def _download_fields(item: Mapping[str, Any], verdict: str | None, all_columns: bool) -> dict[str, Any]:
-    kept = {name: one for name, one in item.items() if all_columns or not tells_too_much(name)}
-    return {"rank": kept.pop("rank"), "id": kept.pop("id"), "verdict": verdict, **kept}
+    return Response(form.write(frozen, hits), media_type=form.media, headers=headers)
 
 
 def _json(frozen: RankedResult, items: list[dict[str, Any]]) -> bytes:
@@ -69,15 +68,10 @@ def _csv(_: RankedResult, items: list[dict[str, Any]]) -> bytes:
 def _trec(frozen: RankedResult, items: list[dict[str, Any]]) -> bytes:
     # What reads a run sorts it by score, and a judge's order is not that of the scores.
     scores = [-one["rank"] if frozen.judged else one["score"] for one in items]
-    lines = [
-        f"{frozen.id} Q0 {_word(one['id'])} {one['rank']} {score} eyespot\n"
-        for one, score in zip(items, scores, strict=True)
-    ]
+    words = ["_".join(one["id"].split()) or "_" for one in items]  # a space would end the column
+    hits = zip(words, items, scores, strict=True)
+    lines = [f"{frozen.id} Q0 {word} {one['rank']} {score} eyespot\n" for word, one, score in hits]
     return "".join(lines).encode("utf-8", "backslashreplace")
-
-
-def _word(id: str) -> str:
-    return "_".join(id.split()) or "_"
 
 
 FORMS = {

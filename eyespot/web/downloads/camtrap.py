@@ -113,6 +113,15 @@ def _observation(frozen: RankedResult, item: Mapping[str, Any]) -> dict[str, Any
 def _about(frozen: RankedResult, items: Sequence[Mapping[str, Any]], asked: int) -> dict[str, Any]:
     times = [_time(item)[:10] for item in items]
     species = {one["scientificName"] for item in items if (one := _observation(frozen, item))["scientificName"]}
+    lats, lons = [item["latitude"] for item in items], [item["longitude"] for item in items]
+    south, north, west, east = min(lats), max(lats), min(lons), max(lons)
+    # The box around all places, counter-clockwise, as GeoJSON has it
+    corners = [[west, south], [east, south], [east, north], [west, north], [west, south]]
+    csv = {"profile": "tabular-data-resource", "format": "csv", "mediatype": "text/csv", "encoding": "utf-8"}
+    resources = [
+        {"name": name, "path": f"{name}.csv", **csv, "schema": f"{SCHEMAS}{name}-table-schema.json"}
+        for name in ("deployments", "media", "observations")
+    ]
     return {
         "name": f"eyespot-{frozen.id[:8]}",
         "title": f"Hits of a search for: {frozen.heading}",
@@ -128,27 +137,8 @@ def _about(frozen: RankedResult, items: Sequence[Mapping[str, Any]], asked: int)
             "individualAnimals": False,
             "observationLevel": ["media"],
         },
-        "spatial": {"type": "Polygon", "coordinates": [_corners(items)]},
+        "spatial": {"type": "Polygon", "coordinates": [corners]},
         "temporal": {"start": min(times), "end": max(times)},
         "taxonomic": [{"scientificName": name} for name in sorted(species)],
-        "resources": [_resource(name) for name in ("deployments", "media", "observations")],
-    }
-
-
-def _corners(items: Sequence[Mapping[str, Any]]) -> list[list[float]]:
-    """The box around all places, counter-clockwise, as GeoJSON has it."""
-    lats, lons = [item["latitude"] for item in items], [item["longitude"] for item in items]
-    south, north, west, east = min(lats), max(lats), min(lons), max(lons)
-    return [[west, south], [east, south], [east, north], [west, north], [west, south]]
-
-
-def _resource(name: str) -> dict[str, str]:
-    return {
-        "name": name,
-        "path": f"{name}.csv",
-        "profile": "tabular-data-resource",
-        "format": "csv",
-        "mediatype": "text/csv",
-        "encoding": "utf-8",
-        "schema": f"{SCHEMAS}{name}-table-schema.json",
+        "resources": resources,
     }

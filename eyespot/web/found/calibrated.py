@@ -6,6 +6,7 @@ A model's word counts nothing here: nobody has verified it on this ranking.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, cast
 
@@ -16,7 +17,7 @@ from eyespot.llms.budget import BudgetSpent
 from eyespot.search.calibrated import FIRST, Calibrated, Calibration
 from eyespot.search.calibration import Cut, RankSample
 from eyespot.search.judge_rerank import JudgeRerank
-from eyespot.types import Answer, AnswerStream, EyespotError, NothingFound, Pair, Query, Run, SequentialAnswers
+from eyespot.types import Answer, AnswerStream, EyespotError, NothingFound, Pair, Query, SequentialAnswers
 from eyespot.web.found.judged import query_to_judge, run_of
 from eyespot.web.found.results import RankedResult
 
@@ -43,12 +44,10 @@ class Known(NamedTuple):
         """How far to show hits for some expected precisions, as far as they can be reached; each number once."""
         found: dict[int, tuple[float, Cut]] = {}
         for precision in PRECISIONS:
-            try:
+            with suppress(NothingFound):
                 cut = self.calibration.likely(precision)
-            except NothingFound:
-                cut = None
-            if cut is not None and cut.hits < self.hits:
-                found.setdefault(cut.hits, (precision, cut))
+                if cut.hits < self.hits:
+                    found.setdefault(cut.hits, (precision, cut))
         return list(found.values())
 
 
@@ -150,14 +149,9 @@ def _calibrating(depth: int, silent: _Silent, ledger: Judgements) -> Calibrated:
 
 def _calibrated(frozen: RankedResult, depth: int, silent: _Silent, ledger: Judgements) -> Calibration | None:
     query, run = query_to_judge(frozen), run_of(frozen, depth)
+    for id, facts in run.facts.items():
+        facts["path"] = facts["path"] or id  # a place for every hit: the ledger needs no picture
     try:
-        return _calibrating(depth, silent, ledger)(query, _whole(run))
+        return _calibrating(depth, silent, ledger)(query, run)
     except EyespotError:  # no verdict at all
         return None
-
-
-def _whole(run: Run) -> Run:
-    """With a place for every hit: what is asked of the ledger needs no picture."""
-    for id, facts in run.facts.items():
-        facts["path"] = facts["path"] or id
-    return run

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eyespot.web.found.snapshot import Snapshot
 
@@ -113,10 +112,10 @@ def _map(snapshot: Snapshot) -> Map | None:
     at, counts = np.unique(np.floor(places / step).astype(np.int64), axis=1, return_counts=True)
     corners = np.round([-(at[0] + 1) * step, at[1] * step], 5)  # (2, cells), top and left
     bounds = zip((1, *SOME), (*SOME, math.inf), strict=True)
-    cells = [_outline(corners[:, (counts >= low) & (counts < high)], step) for low, high in bounds]
+    square = f"h{step:.5g}v{step:.5g}h-{step:.5g}z"
+    cells = []
+    for low, high in bounds:
+        inside = corners[:, (counts >= low) & (counts < high)].T.tolist()
+        # One path for many squares: a page with an element for each would be slow
+        cells.append("".join(f"M{left:g} {top:g}{square}" for top, left in inside))
     return Map(float(south), float(west), float(north), float(east), step, cells)
-
-
-def _outline(corners: NDArray[np.float64], step: float) -> str:
-    """One path for many squares: a page with an element for each would be slow."""
-    return "".join(f"M{left:g} {top:g}h{step:.5g}v{step:.5g}h-{step:.5g}z" for top, left in corners.T.tolist())

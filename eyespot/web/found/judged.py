@@ -48,12 +48,10 @@ def run_of(frozen: RankedResult, depth: int) -> Run:
     scores = np.minimum.accumulate(found.scores).tolist()
     hits = [RankedImage(id, score) for (id, _), score in zip(pictures, scores, strict=True)]
     run = Run({query_to_judge(frozen).id: hits})
-    run.facts = {id: {"id": id, "path": _place(places)} for id, places in pictures}
+    for id, places in pictures:
+        path = next((place.place for place in places if "://" not in place.place), None)
+        run.facts[id] = {"id": id, "path": path}
     return run
-
-
-def _place(places: Sequence[Place]) -> str | None:
-    return next((place.place for place in places if "://" not in place.place), None)
 
 
 def leave_out_changed(run: Run, frozen: RankedResult, ranks: Sequence[int]) -> None:

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.search import query_log
-from eyespot.types import Index, Mask, NothingFound, Query, UsageError, Vectors
+from eyespot.search.chain import StageOptions
+from eyespot.types import Adapter, Mask, NothingFound, Query, UsageError, Vectors
 from eyespot.web._problems import Problem
 from eyespot.web._search_params import SearchParams, condition_of, query_of
 from eyespot.web.found.snapshot import Snapshot
@@ -61,7 +62,8 @@ class RankedResult:
     mask: Mask
     without: frozenset[int]  # rows that somebody said are not it
     notes: list[str]
-    index: Index
+    options: StageOptions
+    exact: bool = True  # whether this is the ranking of all scores
     most: int | None = None
     judged: Mapping[int, JudgedPlace] = field(default_factory=dict)
     origin: RankedResult | None = None  # what this was cut from or reordered
@@ -75,11 +77,6 @@ class RankedResult:
         found = int(np.count_nonzero(self.mask)) - sum(bool(self.mask[row]) for row in self.without)
         return found if self.most is None else min(found, self.most)
 
-    @property
-    def exact(self) -> bool:
-        """Whether this is the ranking of all scores."""
-        return bool(self.index.exact)
-
     def slice(self, start: int, count: int) -> Slice:
         """`count` ranks after the first `start`."""
         stop = min(start + count, self.total, DEEPEST)
@@ -87,15 +84,15 @@ class RankedResult:
             if stop > len(self.rows):
                 # Rank further. What was shown stays: what comes after it is what the deeper search
                 # has beyond it.
-                found = self.snapshot.search(
-                    self.vector,
-                    min(max(FIRST, stop * 3 // 2) + len(self.without), int(np.count_nonzero(self.mask))),
-                    self.mask,
-                    self.index,
-                )
-                fresh = ~np.isin(found.rows[0], [*self.rows.tolist(), *self.without])
-                self.rows = np.concatenate([self.rows, found.rows[0][fresh]])
-                self.scores = np.concatenate([self.scores, found.scores[0][fresh]])
+                k = min(max(FIRST, stop * 3 // 2) + len(self.without), int(np.count_nonzero(self.mask)))
+                options = replace(self.options, k=k, mask=self.mask)
+                run = self.snapshot.ranked(self.query, self.vector, options)
+                rows = run.image.astype(np.int64)
+                fresh = ~np.isin(rows, [*self.rows.tolist(), *self.without])
+                self.rows = np.concatenate([self.rows, rows[fresh]])
+                self.scores = np.concatenate([self.scores, run.score[fresh].astype(np.float32)])
+                self.exact = bool(run.header["exact"])
+                self.notes += [note for note in run.notes if note not in self.notes]
             rows, scores = self.rows[start:stop], self.scores[start:stop]
         return Slice(start + 1, rows, scores, stop < min(self.total, DEEPEST))
 
@@ -133,11 +130,11 @@ def _count(items: Sequence[str]) -> str:
 
 
 class SearchContext(NamedTuple):
-    """What a search is run in: the gallery, what finds its nearest rows, the pictures that people brought."""
+    """What a search is run in: the gallery, the pictures that people brought, the adapter of the query."""
 
     snapshot: Snapshot
-    nearest: Index
     pictures: Path
+    adapter: Adapter | None = None
 
 
 class Results:
@@ -188,28 +185,30 @@ class Results:
     def keep(self, made: RankedResult) -> RankedResult:
         """The result, kept for whoever pages through it; the one that is kept already, if there is."""
         with self._lock:
-            kept = self._results.setdefault(made.id, made)
+            result = self._results.setdefault(made.id, made)
             self._results.move_to_end(made.id)
-            self._enter(kept)
-            self._forget()
-            return kept
+            self._enter(result)
+            # The longest unused go, before them those of a gallery that has been indexed since; the latest stays
+            while self._book.held > self.kept and len(self._results) > 1:
+                old = (id for id in self._results if id in self._old and id != made.id) if self._old else iter(())
+                oldest = next(old, None) or next(iter(self._results))
+                self._book.strike(oldest)
+                self._old.discard(oldest)
+                del self._results[oldest]
+            return result
 
     def _enter(self, frozen: RankedResult) -> None:
         snapshot = frozen.snapshot
         old = self._current.get(_encoder(snapshot), snapshot.version) != snapshot.version
         if old:
             self._old.add(frozen.id)
-        self._book.enter(frozen.id, PLAIN + JUDGED * len(frozen.judged), _arrays(frozen, old))
-
-    def _forget(self) -> None:
-        """The longest unused go, before them those of a gallery that has been indexed since; the latest stays."""
-        latest = next(reversed(self._results))
-        while self._book.held > self.kept and len(self._results) > 1:
-            old = (id for id in self._results if id in self._old and id != latest) if self._old else iter(())
-            id = next(old, None) or next(iter(self._results))
-            self._book.strike(id)
-            self._old.discard(id)
-            del self._results[id]
+        # What goes with a result: also all that a snapshot remembers which nobody else has any more
+        arrays: list[NDArray[Any]] = [frozen.rows, frozen.scores, frozen.vector, frozen.mask]
+        if frozen.origin is not None:
+            arrays += [frozen.origin.rows, frozen.origin.scores]
+        live = snapshot.view.live  # served anyway
+        arrays = arrays + snapshot.remembered() if old else [array for array in arrays if array is not live]
+        self._book.enter(frozen.id, PLAIN + JUDGED * len(frozen.judged), arrays)
 
 
 class _Book:
@@ -244,16 +243,6 @@ def _encoder(snapshot: Snapshot) -> str:
     return snapshot.view.space.encoder
 
 
-def _arrays(frozen: RankedResult, old: bool) -> list[NDArray[Any]]:
-    """What goes with a result: also all that a snapshot remembers which nobody else has any more."""
-    own: list[NDArray[Any]] = [frozen.rows, frozen.scores, frozen.vector, frozen.mask]
-    if frozen.origin is not None:
-        own += [frozen.origin.rows, frozen.origin.scores]
-    if old:
-        return own + frozen.snapshot.remembered()
-    return [array for array in own if array is not frozen.snapshot.view.live]  # which is served anyway
-
-
 def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     snapshot, query = world.snapshot, query_of(asked, world.pictures)
     if not asked.something:
@@ -271,13 +260,14 @@ def _frozen(id: str, asked: SearchParams, world: SearchContext) -> RankedResult:
     if not np.isfinite(length) or length < 1e-6:
         raise UsageError("what is asked for and what is not it cancel out; take some of it back")
     vector = (drawn / length)[None]
-    made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], world.nearest)
+    options = StageOptions(adapt=world.adapter, neighbours=asked.neighbours)
+    made = RankedResult(id, asked, query, snapshot, vector, mask, frozenset(unlike), [], options)
     if not made.total:
         raise NothingFound("nothing is left; take back some of what is not it")
     with query_log.logged(query):
         made.slice(0, 1)
-    alone = not (asked.like or asked.unlike or asked.adapter)
-    made.notes = snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
+    alone = not (asked.like or asked.unlike or asked.adapter or asked.neighbours is not None)
+    made.notes += snapshot.notes(query, float(made.slice(0, 1).scores[0]) if alone else None)
     return made
 
 

@@ -9,6 +9,8 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from copy import copy
+from dataclasses import fields
 from datetime import date, datetime
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -23,11 +25,11 @@ from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
-from eyespot.search.adapted import IndexUnder
+from eyespot.search.chain import StageOptions, chain_of
 from eyespot.search.collection import Collection
-from eyespot.search.embedding import embed
+from eyespot.search.embedding import KnownVectors, embed
 from eyespot.storage.files import write_whole
-from eyespot.types import Adapter, Index, Mask, NearestRows, Query, Term, Vectors
+from eyespot.types import Mask, Query, Run, Term, Vectors
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,6 +44,18 @@ class PicturePlace(NamedTuple):
 
     place: str
     root: Root
+
+
+class RowView(View):
+    """A view in which the id of a picture is its row: nothing is read for hits that no page shows."""
+
+    def facts(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        """The ids alone."""
+        return [{"id": str(row)} for row in rows]
+
+    def rows_of(self, ids: Sequence[str]) -> list[int]:
+        """The rows that these ids are."""
+        return [int(id) for id in ids]
 
 
 class _Embedded(NamedTuple):
@@ -61,7 +75,6 @@ class Snapshot:
         self._known: dict[tuple[Term, ...], _Embedded] = {}
         self._masks: OrderedDict[Condition, Mask] = OrderedDict()
         self._masking = Lock()
-        self._under: dict[str, Index] = {}
 
     @property
     def view(self) -> View:
@@ -77,7 +90,14 @@ class Snapshot:
     @cached_property
     def tables(self) -> list[pa.RecordBatch]:
         """The facts of each shard, mapped."""
-        return [_mapped(self._copied(shard, ".arrow")) for shard in self.view.shards]
+        import pyarrow as pa
+
+        tables = []
+        for shard in self.view.shards:
+            reader = pa.ipc.open_file(pa.memory_map(str(self._copied(shard, ".arrow"))))
+            empty = pa.RecordBatch.from_pylist([], schema=reader.schema)
+            tables.append(reader.get_batch(0) if reader.num_record_batches else empty)  # one batch has all rows
+        return tables
 
     @cached_property
     def _ids(self) -> list[NDArray[np.uint64]]:
@@ -91,7 +111,10 @@ class Snapshot:
             self.cache.mkdir(parents=True, exist_ok=True)
             table = disk.read_items(shard)
             if place.suffix == ".npy":
-                write_whole(place, lambda file: np.save(file, _sorted_ids([str(id) for id in table["id"].to_pylist()])))
+                digests = np.array([_digest(str(id)) for id in table["id"].to_pylist()], np.uint64)
+                order = np.argsort(digests, kind="stable")
+                rows = np.stack([digests[order], order.astype(np.uint64)])  # (2, rows)
+                write_whole(place, lambda file: np.save(file, rows))
             else:
                 write_whole(place, partial(_write_table, table))
             for old in self.cache.glob(f"{shard.name}-*{suffix}"):
@@ -106,36 +129,27 @@ class Snapshot:
             roots = self.view.gallery.header.roots
             shown = []
             for root, path in zip(row["roots"], row["paths"], strict=True):
-                public_path_root = roots.get(root)
+                place = roots.get(root)
                 # A path for people: within its root, and of what lies above only the root's own name
-                if "://" in path:
-                    public_path = path
-                elif os.path.isabs(path) or ".." in path.split("/"):
-                    public_path = os.path.basename(path)
-                else:
-                    inside = public_path_root is not None and public_path_root.kind in ("folder", "tar")
-                    public_path = (
-                        f"{os.path.basename(public_path_root.path)}/{path}"
-                        if inside and public_path_root is not None
-                        else path
-                    )
-                shown.append(public_path)
+                if "://" not in path and (os.path.isabs(path) or ".." in path.split("/")):
+                    path = os.path.basename(path)
+                elif "://" not in path and place is not None and place.kind in ("folder", "tar"):
+                    path = f"{os.path.basename(place.path)}/{path}"
+                shown.append(path)
             plain = {name: _plain(value) for name, value in row.items() if name not in BOOKKEEPING}
             row_fields.append(plain | {"path": shown[0] if shown else None})
         return row_fields
 
     def _rows(self, rows: Sequence[int]) -> list[dict[str, Any]]:
+        import pyarrow as pa
+
         found: dict[int, dict[str, Any]] = {}
         shards = np.searchsorted(self.view.starts, rows, side="right") - 1
         for shard in np.unique(shards).tolist():
             mine = [int(row) for row, at in zip(rows, shards, strict=True) if at == shard]
             start = int(self.view.starts[shard])
-            table = self.tables[shard]
-            taken_rows = [row - start for row in mine]
-            import pyarrow as pa
-
-            told: list[dict[str, Any]] = table.take(pa.array(taken_rows, pa.int64())).to_pylist()
-            found |= zip(mine, told, strict=True)
+            taken = self.tables[shard].take(pa.array([row - start for row in mine], pa.int64()))
+            found |= zip(mine, taken.to_pylist(), strict=True)
         return [found[int(row)] for row in rows]
 
     def places(self, row: int) -> list[PicturePlace]:
@@ -144,12 +158,11 @@ class Snapshot:
 
     def pictures(self, rows: Sequence[int]) -> list[tuple[str, list[PicturePlace]]]:
         """The id of each row, and where its picture may lie."""
-        return [(row["id"], list(self._placed(row))) for row in self._rows(rows)]
-
-    def _placed(self, row: dict[str, Any]) -> Iterator[PicturePlace]:
-        for number, path in zip(row["roots"], row["paths"], strict=True):
-            root = self.view.gallery.root(number)
-            yield PicturePlace(place_of(root, path), root)
+        pictures = []
+        for row in self._rows(rows):
+            named = zip(map(self.view.gallery.root, row["roots"]), row["paths"], strict=True)
+            pictures.append((row["id"], [PicturePlace(place_of(root, path), root) for root, path in named]))
+        return pictures
 
     def row_of(self, id: str) -> int | None:
         """The row of a picture by its id; None if it is not here or its picture is gone."""
@@ -202,17 +215,23 @@ class Snapshot:
                 self._known.pop(next(iter(self._known)), None)
         return known
 
-    def search(self, vector: Vectors, k: int, mask: Mask, index: Index | None = None) -> NearestRows:
-        """The k best rows that the mask lets through; one search at a time, for each takes all processors."""
-        with self._searching:
-            return (index or self.collection.index).search(vector, k, mask)
+    @cached_property
+    def _by_row(self) -> Collection:
+        """The collection in which the id of a picture is its row."""
+        _ = self.collection.encoder, self.collection.index  # loaded once for both
+        made = copy(self.collection)
+        made.view = RowView(*(getattr(self.view, field.name) for field in fields(View)))
+        return made
 
-    def under(self, name: str, adapter: Adapter) -> Index:
-        """Search in which the adapter of this name gives every query its own view of the space; made once."""
+    def ranked(self, query: Query | None, vector: Vectors, options: StageOptions) -> Run:
+        """The run of the stages that options name, for a query with this vector (1, dim); ids are the pictures' rows.
+
+        One search at a time, for each takes all processors. None is a search by items alone.
+        """
+        asked = query or Query("q", ())
         with self._searching:
-            if name not in self._under:
-                self._under[name] = IndexUnder(adapter, self.view.blocks)
-            return self._under[name]
+            stage = chain_of(self._by_row, options, KnownVectors({asked.id: vector[0]}, vector.shape[1]))
+            return stage([asked])
 
     def notes(self, query: Query | None, best: float | None) -> list[str]:
         """What the reader should know before trusting an answer whose best score is `best`.
@@ -262,12 +281,6 @@ class Snapshot:
 # -- copies of facts ------------------------------------------------------------------------------------------
 
 
-def _sorted_ids(ids: Sequence[str]) -> NDArray[np.uint64]:
-    digests = np.fromiter(map(_digest, ids), np.uint64, len(ids))
-    order = np.argsort(digests, kind="stable")
-    return np.stack([digests[order], order.astype(np.uint64)])  # (2, rows)
-
-
 def _digest(id: str) -> np.uint64:
     # Half the range, so that the next number is one too.
     digest = blake2b(id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
@@ -279,16 +292,6 @@ def _write_table(table: pa.Table, file: Any) -> None:
 
     with pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table.combine_chunks(), max_chunksize=max(1, len(table)))
-
-
-def _mapped(place: Path) -> pa.RecordBatch:
-    """The one batch of a file; of no rows where the file has none."""
-    import pyarrow as pa
-
-    reader = pa.ipc.open_file(pa.memory_map(str(place)))
-    if reader.num_record_batches:
-        return reader.get_batch(0)
-    return pa.RecordBatch.from_pylist([], schema=reader.schema)
 
 
 # -- what is told ---------------------------------------------------------------------------------------------

@@ -27,11 +27,12 @@ MONTHS = list(month_name)[1:]
 def summary_of(items: Sequence[dict[str, Any]], facets: Facets) -> list[ValueCounts]:
     """Counts by year, by month of the year, by place and by label; what no hit has is left out."""
     taken = [str(item.get("taken") or "") for item in items]
+    columns = [label.column for label in facets.labels]
     tallies = [
         _in_order("year", [one[:4] for one in taken]),
         _in_order("month", [one[5:7] for one in taken], {f"{at:02d}": name for at, name in enumerate(MONTHS, 1)}),
         _tally("place (cells of one degree)", map(_place, items)),
-        *(_tally(label.column, (_text(item.get(label.column)) for item in items)) for label in facets.labels),
+        *(_tally(column, ("" if (v := item.get(column)) is None else str(v) for item in items)) for column in columns),
     ]
     return [tally for tally in tallies if tally.counts]
 
@@ -47,10 +48,6 @@ def _tally(name: str, values: Iterable[str]) -> ValueCounts:
     without = counted.pop("", 0)
     common = sorted(counted.items(), key=lambda one: (-one[1], one[0]))
     return ValueCounts(name, common[:LINES], sum(count for _, count in common[LINES:]), without)
-
-
-def _text(value: Any) -> str:
-    return "" if value is None else str(value)
 
 
 def _place(item: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse
 from eyespot.curate.rmir.audit import LAST, agreed, compared
 from eyespot.gallery.photos.pictures import BadPicture, thumbnail
 from eyespot.gallery.photos.sources import read_again
-from eyespot.pipelines.human_review import Case, Overtaken
+from eyespot.pipelines.human_review import Overtaken
 from eyespot.types import UsageError
 from eyespot.web._pages import Link, page
 from eyespot.web._problems import Problem
@@ -31,7 +31,7 @@ from eyespot.web.review._telling import case_fields, case_question, counts, deci
 annotator = needs(Role.ANNOTATOR)
 router = APIRouter(prefix="/review", include_in_schema=False, dependencies=[Depends(annotator)])
 SIDES = (640, 1600)  # pixels of the longer side
-LONGEST = 20_000  # characters of a mended text
+LONGEST = 20_000  # characters of an edited text
 
 
 def install(app: FastAPI, queues: Iterable[Path]) -> None:
@@ -91,24 +91,16 @@ def agreement(request: Request, shelved: Chosen) -> Response:
     if left := counts(shelved, standing)["open"]:
         raise Problem(409, f"{left} cases are still to be answered; what the panel said is shown when all are")
     said = {id: one.choice != "drop" for id, one in standing.items()}
-    groups = compared(shelved.panel, said) if shelved.queue.path.name == LAST else None
-    rows = agreed(shelved.panel, said)
+    panel, is_last = shelved.panel, shelved.queue.path.name == LAST
+    groups = compared(panel, said) if is_last else None
     # The cases on which person and panel differ, with what each judge gave as its reason
-    panel = shelved.panel or {}
     differing = [
         {"case": case, "sealed": panel[case.id], "said": said[case.id], "why": case_question(shelved, case)}
         for case in shelved.cases
         if case.id in panel and panel[case.id].answers is not said[case.id]
     ]
-    return page(
-        request,
-        "review_agreement.html",
-        shelved=shelved,
-        rows=rows,
-        groups=groups,
-        is_last=shelved.queue.path.name == LAST,
-        differing=differing,
-    )
+    content: dict[str, Any] = {"rows": agreed(panel, said), "groups": groups, "differing": differing}
+    return page(request, "review_agreement.html", shelved=shelved, is_last=is_last, **content)
 
 
 # -- what the page asks ---------------------------------------------------------------------------------------------
@@ -125,17 +117,16 @@ class Wish(BaseModel):
 def case(shelf: Shelves, shelved: Chosen, who: Who, wish: Annotated[Wish, Query()]) -> Response:
     """A case, or none where all are decided, and how far the queue is."""
     standing = shelved.queue.standing()
-    found: Case | None
-    if wish.place is None:
-        found = shelf.next_open(shelved, standing, wish.after, who)
+    if wish.place is None or not shelved.cases:
+        chosen = shelf.next_open(shelved, standing, wish.after, who)
     else:
-        found = shelved.cases[min(wish.place, len(shelved.cases)) - 1] if shelved.cases else None
-    shown = None if found is None else case_fields(shelved, found, standing.get(found.id), who)
+        chosen = shelved.cases[min(wish.place, len(shelved.cases)) - 1]
+    shown = None if chosen is None else case_fields(shelved, chosen, standing.get(chosen.id), who)
     return _json({**counts(shelved, standing), "case": shown})
 
 
 class DecisionRequest(BaseModel):
-    """What somebody chose for a case: its digest, the decision that they saw stand, texts that they mended."""
+    """What somebody chose for a case: its digest, the decision that they saw stand, texts that they edited."""
 
     case: str = Field(max_length=32)
     choice: Literal["accept", "mend", "drop", "withdraw"]

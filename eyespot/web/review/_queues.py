@@ -57,7 +57,7 @@ class Shelf:
     """All queues of a server, by keys that tell nothing of where they lie."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        self._paths = {_key(path): path for path in paths}
+        self._paths = {blake2b(os.fsencode(os.path.abspath(path)), digest_size=6).hexdigest(): path for path in paths}
         self._shelved = {key: (_version(path), _shelved(key, path)) for key, path in self._paths.items()}
         self._looks: dict[str, tuple[str, float]] = {}
         self._lock = Lock()
@@ -84,23 +84,17 @@ class Shelf:
         order = [*shelved.cases[after:], *shelved.cases[:after]]
         free = [case for case in order if case.id not in standing]
         with self._lock:
-            chosen = next((case for case in free if self._is_free(case, who)), free[0] if free else None)
+            since = time.monotonic() - LOOKS
+            taken = {digest for digest, (other, at) in self._looks.items() if other != who and at >= since}
+            chosen = next((case for case in free if case.digest not in taken), free[0] if free else None)
             if chosen is not None:
                 self._looks[chosen.digest] = who, time.monotonic()
         return chosen
-
-    def _is_free(self, case: Case, who: str) -> bool:
-        looks, since = self._looks.get(case.digest, (who, 0.0))
-        return looks == who or time.monotonic() - since > LOOKS
 
 
 def _shelved(key: str, path: Path) -> Shelved:
     panel = read_panel(path.parent) if path.name in (VERDICTS, LAST) else {}
     return Shelved(key, Queue(path), panel or None)
-
-
-def _key(path: Path) -> str:
-    return blake2b(os.fsencode(os.path.abspath(path)), digest_size=6).hexdigest()
 
 
 def _version(path: Path) -> tuple[int, ...]:

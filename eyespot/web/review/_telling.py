@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from eyespot.html import tidy
 from eyespot.pipelines.human_review import Case, ReviewDecision
-from eyespot.search.contact_sheet import tidy
 from eyespot.web.review._queues import Shelved
 
 

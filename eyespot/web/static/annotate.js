@@ -3,14 +3,14 @@
 
 document.getElementById("scriptless").remove();
 const work = document.getElementById("work");
-const { desk, query, who, what } = work.dataset;
+const { store, query, who, what } = work.dataset;
 const box = document.getElementById("photos");
 const zoom = document.getElementById("zoom");
 const help = document.getElementById("help");
 const PAGE = 120, AHEAD = 48, AT_ONCE = 200, MOST = 500;
 const from = new URLSearchParams(location.search).get("first");
 const WORDS = { y: "relevant", n: "not", d: "doubt" };
-const KEPT = `eyespot-unsaved ${JSON.stringify([desk, who, query])} `;
+const KEPT = `eyespot-unsaved ${JSON.stringify([store, who, query])} `;
 
 const photos = [];           // {image, thumbnail, large, mark, element}
 const known = new Map();     // image → its place

@@ -7,7 +7,7 @@ const blind = "blind" in work.dataset;
 const zoom = document.getElementById("zoom");
 const help = document.getElementById("help");
 const KEPT = `eyespot-undecided ${JSON.stringify([who, key])}`;
-const CHOICES = blind ? { accept: "yes", drop: "no" } : { accept: "accepted", mend: "mended", drop: "dropped" };
+const CHOICES = blind ? { accept: "yes", drop: "no" } : { accept: "accepted", mend: "edited", drop: "dropped" };
 
 let shown = null;      // the case before one's eyes
 let sending = false;
@@ -40,7 +40,7 @@ function show(one) {
   element("pictures").replaceChildren(...one.pictures.map(picture));
   element("texts").replaceChildren(...Object.entries(one.texts).map(([name, text]) => box(name, text, one.stands?.texts[name])));
   stands(one.stands);
-  mendable();
+  markEdited();
   element("case").focus({ preventScroll: true });
   scrollTo(0, 0);
   say(`Case ${one.place}: ${one.why}`);
@@ -60,19 +60,19 @@ function picture(address, at) {
   return figure;
 }
 
-function box(name, text, mended) {
+function box(name, text, edited) {
   const label = document.createElement("label");
   const area = document.createElement("textarea");
   const back = document.createElement("button");
   area.name = name;
   area.dir = "auto";
   area.maxLength = 20000;
-  area.value = mended ?? text;
-  area.addEventListener("input", mendable);
+  area.value = edited ?? text;
+  area.addEventListener("input", markEdited);
   back.type = "button";
   back.className = "quiet back";
   back.textContent = "Put it back";
-  back.addEventListener("click", () => { area.value = text; mendable(); tell(null); element("case").focus({ preventScroll: true }); });
+  back.addEventListener("click", () => { area.value = text; markEdited(); tell(null); element("case").focus({ preventScroll: true }); });
   label.append(name, area);
   const around = document.createElement("div");
   around.append(label, back);
@@ -87,7 +87,7 @@ function stands(decision) {
   element("stands").textContent = blind && decision.choice ? `${by} said ${what}.` : blind ? `${by} gave ${what}.` : `${by} ${what} this${decision.note ? `: ${decision.note}` : "."}`;
 }
 
-function mended() {
+function edits() {
   const found = {};
   for (const area of element("texts").querySelectorAll("textarea")) {
     const changed = area.value !== shown.texts[area.name];
@@ -97,10 +97,10 @@ function mended() {
   return found;
 }
 
-function mendable() {
-  const changed = shown && Object.keys(mended()).length > 0;
-  element("mend")?.setAttribute("aria-disabled", String(!shown || !Object.keys(shown.texts).length));
-  element("mend")?.classList.toggle("main", changed);
+function markEdited() {
+  const changed = shown && Object.keys(edits()).length > 0;
+  element("edit")?.setAttribute("aria-disabled", String(!shown || !Object.keys(shown.texts).length));
+  element("edit")?.classList.toggle("main", changed);
   document.querySelector(".keys [data-key=a]").classList.toggle("main", !changed);
 }
 
@@ -120,8 +120,8 @@ function tell(error) {
 
 function decide(choice) {
   if (!shown || sending) return;
-  const texts = choice === "mend" ? mended() : {};
-  if (choice !== "mend" && Object.keys(mended()).length) return tell({ status: 1, message: "You changed a text: keep it with Mend, or put it back" });
+  const texts = choice === "mend" ? edits() : {};
+  if (choice !== "mend" && Object.keys(edits()).length) return tell({ status: 1, message: "You changed a text: save it with Edit, or put it back" });
   if (choice === "mend" && !Object.keys(texts).length) return edit();
   const said = { case: shown.case, choice, texts, note: element("note").value.trim(), seen: shown.stands?.seen ?? null };
   keep({ said, place: shown.place });
@@ -129,7 +129,7 @@ function decide(choice) {
 
 function edit() {
   const area = element("texts").querySelector("textarea");
-  if (!area) return say("There is no text to mend; accept it or drop it");
+  if (!area) return say("There is no text to edit; accept it or drop it");
   area.focus();
   area.setSelectionRange(area.value.length, area.value.length);
 }
