@@ -16,7 +16,7 @@ from eyespot.gallery.index_db import PlannedPicture
 from eyespot.gallery.photos.found import MAX_FILE_BYTES
 from eyespot.gallery.photos.memory import MemoryBudget
 from eyespot.gallery.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
-from eyespot.gallery.photos.sources import Root, read_bytes
+from eyespot.gallery.photos.places import Root, read_bytes
 from eyespot.storage import sqlite
 from eyespot.types import Encoder, Pixels, Vectors
 

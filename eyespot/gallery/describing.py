@@ -17,7 +17,7 @@ from eyespot.gallery import disk
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
-from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.photos.places import read_again
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.storage.locks import locked
 from eyespot.types import Extractor, LocalFeatures, NothingFound

@@ -27,7 +27,7 @@ from eyespot.gallery.recovery import recover
 from eyespot.gallery.survey import Looked
 from eyespot.gallery.view import Gallery
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import make_folder
+from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.storage.locks import locked
 from eyespot.types import Encoder, EyespotError, Mask, Pixels, Progress, UsageError, Vectors, no_progress
 
@@ -222,7 +222,7 @@ class _IndexJob:
             if not building.measured:
                 disk.clear_shard(self.gallery, shard)
                 return
-            with disk.new_shard(self.gallery, shard) as folder:
+            with new_folder(disk.shard_path(self.gallery, shard)) as folder:
                 self._write_items(folder, shard)
                 for stem, rows in vectors.items():
                     self._write_vectors(folder, stem, rows)

@@ -7,7 +7,7 @@ without a direction; vectors of older galleries have no checksum, and those impo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +16,7 @@ from eyespot.gallery.files import Damaged, checksum_of, whole
 from eyespot.gallery.formats.arrays import survey
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.reading import NoLedger, reading
-from eyespot.gallery.view import Gallery, View
-from eyespot.kernels.codes import NotFiniteVectors
+from eyespot.gallery.view import Gallery
 from eyespot.storage import sqlite
 from eyespot.types import EyespotError, Progress
 
@@ -124,14 +123,3 @@ def _faults_of(shard: Path, stems: Sequence[str], rows: int | None) -> Iterator[
         except EyespotError as error:
             reason = error.reason if isinstance(error, Damaged) else str(error)
             yield Fault(shard.name, stem, reason, disk.way_out(shard))
-
-
-@contextmanager
-def naming_damage(view: View) -> Iterator[None]:
-    """`Damaged`, which names a shard and the way out, for `NotFinite`, which knows of neither."""
-    try:
-        yield
-    except NotFiniteVectors:
-        for shard, block in zip(view.shards, view.blocks, strict=True):
-            look_at_vectors(shard, view.stem, len(block))
-        raise

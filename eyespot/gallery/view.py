@@ -13,7 +13,7 @@ import numpy as np
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, let_open, need_open
-from eyespot.gallery.photos.sources import Root, full_path
+from eyespot.gallery.photos.places import Root, full_path
 from eyespot.kernels.codes import MAPPED, Codes, current_codes
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.photos.labels import FILE_COLUMNS
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
-from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.photos.places import read_again
 from eyespot.gallery.view import View
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched

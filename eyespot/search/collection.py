@@ -5,25 +5,31 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from eyespot import rooms
-from eyespot.gallery import filters
-from eyespot.gallery.filters import Condition
 from eyespot.gallery.view import Gallery
-from eyespot.search import query_language, query_log, stored_indexes
-from eyespot.search.adapted import SearchBackend, scan_of
-from eyespot.search.searchable import Scan
+from eyespot.search import query_language, query_log
 from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Stage, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.gallery.filters import Condition
+    from eyespot.search.adapted import SearchBackend
+    from eyespot.search.searchable import Scan
 
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
 
 
 class Collection:
-    """One space of a gallery, ready to be searched; the encoder and the vectors are loaded when first needed."""
+    """One space of a gallery, ready to be searched.
+
+    The encoder, the vectors and whatever else a search may take are loaded when they are first needed, so that a plain
+    search starts quickly.
+    """
 
     means: SearchBackend | None = None  # who searches in place of this process; set it before the first search
 
-    def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = stored_indexes.EXACT) -> None:
+    def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = "exact") -> None:
         self.gallery, self._searched_by = Gallery(gallery), index
         self.view = self.gallery.view(self.gallery.stem(encoder))
 
@@ -51,21 +57,32 @@ class Collection:
     @cached_property
     def index(self) -> Index:
         """Certified exact search over the mapped vectors, or the approximate index that was asked for."""
-        return stored_indexes.open_index(self.view, self._searched_by, self.means)
+        if self._searched_by == "exact" and self.means is None:
+            from eyespot.indexes.exact import SMALL, Exact
+
+            numbers = int(self.view.starts[-1]) * self.view.space.dim
+            return Exact(self.view.blocks, self.view.codes if numbers >= SMALL else None)  # small ones use no codes
+        from eyespot.search.stored_indexes import open_index
+
+        return open_index(self.view, self._searched_by, self.means)
 
     @cached_property
     def scan(self) -> Scan:
         """Exact search under adapted queries."""
-        return scan_of(self.view) if self.means is None else self.means.scan(self.view.blocks, self.view.codes)
+        if self.means is not None:
+            return self.means.scan(self.view.blocks, self.view.codes)
+        from eyespot.search.adapted import scan_of
+
+        return scan_of(self.view)
 
     def query(self, query: str | Query | None = None, image: Path | str | None = None) -> Query:
         """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""
-        asked = query_language.parse(query) if isinstance(query, str) else query
+        parsed = query_language.parse(query) if isinstance(query, str) else query
         if image is not None:
-            return query_language.with_picture(asked, Path(image))
-        if asked is None:
+            return query_language.with_picture(parsed, Path(image))
+        if parsed is None:
             raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
-        return asked
+        return parsed
 
     def search(
         self,
@@ -100,6 +117,8 @@ class Collection:
         """The rows that a search may find, (rows,); `NothingFound` if there is none."""
         live = self.view.live
         if where is not None:
+            from eyespot.gallery import filters
+
             columns = filters.columns_of(self.view.tables)
             condition = filters.checked(where, list(columns)) if isinstance(where, str) else where
             live = live & filters.mask(self.view.tables, condition)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.view import View
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.nearest import as_run, tell_recall
+from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.types import Encoder, Index, Mask, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:

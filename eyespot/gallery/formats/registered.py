@@ -34,9 +34,9 @@ from eyespot.gallery.formats.items import (
 from eyespot.gallery.formats.tables import facts_in, widest
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.labels import wider
-from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.photos.places import Root
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import new_file
+from eyespot.storage.atomic import new_file, new_folder
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
@@ -246,7 +246,7 @@ class _Import:
         naming = Naming(self.source.format, part.name, self.source.layout)
         again = repeated(key_hashes(facts, naming), known)
         shard = self.ledger.free_shard()
-        with disk.new_shard(self.gallery, shard) as folder:
+        with new_folder(disk.shard_path(self.gallery, shard)) as folder:
             write_items(folder, facts, naming, PartTarget(shard, root, self.labels), again)
             way.put(folder, array, disk.SpaceNote(self.space, lost, [], str(part.vectors)))
         # Killed before this line, the next run finds the number free and clears the folder.

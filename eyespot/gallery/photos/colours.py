@@ -30,11 +30,6 @@ def reduced(size: tuple[int, int], factor: int) -> tuple[int, int]:
     return -(-size[0] // factor), -(-size[1] // factor)
 
 
-def bytes_a_pixel(mode: str) -> int:
-    """What Pillow takes for a pixel of an image: four bytes for three colours too."""
-    return {"1": 1, "L": 1, "P": 1}.get(mode, 2 if mode.startswith("I;16") else 4)
-
-
 def conversion_bytes(image: Image.Image, factor: int) -> int:
     """The peak of `to_rgb` besides the image itself, its result included."""
     pixels, strip = image.width * image.height, image.width * _rows(image.width, factor)
@@ -48,7 +43,8 @@ def conversion_bytes(image: Image.Image, factor: int) -> int:
 
 def _rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I;16"):
-        return _from_16_bits(image).convert("RGB")
+        # Pillow would cut off every value above 255; this keeps the high byte, as it does for 16-bit colour
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
     if image.mode in ("I", "F"):
         return _stretched(image).convert("RGB")
     if image.has_transparency_data:
@@ -57,11 +53,6 @@ def _rgb(image: Image.Image) -> Image.Image:
         white.paste(layer, mask=layer.getchannel("A"))
         return white
     return image.convert("RGB")
-
-
-def _from_16_bits(image: Image.Image) -> Image.Image:
-    """Pillow would cut off every value above 255; this keeps the high byte, as it does for 16-bit colour."""
-    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
 
 
 def _stretched(image: Image.Image) -> Image.Image:

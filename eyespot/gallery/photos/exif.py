@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,11 +46,15 @@ class Exif:
 
     @classmethod
     def of(cls, image: Image.Image) -> Exif:
-        return cls(
-            _tags(lambda: image.getexif()),
-            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.Exif)),
-            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.GPSInfo)),
-        )
+        """The tags of each block that can be read."""
+        blocks: list[dict[int, Any]] = []
+        for block in (None, ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo):
+            tags: dict[int, Any] = {}
+            with suppress(Exception):
+                exif = image.getexif()
+                tags = dict(exif if block is None else exif.get_ifd(block))
+            blocks.append(tags)
+        return cls(*blocks)
 
     @property
     def orientation(self) -> int:
@@ -73,19 +76,11 @@ class Exif:
         longitude = _degrees(tags.get(ExifTags.GPS.GPSLongitude), tags.get(ExifTags.GPS.GPSLongitudeRef), "EW")
         if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
             latitude, longitude = None, None
-        else:
-            latitude, longitude = latitude, longitude
         taken = _time(self.photo.get(ExifTags.Base.DateTimeOriginal)) or _time(self.main.get(ExifTags.Base.DateTime))
         make, model = _clean(self.main.get(ExifTags.Base.Make)), _clean(self.main.get(ExifTags.Base.Model))
         named = bool(make) and model.lower().startswith(make.lower().split()[0])  # "NIKON CORPORATION", "NIKON D90"
         camera = (model if named else f"{make} {model}".strip()) or None
         return PictureFacts(width, height, taken, latitude, longitude, camera, format)
-
-
-def _tags(read: Callable[[], Any]) -> dict[int, Any]:
-    with suppress(Exception):
-        return dict(read())
-    return {}
 
 
 def _clean(text: Any) -> str:
@@ -96,9 +91,9 @@ def _clean(text: Any) -> str:
 
 def _time(text: Any) -> datetime | None:
     """EXIF writes 2021:05:31 18:02:11; some programs use dashes, append fractions or a zone, or leave it blank."""
-    found = re.match(r"([0-9]{4})[:/-]([0-9]{2})[:/-]([0-9]{2})[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})", _clean(text))
+    parts = re.match(r"([0-9]{4})[:/-]([0-9]{2})[:/-]([0-9]{2})[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})", _clean(text))
     with suppress(ValueError):
-        return datetime(*map(int, found.groups())) if found else None  # type: ignore[arg-type]
+        return datetime(*map(int, parts.groups())) if parts else None  # type: ignore[arg-type]
     return None
 
 
