@@ -267,17 +267,10 @@ class Ledger:
         """Take a root's pictures off the plan; the next look at it plans them anew."""
         self.sql.execute("DELETE FROM plan WHERE root = ?", (root,))
 
-    def planned_roots(self) -> list[int]:
-        """Roots whose pictures are still to be read."""
-        return [n for (n,) in self.sql.execute("SELECT DISTINCT root FROM plan ORDER BY root")]
-
-    def planned(self) -> int:
-        """How many pictures are still to be read."""
-        return int(self._one("SELECT count(*) FROM plan"))
-
-    def planned_shards(self) -> list[int]:
-        """Shards still to be written, in order."""
-        return [n for (n,) in self.sql.execute("SELECT DISTINCT shard FROM plan ORDER BY shard")]
+    def planned(self) -> dict[tuple[int, int], int]:
+        """How many pictures are still to be read, by shard, in order, and root."""
+        rows = self.sql.execute("SELECT shard, root, count(*) FROM plan GROUP BY shard, root ORDER BY shard, root")
+        return {(shard, root): pictures for shard, root, pictures in rows}
 
     def plan_of(self, shard: int) -> list[PlannedPicture]:
         """The pictures of one planned shard, in order."""
@@ -330,18 +323,18 @@ class Ledger:
             " WHERE i.shard = ? ORDER BY i.row, f.root, f.path",
             (shard,),
         )
-        kept: StoredRow | None = None
+        row: StoredRow | None = None
         for id, measured, root, path, size, mtime, facts in rows:
-            if kept is None or kept.id != id:
-                if kept:
-                    yield kept
-                kept = StoredRow(id, json.loads(measured), [], [], size or 0, mtime or 0, {})
+            if row is None or row.id != id:
+                if row:
+                    yield row
+                row = StoredRow(id, json.loads(measured), [], [], size or 0, mtime or 0, {})
             if path is not None:
-                kept.roots.append(root)
-                kept.paths.append(path)
-                kept.labels.update({k: v for k, v in json.loads(facts or "{}").items() if k not in kept.labels})
-        if kept:
-            yield kept
+                row.roots.append(root)
+                row.paths.append(path)
+                row.labels.update({k: v for k, v in json.loads(facts or "{}").items() if k not in row.labels})
+        if row:
+            yield row
 
     def stale_shards(self) -> list[int]:
         """Shards whose facts changed since their table was written."""
@@ -351,13 +344,14 @@ class Ledger:
         """The shard's table has been written again."""
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
 
-    def shards(self) -> list[int]:
-        """Shards that hold rows, in order."""
-        return [n for (n,) in self.sql.execute("SELECT DISTINCT shard FROM items ORDER BY shard")]
+    def shard_rows(self) -> dict[int, int]:
+        """How many rows each shard of scanned pictures has, in order."""
+        return dict(self.sql.execute("SELECT shard, count(*) FROM items GROUP BY shard ORDER BY shard").fetchall())
 
-    def imported_shards(self) -> list[int]:
-        """Shards whose vectors others computed; they are never scanned and never written again."""
-        return [n for (n,) in self.sql.execute("SELECT shard FROM imported ORDER BY shard")]
+    def known_shards(self) -> set[int]:
+        """Shards that hold rows, that are planned, or whose vectors others computed."""
+        query = "SELECT shard FROM items UNION SELECT shard FROM plan UNION SELECT shard FROM imported"
+        return {shard for (shard,) in self.sql.execute(query)}
 
     def columns(self) -> dict[str, str]:
         """Label columns and their kinds (int, float, text), in a fixed order."""

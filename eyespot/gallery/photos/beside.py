@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eyespot.gallery.photos.found import Labels, Record, Seen, Unreadable
-from eyespot.gallery.photos.labels import LabelError, keyed_rows, label_rows, names_keys
+from eyespot.gallery.photos.labels import LabelError, label_rows, names_keys
 from eyespot.gallery.photos.tars import scan_tar, split_key
 
 _SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
@@ -30,7 +30,7 @@ def scan_with_table(place: str) -> Iterator[Record]:
             if isinstance(record, Seen):
                 pictures.setdefault(os.path.basename(split_key(record.path)[0]), []).append(record.path)
             yield record
-        for row in keyed_rows(table):
+        for row in label_rows(table, keyed=True):
             if isinstance(row, LabelError):
                 yield _unreadable_row(row, table)
             else:

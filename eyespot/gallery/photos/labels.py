@@ -10,7 +10,7 @@ import json
 import math
 import stat
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,14 +38,23 @@ class LabelError(NamedTuple):
     reason: str
 
 
-def label_rows(place: Path) -> Iterator[LabelRow | LabelError]:
-    """Rows of a csv, tsv, jsonl or parquet file with a column naming the picture (`file_name`, …), or of COCO JSON."""
-    yield from _read(place, {".json": _coco, ".jsonl": _jsonl, ".parquet": _parquet}.get(place.suffix.lower(), _csv))
+def label_rows(place: Path, keyed: bool = False) -> Iterator[LabelRow | LabelError]:
+    """Rows of a csv, tsv, jsonl or parquet file with a column naming the picture (`file_name`, …), or of COCO JSON.
 
-
-def keyed_rows(place: Path) -> Iterator[LabelRow | LabelError]:
-    """Rows of a parquet file that names no files but keys, as img2dataset's do: `file` is the key."""
-    return _read(place, _keyed)
+    `keyed`: of a parquet file that names no files but keys, as img2dataset's do: `file` is the key.
+    """
+    readers = {".json": _coco, ".jsonl": _jsonl, ".parquet": _parquet}
+    reader = _keyed if keyed else readers.get(place.suffix.lower(), _csv)
+    try:
+        if not stat.S_ISREG(place.stat().st_mode):
+            raise OSError("not a regular file")
+        yield from reader(place)
+    except UnicodeDecodeError:
+        yield _lost("not UTF-8; save it as UTF-8 and run again")
+    except OSError as error:
+        yield _lost(reason(error))
+    except (csv.Error, ValueError) as error:
+        yield _lost(str(error).partition("\n")[0])
 
 
 def names_keys(place: Path) -> bool:
@@ -57,19 +66,6 @@ def names_keys(place: Path) -> bool:
     except (OSError, ValueError):
         return False
     return "key" in names and _file_column(names) is None
-
-
-def _read(place: Path, reader: Callable[[Path], Iterator[LabelRow | LabelError]]) -> Iterator[LabelRow | LabelError]:
-    try:
-        if not stat.S_ISREG(place.stat().st_mode):
-            raise OSError("not a regular file")
-        yield from reader(place)
-    except UnicodeDecodeError:
-        yield _lost("not UTF-8; save it as UTF-8 and run again")
-    except OSError as error:
-        yield _lost(reason(error))
-    except (csv.Error, ValueError) as error:
-        yield _lost(str(error).partition("\n")[0])
 
 
 def _lost(why: str) -> LabelError:
@@ -113,11 +109,6 @@ def wider(one: str, other: str) -> str:
     """The kind that holds both."""
     order = ("int", "float", "text")
     return order[max(order.index(one), order.index(other))]
-
-
-def cast(value: Any, kind: str) -> Any:
-    """A label value as its column's kind stores it."""
-    return {"int": int, "float": float, "text": str}[kind](value)
 
 
 def _csv(place: Path) -> Iterator[LabelRow | LabelError]:
