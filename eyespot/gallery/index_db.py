@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,14 +63,6 @@ class ReadResult(NamedTuple):
     id: str | None
     failed: str | None
     out_of_reach: bool = False
-
-
-class Gone(NamedTuple):
-    """How many files of a root were not found, of how many; `lost` ones were not found elsewhere either."""
-
-    known: int
-    not_seen: int
-    lost: int
 
 
 class Failure(NamedTuple):
@@ -224,12 +216,11 @@ class Ledger:
                     span,
                 )
 
-    def gone(self, number: int) -> Gone:
-        """What the looks of this run did not find of a root."""
-        counts = (
-            f"SELECT count(*) FROM files WHERE root = ?{more}" for more in ("", f" AND {_NOT_SEEN}", f" AND {_LOST}")
-        )
-        return Gone(*(int(self._one(query, number)) for query in counts))
+    def gone(self, number: int) -> tuple[int, int, int]:
+        """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""
+        query = f"SELECT count(*), ifnull(sum({_NOT_SEEN}), 0), ifnull(sum({_LOST}), 0) FROM files WHERE root = ?"
+        known, not_seen, lost = self.sql.execute(query, (number,)).fetchone()
+        return known, not_seen, lost
 
     def forget_gone(self, number: int) -> None:
         """Drop the files of a root that were not found."""
@@ -368,10 +359,14 @@ class Ledger:
     def counts(self) -> tuple[int, int]:
         """Live pictures, and paths that lead to them; an imported row counts as one of each."""
         imported = int(self._one("SELECT ifnull(sum(rows), 0) FROM imported"))
-        return (
-            imported + int(self._one("SELECT count(DISTINCT id) FROM files WHERE id IS NOT NULL")),
-            imported + int(self._one("SELECT count(*) FROM files WHERE id IS NOT NULL")),
-        )
+        pictures, paths = self.sql.execute("SELECT count(DISTINCT id), count(id) FROM files").fetchone()
+        return imported + pictures, imported + paths
+
+    def counts_in(self, roots: Iterable[int]) -> tuple[int, int]:
+        """Pictures that were read in these roots, and paths that lead to them."""
+        query = "SELECT count(DISTINCT id), count(id) FROM files WHERE failed IS NULL AND root IN"
+        pictures, paths = self.sql.execute(f"{query} ({', '.join(map(str, roots))})").fetchone()
+        return pictures, paths
 
     def _one(self, query: str, *values: Any) -> Any:
         return self.sql.execute(query, values).fetchone()[0]

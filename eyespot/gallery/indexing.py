@@ -22,9 +22,9 @@ from eyespot.gallery import disk, integrity
 from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
+from eyespot.gallery.looked import Looked
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.gallery.recovery import recover
-from eyespot.gallery.survey import Looked
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.storage.locks import locked
@@ -112,6 +112,7 @@ class _IndexJob:
         self.options = options
         self.summary = Summary()
         self.fingerprints: dict[str, list[list[float]]] = {}
+        self.dtypes: dict[str, str] = {}  # of new vectors, by space
         self.complete: set[tuple[str, int]] = set()  # space and shard of vectors that this run wrote for every row
 
     def run(self, roots: list[Root]) -> Summary:
@@ -141,7 +142,8 @@ class _IndexJob:
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
-        self.summary.looked.count(self.ledger, set(looked))
+        self.summary.looked.pictures, self.summary.looked.paths = self.ledger.counts_in(looked)
+        self.summary.looked.failures = sum(failure.root in looked for failure in self.summary.failures)
         for encoder in self.encoders.values():
             self.summary.notes += encoder.notes if isinstance(encoder, EncoderWithNotes) else ()
         return self.summary
@@ -175,14 +177,13 @@ class _IndexJob:
     def _forget_gone(self, looked: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
         for number, root in looked.items():
-            gone = self.ledger.gone(number)
-            if gone.not_seen and (self.options.forget or gone.lost <= GONE_LIMIT * gone.known):
+            known, not_seen, lost = self.ledger.gone(number)
+            if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
                 self.ledger.forget_gone(number)
-                self.summary.notes += [f"{gone.lost} pictures are gone from {root.path}"] if gone.lost else []
-            elif gone.not_seen:
+                self.summary.notes += [f"{lost} pictures are gone from {root.path}"] if lost else []
+            elif not_seen:
                 self.summary.notes.append(
-                    f"{gone.lost} of {gone.known} pictures are gone from {root.path}; "
-                    "they are kept until you run with --forget"
+                    f"{lost} of {known} pictures are gone from {root.path}; they are kept until you run with --forget"
                 )
 
     def _write_header(self) -> None:
@@ -249,16 +250,16 @@ class _IndexJob:
 
         disk.write_items(folder, table_of(self.ledger.rows_of(shard), self.ledger.columns()))
 
-    def _write_vectors(self, folder: Path, stem: str, vectors: Vectors) -> list[int]:
+    def _write_vectors(self, folder: Path, stem: str, vectors: Vectors, dtype: str = "") -> list[int]:
         """Vectors of a shard; a row without a finite one is written as zeros, named in the note, and returned."""
         good: Mask = np.logical_and(np.isfinite(vectors).all(axis=1), vectors.any(axis=1))  # (rows,)
         vectors = np.where(good[:, None], vectors, np.float32(0))
-        if stem not in self.fingerprints:
+        if stem not in self.dtypes:
             self.fingerprints[stem] = fingerprints(self.encoders[stem])
+            half = self.options.half or disk.is_half(self.gallery, stem)
+            self.dtypes[stem] = "float16" if half else "float32"
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])
-        half = self.options.half or disk.is_half(self.gallery, stem)
-        dtype = disk.dtype_of(folder, stem) or ("float16" if half else "float32")
-        disk.write_vectors(folder, vectors.astype(dtype), note)
+        disk.write_vectors(folder, vectors.astype(dtype or self.dtypes[stem]), note)
         return note.missing
 
     # -- facts and spaces of what is there already ----------------------------------------------------------
@@ -324,7 +325,7 @@ class _IndexJob:
                     batches.add(read.pixels[stem])
             vectors[filled] = batches.vectors()
         if filled or note is None:
-            self._write_vectors(folder, stem, vectors)
+            self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
         self.summary.embedded += len(filled)
 
 

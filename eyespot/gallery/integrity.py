@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, checksum_of, whole
-from eyespot.gallery.reading import NoLedger, reading
-from eyespot.gallery.view import Gallery
 from eyespot.storage import sqlite
 from eyespot.types import EyespotError, Progress
 
@@ -95,7 +93,9 @@ def faults(gallery: Path, progress: Progress) -> list[Fault]:
 
     Raises `EyespotError` if `gallery.toml` or the ledger is damaged.
     """
-    stems = list(Gallery(gallery).header.spaces)
+    from eyespot.gallery.reading import NoLedger, reading
+
+    stems = list(disk.read_header(gallery).spaces)
     # The shards that are there, and those that the ledger knows, with their rows if it does
     rows: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
     with suppress(NoLedger), reading(gallery) as known:

@@ -122,11 +122,7 @@ class Exact:
         self._spent += 1 + count / _BATCH
         if self._coded is None and self._spent > self._patience:
             self.prepare()
-        if self._coded is None:
-            return self._plain
-        from eyespot.kernels.scans import fast_in_batches
-
-        return self._coded if count < _BATCH or fast_in_batches() else self._plain
+        return self._coded if self._coded and (count < _BATCH or _fast_in_batches()) else self._plain
 
     def _best(self, query: NDArray[np.float32], found: Shortlist, k: int) -> tuple[Ids, Reals]:
         """Score the likeliest k, then whatever could still beat the worst of them."""
@@ -146,3 +142,9 @@ class Exact:
             from eyespot.kernels.scans import inner
 
             self._coded, self._inner = CodedProducts(codes, self._threads), inner
+
+
+def _fast_in_batches() -> bool:
+    from eyespot.kernels.scans import fast_in_batches
+
+    return fast_in_batches()

@@ -17,9 +17,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from eyespot import ledger
 from eyespot.pipelines.budget_limits import Adjustment, LargestCost, Provenance, Spent
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
+from eyespot.storage import sqlite
 from eyespot.types import EyespotError
 
 FILE = "work.sqlite"
@@ -225,7 +225,7 @@ class WorkDB:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         try:
-            with ledger.transaction(self._sql):
+            with sqlite.transaction(self._sql):
                 yield
         except sqlite3.Error as error:
             raise EyespotError(
@@ -242,6 +242,6 @@ def _provenance(served: str | None, changes: str | None) -> Provenance | None:
 
 def _opened(path: Path) -> sqlite3.Connection:
     try:
-        return ledger.connect(path, _SCHEMA)
+        return sqlite.connect(path, _SCHEMA)
     except (sqlite3.Error, OSError) as error:
         raise EyespotError(f"cannot write to {path} ({error}); make room, or name another folder") from None

@@ -38,21 +38,18 @@ class Collection:
         """The encoder that made this space; refused if what is installed now would give other vectors."""
         space = self.view.space
         encoder: Encoder = rooms.load("encoders", space.encoder)
-        if self._imported and encoder.space.dim == space.dim:
+        installed = encoder.space
+        if installed.digest == space.digest or (space.revision == IMPORTED and installed.dim == space.dim):
             return encoder
-        if encoder.space.digest != space.digest:
-            installed = encoder.space
-            if space.revision == IMPORTED:
-                lengths = f"the imported vectors have {space.dim} components, {space.encoder} gives {installed.dim}"
-                text = f"{lengths}; import them into a new gallery with -e and the encoder that made them"
-            else:
-                text = (
-                    f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now "
-                    f"{installed.revision}); bring it up to date with: eyespot index -e {space.encoder} -g "
-                    f"{self.gallery.path}"
-                )
-            raise EyespotError(text)
-        return encoder
+        if space.revision == IMPORTED:
+            raise EyespotError(
+                f"the imported vectors have {space.dim} components, {space.encoder} gives {installed.dim}; import them"
+                " into a new gallery with -e and the encoder that made them"
+            )
+        raise EyespotError(
+            f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now"
+            f" {installed.revision}); bring it up to date with: eyespot index -e {space.encoder} -g {self.gallery.path}"
+        )
 
     @cached_property
     def index(self) -> Index:
@@ -134,26 +131,16 @@ class Collection:
         own = [term.text for term in query.terms if term.text is not None]
         texts = run.header.get("wordings", {}).get(query.id, own)
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
-        doubts: list[str]
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
-        if texts != own or run.header.keys() & {"adapted", "expanded", "rerank_local"}:
-            doubts = []
-        else:
-            doubts_text = query.terms[0].text if len(query.terms) == 1 and query.terms[0].weight > 0 else None
-            weakest = None if doubts_text is None else self.encoder.weakest_match(doubts_text)
-            if weakest is None or (best := run.score.max()) >= weakest:
-                doubts = []
-            else:
-                doubts = [f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"]
-        notes += doubts
+        plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local"}
+        if plain and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0:
+            weakest = self.encoder.weakest_match(own[0])
+            if weakest is not None and (best := run.score.max()) < weakest:
+                notes.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
+        encoder, imported = self.view.space.encoder, self.view.space.revision == IMPORTED
         if without := self.view.without_vector:
-            line = f"eyespot index -g {quote(str(self.gallery.path))}"
-            missing = f"pictures without {self.view.space.encoder} vectors, not searched: {without}"
-            notes.append(missing if self._imported else f"{missing}; bring them in with: {line}")
-        if self._imported:
-            notes.append(f"the vectors were imported as made by {self.view.space.encoder}; that could not be checked")
+            way_out = "" if imported else f"; bring them in with: eyespot index -g {quote(str(self.gallery.path))}"
+            notes.append(f"pictures without {encoder} vectors, not searched: {without}{way_out}")
+        if imported:
+            notes.append(f"the vectors were imported as made by {encoder}; that could not be checked")
         return notes
-
-    @property
-    def _imported(self) -> bool:
-        return self.view.space.revision == IMPORTED

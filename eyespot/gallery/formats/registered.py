@@ -158,17 +158,15 @@ class _Import:
         self.mapped = {part: map_array(part.vectors) for part in source.parts}
         self.space = Space(encoder, "imported", "unknown", "unknown", self._dim())
         self.stem = disk.stem_of(self.space)
-        fact_tables = {}
+        self.facts = {}
         for part in source.parts:
             rows = len(self.mapped[part])
-            facts = facts_in(part.metadata, rows)
+            facts = self.facts[part] = facts_in(part.metadata, rows)
             if facts.rows != rows:
                 raise EyespotError(
                     f"{part.vectors} has {rows} rows and {part.metadata} has {facts.rows}; "
                     "they must be of one run, row for row"
                 )
-            fact_tables[part] = facts
-        self.facts = fact_tables
         # Label columns of all parts; each has one kind, and the spelling and width the gallery knows it by
         kinds: dict[str, str] = {}
         for facts in self.facts.values():
@@ -184,16 +182,15 @@ class _Import:
         lost = {
             part: way.lost(part, self.mapped[part]) for part in _report_rows(new, self.mapped, "checking", progress)
         }
-        root = self.ledger.add_root(self._root())
+        # The ledger knows a root by its path: the slash keeps the import apart from the same folder indexed for photos.
+        root = self.ledger.add_root(Root(os.path.join(self.source.folder, ""), "import"))
         self._write_header()
+        known = np.zeros(0, np.uint64)
         if new:
-            # Ids are told apart within a space; in two spaces one id is one picture
+            # Ids differ within a space; in two spaces one id is one picture
             shards = self.ledger.sql.execute("SELECT shard FROM imported WHERE space = ? ORDER BY shard", (self.stem,))
-            known = np.zeros(0, np.uint64)
             for (shard,) in shards:
                 known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
-        else:
-            known = np.zeros(0, np.uint64)
         for part in _report_rows(new, self.mapped, "importing", progress):
             shard = self._add(part, root, lost[part], way, known)
             known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
@@ -234,10 +231,6 @@ class _Import:
                 "import it into a new gallery with -g"
             )
         return True
-
-    def _root(self) -> Root:
-        # The ledger knows a root by its path: the slash keeps the import apart from the same folder indexed for photos.
-        return Root(os.path.join(self.source.folder, ""), "import")
 
     # -- what is new ----------------------------------------------------------------------------------------
 

@@ -32,8 +32,11 @@ def reduced(size: tuple[int, int], factor: int) -> tuple[int, int]:
 
 def conversion_bytes(image: Image.Image, factor: int) -> int:
     """The peak of `to_rgb` besides the image itself, its result included."""
-    pixels, strip = image.width * image.height, image.width * _rows(image.width, factor)
+    pixels = image.width * image.height
     each = 9 if image.has_transparency_data else 5 if image.mode.startswith("I;16") else 4
+    if pixels <= LARGE and image.mode not in ("I", "F"):
+        return each * pixels
+    strip = image.width * _rows(image.width, factor)
     grey = (pixels + 12 * min(strip, pixels)) if image.mode in ("I", "F") else 0
     if pixels <= LARGE:
         return each * pixels + grey

@@ -43,24 +43,22 @@ class Exif:
     main: dict[int, Any]
     photo: dict[int, Any]
     position: dict[int, Any]
+    orientation: int  # 1 to 8, of the pixels as Pillow gives them: some of its readers turn the picture themselves
 
     @classmethod
     def of(cls, image: Image.Image) -> Exif:
         """The tags of each block that can be read."""
-        blocks: list[dict[int, Any]] = []
-        for block in (None, ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo):
-            tags: dict[int, Any] = {}
+        main: dict[int, Any] = {}
+        photo: dict[int, Any] = {}
+        position: dict[int, Any] = {}
+        for tags, block in ((main, None), (photo, ExifTags.IFD.Exif), (position, ExifTags.IFD.GPSInfo)):
             with suppress(Exception):
                 exif = image.getexif()
-                tags = dict(exif if block is None else exif.get_ifd(block))
-            blocks.append(tags)
-        return cls(*blocks)
-
-    @property
-    def orientation(self) -> int:
-        """1 to 8, of the pixels as Pillow gives them: its TIFF, AVIF and HEIF readers turn the picture themselves."""
-        value = self.main.get(ExifTags.Base.Orientation)
-        return value if isinstance(value, int) and value in _TURNS else 1
+                tags.update(dict(exif if block is None else exif.get_ifd(block)))
+        orientation = main.get(ExifTags.Base.Orientation)
+        if not isinstance(orientation, int) or orientation not in _TURNS:
+            orientation = 1
+        return cls(main, photo, position, orientation)
 
     def upright(self, image: Image.Image) -> Image.Image:
         """The picture these tags belong to, turned and flipped as they say, without any metadata."""

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.gallery.photos.found import Skipped
 from eyespot.gallery.photos.signatures import is_picture
@@ -19,56 +19,51 @@ HIDDEN, UNKNOWN, NO_ENDING, NO_FILE = "hidden", "with an unknown ending", "witho
 _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
 
 
-class _FileKind(NamedTuple):
-    """Files that are no pictures to eyespot, and what their owner may do about it."""
-
-    name: str
-    endings: str
-    way_out: str = ""
-
-
-_KINDS = (
-    _FileKind(
+_KINDS = (  # files that are no pictures to eyespot: a name, their endings, and what their owner may do about it
+    (
         "video",
         ".3g2 .3gp .asf .avi .flv .insv .lrv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv .vob .webm .wmv",
         "save stills of them as pictures",
     ),
-    _FileKind(
+    (
         "RAW",
         ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw"
         " .rw2 .rwl .sr2 .srf .srw .x3f",
         "export them as JPEG",
     ),
-    _FileKind(
+    (
         "layered or vector",
         ".afdesign .afphoto .ai .cdr .eps .indd .kra .pdn .procreate .ps .psb .psd .svg .svgz .xcf",
         "export them as PNG",
     ),
-    _FileKind(
+    (
         "other picture formats",
         ".cur .dcm .dds .djvu .dpx .emf .exr .fits .hdr .icns .ico .j2c .j2k .jp2 .jpf .jpx .jxl .jxr .pbm .pcx .pgm"
         " .pnm .ppm .qoi .tga .wmf",
         "convert them to PNG",
     ),
-    _FileKind("archives", ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst", "unpack them, or name each .tar"),
-    _FileKind(
+    ("archives", ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst", "unpack them, or name each .tar"),
+    (
         "documents",
         ".doc .docx .epub .htm .html .key .log .md .odp .ods .odt .pages .pdf .ppt .pptx .rtf .rst .tex .txt .url"
         " .webloc .xls .xlsx",
+        "",
     ),
-    _FileKind(
+    (
         "sidecars and data",
         ".aae .cfg .cos .csv .db .dop .geojson .gpx .h5 .hdf5 .ini .json .jsonl .kml .lrcat .md5 .nfo .nksc .npy .npz"
         " .parquet .plist .pp3 .sha256 .sqlite .sqlite3 .srt .thm .toml .tsv .vtt .xml .xmp .yaml .yml",
+        "",
     ),
-    _FileKind("sound", ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma"),
-    _FileKind(
+    ("sound", ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma", ""),
+    (
         "programs",
         ".bat .c .class .cmd .cpp .css .dll .exe .go .h .ipynb .jar .java .js .py .pyc .rs .sh .so .ts .whl",
+        "",
     ),
 )
-KIND_OF: Mapping[str, str] = {ending: kind.name for kind in _KINDS for ending in kind.endings.split()}
-_WAYS_OUT: Mapping[str, str] = {kind.name: kind.way_out for kind in _KINDS}
+KIND_OF: Mapping[str, str] = {ending: name for name, endings, _ in _KINDS for ending in endings.split()}
+_WAYS_OUT: Mapping[str, str] = {name: way_out for name, _, way_out in _KINDS}
 
 """What files with an ending (`.mp4`, in lower case) are; without the endings that do not say."""
 

@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot.gallery.photos.beside import scan_with_table
 from eyespot.gallery.photos.found import (
     NOT_UTF8,
     Labels,
@@ -110,6 +109,8 @@ def scan(root: Root) -> Iterator[Record]:
     if root.kind == "folder":
         yield from _scan_folder(root.path)
     elif root.kind == "tar":
+        from eyespot.gallery.photos.beside import scan_with_table
+
         yield from scan_with_table(root.path)
     elif root.kind == "list":
         for row in label_rows(Path(root.path)):
