@@ -40,7 +40,8 @@ from bench.harness import ROOT, BenchmarkError, Command, Measurement, Race, clus
 from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.gallery.facts import FIXED
-from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.photos.places import Root
+from eyespot.storage.atomic import new_folder
 from eyespot.types import Space
 
 SEARCHERS, THINKING = 50, 2.0  # people, seconds
@@ -67,7 +68,7 @@ def make_gallery(folder: Path, rows: int) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for number, start in enumerate(range(0, rows, SHARD)):
         count = min(SHARD, rows - start)
-        with disk.new_shard(folder, number) as shard:
+        with new_folder(disk.shard_path(folder, number)) as shard:
             disk.write_items(shard, _facts(rng, start, count))
             vectors = world.draw(count)
             disk.write_vectors(shard, vectors, disk.SpaceNote(space, [], vectors[:3].astype(float).tolist()))

@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 SHIPPED = set(PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["only-include"])
-PLACES = SHIPPED | {".ci", ".github", ".gitattributes", ".gitignore", "pyproject.toml"}  # what the repository holds at its root
+# What the repository holds at its root.
+PLACES = SHIPPED | {".ci", ".github", ".gitattributes", ".gitignore", "pyproject.toml"}
 READ_ELSEWHERE = {  # files that no code names, and who reads them
     "eyespot/encoders/starter_data/reference.npz": "the test of the starter, which compares its vectors with these",
     "eyespot/py.typed": "type checkers",

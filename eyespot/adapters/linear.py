@@ -45,11 +45,9 @@ class Linear:
         """Vectors (n, dim) of any length in the adapted space: (n, width), of unit length."""
         if vectors.ndim != 2 or vectors.shape[1] != self.dim:
             raise UsageError(f"the adapter takes vectors of {self.dim} components, these have {vectors.shape[-1]}")
-        parts = (self._applied(vectors[at : at + AT_ONCE]) for at in range(0, len(vectors), AT_ONCE))
-        return np.concatenate([np.zeros((0, len(self.weight)), np.float32), *parts])
-
-    def _applied(self, vectors: Vectors) -> Vectors:
-        return _unit(_unit(vectors) @ self.weight.T + self.bias)
+        parts = (vectors[start : start + AT_ONCE] for start in range(0, len(vectors), AT_ONCE))
+        adapted = (_unit(_unit(part) @ self.weight.T + self.bias) for part in parts)
+        return np.concatenate([np.zeros((0, len(self.weight)), np.float32), *adapted])
 
 
 @dataclass(frozen=True)

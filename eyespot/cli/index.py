@@ -94,14 +94,18 @@ def _interruptible() -> Iterator[None]:
 def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
     """The roots to look through, checked before anything is made; a known one may be away, an unknown one not."""
     from eyespot.gallery.photos.sources import roots_of
+
+    roots = [root for path in photos for root in roots_of(path)]
+    away = [root for root in roots if not os.path.exists(root.path)]
+    if roots and not away:
+        return roots
     from eyespot.gallery.reading import known_roots
 
     known = known_roots(gallery)
     if not photos and not (gallery / "gallery.toml").exists() and not known:
         raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
-    roots = [root for path in photos for root in roots_of(path)]
-    for root in roots:
-        if not os.path.exists(root.path) and root.path not in [one.path for one in known]:
+    for root in away:
+        if root.path not in [other.path for other in known]:
             raise UsageError(f"there is nothing at {root.path}; check the path")
     return roots or known
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eyespot import ledger
 from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.llms import Declined, JpegEncoder, NoReply, image_message, text_message
+from eyespot.storage import sqlite
 from eyespot.storage.digests import text_digest
 from eyespot.types import LanguageModel
 
@@ -64,7 +64,7 @@ class Seeing:
         values = (facts.get(column) for column in self.columns)
         named = ", ".join(dict.fromkeys(str(value) for value in values if value)) or UNNAMED
         key = (self.name, self.prompt, str(facts["id"]), named)
-        with closing(ledger.connect(self.ledger, SCHEMA)) as sql:
+        with closing(sqlite.connect(self.ledger, SCHEMA)) as sql:
             where = "model = ? AND prompt = ? AND image = ? AND named = ?"
             row = sql.execute(f"SELECT said FROM captions WHERE {where}", key).fetchone()
             if row is None:

@@ -160,18 +160,14 @@ class Speaker:
             "eos_token_id": [end, *self._ends],
             "pad_token_id": self.processor.tokenizer.pad_token_id,
         }
-        said = self.network.generate(**inputs, **ways)[:, inputs["input_ids"].shape[1] :]
-        return self._last(_continued(inputs, [_thought(row, end, self._silent) for row in said.tolist()]))
+        answers = self.network.generate(**inputs, **ways)[:, inputs["input_ids"].shape[1] :].tolist()
+        silent = {*self._ends, self.processor.tokenizer.pad_token_id}  # tokens that end an answer and say nothing
+        return self._last(_continued(inputs, [_thought(row, end, silent) for row in answers]))
 
     @property
     def _ends(self) -> list[int]:
         known = self.network.generation_config.eos_token_id
         return [] if known is None else [known] if isinstance(known, int) else list(known)
-
-    @property
-    def _silent(self) -> set[int]:
-        """Tokens that end an answer and say nothing."""
-        return {*self._ends, self.processor.tokenizer.pad_token_id}
 
     def _last(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         import torch
@@ -197,20 +193,13 @@ class Speaker:
         }
 
     def _instructed(self, one: ModelInput) -> str:
-        if one.words is None:
-            words = None
-        else:
-            harmless_words = one.words
+        words = one.words
+        if words is not None:
+            own = (self.family.marker, self.family.thought, self.processor.image_token)
             # Words that spell one of the model's control tokens must not act as one
-            for token in self._control:
-                harmless_words = harmless_words.replace(token, " ")
-            words = harmless_words
+            for token in (*self.processor.tokenizer.all_special_tokens, *filter(None, own)):
+                words = words.replace(token, " ")
         return self.family.instructions.around(words, beside_picture=one.picture is not None)
-
-    @property
-    def _control(self) -> list[str]:
-        own = (self.family.marker, self.family.thought, self.processor.image_token)
-        return [*self.processor.tokenizer.all_special_tokens, *(token for token in own if token)]
 
     def _laid_out(self, one: ModelInput, words: str) -> str:
         picture = "" if one.picture is None else self.processor.image_token

@@ -152,8 +152,16 @@ class OnnxEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """n texts to unit rows (n, dim)."""
-        parts = [self._texts(texts[i : i + self.batch]) for i in range(0, len(texts), self.batch)]
-        return np.concatenate(parts) if parts else np.zeros((0, self.space.dim), np.float32)
+        settings = self._settings.text
+        parts = [np.zeros((0, self.space.dim), np.float32)]
+        for start in range(0, len(texts), self.batch):
+            some = [self._worded(text) for text in texts[start : start + self.batch]]
+            encoded = self._tokenizer.encode_batch(some)
+            inputs = {settings.input: np.array([text.ids for text in encoded], np.int64)}  # (n, length)
+            if settings.mask is not None:
+                inputs[settings.mask] = np.array([text.attention_mask for text in encoded], np.int64)
+            parts.append(self._unit_rows(self._text_tower, settings, inputs))
+        return np.concatenate(parts)
 
     def caveat(self, text: str) -> str | None:
         """One sentence if the tokenizer maps most of the text to its unknown token."""
@@ -167,14 +175,6 @@ class OnnxEncoder:
     def weakest_match(self, text: str) -> float | None:
         """`match_floor` of eyespot.toml, the same for every text."""
         return self._settings.match_floor
-
-    def _texts(self, texts: Sequence[str]) -> Vectors:
-        settings = self._settings.text
-        found = self._tokenizer.encode_batch([self._worded(text) for text in texts])
-        inputs = {settings.input: np.array([one.ids for one in found], np.int64)}  # (n, length)
-        if settings.mask is not None:
-            inputs[settings.mask] = np.array([one.attention_mask for one in found], np.int64)
-        return self._unit_rows(self._text_tower, settings, inputs)
 
     def _worded(self, text: str) -> str:
         return text.lower() if self._settings.text.lower_case else text

@@ -233,18 +233,13 @@ def _first(asking: EmbeddingClient, shown: ModelInput, listed: Mapping[str, Any]
     except (Refused, Declined):
         raise
     except Unknown as why:
-        raise UsageError(_unserved(asking, listed) or str(why)) from None
+        endpoint = asking.endpoint
+        if endpoint.model in listed:
+            raise UsageError(f"{asking.who} is not served for its vectors; serve it so: {COMMAND}") from None
+        there = f"{endpoint.address} serves no {endpoint.model}; there are: {', '.join(sorted(listed))}"
+        raise UsageError(there if listed else str(why)) from None
     except Trouble as why:
         raise EyespotError(f"{asking.who}: {why}; {AGAIN}") from None
-
-
-def _unserved(asking: EmbeddingClient, listed: Mapping[str, Any]) -> str:
-    """Why a server knows nothing of a model's vectors, by its list; "" if that does not tell."""
-    if not listed:
-        return ""
-    if asking.endpoint.model in listed:
-        return f"{asking.who} is not served for its vectors; serve it so: {COMMAND}"
-    return f"{asking.endpoint.address} serves no {asking.endpoint.model}; there are: {', '.join(sorted(listed))}"
 
 
 def _revision(card: Mapping[str, Any], wanted: str) -> str:
@@ -252,17 +247,11 @@ def _revision(card: Mapping[str, Any], wanted: str) -> str:
 
     When it was `created` is no part of that: vLLM gives the time of the question.
     """
-    told = next((str(card[name]) for name in REVISIONS if card.get(name)), "")
-    if wanted and told and wanted != told:
+    revision = next((str(card[name]) for name in REVISIONS if card.get(name)), "")
+    if wanted and revision and wanted != revision:
         raise UsageError(
-            f"the server has revision {told} of {card['id']}, not {wanted}; name that one, or serve the other"
+            f"the server has revision {revision} of {card['id']}, not {wanted}; name that one, or serve the other"
         )
-    return wanted or told or _origin(card) or "served"
-
-
-def _origin(card: Mapping[str, Any]) -> str:
-    """Where a model comes from that is served under another name: its own name, or its folder's."""
-    root = str(card.get("root") or "")
-    if root == card.get("id"):
-        return ""
-    return PurePosixPath(root).name if root.startswith("/") else root
+    root = str(card.get("root") or "")  # where a model comes from that is served under another name
+    origin = "" if root == card.get("id") else PurePosixPath(root).name if root.startswith("/") else root
+    return wanted or revision or origin or "served"

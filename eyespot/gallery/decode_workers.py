@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,12 +15,11 @@ from eyespot.gallery.index_db import PlannedPicture
 from eyespot.gallery.photos.found import MAX_FILE_BYTES
 from eyespot.gallery.photos.memory import MemoryBudget
 from eyespot.gallery.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
-from eyespot.gallery.photos.sources import Root, read_bytes
+from eyespot.gallery.photos.places import Root, read_bytes
+from eyespot.parallel import ordered_map
 from eyespot.storage import sqlite
 from eyespot.types import Encoder, Pixels, Vectors
 
-A = TypeVar("A")
-B = TypeVar("B")
 _FILES = MemoryBudget()  # the bytes of all files that threads hold: as many as the largest file may have
 Later = Callable[[], Vectors]  # vectors (n, dim) that may still be in the making
 
@@ -35,7 +33,7 @@ class ReadPicture:
     failed: str | None = None
     out_of_reach: bool = False
     measured: dict[str, Any] = field(default_factory=dict)
-    pixels: dict[str, Pixels] = field(default_factory=dict)  # by space; for other hands, what their `embed` takes
+    pixels: dict[str, Pixels] = field(default_factory=dict)  # by space; what the `embed` of the same reader takes
 
 
 class Reader(Protocol):
@@ -61,21 +59,31 @@ class ThreadedReader:
         self.encoders = encoders
         self.window = 2 * max((encoder.batch for encoder in encoders.values()), default=1) + 2 * workers
         self.pool = ThreadPoolExecutor(workers, thread_name_prefix="eyespot-read")
-        self.known = None if gallery is None else _Known(gallery / "ledger.sqlite")
+        self.sql = None if gallery is None else sqlite.connect(gallery / "ledger.sqlite")
+        self.turn = threading.Lock()  # many threads ask through one connection
 
     def __enter__(self) -> ThreadedReader:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.pool.shutdown(cancel_futures=True)
-        if self.known:
-            self.known.close()
+        if self.sql:
+            self.sql.close()
 
     def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
         """Every planned picture, read, in the order of the plan."""
-        return ahead(
-            self.pool, lambda one: read_one(one, roots[one.root], self.encoders, self.known), planned, self.window
+        return ordered_map(
+            lambda picture: read_one(picture, roots[picture.root], self.encoders, self._is_known),
+            planned,
+            self.pool,
+            self.window,
         )
+
+    def _is_known(self, id: str) -> bool:
+        """Whether a picture of these bytes has a row already."""
+        with self.turn:
+            query = "SELECT 1 FROM items WHERE id = ?"
+            return self.sql is not None and self.sql.execute(query, (id,)).fetchone() is not None
 
     def embed(self, stem: str, pixels: Sequence[Pixels]) -> Later:
         """The vectors of one batch, made now."""
@@ -109,28 +117,3 @@ def read_one(
         return ReadPicture(planned, failed=(error.strerror or str(error)).lower(), out_of_reach=True)
     except MemoryError:
         return ReadPicture(planned, failed="too large for this machine's memory", out_of_reach=True)
-
-
-class _Known:
-    """Whether a picture of these bytes has a row already, asked from many threads."""
-
-    def __init__(self, path: Path) -> None:
-        self.sql, self.turn = sqlite.connect(path), threading.Lock()
-
-    def __call__(self, id: str) -> bool:
-        with self.turn:
-            return self.sql.execute("SELECT 1 FROM items WHERE id = ?", (id,)).fetchone() is not None
-
-    def close(self) -> None:
-        self.sql.close()
-
-
-def ahead(pool: ThreadPoolExecutor, work: Callable[[A], B], items: Iterable[A], window: int) -> Iterator[B]:
-    """`map` over a pool that never runs more than `window` items ahead of its reader."""
-    waiting: deque[Future[B]] = deque()
-    for item in items:
-        waiting.append(pool.submit(work, item))
-        if len(waiting) >= window:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()

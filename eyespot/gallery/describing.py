@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,8 +17,9 @@ from eyespot.gallery import disk
 from eyespot.gallery.local import GONE, DescribedShard, LocalNote, new_local, read_local_note
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.pictures import BadPicture, id_of, open_picture
-from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.photos.places import read_again
 from eyespot.gallery.view import Gallery, place_of
+from eyespot.parallel import ordered_map
 from eyespot.storage.locks import locked
 from eyespot.types import Extractor, LocalFeatures, NothingFound
 
@@ -89,16 +90,18 @@ class _DescribeJob:
         for shard, rows in due.items():
             self._describe(shard, rows, total)
         for shard, items in self.shards.items():
-            self.summary.failures += self._failures(shard, items)
+            note = read_local_note(shard, self.note.stem)
+            for row, why in (note.missing if note else {}).items():
+                if items[row].places and why != GONE:
+                    self.summary.failures.append(Undescribed(items[row].places[0], why))
         return self.summary
 
     def _items(self, shard: Path) -> list[_Item]:
-        columns = disk.read_items(shard, ["id", "live", "roots", "paths"]).to_pydict()
-        rows = zip(columns["id"], columns["live"], columns["roots"], columns["paths"], strict=True)
-        return [_Item(id, self._places(roots, paths) if live else []) for id, live, roots, paths in rows]
-
-    def _places(self, roots: Sequence[int], paths: Sequence[str]) -> list[str]:
-        return [place_of(self.gallery.root(root), path) for root, path in zip(roots, paths, strict=True)]
+        items = []
+        for row in disk.read_items(shard, ["id", "live", "roots", "paths"]).to_pylist():
+            places = zip(row["roots"], row["paths"], strict=True) if row["live"] else ()
+            items.append(_Item(row["id"], [place_of(self.gallery.root(root), path) for root, path in places]))
+        return items
 
     def _due(self, shard: Path, items: Sequence[_Item]) -> list[int]:
         """The rows to describe: all of a new shard; else pictures that came back, and what failed if that is asked."""
@@ -110,8 +113,8 @@ class _DescribeJob:
         return [row for row in there if row in again]
 
     def _describe(self, shard: Path, rows: Sequence[int], total: int) -> None:
-        kept, due = DescribedShard(shard, self.note.stem), set(rows)
-        known = {} if kept.note is None else dict(kept.note.missing)
+        before, due = DescribedShard(shard, self.note.stem), set(rows)
+        known = {} if before.note is None else dict(before.note.missing)
         with new_local(shard, self.note) as writer, ThreadPoolExecutor(self.options.workers) as pool:
             fresh = self._fresh(pool, [self.shards[shard][row] for row in rows])
             for row in range(len(self.shards[shard])):
@@ -120,18 +123,16 @@ class _DescribeJob:
                     self.seen += 1
                     self.options.progress("describing", self.seen, total)
                 else:
-                    writer.add(kept.features(row) or known.get(row, GONE))
+                    writer.add(before.features(row) or known.get(row, GONE))
 
     def _fresh(self, pool: ThreadPoolExecutor, items: Sequence[_Item]) -> Iterator[LocalFeatures | str]:
-        """Features or a reason for each; a bounded number of pictures is in memory."""
-        window = AHEAD * self.options.workers
-        for at in range(0, len(items), window):
-            for picture in pool.map(self._read, items[at : at + window]):
-                yield picture if isinstance(picture, str) else self._described(picture)
-
-    def _described(self, picture: Any) -> LocalFeatures:
-        self.summary.described += 1
-        return self.extractor.describe(picture, self.options.count)
+        """Features or a reason for each, while a bounded number of pictures is in memory."""
+        for picture in ordered_map(self._read, items, pool, AHEAD * self.options.workers):
+            if isinstance(picture, str):
+                yield picture
+            else:
+                self.summary.described += 1
+                yield self.extractor.describe(picture, self.options.count)
 
     def _read(self, item: _Item) -> Any:
         """The picture, upright in RGB, from the first place that still holds it; or why there is none."""
@@ -153,10 +154,3 @@ class _DescribeJob:
             except MemoryError:
                 whys.append("too large for this machine's memory")
         return whys[0]
-
-    def _failures(self, shard: Path, items: Sequence[_Item]) -> Iterator[Undescribed]:
-        note = read_local_note(shard, self.note.stem)
-        missing: Mapping[int, str] = {} if note is None else note.missing
-        for row, why in missing.items():
-            if items[row].places and why != GONE:
-                yield Undescribed(items[row].places[0], why)

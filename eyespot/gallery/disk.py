@@ -10,21 +10,20 @@ import json
 import re
 import shutil
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eyespot.gallery.files import Checksum, Damaged, map_array, whole, why
 from eyespot.gallery.photos.found import reason
-from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.photos.places import Root
 from eyespot.kernels.codes import delete_codes
-from eyespot.storage.atomic import new_file, new_folder
+from eyespot.storage.atomic import new_file
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
@@ -59,12 +58,17 @@ def stem_of(space: Space) -> str:
 def read_header(gallery: Path) -> Header:
     """`gallery.toml`; `UsageError` if there is none, `EyespotError` if it is damaged or a newer eyespot wrote it."""
     try:
-        found = tomllib.loads((gallery / "gallery.toml").read_text(encoding="utf-8"))
-        if _typed(found, "format", int) > FORMAT:
+        table = {"default": "", "rows": 0, **tomllib.loads((gallery / "gallery.toml").read_text(encoding="utf-8"))}
+        if _typed(table, "format", int) > FORMAT:
             raise EyespotError(
-                f"{gallery} has format {found['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
+                f"{gallery} has format {table['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
             )
-        return _header(found)
+        header = Header(default=_typed(table, "default", str), rows=_typed(table, "rows", int))
+        for root in table.get("roots", []):
+            header.roots[_typed(root, "number", int)] = Root(_typed(root, "path", str), _typed(root, "kind", str))
+        for space in table.get("spaces", []):
+            header.spaces[_typed(space, "stem", str)] = _space(space)
+        return header
     except FileNotFoundError:
         raise UsageError(
             f"there is no gallery at {gallery}; make one with: eyespot index PHOTOS -g {gallery}"
@@ -81,25 +85,13 @@ def read_header(gallery: Path) -> Header:
         ) from error
 
 
-def _header(found: Mapping[str, Any]) -> Header:
-    return Header(
-        roots={
-            _typed(root, "number", int): Root(_typed(root, "path", str), _typed(root, "kind", str))
-            for root in found.get("roots", [])
-        },
-        spaces={_typed(space, "stem", str): _space(space) for space in found.get("spaces", [])},
-        default=_typed({"default": "", **found}, "default", str),
-        rows=_typed({"rows": 0, **found}, "rows", int),
-    )
+def _space(table: Mapping[str, Any]) -> Space:
+    texts = {name: _typed(table, name, str) for name in ("encoder", "revision", "weights", "preprocessing")}
+    return Space(**texts, dim=_typed(table, "dim", int))
 
 
-def _space(found: Mapping[str, Any]) -> Space:
-    texts = {name: _typed(found, name, str) for name in ("encoder", "revision", "weights", "preprocessing")}
-    return Space(**texts, dim=_typed(found, "dim", int))
-
-
-def _typed(found: Mapping[str, Any], name: str, kind: type[T]) -> T:
-    value = found[name]
+def _typed(table: Mapping[str, Any], name: str, kind: type[T]) -> T:
+    value = table[name]
     if not isinstance(value, kind):
         raise TypeError(f"{name} is {value!r}")
     return value
@@ -123,13 +115,6 @@ def write_header(gallery: Path, header: Header) -> None:
     head = {"format": FORMAT, "rows": header.rows, "default": header.default, "roots": roots, "spaces": spaces}
     with new_file(gallery / "gallery.toml") as file:
         file.write(toml_text(head).encode())
-
-
-@contextmanager
-def new_shard(gallery: Path, number: int) -> Iterator[Path]:
-    """A folder that becomes shard `number` when the block ends well, in place of what a killed run left there."""
-    with new_folder(shard_path(gallery, number)) as building:
-        yield building
 
 
 def clear_shard(gallery: Path, number: int) -> None:
@@ -172,6 +157,7 @@ def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
 
 def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
     """The facts of some rows of a shard, in their order; of a large table only the parts that hold them are read."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with whole(shard / "items.parquet", lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
@@ -180,15 +166,10 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
         groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
         starts = np.cumsum([0, *(sizes[group] for group in groups)])  # of each group among those that are read
         before = (ends - sizes)[groups]
-        return file.read_row_groups(groups.tolist()).take(_indices(np.asarray(rows) - before[at] + starts[at]))
-
-
-def _indices(rows: NDArray[np.int64]) -> pa.Array[Any]:
-    """Rows for pyarrow, which would load pandas, where it is installed, to look at a plain array."""
-    import pyarrow as pa
-
-    buffer = pa.py_buffer(memoryview(np.ascontiguousarray(rows, np.int64).data))
-    return pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, buffer])
+        numbers = np.ascontiguousarray(np.asarray(rows) - before[at] + starts[at], np.int64)  # (rows,)
+        # pyarrow would load pandas, where it is installed, to look at a plain array
+        indices = pa.Int64Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(memoryview(numbers.data))])
+        return file.read_row_groups(groups.tolist()).take(indices)
 
 
 def count_items(shard: Path) -> int:
@@ -251,30 +232,26 @@ def write_note(shard: Path, note: SpaceNote) -> None:
         file.write((lists + rest).encode())
 
 
-def read_note(shard: Path, stem: str) -> SpaceNote | None:
-    """The note of a space in a shard, or None if its vectors are not (wholly) there; `EyespotError` if damaged."""
-    return _noted(shard, stem, json.loads)
-
-
 def glance(shard: Path, stem: str) -> SpaceNote | None:
-    """The same without its fingerprints: a gallery of millions has thousands of notes, which every search reads."""
-    return _noted(shard, stem, lambda _: [])
+    """What `read_note` gives, without fingerprints: a gallery of millions has thousands of notes to search by."""
+    return read_note(shard, stem, lambda _: [])
 
 
-def _noted(shard: Path, stem: str, numbers: Callable[[str], Any]) -> SpaceNote | None:
+def read_note(shard: Path, stem: str, read_list: Callable[[str], Any] = json.loads) -> SpaceNote | None:
+    """The note of a space in a shard, or None if its vectors are not (wholly) there; `EyespotError` if damaged."""
     place = shard / f"{stem}.toml"
     if not place.exists():
         return None
     with whole(place, lambda: way_out(shard)):
         text = place.read_text(encoding="utf-8")
         # TOML is read by Python at a millisecond for a few hundred numbers; as we write a list it is JSON too.
-        lists = {line[1]: numbers(line[2]) for line in _FINGERPRINTS.finditer(text)}
-        found = {**tomllib.loads(_FINGERPRINTS.sub("", text)), **lists}
-        missing, fingerprints = _typed(found, "missing", list), _typed(found, "fingerprints", list)
+        lists = {line[1]: read_list(line[2]) for line in _FINGERPRINTS.finditer(text)}
+        table = {"checksum": "", "dtype": "", **tomllib.loads(_FINGERPRINTS.sub("", text)), **lists}
+        missing, fingerprints = _typed(table, "missing", list), _typed(table, "fingerprints", list)
         if any(type(row) is not int or row < 0 for row in missing):
             raise ValueError("missing names no rows")
-        texts = [_typed({"": "", **found}, name if name in found else "", str) for name in ("checksum", "dtype")]
-        return SpaceNote(_space(found["space"]), missing, fingerprints, found.get("source"), *texts)
+        texts = [_typed(table, name, str) for name in ("checksum", "dtype")]
+        return SpaceNote(_space(table["space"]), missing, fingerprints, table.get("source"), *texts)
 
 
 def read_notes(shard: Path) -> list[SpaceNote]:

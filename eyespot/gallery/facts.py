@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
 from eyespot.gallery.index_db import StoredRow
-from eyespot.gallery.photos.labels import cast
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("id", pa.string()),
@@ -27,6 +26,7 @@ _FIELDS: list[pa.Field[Any]] = [
 ]
 FIXED = pa.schema(_FIELDS)
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "text": pa.string()}
+_CASTS: Mapping[str, Callable[[Any], Any]] = {"int": int, "float": float, "text": str}
 # What the picture does not say itself, a label column of the same name may.
 _FILLED = ("taken", "latitude", "longitude", "camera")
 
@@ -39,20 +39,19 @@ def schema_of(columns: Mapping[str, str]) -> pa.Schema:
 
 def table_of(rows: Iterable[StoredRow], columns: Mapping[str, str]) -> pa.Table:
     """The table of a shard's rows; `columns` maps label columns to their kinds."""
-    return pa.Table.from_pylist([_row(kept, columns) for kept in rows], schema=schema_of(columns))
+    return pa.Table.from_pylist([_row(stored, columns) for stored in rows], schema=schema_of(columns))
 
 
-def _row(kept: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
-    own = {"id": kept.id, "live": bool(kept.paths), "roots": kept.roots, "paths": kept.paths}
-    labels = {name.casefold(): value for name, value in kept.labels.items()}
+def _row(stored: StoredRow, columns: Mapping[str, str]) -> dict[str, Any]:
+    own = {"id": stored.id, "live": bool(stored.paths), "roots": stored.roots, "paths": stored.paths}
+    labels = {name.casefold(): value for name, value in stored.labels.items()}
     label_columns = ((name, kind) for name, kind in columns.items() if name.casefold() not in _FILLED)
-    row = {name: cast(labels[name.casefold()], kind) for name, kind in label_columns if name.casefold() in labels}
-    measured = kept.measured
-    values = {name: measured.get(name) for name in ("width", "height")}
+    row = {name: _CASTS[kind](labels[name.casefold()]) for name, kind in label_columns if name.casefold() in labels}
+    values = {name: stored.measured.get(name) for name in ("width", "height")}
     for name in _FILLED:
-        value = measured.get(name)
+        value = stored.measured.get(name)
         values[name] = _fitting(name, labels.get(name) if value is None else value)
-    return row | own | {"size": kept.size, "mtime": kept.mtime} | values
+    return row | own | {"size": stored.size, "mtime": stored.mtime} | values
 
 
 def _fitting(name: str, value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,14 +63,6 @@ class ReadResult(NamedTuple):
     id: str | None
     failed: str | None
     out_of_reach: bool = False
-
-
-class Gone(NamedTuple):
-    """How many files of a root were not found, of how many; `lost` ones were not found elsewhere either."""
-
-    known: int
-    not_seen: int
-    lost: int
 
 
 class Failure(NamedTuple):
@@ -224,12 +216,11 @@ class Ledger:
                     span,
                 )
 
-    def gone(self, number: int) -> Gone:
-        """What the looks of this run did not find of a root."""
-        counts = (
-            f"SELECT count(*) FROM files WHERE root = ?{more}" for more in ("", f" AND {_NOT_SEEN}", f" AND {_LOST}")
-        )
-        return Gone(*(int(self._one(query, number)) for query in counts))
+    def gone(self, number: int) -> tuple[int, int, int]:
+        """Files of a root: all that are known, those that this run did not find there, and those found nowhere."""
+        query = f"SELECT count(*), ifnull(sum({_NOT_SEEN}), 0), ifnull(sum({_LOST}), 0) FROM files WHERE root = ?"
+        known, not_seen, lost = self.sql.execute(query, (number,)).fetchone()
+        return known, not_seen, lost
 
     def forget_gone(self, number: int) -> None:
         """Drop the files of a root that were not found."""
@@ -267,17 +258,10 @@ class Ledger:
         """Take a root's pictures off the plan; the next look at it plans them anew."""
         self.sql.execute("DELETE FROM plan WHERE root = ?", (root,))
 
-    def planned_roots(self) -> list[int]:
-        """Roots whose pictures are still to be read."""
-        return [n for (n,) in self.sql.execute("SELECT DISTINCT root FROM plan ORDER BY root")]
-
-    def planned(self) -> int:
-        """How many pictures are still to be read."""
-        return int(self._one("SELECT count(*) FROM plan"))
-
-    def planned_shards(self) -> list[int]:
-        """Shards still to be written, in order."""
-        return [n for (n,) in self.sql.execute("SELECT DISTINCT shard FROM plan ORDER BY shard")]
+    def planned(self) -> dict[tuple[int, int], int]:
+        """How many pictures are still to be read, by shard, in order, and root."""
+        rows = self.sql.execute("SELECT shard, root, count(*) FROM plan GROUP BY shard, root ORDER BY shard, root")
+        return {(shard, root): pictures for shard, root, pictures in rows}
 
     def plan_of(self, shard: int) -> list[PlannedPicture]:
         """The pictures of one planned shard, in order."""
@@ -330,18 +314,18 @@ class Ledger:
             " WHERE i.shard = ? ORDER BY i.row, f.root, f.path",
             (shard,),
         )
-        kept: StoredRow | None = None
+        row: StoredRow | None = None
         for id, measured, root, path, size, mtime, facts in rows:
-            if kept is None or kept.id != id:
-                if kept:
-                    yield kept
-                kept = StoredRow(id, json.loads(measured), [], [], size or 0, mtime or 0, {})
+            if row is None or row.id != id:
+                if row:
+                    yield row
+                row = StoredRow(id, json.loads(measured), [], [], size or 0, mtime or 0, {})
             if path is not None:
-                kept.roots.append(root)
-                kept.paths.append(path)
-                kept.labels.update({k: v for k, v in json.loads(facts or "{}").items() if k not in kept.labels})
-        if kept:
-            yield kept
+                row.roots.append(root)
+                row.paths.append(path)
+                row.labels.update({k: v for k, v in json.loads(facts or "{}").items() if k not in row.labels})
+        if row:
+            yield row
 
     def stale_shards(self) -> list[int]:
         """Shards whose facts changed since their table was written."""
@@ -351,13 +335,14 @@ class Ledger:
         """The shard's table has been written again."""
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
 
-    def shards(self) -> list[int]:
-        """Shards that hold rows, in order."""
-        return [n for (n,) in self.sql.execute("SELECT DISTINCT shard FROM items ORDER BY shard")]
+    def shard_rows(self) -> dict[int, int]:
+        """How many rows each shard of scanned pictures has, in order."""
+        return dict(self.sql.execute("SELECT shard, count(*) FROM items GROUP BY shard ORDER BY shard").fetchall())
 
-    def imported_shards(self) -> list[int]:
-        """Shards whose vectors others computed; they are never scanned and never written again."""
-        return [n for (n,) in self.sql.execute("SELECT shard FROM imported ORDER BY shard")]
+    def known_shards(self) -> set[int]:
+        """Shards that hold rows, that are planned, or whose vectors others computed."""
+        query = "SELECT shard FROM items UNION SELECT shard FROM plan UNION SELECT shard FROM imported"
+        return {shard for (shard,) in self.sql.execute(query)}
 
     def columns(self) -> dict[str, str]:
         """Label columns and their kinds (int, float, text), in a fixed order."""
@@ -374,10 +359,14 @@ class Ledger:
     def counts(self) -> tuple[int, int]:
         """Live pictures, and paths that lead to them; an imported row counts as one of each."""
         imported = int(self._one("SELECT ifnull(sum(rows), 0) FROM imported"))
-        return (
-            imported + int(self._one("SELECT count(DISTINCT id) FROM files WHERE id IS NOT NULL")),
-            imported + int(self._one("SELECT count(*) FROM files WHERE id IS NOT NULL")),
-        )
+        pictures, paths = self.sql.execute("SELECT count(DISTINCT id), count(id) FROM files").fetchone()
+        return imported + pictures, imported + paths
+
+    def counts_in(self, roots: Iterable[int]) -> tuple[int, int]:
+        """Pictures that were read in these roots, and paths that lead to them."""
+        query = "SELECT count(DISTINCT id), count(id) FROM files WHERE failed IS NULL AND root IN"
+        pictures, paths = self.sql.execute(f"{query} ({', '.join(map(str, roots))})").fetchone()
+        return pictures, paths
 
     def _one(self, query: str, *values: Any) -> Any:
         return self.sql.execute(query, values).fetchone()[0]

@@ -18,25 +18,34 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.gallery import disk, int8_codes, integrity
+from eyespot.gallery import disk, integrity
 from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
+from eyespot.gallery.looked import Looked
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.gallery.recovery import recover
-from eyespot.gallery.survey import Looked
-from eyespot.gallery.view import Gallery
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import make_folder
+from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.storage.locks import locked
-from eyespot.types import Encoder, EyespotError, Mask, Pixels, Progress, UsageError, Vectors, no_progress
+from eyespot.types import (
+    Encoder,
+    EncoderWithNotes,
+    EyespotError,
+    Mask,
+    Pixels,
+    Progress,
+    UsageError,
+    Vectors,
+    no_progress,
+)
 
-GONE_LIMIT = 0.2  # more than this share of a root gone at once is asked about
+GONE_LIMIT = 0.2  # more than this share of a root gone at once is kept until --forget
 
 
 @dataclass(frozen=True)
 class Options:
-    """How to index; the defaults are what most people want. `hands`: who reads and embeds in place of threads here."""
+    """How to index; the defaults are what most people want. `hands`: what reads and embeds in place of threads here."""
 
     workers: int = field(default_factory=lambda: os.cpu_count() or 1)
     retry_failed: bool = False
@@ -103,13 +112,16 @@ class _IndexJob:
         self.options = options
         self.summary = Summary()
         self.fingerprints: dict[str, list[list[float]]] = {}
+        self.dtypes: dict[str, str] = {}  # of new vectors, by space
+        self.complete: set[tuple[str, int]] = set()  # space and shard of vectors that this run wrote for every row
 
     def run(self, roots: list[Root]) -> Summary:
         if recover(self.gallery, self.ledger):
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
         known = set(self.ledger.failures())
         self._repair_facts()
-        self._remove()
+        if self.options.remove:
+            self._remove()
         self._refresh_facts()  # of what this run or a killed one removed: no table names a root that is not there
         self._write_header()
         self._embed_planned()  # what a killed run left
@@ -121,13 +133,19 @@ class _IndexJob:
         self._refresh_facts()
         self._fill_spaces()
         self._write_header()
-        self._code_spaces()
-        self.summary.damaged = integrity.faults(self.gallery, self.options.progress) if self.options.repair else []
+        if self.options.codes or any(self.gallery.glob("shards/*/*.match.npy")):
+            from eyespot.gallery import int8_codes
+
+            self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress)
+        if self.options.repair:
+            self.summary.damaged = integrity.faults(self.gallery, self.options.progress)
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
-        self.summary.looked.count(self.ledger, set(looked))
-        self.summary.notes += [note for encoder in self.encoders.values() for note in getattr(encoder, "notes", ())]
+        self.summary.looked.pictures, self.summary.looked.paths = self.ledger.counts_in(looked)
+        self.summary.looked.failures = sum(failure.root in looked for failure in self.summary.failures)
+        for encoder in self.encoders.values():
+            self.summary.notes += encoder.notes if isinstance(encoder, EncoderWithNotes) else ()
         return self.summary
 
     # -- what there is to do --------------------------------------------------------------------------------
@@ -159,98 +177,98 @@ class _IndexJob:
     def _forget_gone(self, looked: Mapping[int, Root]) -> None:
         """After embedding, when it is known which of the missing files have only moved."""
         for number, root in looked.items():
-            gone = self.ledger.gone(number)
-            if gone.not_seen and (self.options.forget or gone.lost <= GONE_LIMIT * gone.known):
+            known, not_seen, lost = self.ledger.gone(number)
+            if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
                 self.ledger.forget_gone(number)
-                self.summary.notes += [f"{gone.lost} pictures are gone from {root.path}"] if gone.lost else []
-            elif gone.not_seen:
+                self.summary.notes += [f"{lost} pictures are gone from {root.path}"] if lost else []
+            elif not_seen:
                 self.summary.notes.append(
-                    f"{gone.lost} of {gone.known} pictures are gone from {root.path}; "
-                    "they are kept until you run with --forget"
+                    f"{lost} of {known} pictures are gone from {root.path}; they are kept until you run with --forget"
                 )
 
     def _write_header(self) -> None:
         header = disk.read_or_rebuild_header(self.gallery)
         header.roots = self.ledger.roots()
         header.spaces |= {stem: encoder.space for stem, encoder in self.encoders.items()}
-        header.default = self._default(header)
+        # What is searched by default: the first space there was, in its encoder's present revision
+        default = header.spaces.get(header.default)
+        if default is None:
+            header.default = next(iter(self.encoders), "")
+        elif default.revision != "imported":  # which no encoder installed here gives, and most pictures are there
+            same = (stem for stem, encoder in self.encoders.items() if encoder.space.encoder == default.encoder)
+            header.default = next(same, header.default)
         header.rows = self.ledger.counts()[0]
         disk.write_header(self.gallery, header)
-
-    def _default(self, header: disk.Header) -> str:
-        """The space searched unasked: the first there was, in its encoder's present revision."""
-        if header.default not in header.spaces:
-            return next(iter(self.encoders), "")
-        name, revision = header.spaces[header.default].encoder, header.spaces[header.default].revision
-        if revision == "imported":  # most pictures are there, and no encoder installed here gives that very space
-            return header.default
-        return next((stem for stem, encoder in self.encoders.items() if encoder.space.encoder == name), header.default)
 
     # -- new and changed pictures ---------------------------------------------------------------------------
 
     def _embed_planned(self) -> None:
-        # A planned picture whose root is away would only fail; the next look plans it again
         roots = self.ledger.roots()
-        for number in self.ledger.planned_roots():
+        # A planned picture whose root is away would only fail; the next look plans it again
+        for number in {root for _, root in self.ledger.planned()}:
             if not is_there(roots[number]):
                 self.ledger.unplan(number)
-        total, done = self.ledger.planned(), 0
-        shards = self.ledger.planned_shards()
-        planned = (planned for shard in shards for planned in self.ledger.plan_of(shard))
-        with self._hands(self.gallery, self.encoders) as hands:
-            reads = hands.read_all(planned, self.ledger.roots())
+        plan = self.ledger.planned()
+        if not plan:
+            return
+        total, done = sum(plan.values()), 0
+        planned = (
+            picture for shard in dict.fromkeys(shard for shard, _ in plan) for picture in self.ledger.plan_of(shard)
+        )
+        with self._reader(self.gallery, self.encoders) as reader:
+            reads = reader.read_all(planned, roots)
             for shard, group in groupby(reads, key=lambda read: read.planned.shard):
-                building = _Building(self.encoders, hands)
+                building = _Building({stem: _Batches(stem, encoder, reader) for stem, encoder in self.encoders.items()})
                 for read in group:
                     building.add(read, self.ledger.is_known)
                     done += 1
                     self.options.progress("embedding", done, total)
                 self._commit(shard, building)
 
-    def _hands(self, known: Path | None, encoders: Mapping[str, Encoder]) -> Reader:
-        return (
-            self.options.hands(encoders)
-            if self.options.hands
-            else ThreadedReader(known, encoders, self.options.workers)
-        )
+    def _reader(self, gallery: Path | None, encoders: Mapping[str, Encoder]) -> Reader:
+        """What reads and embeds; pictures that a gallery knows already are not decoded."""
+        if self.options.hands:
+            return self.options.hands(encoders)
+        return ThreadedReader(gallery, encoders, self.options.workers)
 
     def _commit(self, shard: int, building: _Building) -> None:
-        vectors = building.vectors()
+        vectors = {stem: batches.vectors() for stem, batches in building.batches.items()}
         self.summary.embedded += len(building.measured)
         with sqlite.transaction(self.ledger.sql):
             self.ledger.record(shard, building.outcomes, building.measured)
             if not building.measured:
                 disk.clear_shard(self.gallery, shard)
                 return
-            with disk.new_shard(self.gallery, shard) as folder:
+            with new_folder(disk.shard_path(self.gallery, shard)) as folder:
                 self._write_items(folder, shard)
                 for stem, rows in vectors.items():
-                    self._write_vectors(folder, stem, rows)
+                    if not self._write_vectors(folder, stem, rows):
+                        self.complete.add((stem, shard))
 
     def _write_items(self, folder: Path, shard: int) -> None:
         from eyespot.gallery.facts import table_of
 
         disk.write_items(folder, table_of(self.ledger.rows_of(shard), self.ledger.columns()))
 
-    def _write_vectors(self, folder: Path, stem: str, vectors: Vectors) -> None:
-        """Vectors of a shard; a row without a finite one is written as zeros and named in the note."""
+    def _write_vectors(self, folder: Path, stem: str, vectors: Vectors, dtype: str = "") -> list[int]:
+        """Vectors of a shard; a row without a finite one is written as zeros, named in the note, and returned."""
         good: Mask = np.logical_and(np.isfinite(vectors).all(axis=1), vectors.any(axis=1))  # (rows,)
         vectors = np.where(good[:, None], vectors, np.float32(0))
-        if stem not in self.fingerprints:
+        if stem not in self.dtypes:
             self.fingerprints[stem] = fingerprints(self.encoders[stem])
+            half = self.options.half or disk.is_half(self.gallery, stem)
+            self.dtypes[stem] = "float16" if half else "float32"
         note = disk.SpaceNote(self.encoders[stem].space, np.flatnonzero(~good).tolist(), self.fingerprints[stem])
-        half = self.options.half or disk.is_half(self.gallery, stem)
-        dtype = disk.dtype_of(folder, stem) or ("float16" if half else "float32")
-        disk.write_vectors(folder, vectors.astype(dtype), note)
+        disk.write_vectors(folder, vectors.astype(dtype or self.dtypes[stem]), note)
+        return note.missing
 
     # -- facts and spaces of what is there already ----------------------------------------------------------
 
     def _repair_facts(self) -> None:
         look = integrity.look_at_facts if self.options.repair else integrity.glance_at_facts
-        rows = integrity.rows_by_shard(self.ledger)
-        for shard in self.ledger.shards():
+        for shard, rows in self.ledger.shard_rows().items():
             folder = disk.shard_path(self.gallery, shard)
-            if why := integrity.why_damaged(look, folder, "", rows[shard]):
+            if why := integrity.why_damaged(look, folder, "", rows):
                 make_folder(folder)
                 self._write_items(folder, shard)
                 self.summary.notes.append(f"{folder} had lost its facts ({why}); they are written again")
@@ -267,63 +285,48 @@ class _IndexJob:
     def _fill_spaces(self) -> None:
         """Vectors that a space lacks: of older shards, of pictures out of reach when it was added, and damaged ones."""
         look = integrity.look_at_vectors if self.options.repair else integrity.glance_at_vectors
-        rows = integrity.rows_by_shard(self.ledger)
-        for stem in self.encoders:
-            for shard in self.ledger.shards():
-                folder = disk.shard_path(self.gallery, shard)
-                why = integrity.why_damaged(look, folder, stem, rows[shard])
-                note = None if why else disk.read_note(folder, stem)
-                if note is None or note.missing:
-                    kept = list(self.ledger.rows_of(shard))
-                    if not why or self._can_repair(folder, kept, why):
-                        self._fill(shard, stem, kept, note)
+        shards = self.ledger.shard_rows()
+        lacking = [(stem, shard) for stem in self.encoders for shard in shards if (stem, shard) not in self.complete]
+        for stem, shard in lacking:
+            folder = disk.shard_path(self.gallery, shard)
+            why = integrity.why_damaged(look, folder, stem, shards[shard])
+            note = None if why else disk.read_note(folder, stem)
+            if note is None or note.missing:
+                rows = list(self.ledger.rows_of(shard))
+                if not why or self._can_repair(folder, rows, why):
+                    self._fill(shard, stem, rows, note)
 
-    def _can_repair(self, folder: Path, kept: Sequence[StoredRow], why: str) -> bool:
+    def _can_repair(self, folder: Path, rows: Sequence[StoredRow], why: str) -> bool:
         """Whether no disk with pictures of the shard is away, for then it would lose their vectors; notes say which."""
         roots = self.ledger.roots()
         there = {number for number, root in roots.items() if is_there(root)}
-        away = next((roots[one.roots[0]].path for one in kept if one.roots and there.isdisjoint(one.roots)), None)
+        away = next((roots[row.roots[0]].path for row in rows if row.roots and there.isdisjoint(row.roots)), None)
         tail = "its pictures are embedded again" if away is None else f"it is mended when {away} is there again"
         self.summary.notes.append(f"{folder} has damaged vectors ({why}); {tail}")
         return away is None
 
-    def _fill(self, shard: int, stem: str, kept: Sequence[StoredRow], note: disk.SpaceNote | None) -> None:
+    def _fill(self, shard: int, stem: str, rows: Sequence[StoredRow], note: disk.SpaceNote | None) -> None:
         """Embed the rows without a vector, without a note all, from the first of their paths that holds the picture."""
         encoder, folder = self.encoders[stem], disk.shard_path(self.gallery, shard)
-        lacking = [row for row in (note.missing if note else range(len(kept))) if kept[row].paths]
-        vectors = np.zeros((len(kept), encoder.space.dim), np.float32)  # (rows, dim)
+        lacking = [row for row in (note.missing if note else range(len(rows))) if rows[row].paths]
+        vectors = np.zeros((len(rows), encoder.space.dim), np.float32)  # (rows, dim)
         if note is not None:
             vectors = np.array(disk.map_vectors(folder, stem))
-        planned = [planned for row in lacking for planned in self._planned_again(shard, kept[row])]
-        row_of = {kept[row].id: row for row in lacking}
-        rows: list[int] = []
-        with self._hands(None, {stem: encoder}) as hands:
-            batches = _Batches(stem, encoder, hands)
-            for read in hands.read_all(planned, self.ledger.roots()):
-                self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(rows), 0)
+        places = [place for row in lacking for place in zip(rows[row].roots, rows[row].paths, strict=True)]
+        planned = [PlannedPicture(shard, root, self.ledger.seen(root, path)) for root, path in places]
+        row_of = {rows[row].id: row for row in lacking}
+        filled: list[int] = []
+        with self._reader(None, {stem: encoder}) as reader:
+            batches = _Batches(stem, encoder, reader)
+            for read in reader.read_all(planned, self.ledger.roots()):
+                self.options.progress(f"adding {encoder.space.encoder}", self.summary.embedded + len(filled), 0)
                 if (row := row_of.pop(read.id or "", None)) is not None:
-                    rows.append(row)
+                    filled.append(row)
                     batches.add(read.pixels[stem])
-            vectors[rows] = batches.vectors()
-        if rows or note is None:
-            self._write_vectors(folder, stem, vectors)
-        self.summary.embedded += len(rows)
-
-    def _code_spaces(self) -> None:
-        gallery = Gallery(self.gallery)
-        for stem, space in gallery.header.spaces.items():
-            try:
-                view = gallery.view(stem)
-                if self.options.codes or int8_codes.is_coded(view):
-                    int8_codes.write_missing(view, self.options.progress)
-            except EyespotError as error:  # the source of imported vectors is away, say
-                self.summary.notes.append(f"{space.encoder} has no codes for now: {error}")
-
-    def _planned_again(self, shard: int, kept: StoredRow) -> list[PlannedPicture]:
-        return [
-            PlannedPicture(shard, root, self.ledger.seen(root, path))
-            for root, path in zip(kept.roots, kept.paths, strict=True)
-        ]
+            vectors[filled] = batches.vectors()
+        if filled or note is None:
+            self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
+        self.summary.embedded += len(filled)
 
 
 def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
@@ -342,13 +345,15 @@ def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
     return list(matching)
 
 
+@dataclass
 class _Batches:
     """Pixels of one encoder, embedded a full batch at a time."""
 
-    def __init__(self, stem: str, encoder: Encoder, hands: Reader) -> None:
-        self.stem, self.encoder, self.hands = stem, encoder, hands
-        self.waiting: list[Pixels] = []
-        self.pending: list[Later] = []
+    stem: str
+    encoder: Encoder
+    reader: Reader
+    waiting: list[Pixels] = field(default_factory=list)
+    pending: list[Later] = field(default_factory=list)
 
     def add(self, pixels: Pixels) -> None:
         self.waiting.append(pixels)
@@ -364,17 +369,17 @@ class _Batches:
         )
 
     def _embed(self) -> None:
-        self.pending.append(self.hands.embed(self.stem, self.waiting))
+        self.pending.append(self.reader.embed(self.stem, self.waiting))
         self.waiting = []
 
 
+@dataclass
 class _Building:
     """A shard in the making: outcomes of all its pictures, and rows for those that are good and new."""
 
-    def __init__(self, encoders: Mapping[str, Encoder], hands: Reader) -> None:
-        self.outcomes: list[ReadResult] = []
-        self.measured: dict[str, dict[str, Any]] = {}
-        self.batches = {stem: _Batches(stem, encoder, hands) for stem, encoder in encoders.items()}
+    batches: Mapping[str, _Batches]  # by the stems of their spaces
+    outcomes: list[ReadResult] = field(default_factory=list)
+    measured: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, read: ReadPicture, is_known: Callable[[str], bool]) -> None:
         self.outcomes.append(ReadResult(read.planned, read.id, read.failed, read.out_of_reach))
@@ -384,6 +389,3 @@ class _Building:
         self.measured[read.id] = read.measured
         for stem, batches in self.batches.items():
             batches.add(read.pixels[stem])
-
-    def vectors(self) -> dict[str, Vectors]:
-        return {stem: batches.vectors() for stem, batches in self.batches.items()}

@@ -6,14 +6,23 @@ their codes go; a search without up-to-date codes is as exact, and slower.
 
 from __future__ import annotations
 
-from eyespot.gallery.view import View
-from eyespot.kernels.codes import current_codes, has_codes, write_codes
-from eyespot.types import Progress
+from pathlib import Path
+
+from eyespot.gallery.view import Gallery, View
+from eyespot.kernels.codes import current_codes, write_codes
+from eyespot.types import EyespotError, Progress
 
 
-def is_coded(view: View) -> bool:
-    """Whether any shard of a space has codes: then those that come later shall have them too."""
-    return any(has_codes(shard / view.stem) for shard in view.shards)
+def write_spaces(gallery: Path, every: bool, progress: Progress) -> list[str]:
+    """Codes for the spaces that have some already, or for every one; notes on those that get none for now."""
+    notes, opened = [], Gallery(gallery)
+    for stem, space in opened.header.spaces.items():
+        if every or any(gallery.glob(f"shards/*/{stem}.match.npy")):
+            try:
+                write_missing(opened.view(stem), progress)
+            except EyespotError as error:  # the source of imported vectors is away, say
+                notes.append(f"{space.encoder} has no codes for now: {error}")
+    return notes
 
 
 def write_missing(view: View, progress: Progress) -> int:

@@ -6,18 +6,13 @@ without a direction; vectors of older galleries have no checksum, and those impo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, checksum_of, whole
-from eyespot.gallery.formats.arrays import survey
-from eyespot.gallery.index_db import Ledger
-from eyespot.gallery.reading import NoLedger, reading
-from eyespot.gallery.view import Gallery, View
-from eyespot.kernels.codes import NotFiniteVectors
 from eyespot.storage import sqlite
 from eyespot.types import EyespotError, Progress
 
@@ -48,6 +43,8 @@ def glance_at_vectors(shard: Path, stem: str, rows: int) -> None:
 
 def look_at_vectors(shard: Path, stem: str, rows: int) -> None:
     """The same after reading all of them."""
+    from eyespot.gallery.formats.arrays import survey
+
     glance_at_vectors(shard, stem, rows)
     place, note = shard / f"{stem}.npy", disk.read_note(shard, stem)
     assert note is not None
@@ -91,47 +88,29 @@ def _is_begun(shard: Path, stem: str) -> bool:
     return any((shard / f"{stem}.{suffix}").exists() for suffix in ("toml", "npy"))
 
 
-def rows_by_shard(known: Ledger) -> dict[int, int]:
-    """How many rows each shard has, as far as the ledger knows."""
-    counted = "SELECT shard, count(*) FROM items GROUP BY shard UNION ALL SELECT shard, rows FROM imported"
-    return dict(known.sql.execute(counted).fetchall())
-
-
 def faults(gallery: Path, progress: Progress) -> list[Fault]:
     """All that is wrong with a gallery's shards, after reading every byte of them.
 
     Raises `EyespotError` if `gallery.toml` or the ledger is damaged.
     """
-    stems = list(Gallery(gallery).header.spaces)
+    from eyespot.gallery.reading import NoLedger, reading
+
+    stems = list(disk.read_header(gallery).spaces)
     # The shards that are there, and those that the ledger knows, with their rows if it does
     rows: dict[Path, int | None] = dict.fromkeys(disk.shard_paths(gallery))
     with suppress(NoLedger), reading(gallery) as known:
         sqlite.check(gallery / "ledger.sqlite")
-        rows |= {disk.shard_path(gallery, shard): count for shard, count in rows_by_shard(known).items()}
+        imported = dict(known.sql.execute("SELECT shard, rows FROM imported").fetchall())
+        rows |= {disk.shard_path(gallery, shard): count for shard, count in (known.shard_rows() | imported).items()}
     found = []
     for done, (shard, count) in enumerate(sorted(rows.items())):
         progress("checking", done, len(rows))
-        found += list(_faults_of(shard, stems, count))
+        looks = [(look_at_facts, ""), *((look_at_vectors, stem) for stem in stems if _is_begun(shard, stem))]
+        for look, stem in looks:
+            try:
+                look(shard, stem, disk.count_items(shard) if count is None else count)
+            except EyespotError as error:
+                reason = error.reason if isinstance(error, Damaged) else str(error)
+                found.append(Fault(shard.name, stem, reason, disk.way_out(shard)))
     progress("checking", len(rows), len(rows))
     return found
-
-
-def _faults_of(shard: Path, stems: Sequence[str], rows: int | None) -> Iterator[Fault]:
-    looks = [(look_at_facts, ""), *((look_at_vectors, stem) for stem in stems if _is_begun(shard, stem))]
-    for look, stem in looks:
-        try:
-            look(shard, stem, disk.count_items(shard) if rows is None else rows)
-        except EyespotError as error:
-            reason = error.reason if isinstance(error, Damaged) else str(error)
-            yield Fault(shard.name, stem, reason, disk.way_out(shard))
-
-
-@contextmanager
-def naming_damage(view: View) -> Iterator[None]:
-    """`Damaged`, which names a shard and the way out, for `NotFinite`, which knows of neither."""
-    try:
-        yield
-    except NotFiniteVectors:
-        for shard, block in zip(view.shards, view.blocks, strict=True):
-            look_at_vectors(shard, view.stem, len(block))
-        raise

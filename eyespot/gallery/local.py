@@ -91,20 +91,13 @@ class DescribedShard:
         """What stands out in a row's picture; None if it was never described."""
         if self.note is None or row in self.note.missing:
             return None
-        part = slice(*self._offsets[row : row + 2].tolist())
-        return LocalFeatures(self._descriptors[part], self._keypoints[part])
+        offsets, descriptors, keypoints = self._arrays
+        part = slice(*offsets[row : row + 2].tolist())
+        return LocalFeatures(descriptors[part], keypoints[part])
 
     @cached_property
-    def _offsets(self) -> NDArray[np.int64]:
-        return self._mapped("offsets")
-
-    @cached_property
-    def _descriptors(self) -> NDArray[Any]:
-        return self._mapped("descriptors")
-
-    @cached_property
-    def _keypoints(self) -> NDArray[np.float32]:
-        return self._mapped("keypoints")
+    def _arrays(self) -> list[NDArray[Any]]:
+        return [self._mapped(name) for name in ("offsets", "descriptors", "keypoints")]
 
     def _mapped(self, name: str) -> NDArray[Any]:
         place = _folder(self.shard, self.stem) / f"{name}.npy"
@@ -132,7 +125,11 @@ class Described:
         One made with these settings comes before all others. Raises `UsageError` if there is none, or if several
         extractors made sets here and none is named.
         """
-        found = {stem: notes for stem, notes in local_sets(view.shards).items() if _is_of(notes[0], extractor)}
+        found = {
+            stem: notes
+            for stem, notes in local_sets(view.shards).items()
+            if extractor in (None, notes[0].extractor, notes[0].extractor.partition(":")[0])
+        }
         names = {notes[0].extractor for notes in found.values()}
         if not names:
             made_by = f" of {extractor}" if extractor else ""
@@ -148,15 +145,10 @@ class Described:
         """For each image what stands out in it; None where it was not described or nothing does."""
         rows = []
         for row in self.view.rows_of(images):
-            at = int(np.searchsorted(self.view.starts, row, side="right")) - 1
-            found = self.shards[at].features(row - int(self.view.starts[at]))
-            local_features = found if found is not None and len(found.descriptors) else None
-            rows.append(local_features)
+            shard = int(np.searchsorted(self.view.starts, row, side="right")) - 1
+            features = self.shards[shard].features(row - int(self.view.starts[shard]))
+            rows.append(features if features is not None and len(features.descriptors) else None)
         return rows
-
-
-def _is_of(note: LocalNote, extractor: str | None) -> bool:
-    return extractor is None or extractor in (note.extractor, note.extractor.partition(":")[0])
 
 
 # -- writing ------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from eyespot.gallery import disk
 from eyespot.gallery.index_db import Ledger
-from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.photos.places import Root
 from eyespot.storage import sqlite
 from eyespot.types import EyespotError
 

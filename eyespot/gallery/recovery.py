@@ -24,7 +24,7 @@ def recover(gallery: Path, record: Ledger) -> bool:
 
     Raises `EyespotError` if they hold pictures that the ledger knows elsewhere: then there are two truths.
     """
-    known = {*record.shards(), *record.planned_shards(), *record.imported_shards()}
+    known = record.known_shards()
     lost = [shard for shard in disk.shard_paths(gallery) if int(shard.name) not in known]
     if not lost:
         return False

@@ -63,24 +63,22 @@ class Manifest:
         return json.dumps({"format": FORMAT, "judgements": self.judgements, "files": files}, indent=1).encode()
 
     @classmethod
-    def of(cls, said: bytes, where: str) -> Manifest:
+    def of(cls, text: bytes, where: str) -> Manifest:
         """`EyespotError` for what is no manifest, names files that are no gallery's, or is newer than this eyespot."""
         try:
-            found = json.loads(said)
+            found = json.loads(text)
             if found["format"] > FORMAT:
                 raise EyespotError(f"{where} was published by a newer eyespot; upgrade this one")
-            files = {str(name): _checked(name, File(*file)) for name, file in found["files"].items()}
+            files = {str(name): File(*file) for name, file in found["files"].items()}
+            for name, file in files.items():
+                apart = PurePosixPath(file.at).parent != PurePosixPath(name).parent
+                if apart or not OURS.fullmatch(name) or "/." in f"/{file.at}":
+                    raise ValueError(f"{name} at {file.at} is no file of a gallery")
+                if any(type(number) is not int or number < 0 for number in (file.size, file.mtime_ns)):
+                    raise ValueError(f"{name} has no size or time")
             return cls(files, int(found["judgements"]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise EyespotError(f"{where}/{MANIFEST} is damaged ({error!r}); publish the gallery again") from None
-
-
-def _checked(name: str, file: File) -> File:
-    if not OURS.fullmatch(name) or PurePosixPath(file.at).parent != PurePosixPath(name).parent or "/." in f"/{file.at}":
-        raise ValueError(f"{name} at {file.at} is no file of a gallery")
-    if not all(type(number) is int and number >= 0 for number in (file.size, file.mtime_ns)):
-        raise ValueError(f"{name} has no size or time")
-    return file
 
 
 class PublishResult(NamedTuple):
@@ -197,15 +195,18 @@ def publish(gallery: Path, url: str, judged: Ledger | None = None, progress: Pro
         progress("publishing", done, total)
     judgements = before.judgements
     if judged is not None:
-        judgements = _publish_judgements(store, judgements, judged)
-    after = Manifest(files, judgements)
-    store.write(MANIFEST, after.as_json())
+        with tempfile.TemporaryDirectory(prefix="eyespot-publish-") as folder:
+            table = Path(folder) / "judgements.parquet"
+            if count := judged(judgements, table):  # in place of a file that a kill left unnamed
+                store.send(table, f"ledger/judgements-{judgements:09d}.parquet")
+                judgements += count
+    store.write(MANIFEST, Manifest(files, judgements).as_json())
     return PublishResult(sent, size, known)
 
 
 def _manifest(store: _Store) -> Manifest | None:
-    said = store.read(MANIFEST)
-    return None if said is None else Manifest.of(said, store.url)
+    text = store.read(MANIFEST)
+    return None if text is None else Manifest.of(text, store.url)
 
 
 def _names(gallery: Path) -> Iterator[str]:
@@ -232,16 +233,6 @@ def _described(name: str, path: Path, before: File | None) -> File:
     own = f"{stem or suffix}.{digest[:12]}{dot if stem else ''}{suffix if stem else ''}"
     at = (PurePosixPath(name).parent / own).as_posix()
     return File(at, status.st_size, digest, status.st_mtime_ns)
-
-
-def _publish_judgements(store: _Store, before: int, write: Ledger) -> int:
-    """What was judged since, as one more file of parquet; gives how many rows of the ledger are published now."""
-    with tempfile.TemporaryDirectory(prefix="eyespot-publish-") as folder:
-        file = Path(folder) / "judgements.parquet"
-        count = write(before, file)
-        if count:
-            store.send(file, f"ledger/judgements-{before:09d}.parquet")  # in place of one that a kill left unnamed
-    return before + count
 
 
 # -- fetching -------------------------------------------------------------------------------------------------

@@ -1,13 +1,12 @@
-"""What an index run would find, counted without writing anything; and what one did find."""
+"""What an index run would find, counted without writing anything."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.kinds import SkippedFiles
 from eyespot.gallery.photos.sources import Met, Root, Seen, Unreadable, scan_counting
 from eyespot.gallery.reading import NoLedger, reading
@@ -40,33 +39,6 @@ class PictureSurvey:
             self.bytes += record.size
             self.new += known is None
             self.changed += known not in (None, record)
-
-
-@dataclass
-class Looked:
-    """What a run found in the roots it looked through: pictures, paths that lead to them, failures, other files."""
-
-    pictures: int = 0
-    paths: int = 0
-    failures: int = 0
-    skipped: SkippedFiles = field(default_factory=SkippedFiles)
-
-    @property
-    def files(self) -> int:
-        """All that lies there, hidden files aside."""
-        return self.paths + self.failures + self.skipped.files
-
-    @property
-    def copies(self) -> int:
-        """Paths to a picture that another path has already led to."""
-        return self.paths - self.pictures
-
-    def count(self, ledger: Ledger, roots: Collection[int]) -> None:
-        """Take from the ledger what it holds of these roots."""
-        some = ", ".join(map(str, roots))
-        query = f"SELECT count(DISTINCT id), count(id) FROM files WHERE failed IS NULL AND root IN ({some})"
-        self.pictures, self.paths = ledger.sql.execute(query).fetchone()
-        self.failures = sum(failure.root in roots for failure in ledger.failures())
 
 
 def survey(gallery: Path, roots: Iterable[Root]) -> PictureSurvey:

@@ -13,7 +13,7 @@ import numpy as np
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, let_open, need_open
-from eyespot.gallery.photos.sources import Root, full_path
+from eyespot.gallery.photos.places import Root, full_path
 from eyespot.kernels.codes import MAPPED, Codes, current_codes
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
@@ -141,13 +141,13 @@ class View:
 
     def facts(self, rows: Sequence[int]) -> list[dict[str, Any]]:
         """What is known of these rows, in their order; `path` is the first place where the picture lies."""
-        found: dict[int, dict[str, Any]] = {}
+        facts: dict[int, dict[str, Any]] = {}
         shards = np.searchsorted(self.starts, rows, side="right") - 1
         for shard in np.unique(shards).tolist():
-            mine = [int(row) for row, at in zip(rows, shards, strict=True) if at == shard]
+            mine = [int(row) for row, its_shard in zip(rows, shards, strict=True) if its_shard == shard]
             table = disk.read_rows(self.shards[shard], [row - int(self.starts[shard]) for row in mine])
-            found |= dict(zip(mine, map(self._row_facts, table.to_pylist()), strict=True))
-        return [found[int(row)] for row in rows]
+            facts |= dict(zip(mine, map(self._row_facts, table.to_pylist()), strict=True))
+        return [facts[int(row)] for row in rows]
 
     def _row_facts(self, row: dict[str, Any]) -> dict[str, Any]:
         places = [

@@ -98,12 +98,14 @@ class Approximate:
         mask: (rows,), True where a row may be found. k' = min(k, rows let through) rows come back, never fewer.
         UsageError if k < 1, or a query is not finite or of another length.
         """
-        asked, mask = queries_for(self._rows, queries), _sifting(allowed(mask, len(self._rows)))
+        checked, mask = queries_for(self._rows, queries), allowed(mask, len(self._rows))
+        if mask is not None and mask.all():
+            mask = None
         k = min(positive(k), len(self._rows) if mask is None else int(np.count_nonzero(mask)))
-        if not len(asked) or not self._worthwhile(k, mask):
-            return self._whole.search(asked, max(1, k), mask)
-        likely = self._likely(asked, k, mask)
-        answers = [self._best(query, rows, k, mask) for query, rows in zip(asked, likely, strict=True)]
+        if not len(checked) or not self._worthwhile(k, mask):
+            return self._whole.search(checked, max(1, k), mask)
+        likely = self._likely(checked, k, mask)
+        answers = [self._best(query, rows, k, mask) for query, rows in zip(checked, likely, strict=True)]
         scores = np.array([scores for _, scores in answers])
         return NearestRows(
             np.array([rows for rows, _ in answers], np.int64), scores.astype(np.float32), self.use.recall
@@ -200,11 +202,6 @@ def finite(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     """The vectors (n, dim) to build of: zeros for a row that is not finite, which no mask of a gallery lets through."""
     good = np.isfinite(vectors).all(axis=1, keepdims=True)  # (n, 1)
     return vectors if good.all() else np.where(good, vectors, np.float32(0))
-
-
-def _sifting(mask: Mask | None) -> Mask | None:
-    """None for a mask that lets every row through."""
-    return None if mask is None or mask.all() else mask
 
 
 class _Some:

@@ -40,7 +40,8 @@ class PlainProducts:
             for part in _parts(block, allowed):
                 vectors = floats(block, part)
                 start = None if allowed is not None else first + part.start
-                pools.offer(vectors, self._lengths(vectors, start), _numbers(part) + first)
+                numbers = np.arange(part.start, part.stop) if isinstance(part, slice) else part
+                pools.offer(vectors, self._lengths(vectors, start), numbers + first)
         return [pool.promising(k) for pool in pools.lists()]
 
     def _lengths(self, vectors: NDArray[np.float32], start: int | None) -> Reals:
@@ -59,10 +60,6 @@ def _parts(block: Block, allowed: Mask | None) -> Iterator[Any]:
     rows = np.flatnonzero(allowed)
     step = max(1, _CHUNK // max(1, block.shape[1]))
     return (rows[start : start + step] for start in range(0, len(rows), step))
-
-
-def _numbers(part: Any) -> Ids:
-    return np.arange(part.start, part.stop) if isinstance(part, slice) else part
 
 
 class _Pools:

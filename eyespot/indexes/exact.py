@@ -7,18 +7,21 @@ double precision. So the answer is that of a double-precision search over all ro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._asked import allowed, positive, queries_for
-from eyespot.indexes._coded import CodedProducts
-from eyespot.indexes._plain import PlainProducts
 from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, quantise
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, rank
 from eyespot.types import Mask, NearestRows, UsageError, Vectors
+
+if TYPE_CHECKING:
+    from eyespot.indexes._coded import CodedProducts
+    from eyespot.indexes._plain import PlainProducts
 
 __all__ = ["Codes", "Exact", "load", "quantise"]
 
@@ -59,7 +62,7 @@ class Exact:
         small: int = SMALL,
     ) -> None:
         self._rows = RowBlocks([blocks] if isinstance(blocks, np.ndarray) else blocks)
-        self._plain, self._inner = PlainProducts(self._rows), add_products
+        self._inner = add_products
         self._coded: CodedProducts | None = None
         self._threads, self._patience, self._spent, self._making = threads, patience, 0.0, Lock()
         self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
@@ -68,6 +71,12 @@ class Exact:
             if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=False)):
                 raise UsageError("the codes are not of these vectors; delete them to have them made again")
             self._use(codes)
+
+    @cached_property
+    def _plain(self) -> PlainProducts:
+        from eyespot.indexes._plain import PlainProducts
+
+        return PlainProducts(self._rows)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -95,22 +104,19 @@ class Exact:
 
     def ranked(self, queries: Vectors, k: int, mask: Mask | None = None) -> tuple[Ids, Reals]:
         """What `search` finds, with the scores that rows are ranked by, in double precision; (m, k') both."""
-        asked, mask = queries_for(self._rows, queries), allowed(mask, len(self._rows))
-        k = min(positive(k), len(self._rows) if mask is None else int(np.count_nonzero(mask)))
-        if k and len(asked):
-            count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
-            if count <= max(_AT_ONCE // max(1, len(asked)), 2 * k):
-                shortlists_rows = np.arange(count) if mask is None else np.flatnonzero(mask)
-                unknown = np.full(count, np.inf)
-                shortlists = [Shortlist(shortlists_rows, -unknown, unknown)] * len(asked)
-            else:
-                first = self._plain if mask is not None and count <= _FEW_LEFT else self._first_pass(len(asked))
-                shortlists = first.scan(asked, k, mask)
-        else:
-            shortlists = []
-        answers = [self._best(query, found, k) for query, found in zip(asked, shortlists, strict=False)]
-        rows = np.array([rows for rows, _ in answers], np.int64).reshape(len(asked), k)
-        return rows, np.array([scores for _, scores in answers], np.float64).reshape(len(asked), k)
+        checked, mask = queries_for(self._rows, queries), allowed(mask, len(self._rows))
+        count = len(self._rows) if mask is None else int(np.count_nonzero(mask))
+        k = min(positive(k), count)
+        shortlists: list[Shortlist] = []
+        if k and len(checked) and count <= max(_AT_ONCE // len(checked), 2 * k):
+            every_row, unknown = np.arange(count) if mask is None else np.flatnonzero(mask), np.full(count, np.inf)
+            shortlists = [Shortlist(every_row, -unknown, unknown)] * len(checked)
+        elif k and len(checked):
+            first = self._plain if mask is not None and count <= _FEW_LEFT else self._first_pass(len(checked))
+            shortlists = first.scan(checked, k, mask)
+        answers = [self._best(query, shortlist, k) for query, shortlist in zip(checked, shortlists, strict=False)]
+        rows = np.array([rows for rows, _ in answers], np.int64).reshape(len(checked), k)
+        return rows, np.array([scores for _, scores in answers], np.float64).reshape(len(checked), k)
 
     def _first_pass(self, count: int) -> PlainProducts | CodedProducts:
         self._spent += 1 + count / _BATCH
@@ -132,6 +138,7 @@ class Exact:
 
     def _use(self, codes: Sequence[Codes]) -> None:
         if self._codable:
+            from eyespot.indexes._coded import CodedProducts
             from eyespot.kernels.scans import inner
 
             self._coded, self._inner = CodedProducts(codes, self._threads), inner

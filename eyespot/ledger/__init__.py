@@ -3,7 +3,3 @@
 Every room that keeps a record brings its own tables (`CREATE TABLE IF NOT EXISTS …`) and shares this file, which
 `storage/sqlite.py` opens.
 """
-
-from eyespot.storage.sqlite import DamagedLedger, connect, transaction
-
-__all__ = ["DamagedLedger", "connect", "transaction"]

@@ -85,19 +85,16 @@ def query_digest(query: Query) -> str:
 
     Raises `UsageError` for a picture that is not there.
     """
-    parts = [[float(term.weight), term.text, _bytes_of(term.image)] for term in query.terms]
+    parts = []
+    for term in query.terms:
+        try:
+            picture = None if term.image is None else file_sha256(term.image)
+        except OSError as error:
+            raise UsageError(
+                f"the query's picture {term.image} cannot be read ({error.strerror}); name one that is there"
+            ) from None
+        parts.append([float(term.weight), term.text, picture])
     return json_sha256(parts)[:32]
-
-
-def _bytes_of(image: Path | None) -> str | None:
-    if image is None:
-        return None
-    try:
-        return file_sha256(image)
-    except OSError as error:
-        raise UsageError(
-            f"the query's picture {image} cannot be read ({error.strerror}); name one that is there"
-        ) from None
 
 
 class Judgements:
@@ -127,7 +124,11 @@ class Judgements:
     def enter(self, queries: Iterable[Query]) -> dict[Query, str]:
         """The digest of each query; from now on the ledger can also say in words what it stands for."""
         digests = {query: query_digest(query) for query in dict.fromkeys(queries)}
-        self._submit(_WriteBatch([(digest, _spelled(query)) for query, digest in digests.items()], [])).result()
+        spelled = []
+        for query, digest in digests.items():
+            terms = [[term.weight, term.text, None if term.image is None else str(term.image)] for term in query.terms]
+            spelled.append((digest, json.dumps(terms)))
+        self._submit(_WriteBatch(spelled, [])).result()
         return digests
 
     def record(self, judgements: Iterable[Judgement], turn: int = 0) -> None:
@@ -209,7 +210,12 @@ class Judgements:
         """What each digest stands for, under the digest as its id; None where nobody ever said."""
         with self._looking, sqlite.whole(self.path):
             rows = self._reading.execute("SELECT query, terms FROM asked ORDER BY number").fetchall()
-        return {digest: None if terms is None else Query(digest, _terms(terms)) for digest, terms in rows}
+        queries: dict[str, Query | None] = {}
+        for digest, terms in rows:
+            fields = [] if terms is None else json.loads(terms)
+            parts = [Term(weight, text, None if image is None else Path(image)) for weight, text, image in fields]
+            queries[digest] = None if terms is None else Query(digest, tuple(parts))
+        return queries
 
     def judges(self) -> list[str]:
         """Who has judged, in the order in which they came."""
@@ -287,14 +293,3 @@ def _judgement(query: str, judge: str, prompt: str, row: Sequence[Any]) -> Judge
     unsaid = probability is None and grade is None
     verdict = None if unsaid else Verdict(probability, grade, reason, confidence)
     return Judgement(query, image, judge, prompt, verdict, failure, bool(refused), rank, at, Spent(*spent))
-
-
-def _spelled(query: Query) -> str:
-    return json.dumps(
-        [[term.weight, term.text, None if term.image is None else str(term.image)] for term in query.terms]
-    )
-
-
-def _terms(spelled: str) -> tuple[Term, ...]:
-    terms = json.loads(spelled)
-    return tuple(Term(weight, text, None if image is None else Path(image)) for weight, text, image in terms)

@@ -17,9 +17,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from eyespot import ledger
 from eyespot.pipelines.budget_limits import Adjustment, LargestCost, Provenance, Spent
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
+from eyespot.storage import sqlite
 from eyespot.types import EyespotError
 
 FILE = "work.sqlite"
@@ -97,7 +97,7 @@ class WorkDB:
 
     def __init__(self, folder: Path) -> None:
         try:
-            self._sql = ledger.connect(folder / FILE, _SCHEMA)
+            self._sql = sqlite.connect(folder / FILE, _SCHEMA)
         except (sqlite3.Error, OSError) as error:
             raise EyespotError(
                 f"cannot write to {folder / FILE} ({error}); make room, or name another folder"
@@ -235,7 +235,7 @@ class WorkDB:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         try:
-            with ledger.transaction(self._sql):
+            with sqlite.transaction(self._sql):
                 yield
         except sqlite3.Error as error:
             raise EyespotError(

@@ -11,12 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from eyespot import rooms
-from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import Codes
 from eyespot.models.device import card_in_use
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.nearest import as_run
+from eyespot.search.nearest import as_run, naming_damage
 from eyespot.search.searchable import Scan, Searchable
 from eyespot.types import (
     AdaptedQuery,

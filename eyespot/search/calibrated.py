@@ -141,14 +141,17 @@ class Calibrated:
         assert seen.sample is not None
         others = np.setdiff1d(self.ranks_seen(query, run), seen.sample.ranks)
         seen = self._round(seen, others, query, run) if len(others) else seen
+        name, looked = self.stage.judge.name, seen.looked
+        if seen.curve is None and looked.stopped:
+            raise BudgetSpent(f"{name}: {looked.asked}; {looked.stopped}")
         if seen.curve is None:
-            raise self._nothing_said(seen.looked)
-        looked: JudgeResult = seen.looked
+            why = looked.failures[0] if looked.failures else "none of them has a picture here"
+            raise EyespotError(f"{name} has no verdict on any of the pictures chosen for it ({why}); see to that")
         # The same ranking, with who judged and what should be known of it
-        told = copy(run)
-        told.header = {**run.header, **self.stage.header(looked)}
-        told.notes = [*run.notes, *self.stage.notes(run, looked, UNSAID)]
-        return Calibration(told, query.id, self.stage.judge.name, seen.curve, seen.looked)
+        judged = copy(run)
+        judged.header = {**run.header, **self.stage.header(looked)}
+        judged.notes = [*run.notes, *self.stage.notes(run, looked, UNSAID)]
+        return Calibration(judged, query.id, name, seen.curve, looked)
 
     def plan(self, query: Query, run: Run) -> RerankEstimate:
         """What asking would take at most: where the next verdicts go depends on those that are not there yet."""
@@ -207,15 +210,6 @@ class Calibrated:
         ids = [run.facts.get(hit.image, {}).get("id", "") for hit in run[query.id][: self.stage.depth]]
         said = known(self.stage.judge, self.stage.ledger, query_digest(query), ids)
         return np.array([rank for rank, id in enumerate(ids, 1) if id in said and said[id].rank == rank], np.int64)
-
-    # -- what is told ---------------------------------------------------------------------------------------
-
-    def _nothing_said(self, looked: JudgeResult) -> EyespotError:
-        name = self.stage.judge.name
-        if looked.stopped:
-            return BudgetSpent(f"{name}: {looked.asked}; {looked.stopped}")
-        why = looked.failures[0] if looked.failures else "none of them has a picture here"
-        return EyespotError(f"{name} has no verdict on any of the pictures chosen for it ({why}); see to that")
 
 
 def sizes(verdicts: int) -> Iterator[int]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eyespot.gallery import disk
 from eyespot.gallery.photos.labels import FILE_COLUMNS
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
-from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.photos.places import read_again
 from eyespot.gallery.view import View
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
@@ -67,17 +67,17 @@ def pictures(view: View) -> tuple[Vectors, list[str]]:
     return images, [name for name, live in zip(ids, view.live.tolist(), strict=True) if live]
 
 
-def captioned(view: View, encoder: Encoder, said: Sequence[CaptionRows]) -> Captioned:
-    """Every picture that is there, and all that is said of some of them, embedded; `NothingFound` if nothing is."""
+def captioned(view: View, encoder: Encoder, captions: Sequence[CaptionRows]) -> Captioned:
+    """Every picture that is there, and all captions of some of them, embedded; `NothingFound` without a caption."""
     images, ids = pictures(view)
-    texts = [text for one in said for text in one.texts]
+    texts = [text for source in captions for text in source.texts]
     if not texts:
         raise NothingFound(f"no caption is of a picture of {view.gallery.path}; index the pictures that they name")
-    asking = [row for one in said for row in one.asking]
-    slices = [slice(at, at + AT_ONCE) for at in range(0, len(texts), AT_ONCE)]
+    asking = [row for source in captions for row in source.asking]
+    slices = [slice(start, start + AT_ONCE) for start in range(0, len(texts), AT_ONCE)]
     parts = [_embedded(view, encoder, texts[some], asking[some]) for some in slices]
     numbers = np.cumsum(view.live) - 1  # (rows,), of each among those that are there
-    of = numbers[np.array([row for one in said for row in one.rows], np.int64)]
+    of = numbers[np.array([row for source in captions for row in source.rows], np.int64)]
     return Captioned(np.concatenate(parts), images, of.astype(np.int64), ids)
 
 
@@ -139,24 +139,19 @@ def of_file(view: View, path: Path) -> CaptionRows:
     looked up as judged images are, by the way that finds most; one that several pictures are called by says nothing of
     any. Raises `UsageError` if there is no such file, or a column is missing.
     """
-    by, read = _read(path)
-    matching = matched(view, [one.name for one in read], "id" if by == "id" else None)
+    column, rows = _read(path)
+    matching = matched(view, [row.name for row in rows], "id" if column == "id" else None)
     clear = _clear(matching)
-    pairs = [one for one in read if one.name in clear]
-    notes = [_match_text(path, len(read), len(pairs), matching)]
-    # Those whose asking picture is there too, its rows (-1: words alone), and what is told of the others
-    named = [one.asked_with for one in pairs if one.asked_with]
-    if not named:
-        kept, asking, more = pairs, [], []
-    else:
-        rows = _clear(matched(view, named, None))
-        kept = [one for one in pairs if not one.asked_with or one.asked_with in rows]
-        lost = len(pairs) - len(kept)
-        told = (
-            [f"{lost} texts of {path} ask with a picture that is not in the gallery, or not one alone"] if lost else []
-        )
-        asking, more = ([rows.get(one.asked_with, -1) for one in kept], told)
-    return CaptionRows([clear[one.name] for one in kept], [one.text for one in kept], [*notes, *more], asking)
+    pairs = [row for row in rows if row.name in clear]
+    notes, asking = [_match_text(path, len(rows), len(pairs), matching)], []
+    # Of texts that ask with a picture, those stay whose picture is there too
+    if named := [pair.asked_with for pair in pairs if pair.asked_with]:
+        asked_with = _clear(matched(view, named, None))
+        count, pairs = len(pairs), [pair for pair in pairs if not pair.asked_with or pair.asked_with in asked_with]
+        asking = [asked_with.get(pair.asked_with, -1) for pair in pairs]
+        if lost := count - len(pairs):
+            notes.append(f"{lost} texts of {path} ask with a picture that is not in the gallery, or not one alone")
+    return CaptionRows([clear[pair.name] for pair in pairs], [pair.text for pair in pairs], notes, asking)
 
 
 class _CaptionRow(NamedTuple):
@@ -202,25 +197,20 @@ def _match_text(path: Path, count: int, kept: int, matching: RowMatching) -> str
 
 def of_column(view: View, column: str) -> CaptionRows:
     """A column's texts, one or several a picture; `UsageError` without such a column, `NothingFound` without a text."""
-    found = [(row, text) for row, text in _texts(view, column) if text.strip()]
-    if not found:
-        raise NothingFound(f"no picture of {view.gallery.path} has a text in its column {column}")
-    rows, texts = zip(*found, strict=True)
-    return CaptionRows(list(rows), list(texts))
-
-
-def _texts(view: View, column: str) -> Iterator[tuple[int, str]]:
-    for row, cell in enumerate(_cells(view, column)):
-        if view.live[row] and cell is not None:
-            yield from ((row, str(text)) for text in (cell if isinstance(cell, list) else [cell]))
-
-
-def _cells(view: View, column: str) -> Iterator[object]:
-    named: set[str] = set()
     tables = [disk.read_items(shard) for shard in view.shards]
+    known = {name for table in tables for name in table.column_names}
+    if column not in known:
+        raise UsageError(f"the gallery has no column {column}; it has: {', '.join(sorted(known))}")
+    cells: list[object] = []
     for table in tables:
-        named |= set(table.column_names)
-    if column not in named:
-        raise UsageError(f"the gallery has no column {column}; it has: {', '.join(sorted(named))}")
-    for table in tables:
-        yield from table[column].to_pylist() if column in table.column_names else [None] * table.num_rows
+        cells += table[column].to_pylist() if column in table.column_names else [None] * table.num_rows
+    texts = [
+        (row, str(text))
+        for row, cell in enumerate(cells)
+        if view.live[row] and cell is not None
+        for text in (cell if isinstance(cell, list) else [cell])
+        if str(text).strip()
+    ]
+    if not texts:
+        raise NothingFound(f"no picture of {view.gallery.path} has a text in its column {column}")
+    return CaptionRows([row for row, _ in texts], [text for _, text in texts])

@@ -114,7 +114,9 @@ def chain_of(collection: Searchable, options: StageOptions, vectors: KnownVector
     if options.adapt is not None:
         from eyespot.search.adapted import Adapted
 
-        adapter = _adapter(options.adapt)
+        adapter = options.adapt
+        if isinstance(adapter, str | Path):
+            adapter = rooms.load("adapters", f"quari:{adapter}")
         stages.append(Adapted(collection.view, encoder, adapter, k, mask, options.reranks, collection.scan))
     elif options.reranks is None:
         from eyespot.search.nearest import Nearest
@@ -131,11 +133,3 @@ def chain_of(collection: Searchable, options: StageOptions, vectors: KnownVector
         stages += [LocalRerank.of(collection, options.rerank_local, options.depth), TopK(options.k)]
     chain = Chain(*stages)
     return chain if options.rewriting is None else RewordedStage(options.rewriting, chain)
-
-
-def _adapter(adapt: Adapter | Path | str) -> Adapter:
-    """The adapter, from its checkpoint where it is named."""
-    if not isinstance(adapt, str | Path):
-        return adapt
-    adapter: Adapter = rooms.load("adapters", f"quari:{adapt}")
-    return adapter

@@ -5,25 +5,31 @@ from __future__ import annotations
 from functools import cached_property
 from pathlib import Path
 from shlex import quote
+from typing import TYPE_CHECKING
 
 from eyespot import rooms
-from eyespot.gallery import filters
-from eyespot.gallery.filters import Condition
 from eyespot.gallery.view import Gallery
-from eyespot.search import query_language, query_log, stored_indexes
-from eyespot.search.adapted import SearchBackend, scan_of
-from eyespot.search.searchable import Scan
+from eyespot.search import query_language, query_log
 from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Stage, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.gallery.filters import Condition
+    from eyespot.search.adapted import SearchBackend
+    from eyespot.search.searchable import Scan
 
 IMPORTED = "imported"  # the revision of vectors that came with nothing but their encoder's name
 
 
 class Collection:
-    """One space of a gallery, ready to be searched; the encoder and the vectors are loaded when first needed."""
+    """One space of a gallery, ready to be searched.
+
+    The encoder, the vectors and whatever else a search may take are loaded when they are first needed, so that a plain
+    search starts quickly.
+    """
 
     means: SearchBackend | None = None  # who searches in place of this process; set it before the first search
 
-    def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = stored_indexes.EXACT) -> None:
+    def __init__(self, gallery: Path | str, encoder: str | None = None, index: str = "exact") -> None:
         self.gallery, self._searched_by = Gallery(gallery), index
         self.view = self.gallery.view(self.gallery.stem(encoder))
 
@@ -32,40 +38,48 @@ class Collection:
         """The encoder that made this space; refused if what is installed now would give other vectors."""
         space = self.view.space
         encoder: Encoder = rooms.load("encoders", space.encoder)
-        if self._imported and encoder.space.dim == space.dim:
+        installed = encoder.space
+        if installed.digest == space.digest or (space.revision == IMPORTED and installed.dim == space.dim):
             return encoder
-        if encoder.space.digest != space.digest:
-            installed = encoder.space
-            if space.revision == IMPORTED:
-                lengths = f"the imported vectors have {space.dim} components, {space.encoder} gives {installed.dim}"
-                text = f"{lengths}; import them into a new gallery with -e and the encoder that made them"
-            else:
-                text = (
-                    f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now "
-                    f"{installed.revision}); bring it up to date with: eyespot index -e {space.encoder} -g "
-                    f"{self.gallery.path}"
-                )
-            raise EyespotError(text)
-        return encoder
+        if space.revision == IMPORTED:
+            raise EyespotError(
+                f"the imported vectors have {space.dim} components, {space.encoder} gives {installed.dim}; import them"
+                " into a new gallery with -e and the encoder that made them"
+            )
+        raise EyespotError(
+            f"this gallery's vectors were made with another revision of {space.encoder} ({space.revision}, now"
+            f" {installed.revision}); bring it up to date with: eyespot index -e {space.encoder} -g {self.gallery.path}"
+        )
 
     @cached_property
     def index(self) -> Index:
         """Certified exact search over the mapped vectors, or the approximate index that was asked for."""
-        return stored_indexes.open_index(self.view, self._searched_by, self.means)
+        if self._searched_by == "exact" and self.means is None:
+            from eyespot.indexes.exact import SMALL, Exact
+
+            numbers = int(self.view.starts[-1]) * self.view.space.dim
+            return Exact(self.view.blocks, self.view.codes if numbers >= SMALL else None)  # small ones use no codes
+        from eyespot.search.stored_indexes import open_index
+
+        return open_index(self.view, self._searched_by, self.means)
 
     @cached_property
     def scan(self) -> Scan:
         """Exact search under adapted queries."""
-        return scan_of(self.view) if self.means is None else self.means.scan(self.view.blocks, self.view.codes)
+        if self.means is not None:
+            return self.means.scan(self.view.blocks, self.view.codes)
+        from eyespot.search.adapted import scan_of
+
+        return scan_of(self.view)
 
     def query(self, query: str | Query | None = None, image: Path | str | None = None) -> Query:
         """What `search` would ask for, given the same; raises `UsageError` for what cannot be searched."""
-        asked = query_language.parse(query) if isinstance(query, str) else query
+        parsed = query_language.parse(query) if isinstance(query, str) else query
         if image is not None:
-            return query_language.with_picture(asked, Path(image))
-        if asked is None:
+            return query_language.with_picture(parsed, Path(image))
+        if parsed is None:
             raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
-        return asked
+        return parsed
 
     def search(
         self,
@@ -100,6 +114,8 @@ class Collection:
         """The rows that a search may find, (rows,); `NothingFound` if there is none."""
         live = self.view.live
         if where is not None:
+            from eyespot.gallery import filters
+
             columns = filters.columns_of(self.view.tables)
             condition = filters.checked(where, list(columns)) if isinstance(where, str) else where
             live = live & filters.mask(self.view.tables, condition)
@@ -115,26 +131,16 @@ class Collection:
         own = [term.text for term in query.terms if term.text is not None]
         texts = run.header.get("wordings", {}).get(query.id, own)
         notes = [caveat for text in texts if (caveat := self.encoder.caveat(text))]
-        doubts: list[str]
         # Encoders know what one text should score; a mixture, or another view of the space, scores otherwise.
-        if texts != own or run.header.keys() & {"adapted", "expanded", "rerank_local"}:
-            doubts = []
-        else:
-            doubts_text = query.terms[0].text if len(query.terms) == 1 and query.terms[0].weight > 0 else None
-            weakest = None if doubts_text is None else self.encoder.weakest_match(doubts_text)
-            if weakest is None or (best := run.score.max()) >= weakest:
-                doubts = []
-            else:
-                doubts = [f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}"]
-        notes += doubts
+        plain = texts == own and not run.header.keys() & {"adapted", "expanded", "rerank_local"}
+        if plain and len(own) == len(query.terms) == 1 and query.terms[0].weight > 0:
+            weakest = self.encoder.weakest_match(own[0])
+            if weakest is not None and (best := run.score.max()) < weakest:
+                notes.append(f"there is probably no good match: the best score is {best:.3f}, below {weakest:.3f}")
+        encoder, imported = self.view.space.encoder, self.view.space.revision == IMPORTED
         if without := self.view.without_vector:
-            line = f"eyespot index -g {quote(str(self.gallery.path))}"
-            missing = f"pictures without {self.view.space.encoder} vectors, not searched: {without}"
-            notes.append(missing if self._imported else f"{missing}; bring them in with: {line}")
-        if self._imported:
-            notes.append(f"the vectors were imported as made by {self.view.space.encoder}; that could not be checked")
+            way_out = "" if imported else f"; bring them in with: eyespot index -g {quote(str(self.gallery.path))}"
+            notes.append(f"pictures without {encoder} vectors, not searched: {without}{way_out}")
+        if imported:
+            notes.append(f"the vectors were imported as made by {encoder}; that could not be checked")
         return notes
-
-    @property
-    def _imported(self) -> bool:
-        return self.view.space.revision == IMPORTED

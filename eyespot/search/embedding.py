@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
-from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.photos.places import read_again
 from eyespot.search.query_language import refuse_halves
 from eyespot.types import Composer, Encoder, Pixels, Query, UsageError, Vectors
 

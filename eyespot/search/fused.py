@@ -53,7 +53,8 @@ class Fusion:
         _one_of("norms", self.norm, NORMS)
         if self.k < 0:
             raise UsageError(f"k of RRF is 0 or more, not {self.k}; 60 is usual")
-        if self.weights is not None and not _weigh(self.weights):
+        weights = (1.0,) if self.weights is None else self.weights
+        if not all(math.isfinite(weight) and weight >= 0 for weight in weights) or not any(weights):
             raise UsageError("weights are finite numbers of 0 or more, and one of them is above 0")
 
     def __call__(self, runs: Sequence[Run]) -> Run:
@@ -76,22 +77,18 @@ class Fusion:
         gains: dict[str, list[_Gain]] = {}
         for run, weight in runs:
             hits = run[query]
-            for rank, (hit, points) in enumerate(zip(hits, self._points(hits).tolist(), strict=True), 1):
-                gains.setdefault(hit.image, []).append(_Gain(rank, weight * points))
+            if self.by == "rrf":
+                points = 1 / (self.k + np.arange(1, len(hits) + 1, dtype=np.float64))  # (hits,)
+            else:
+                points = scaled([hit.score for hit in hits], self.norm)
+            for rank, (hit, worth) in enumerate(zip(hits, points.tolist(), strict=True), 1):
+                gains.setdefault(hit.image, []).append(_Gain(rank, weight * worth))
         best = {image: min(gain.rank for gain in its) for image, its in gains.items()}
-        fused = (RankedImage(image, self._sum(its)) for image, its in gains.items())
+        fused = []
+        for image, its in gains.items():
+            total = math.fsum(gain.points for gain in its)  # which does not depend on the order of the runs
+            fused.append(RankedImage(image, total * len(its) if self.by == "combmnz" else total))
         return sorted(fused, key=lambda hit: (-hit.score, best[hit.image], hit.image))
-
-    def _points(self, hits: Sequence[RankedImage]) -> NDArray[np.float64]:
-        """What each hit of one ranking is worth, (hits,)."""
-        if self.by == "rrf":
-            return 1 / (self.k + np.arange(1, len(hits) + 1, dtype=np.float64))
-        return scaled([hit.score for hit in hits], self.norm)
-
-    def _sum(self, gains: Sequence[_Gain]) -> float:
-        # fsum does not hang on the order of the runs.
-        total = math.fsum(gain.points for gain in gains)
-        return total * len(gains) if self.by == "combmnz" else total
 
 
 def scaled(scores: Sequence[float], norm: str = "min-max") -> NDArray[np.float64]:
@@ -149,9 +146,7 @@ def learned(fusion: Fusion, runs: Sequence[Run], qrels: Qrels, measure: Measure 
         (mean,) = evaluate(replace(fusion, weights=weights)(runs), qrels, [how]).means.values()
         tried[weights] = float(mean)
     best = max(tried, key=lambda weights: (tried[weights], -sum(weight**2 for weight in weights)))
-    corners_runs = len(runs)
-    corners = [tuple(float(at == one) for at in range(corners_runs)) for one in range(corners_runs)]
-    alone = tuple(tried[corner] for corner in corners)
+    alone = tuple(tried[tuple(float(run == only) for run in range(len(runs)))] for only in range(len(runs)))
     return LearnedWeights(replace(fusion, weights=best), str(how), tried[best], alone)
 
 
@@ -161,10 +156,6 @@ def grid(runs: int) -> Iterator[tuple[float, ...]]:
     for bars in combinations(range(steps + runs - 1), runs - 1):
         edges = (-1, *bars, steps + runs - 1)
         yield tuple((after - before - 1) / steps for before, after in pairwise(edges))
-
-
-def _weigh(weights: Sequence[float]) -> bool:
-    return all(math.isfinite(weight) and weight >= 0 for weight in weights) and any(weight > 0 for weight in weights)
 
 
 def _one_of(what: str, given: str, known: Sequence[str]) -> None:

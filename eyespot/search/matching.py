@@ -7,7 +7,7 @@ the name is told as ambiguous. One row may have several names: a gallery keeps t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -78,14 +78,14 @@ def matched(view: View, names: Iterable[str], column: str | None = None) -> RowM
     Only pictures that a search can find are looked at. Values of a column are compared as text, so the number 17 is
     "17". Raises `UsageError` for a column that the gallery has not.
     """
-    asked = list(dict.fromkeys(names))
-    looked = _Looked(view, asked)
+    distinct = list(dict.fromkeys(names))
+    looked = _Looked(view, distinct)
     way = looked.by(column) if column else looked.best()
     there = way.rows >= 0
-    ids = np.full(len(asked), None, dtype=object)
+    ids = np.full(len(distinct), None, dtype=object)
     ids[there] = _stored(view, "id").texts.take(pa.array(way.rows[there])).to_pylist()
-    ambiguous = [asked[at] for at in np.flatnonzero(way.ambiguous).tolist()]
-    return RowMatching(way.name, asked, way.rows, ids.tolist(), ambiguous)
+    ambiguous = [distinct[number] for number in np.flatnonzero(way.ambiguous).tolist()]
+    return RowMatching(way.name, distinct, way.rows, ids.tolist(), ambiguous)
 
 
 def renamed(run: Run, matching: RowMatching) -> Run:
@@ -95,19 +95,18 @@ def renamed(run: Run, matching: RowMatching) -> Run:
     `gallery:ID`: it takes its rank, as any unjudged image. What a query ranks twice keeps its best rank.
     """
     named = matching.by_id
-    made = Run({query: _renamed(run[query], matching) for query in run})
+    rankings: dict[str, list[RankedImage]] = {}
+    for query, hits in run.items():
+        best: dict[str, float] = {}
+        for hit in hits:
+            for name in named.get(hit.image, [UNMATCHED + hit.image]):
+                best.setdefault(name, hit.score)
+        rankings[query] = [RankedImage(name, score) for name, score in best.items()]
+    made = Run(rankings)
     made.facts = {name: facts for id, facts in run.facts.items() for name in named.get(id, [UNMATCHED + id])}
     made.header = run.header | {"matched_by": matching.way}
     made.notes = list(run.notes)
     return made
-
-
-def _renamed(hits: Sequence[RankedImage], matching: RowMatching) -> list[RankedImage]:
-    named = ((name, hit.score) for hit in hits for name in matching.by_id.get(hit.image, [UNMATCHED + hit.image]))
-    best: dict[str, float] = {}
-    for name, score in named:
-        best.setdefault(name, score)
-    return [RankedImage(name, score) for name, score in best.items()]
 
 
 def _grouped(pairs: Iterable[tuple[Any, str]], nothing: Any) -> dict[Any, list[str]]:
@@ -155,12 +154,10 @@ class _Looked:
 
     def best(self) -> _Way:
         """The way under which most names are found; the first of equals."""
-        return max(self._ways(), key=lambda way: int((way.rows >= 0).sum()))
-
-    def _ways(self) -> Iterator[_Way]:
         paths = _paths(self.view)
-        yield self._way("id", _stored(self.view, "id"))
-        yield from (self._way(way, _shortened(paths, way)) for way in WAYS[1:])
+        ways = [self._way("id", _stored(self.view, "id"))]
+        ways += [self._way(way, _shortened(paths, way)) for way in WAYS[1:]]
+        return max(ways, key=lambda way: int((way.rows >= 0).sum()))
 
     def _way(self, name: str, keys: _Keys) -> _Way:
         at = _pc.fill_null(_pc.index_in(keys.texts, value_set=self.names, skip_nulls=True), -1).to_numpy()

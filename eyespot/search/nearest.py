@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.view import View
+from eyespot.kernels.codes import NotFiniteVectors
 from eyespot.search.embedding import KnownVectors, embed
 from eyespot.types import Encoder, IdColumn, Index, Mask, NearestRows, Query, Run
 
@@ -46,19 +47,29 @@ class Nearest:
         return made
 
 
+@contextmanager
+def naming_damage(view: View) -> Iterator[None]:
+    """`Damaged`, which names a shard and the way out, for `NotFiniteVectors`, which knows of neither."""
+    try:
+        yield
+    except NotFiniteVectors:
+        from eyespot.gallery.integrity import look_at_vectors  # which a search of sound vectors never needs
+
+        for shard, block in zip(view.shards, view.blocks, strict=True):
+            look_at_vectors(shard, view.stem, len(block))
+        raise
+
+
 def tell_recall(run: Run, *made_of: NearestRows | Run) -> None:
     """Say in a run's header whether all it was made of is exact; if not, a note tells once what share it finds."""
-    told = [one.header.get("recall") if isinstance(one, Run) else one.recall for one in made_of]
-    recalls = [float(recall) for recall in told if recall is not None]
+    shares = [source.header.get("recall") if isinstance(source, Run) else source.recall for source in made_of]
+    recalls = [float(share) for share in shares if share is not None]
     run.header["exact"] = not recalls
     if recalls:
         recall = run.header["recall"] = nan if any(map(isnan, recalls)) else min(recalls)
-        note = f"approximate: {'how much it finds was never measured' if isnan(recall) else _recall_text(recall)}"
-        run.notes = [*(one for one in run.notes if one != note), note]
-
-
-def _recall_text(recall: float) -> str:
-    return f"found {100 * recall:.1f} % of the true {K} when measured"
+        found = f"found {100 * recall:.1f} % of the true {K} when measured"
+        note = f"approximate: {'how much it finds was never measured' if isnan(recall) else found}"
+        run.notes = [*(text for text in run.notes if text != note), note]
 
 
 def as_run(queries: Sequence[Query], nearest: NearestRows, view: View) -> Run:

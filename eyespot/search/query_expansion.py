@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eyespot.gallery.integrity import naming_damage
 from eyespot.gallery.view import View
 from eyespot.search.embedding import KnownVectors, embed
-from eyespot.search.nearest import as_run, tell_recall
+from eyespot.search.nearest import as_run, naming_damage, tell_recall
 from eyespot.types import Encoder, Index, Mask, Query, Run, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -44,7 +43,8 @@ class QueryExpansion:
     def __post_init__(self) -> None:
         if self.n < 0:
             raise UsageError(f"a query cannot be expanded by {self.n} pictures; give 0 or more")
-        if self.weighting not in POWERS and not (_is_number(self.weighting) and float(self.weighting) >= 0):
+        power = POWERS.get(self.weighting, -1.0) if isinstance(self.weighting, str) else self.weighting
+        if not 0 <= power < np.inf:
             raise UsageError(
                 f"no weighting {self.weighting!r}; there are: similarity, uniform, and any number from 0 up"
             )
@@ -65,7 +65,11 @@ class QueryExpansion:
             found = self.index.search(np.array(moved, np.float32).reshape(vectors.shape), self.k, self.mask)
         made = as_run(queries, found, self.view)
         made.header |= {"expanded": self.n, "weighting": self.weighting}
-        made.notes = [] if run is None else [*run.notes, *_lost(run)]
+        made.notes = [] if run is None else list(run.notes)
+        if run is not None and run.header.get("adapted"):
+            made.notes.append(
+                "the query's own view of the space chose the pictures to expand by; the search with them is plain"
+            )
         tell_recall(made, found, *(one for one in (first, run) if one is not None))
         return made
 
@@ -83,17 +87,8 @@ class QueryExpansion:
         if not rows:
             return query
         near = self.view.vectors(rows)  # (n, dim)
-        power = POWERS.get(self.weighting, self.weighting) if isinstance(self.weighting, str) else self.weighting
+        power = POWERS[self.weighting] if isinstance(self.weighting, str) else self.weighting
         weights = np.maximum(near @ query, 0) ** np.float32(power)  # (n,)
         moved = query + weights @ near
         length = np.linalg.norm(moved)
         return query if length < 1e-6 else moved / length
-
-
-def _lost(run: Run) -> list[str]:
-    told = "the query's own view of the space chose the pictures to expand by; the search with them is plain"
-    return [told] if run.header.get("adapted") else []
-
-
-def _is_number(value: str | float) -> bool:
-    return isinstance(value, int | float) and bool(np.isfinite(value))

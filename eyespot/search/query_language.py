@@ -41,19 +41,24 @@ def parse(text: str, id: str = "q", find: Find | None = None) -> Query:
     """
     if not text.strip():
         raise UsageError("the query is empty; give words, a picture or both, as in: heron + ./pool.jpg")
-    terms = []
+    find, terms = find or _existing, []
     for sign, written in _terms(text):
-        term_find = find or _existing
         match = _WEIGHED.fullmatch(written)
         assert match is not None  # every text is a body
-        weight_written = match["weight"] or "1:"
-        weight = float(weight_written[:-1])
-        if not 0 < weight < math.inf:
+        size = match["weight"] or "1:"
+        weight = float(f"{sign}{size[:-1]}")
+        if not 0 < abs(weight) < math.inf:
             raise UsageError(
-                f"the weight {weight_written} counts for nothing or without end; leave the term out or weigh it anew"
+                f"the weight {size} counts for nothing or without end; leave the term out or weigh it anew"
             )
-        term = _meaning(-weight if sign == "-" else weight, match["body"], term_find)
-        terms.append(term)
+        quote, body = _unquoted(match["body"])
+        if not body.strip():
+            raise UsageError("a term of the query is empty; write words or a picture after each + or -")
+        if quote != "'" and _is_place(body):
+            way_out = "check the path, or put it in single quotes to search for the words"
+            terms.append(Term(weight, image=find(body, way_out)))
+        else:
+            terms.append(Term(weight, text=body))
     return Query(id, tuple(terms))
 
 
@@ -90,15 +95,6 @@ def _terms(text: str) -> Iterator[tuple[str, str]]:
     stops = [start for start, _, _ in bounds[1:]] + [len(text)]
     for (_, end, sign), stop in zip(bounds, stops, strict=True):
         yield sign, text[end:stop].strip()
-
-
-def _meaning(weight: float, body: str, find: Find) -> Term:
-    quote, bare = _unquoted(body)
-    if not bare.strip():
-        raise UsageError("a term of the query is empty; write words or a picture after each + or -")
-    if quote != "'" and _is_place(bare):
-        return Term(weight, image=find(bare, "check the path, or put it in single quotes to search for the words"))
-    return Term(weight, text=bare)
 
 
 def _unquoted(body: str) -> tuple[str, str]:
@@ -146,13 +142,10 @@ def _written(term: Term) -> str:
 
 def _reads_back(bare: str) -> bool:
     """Whether this text, unquoted, is one term of weight 1 that means itself, whatever follows it."""
-    one = list(_terms(bare)) == [("+", bare)]
-    return one and not re.match(_WEIGHT, bare) and not _unquoted(bare)[0] and _quotes_close(bare)
-
-
-def _quotes_close(text: str) -> bool:
-    runs = [piece["run"] for piece in _PIECE.finditer(text) if piece["run"]]
-    return all(_QUOTED_RUN.fullmatch(run) for run in runs if _QUOTE_OPENS.match(run))
+    if list(_terms(bare)) != [("+", bare)] or re.match(_WEIGHT, bare) or _unquoted(bare)[0]:
+        return False
+    runs = [piece["run"] for piece in _PIECE.finditer(bare) if piece["run"]]
+    return all(_QUOTED_RUN.fullmatch(run) for run in runs if _QUOTE_OPENS.match(run))  # quotes that open also close
 
 
 def _quoted(text: str, quote: str) -> str:

@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from eyespot import ledger, llms
+from eyespot import llms
 from eyespot.llms import Budget, Declined, NoReply, text_message
 from eyespot.search.fused import Fusion
+from eyespot.storage import sqlite
 from eyespot.storage.files import json_of, refuse
 from eyespot.types import EyespotError, LanguageModel, Query, Run, Stage, Term, UsageError
 
@@ -78,7 +78,7 @@ class Remembered:
     def __call__(self, words: str) -> list[str]:
         """The wordings, from the ledger if it has them; an answer is on the disk before it is used."""
         key = (self.name, self.model.prompt, words)
-        with closing(ledger.connect(self.path, SCHEMA)) as sql:
+        with closing(sqlite.connect(self.path, SCHEMA)) as sql:
             row = sql.execute("SELECT told FROM wordings WHERE model = ? AND prompt = ? AND words = ?", key).fetchone()
             if row is None:
                 wordings = self.model(words)
@@ -130,24 +130,19 @@ class Glossary:
         for term in sorted(self.terms, key=len, reverse=True):
             pattern = re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE)
             if pattern.search(words):
-                return [pattern.sub(partial(_as_it_is, wording), words) for wording in self.terms[term]]
+                # Between the parts, so that a backslash in a wording means nothing
+                return [wording.join(pattern.split(words)) for wording in self.terms[term]]
         return []
-
-
-def _as_it_is(wording: str, _found: re.Match[str]) -> str:
-    return wording  # a backslash in it means nothing
 
 
 def read_glossary(path: Path) -> Glossary:
     """A JSON file of the form {"axanthism": ["a blue frog", …]}; `UsageError` for any other."""
     terms = json_of(path)
-    if not isinstance(terms, dict) or not all(map(_are_wordings, terms.values())) or "" in terms:
+    lists: list[Any] = list(terms.values()) if isinstance(terms, dict) else [None]
+    sound = all(isinstance(wordings, list) and wordings for wordings in lists)
+    if not sound or "" in terms or not all(isinstance(text, str) and text.strip() for texts in lists for text in texts):
         refuse(path, "", 'is no table of terms; write {"axanthism": ["a blue frog", "a frog without yellow"]}')
     return Glossary(terms)
-
-
-def _are_wordings(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(text, str) and text.strip() for text in value)
 
 
 # -- searching with them ----------------------------------------------------------------------------------------
@@ -158,12 +153,11 @@ def in_one(query: Query, tell: Tell) -> Query:
 
     Each text shares its weight with its wordings, so that pictures in the query count as much as before.
     """
-    return replace(query, terms=tuple(part for term in query.terms for part in _shared(term, tell)))
-
-
-def _shared(term: Term, tell: Tell) -> list[Term]:
-    texts = [term.text, *tell(term.text)] if term.text is not None else []
-    return [Term(term.weight / len(texts), text=text) for text in texts] or [term]
+    terms: list[Term] = []
+    for term in query.terms:
+        texts = [] if term.text is None else [term.text, *tell(term.text)]
+        terms += [Term(term.weight / len(texts), text=text) for text in texts] or [term]
+    return replace(query, terms=tuple(terms))
 
 
 @dataclass
@@ -184,15 +178,12 @@ class Reworded:
 def each(query: Query, tell: Tell) -> list[Query]:
     """The query as it is, then once for each wording, under the same id; a text with fewer wordings repeats its own."""
     wordings = [[term.text, *tell(term.text)] if term.text is not None else [] for term in query.terms]
-    rounds = max(map(len, wordings), default=1) or 1
-    each_term = list(zip(query.terms, wordings, strict=True))
-    return [
-        replace(query, terms=tuple(_worded(term, texts, turn) for term, texts in each_term)) for turn in range(rounds)
-    ]
-
-
-def _worded(term: Term, texts: Sequence[str | None], turn: int) -> Term:
-    return replace(term, text=texts[turn] if turn < len(texts) else term.text)
+    queries = []
+    for turn in range(max(map(len, wordings), default=1) or 1):
+        pairs = zip(query.terms, wordings, strict=True)
+        terms = [replace(term, text=texts[turn] if turn < len(texts) else term.text) for term, texts in pairs]
+        queries.append(replace(query, terms=tuple(terms)))
+    return queries
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,13 @@ class Rescored:
             scored = sorted((hit for hit in head if hit.image in known), key=lambda hit: -known[hit.image])
             unscored = [hit for hit in head if hit.image not in known]
             without += len(unscored)
-            made[query] = _descending([RankedImage(h.image, known[h.image]) for h in scored], [*unscored, *tail])
+            # The scored with their scores, the rest below them in the order given; ties stay ties
+            ranking = [RankedImage(hit.image, known[hit.image]) for hit in scored]
+            lowest = min((hit.score for hit in ranking), default=0.0)
+            step = lowest - below(ranking)
+            for rank, (_, equals) in enumerate(groupby([*unscored, *tail], key=lambda hit: hit.score), 1):
+                ranking += [RankedImage(hit.image, lowest - step * rank) for hit in equals]
+            made[query] = ranking
         reranked = Run(made)
         reranked.header, reranked.facts = {**run.header, "reranked": self.depth}, run.facts
         return reranked, without
@@ -39,11 +45,3 @@ def below(hits: Sequence[RankedImage]) -> float:
     """A score that is clearly under all of these."""
     lowest = min((hit.score for hit in hits), default=0.0)
     return lowest - max(1.0, math.ulp(lowest) * 4)
-
-
-def _descending(scored: list[RankedImage], rest: list[RankedImage]) -> list[RankedImage]:
-    """The scored with their scores, the rest below them in the order given; ties stay ties."""
-    lowest = min((hit.score for hit in scored), default=0.0)
-    step = lowest - below(scored)
-    groups = enumerate(groupby(rest, key=lambda hit: hit.score), 1)
-    return [*scored, *(RankedImage(hit.image, lowest - step * rank) for rank, (_, equals) in groups for hit in equals)]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eyespot.gallery.photos.pictures import BadPicture, thumbnail
-from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.photos.places import read_again
 from eyespot.search.contact_sheet import SheetPanel, Tile, as_html, as_png
 from eyespot.types import EyespotError, Run
 

@@ -41,7 +41,7 @@ def put_file(temporary: Path, path: Path) -> None:
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
     """An empty folder that takes the place of `path` when the block ends well; folders above it are made."""
-    building, before = path.with_name(f".{path.name}.part"), _before(path)
+    building, before = path.with_name(f".{path.name}.part"), path.with_name(f".{path.name}.old")
     if before.exists() and not path.exists():  # a kill came between the two renames
         before.rename(path)
     for leftover in (building, before):
@@ -57,13 +57,14 @@ def new_folder(path: Path) -> Iterator[Path]:
 def put_folder(building: Path, path: Path) -> None:
     """Flush a finished folder with all that is in it, give it its name, and remove the folder that had it."""
     flush_tree(building)
+    before = path.with_name(f".{path.name}.old")  # for a moment, on systems that cannot exchange two names
     if not path.exists():
         building.rename(path)
     elif not _exchanged(building, path):
-        path.rename(_before(path))
+        path.rename(before)
         building.rename(path)
     flush(path.parent)
-    for old in (building, _before(path)):
+    for old in (building, before):
         shutil.rmtree(old, ignore_errors=True)
 
 
@@ -98,11 +99,6 @@ def append_line(file: IO[bytes], line: bytes) -> None:
     file.write(line)
     file.flush()
     os.fsync(file.fileno())
-
-
-def _before(path: Path) -> Path:
-    """Where the old folder lies for a moment on systems that cannot exchange two names."""
-    return path.with_name(f".{path.name}.old")
 
 
 def _exchanged(one: Path, other: Path) -> bool:

@@ -123,16 +123,11 @@ def _csv(path: Path, _wanted: set[str] | None) -> Iterator[Row]:
         names = [text_in(name.strip()) for name in next(reader, [])]
         for row in reader:
             if row:
-                fields = [text_in(field.strip()) for field in row]
-                yield reader.line_num, _row_fields(path, names, fields, reader.line_num)
+                if len(row) != len(names):
+                    refuse(path, f"line {reader.line_num}", f"has {len(row)} fields where the header has {len(names)}")
+                yield reader.line_num, dict(zip(names, (text_in(field.strip()) for field in row), strict=True))
     except csv.Error as error:
         refuse(path, f"line {reader.line_num}", f"is no CSV ({error})")
-
-
-def _row_fields(path: Path, names: list[str], row: list[str], line: int) -> dict[str, str]:
-    if len(row) != len(names):
-        refuse(path, f"line {line}", f"has {len(row)} fields where the header has {len(names)}")
-    return dict(zip(names, row, strict=True))
 
 
 def _json_lines(path: Path, _wanted: set[str] | None) -> Iterator[Row]:

@@ -3,7 +3,7 @@
 from eyespot.types.arrays import Mask, Pixels, Vectors
 from eyespot.types.costs import Spent
 from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
-from eyespot.types.encoders import Composer, Encoder, Space
+from eyespot.types.encoders import Composer, Encoder, EncoderWithNotes, Space
 from eyespot.types.errors import EyespotError, NothingFound, UsageError
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
 from eyespot.types.language_models import Adjustment, BudgetMeter, LanguageModel, Message, Price, Reply, Token
@@ -23,6 +23,7 @@ __all__ = [
     "BudgetMeter",
     "Composer",
     "Encoder",
+    "EncoderWithNotes",
     "Extractor",
     "EyespotError",
     "IdColumn",

@@ -38,7 +38,7 @@ class Encoder(Protocol):
 
     `read` runs in many threads at once and must not share state; `encode_pixels` and `encode_texts` are called
     from one thread. The same array in the same batch gives the same bits. A picture that cannot be embedded gets a row
-    of NaN; an encoder that has `notes`, sentences on such things, is asked for them when indexing is over.
+    of NaN; an encoder that is an `EncoderWithNotes` says why in its notes.
     """
 
     space: Space
@@ -64,6 +64,16 @@ class Encoder(Protocol):
 
     def weakest_match(self, text: str) -> float | None:
         """A best text→image score below this is probably no match for this text; None: not calibrated."""
+        ...
+
+
+@runtime_checkable
+class EncoderWithNotes(Protocol):
+    """What an encoder has besides that leaves notes: indexing shows them when it is over."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the user should know of the vectors so far, a sentence each."""
         ...
 
 

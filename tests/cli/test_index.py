@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from eyespot.gallery.photos.found import Skipped
-from eyespot.gallery.photos.kinds import HEAD, SkippedFiles, is_picture, skipped_by_head
+from eyespot.gallery.photos.kinds import SkippedFiles, skipped_by_head
+from eyespot.gallery.photos.signatures import HEAD, is_picture
 from tests.cli.conftest import confined, run_eyespot
 from tests.gallery.conftest import draw
 

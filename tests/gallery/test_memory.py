@@ -199,8 +199,7 @@ min_side = int(sys.argv[3]) or None
 pictures.open_picture(small)  # loads the libraries
 gc.collect()
 image = pictures._recognised(data)
-pictures._draft(image, min_side)
-factor = pictures._factor(image.size, min_side)
+factor = pictures._draft(image, min_side)
 estimate = bytes_to_decode(image, data, pictures._recognised(data).size, factor)
 del image
 with open("/proc/self/clear_refs", "w") as file:

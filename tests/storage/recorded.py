@@ -86,9 +86,10 @@ def new_folder(place: Path) -> Path:
 
 
 def shard(place: Path) -> Path:
-    from eyespot.gallery.disk import new_shard, shard_path
+    from eyespot.gallery.disk import shard_path
+    from eyespot.storage import atomic
 
-    with new_shard(place, 0) as folder:
+    with atomic.new_folder(shard_path(place, 0)) as folder:
         files(folder)
     return shard_path(place, 0)
 

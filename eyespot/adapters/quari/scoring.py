@@ -27,6 +27,7 @@ from eyespot.kernels.codes import (
     Codes,
     NotFiniteVectors,
     default_threads,
+    evenly,
     quantise,
     short_lengths,
 )
@@ -246,7 +247,7 @@ class AdaptedIndex:
     @cached_property
     def _sample(self) -> NDArray[np.float32]:
         """Some rows, at unit length: a score does not depend on it. Zeros for one that is not finite."""
-        chosen = _evenly(len(self._rows), _SAMPLE)
+        chosen = evenly(len(self._rows), _SAMPLE)
         lengths, rows = self._lengths[chosen][:, None], self._rows.gather(chosen)
         return np.divide(rows, np.maximum(lengths, 1e-37), out=np.zeros_like(rows), where=np.isfinite(lengths))
 
@@ -327,10 +328,6 @@ def _cut(ceilings: Ceilings, count: int) -> float:
     some = ceilings[:: max(1, len(ceilings) >> 16)]
     rank = max(1, -(-3 * count * len(some) // (2 * len(ceilings))))
     return float(np.partition(some, -rank)[-rank]) if rank < len(some) else -np.inf
-
-
-def _evenly(rows: int, count: int) -> Ids:
-    return np.unique(np.linspace(0, rows - 1, count).astype(np.int64)) if rows else np.empty(0, np.int64)
 
 
 def _positive(k: int) -> int:

@@ -14,10 +14,10 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
-from eyespot import ledger
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.judges import person
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
+from eyespot.storage import sqlite
 from eyespot.types import Judgement, UsageError
 
 SCHEMA = """
@@ -71,7 +71,7 @@ class AnnotationStore:
 
     def __init__(self, path: Path) -> None:
         self.judgements = Judgements(path)
-        self._sql = ledger.connect(path, SCHEMA)
+        self._sql = sqlite.connect(path, SCHEMA)
         self._lock = RLock()
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class AnnotationStore:
                 raise UsageError(f"the query {one.text!r} holds a NUL, which no text has; leave it out")
         taken = [one for one in wanted if not one.failing]
         digests = self.judgements.enter([one.query for one in taken])
-        with self._lock, ledger.transaction(self._sql):
+        with self._lock, sqlite.transaction(self._sql):
             for one in taken:
                 digest = digests[one.query]
                 same = self._select("SELECT id, text FROM annotated WHERE (id = ? OR query = ?)", one.id, digest)
@@ -133,14 +133,14 @@ class AnnotationStore:
 
     def describe(self, id: str, facts: Mapping[str, str]) -> None:
         """Replace some of what is known of a query, also with an intake that fails; `UsageError` if there is none."""
-        with self._lock, ledger.transaction(self._sql):
+        with self._lock, sqlite.transaction(self._sql):
             known = {**self.query(id).facts, **facts}
             self._sql.execute("UPDATE annotated SET facts = ? WHERE id = ?", (json.dumps(known), id))
 
     def remove(self, id: str) -> None:
         """Forget a query, its list and its audits; `UsageError` if somebody has marked a photo, for marks stay."""
         number = self._number(id)
-        with self._lock, ledger.transaction(self._sql):
+        with self._lock, sqlite.transaction(self._sql):
             if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
                 raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
             for table in ("candidates", "audits", "narrowings"):
@@ -162,7 +162,7 @@ class AnnotationStore:
     def extend(self, id: str, photos: Iterable[Candidate]) -> int:
         """Put photos at the end of a query's list, those already on it left out; gives how many are new."""
         number = self._number(id)
-        with self._lock, ledger.transaction(self._sql):
+        with self._lock, sqlite.transaction(self._sql):
             listed = self._select("SELECT image, place FROM candidates WHERE annotated = ?", number)
             known, last = {image for image, _ in listed}, max((place for _, place in listed), default=0)
             new = {photo.image: photo for photo in photos if photo.image not in known}
@@ -296,7 +296,7 @@ class AnnotationStore:
         """
         lists = json.dumps(drawn.photos), json.dumps(drawn.seen)
         row = (self._number(id), judge_of(who), drawn.rest, drawn.lot, *lists, time.time())
-        with self._lock, ledger.transaction(self._sql):
+        with self._lock, sqlite.transaction(self._sql):
             if self.audits(id, who) != before:
                 raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
             self._sql.execute(

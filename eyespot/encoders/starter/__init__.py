@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.encoders.starter.caveats import caveat
-from eyespot.encoders.starter.doubt import classes_with_looks, weakest_match
-from eyespot.encoders.starter.networks import Floats, ImageNetwork, TextNetwork
+from eyespot.encoders.starter.doubt import weakest_match
+from eyespot.encoders.starter.networks import Floats, TextNetwork, open_session
 from eyespot.encoders.starter.words import Lexicon, unframed, visible_nouns
 from eyespot.types import Pixels, Space, UsageError, Vectors
 
 if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
     from PIL.Image import Image
 
 SPELLING = "starter"
@@ -47,7 +48,6 @@ class Starter:
 
     def __init__(self, data: Path = DATA) -> None:
         self.data = data
-        self.images, self.sentences, self.lexicon = ImageNetwork(data), TextNetwork(data), Lexicon(data / "words.txt")
         made = json.loads((data / "manifest.json").read_text())
         self.space = Space("starter", REVISION, made["digest"], made["preprocessing"], made["dim"])
 
@@ -59,7 +59,7 @@ class Starter:
 
     def encode_pixels(self, pixels: Pixels) -> Vectors:
         """Pictures (n, 260, 260, 3) uint8 to unit vectors (n, dim)."""
-        features, logits = self.images(np.ascontiguousarray(pixels))
+        features, logits = self.images.run(None, {"pixels": np.ascontiguousarray(pixels)})  # (n, 1280), (n, 1000)
         meanings = _product(likeliest(logits), self.joint["class_texts"])  # (n, text dim)
         looks = _product(features, self.joint["look_basis"])  # (n, look dim)
         return unit(np.hstack([unit(meanings), LOOK_WEIGHT * unit(looks)]))
@@ -85,6 +85,21 @@ class Starter:
         return weakest_match(self.ideal_pictures @ self.encode_texts([text])[0])
 
     @cached_property
+    def images(self) -> InferenceSession:
+        """EfficientNet-Lite2, trained on the 1000 classes of ImageNet: pixels to features and logits."""
+        return open_session(self.data / "image.onnx")
+
+    @cached_property
+    def sentences(self) -> TextNetwork:
+        """What texts mean."""
+        return TextNetwork(self.data)
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """The words it knows."""
+        return Lexicon(self.data / "words.txt")
+
+    @cached_property
     def joint(self) -> dict[str, Floats]:
         """What ties classes to words: class_texts, text_basis, look_basis, concept_looks."""
         with np.load(self.data / "joint.npz") as file:
@@ -93,8 +108,13 @@ class Starter:
     @cached_property
     def ideal_pictures(self) -> Vectors:
         """What a picture of each class would be if nothing else were in it, unit rows (n, dim)."""
-        classes, concepts = classes_with_looks((self.data / "classes.txt").read_text().splitlines(), self.lexicon)
-        meanings, looks = self.joint["class_texts"][classes], self.joint["concept_looks"][concepts]
+        # Only classes that are a visible thing: an ideal picture without looks would be all meaning, and no real
+        # picture could ever score a fair share of it.
+        names = (self.data / "classes.txt").read_text().splitlines()
+        nouns = [visible_nouns(name, self.lexicon) for name in names]
+        classes = [number for number, concepts in enumerate(nouns) if concepts]
+        meanings = self.joint["class_texts"][classes]
+        looks = self.joint["concept_looks"][[nouns[number][-1][0] for number in classes]]
         return unit(np.hstack([unit(meanings), LOOK_WEIGHT * unit(looks)]))
 
 

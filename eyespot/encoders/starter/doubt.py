@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from eyespot.encoders.starter.networks import Floats
-from eyespot.encoders.starter.words import Lexicon, visible_nouns
 
 # Calibrated on real photos, docs/starter.md.
 LEAST_SHARE = 0.57  # of what an ideal picture of the fittest class would score
@@ -19,12 +18,3 @@ def weakest_match(ideal_scores: Floats) -> float:
     share = LEAST_SHARE * ideal_scores.max()
     lead = ideal_scores.mean() + LEAST_LEAD * ideal_scores.std()
     return float(max(share, lead))
-
-
-def classes_with_looks(names: list[str], lexicon: Lexicon) -> tuple[list[int], list[int]]:
-    """The classes whose name the lexicon knows as a visible thing, and the concept of each.
-
-    An ideal picture without looks would be all meaning, and no real picture could ever score a fair share of it.
-    """
-    concepts = {number: found[-1][0] for number, name in enumerate(names) if (found := visible_nouns(name, lexicon))}
-    return list(concepts), list(concepts.values())

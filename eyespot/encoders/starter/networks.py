@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
-    from tokenizers import Tokenizer
 
 Floats = NDArray[np.float32]
 LONGEST_TEXT = 256  # tokens; what follows is not read
@@ -24,57 +22,32 @@ REMEMBERED = 256  # texts whose vectors are at hand
 MOST_THREADS = 256  # some more, and the processor is busy with nothing but them
 
 
-class ImageNetwork:
-    """EfficientNet-Lite2, trained on the 1000 classes of ImageNet."""
-
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / "image.onnx"
-
-    @cached_property
-    def session(self) -> InferenceSession:
-        return open_session(self.file)
-
-    def __call__(self, pixels: NDArray[np.uint8]) -> tuple[Floats, Floats]:
-        """Pictures (n, 260, 260, 3) to features (n, 1280) and logits (n, 1000)."""
-        features, logits = self.session.run(None, {"pixels": pixels})
-        return features, logits
-
-
 class TextNetwork:
     """all-MiniLM-L6-v2, a sentence encoder for English."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._known: OrderedDict[str, Floats] = OrderedDict()
-
-    @cached_property
-    def session(self) -> InferenceSession:
-        return open_session(self.folder / "text.onnx")
-
-    @cached_property
-    def tokenizer(self) -> Tokenizer:
         from tokenizers import Tokenizer
 
-        tokenizer = Tokenizer.from_file(str(self.folder / "tokenizer.json"))
-        tokenizer.enable_truncation(LONGEST_TEXT)
-        tokenizer.no_padding()  # the file asks for 128 tokens whatever the text
-        return tokenizer
+        self._known: OrderedDict[str, Floats] = OrderedDict()
+        self.session = open_session(folder / "text.onnx")
+        self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.tokenizer.enable_truncation(LONGEST_TEXT)
+        self.tokenizer.no_padding()  # the file asks for 128 tokens whatever the text
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         """Texts to unit vectors (n, 384); each alone, so that no vector depends on its neighbours."""
-        return np.concatenate([self._one(text) for text in texts]) if texts else np.empty((0, 384), np.float32)
-
-    def _one(self, text: str) -> Floats:
-        # A search asks twice, for the text and for its weakest match, and others may search between the two.
-        known = self._known.pop(text, None)
-        self._known[text] = vector = self._run(text) if known is None else known
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
-        return vector
-
-    def _run(self, text: str) -> Floats:
-        ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)
-        return np.asarray(self.session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0], np.float32)
+        vectors = [np.empty((0, 384), np.float32)]
+        for text in texts:
+            # A search asks twice, for the text and for its weakest match, and others may search between the two.
+            vector = self._known.pop(text, None)
+            if vector is None:
+                ids = np.array([self.tokenizer.encode(text).ids], np.int64)  # (1, tokens)
+                vector = np.asarray(self.session.run(None, {"ids": ids, "mask": np.ones_like(ids)})[0], np.float32)
+            self._known[text] = vector
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+            vectors.append(vector)
+        return np.concatenate(vectors)
 
 
 def open_session(file: Path) -> InferenceSession:
@@ -91,7 +64,7 @@ def open_session(file: Path) -> InferenceSession:
 
 def threads() -> int:
     """How many threads one network may use; a mistyped number of them could bring the machine to a halt."""
-    asked = os.environ.get("EYESPOT_THREADS") or str(os.cpu_count() or 1)
-    if not (asked.isdecimal() and 0 < int(asked) <= MOST_THREADS):
-        raise UsageError(f"EYESPOT_THREADS is {asked!r}; give a whole number from 1 to {MOST_THREADS} or unset it")
-    return int(asked)
+    number = os.environ.get("EYESPOT_THREADS") or str(os.cpu_count() or 1)
+    if not (number.isdecimal() and 0 < int(number) <= MOST_THREADS):
+        raise UsageError(f"EYESPOT_THREADS is {number!r}; give a whole number from 1 to {MOST_THREADS} or unset it")
+    return int(number)

@@ -6,7 +6,6 @@ import mmap
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 
 LONGEST_PHRASE = 3  # words of a noun phrase: "great grey owl"
@@ -38,29 +37,18 @@ class Lexicon:
     """words.txt, sorted lines of a word and its concepts, searched where it lies without reading it whole."""
 
     def __init__(self, file: Path) -> None:
-        self.file = file
+        with file.open("rb") as opened:
+            self.text = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
 
-    @cached_property
-    def text(self) -> mmap.mmap:
-        with self.file.open("rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-
-    def __contains__(self, entry: str) -> bool:
-        return self._line(entry) is not None
-
-    def concepts(self, entry: str) -> list[int]:
-        """The concepts a noun or noun phrase stands for; none if it is no visible thing or not known."""
-        return [int(number) for number in (self._line(entry) or b"").split()]
-
-    def _line(self, entry: str) -> bytes | None:
-        """What stands after the entry on its line, or None if there is no such line."""
+    def concepts(self, entry: str) -> list[int] | None:
+        """The concepts a noun or noun phrase stands for, none if it is no visible thing; None if it is not known."""
         wanted, low, high = entry.encode(), 0, len(self.text)
         while low < high:
             start = self.text.rfind(b"\n", low, (low + high) // 2) + 1 or low
             end = self.text.find(b"\n", start)
-            word, _, rest = self.text[start:end].partition(b"\t")
+            word, _, concepts = self.text[start:end].partition(b"\t")
             if word == wanted:
-                return rest
+                return [int(number) for number in concepts.split()]
             low, high = (end + 1, high) if word < wanted else (low, start)
         return None
 
@@ -79,12 +67,12 @@ def plain_words(text: str) -> list[str]:
 
 def visible_nouns(text: str, lexicon: Lexicon) -> list[list[int]]:
     """The concepts of each noun of a text that names a visible thing, longest phrases first."""
-    words, found, at = plain_words(text), [], 0
-    while at < len(words):
-        length, concepts = longest_noun(words[at : at + LONGEST_PHRASE], lexicon)
-        found += [concepts] if concepts else []
-        at += length
-    return found
+    words, nouns, start = plain_words(text), [], 0
+    while start < len(words):
+        length, concepts = longest_noun(words[start : start + LONGEST_PHRASE], lexicon)
+        nouns += [concepts] if concepts else []
+        start += length
+    return nouns
 
 
 def longest_noun(words: list[str], lexicon: Lexicon) -> tuple[int, list[int]]:
@@ -93,23 +81,17 @@ def longest_noun(words: list[str], lexicon: Lexicon) -> tuple[int, list[int]]:
         return 1, []
     for length in range(len(words), 0, -1):
         phrase = " ".join(words[:length])
-        for entry in singulars(phrase):
+        for entry in (phrase, *without(phrase, ENDINGS)):  # the phrase itself, then what it may be the plural of
             if concepts := lexicon.concepts(entry):
                 return length, concepts
     return 1, []
-
-
-def singulars(phrase: str) -> Iterator[str]:
-    """The phrase itself, then what it may be the plural of."""
-    yield phrase
-    yield from without(phrase, ENDINGS)
 
 
 def is_known(word: str, lexicon: Lexicon) -> bool:
     """Whether a word or what it is a form of is English."""
     forms = (word, *without(word, ENDINGS + VERB_ENDINGS + MORE_ENDINGS))
     doubled = (form[:-1] for form in forms if len(form) > 3 and form[-1] == form[-2])  # running → runn → run
-    return word in FUNCTION_WORDS or any(form in lexicon for form in (*forms, *doubled))
+    return word in FUNCTION_WORDS or any(lexicon.concepts(form) is not None for form in (*forms, *doubled))
 
 
 def without(word: str, endings: tuple[tuple[str, str], ...]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -180,14 +180,11 @@ class _FilePart(NamedTuple):
     def write(self, chunks: Iterator[Chunk], shape: tuple[int, int], dtype: DTypeLike) -> None:
         first = next(chunks)
         with ExitStack() as files:
-            vectors, table = (files.enter_context(_opened(path)) for path in (self.vectors, self.table))
+            for path in self.vectors, self.table:
+                path.parent.mkdir(exist_ok=True)
+            vectors, table = (files.enter_context(path.open("wb")) for path in (self.vectors, self.table))
             writer = files.enter_context(pq.ParquetWriter(table, self.form.columns(first.facts).schema))
             arrays.begin(vectors, shape, dtype)
             for chunk in chain([first], chunks):
                 writer.write_table(self.form.columns(chunk.facts))
                 arrays.append(vectors, chunk.vectors.astype(dtype))
-
-
-def _opened(path: Path) -> IO[bytes]:
-    path.parent.mkdir(exist_ok=True)
-    return path.open("wb")

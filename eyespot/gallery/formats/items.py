@@ -110,7 +110,8 @@ def write_items(folder: Path, facts: FactTable, naming: Naming, target: PartTarg
     import pyarrow.parquet as pq
 
     schema = schema_of(target.labels)
-    wanted = [name for name in (*facts.kinds, *facts.lists) if _is_used(name, naming.layout, target.labels)]
+    used = {*naming.layout.keys, *naming.layout.paths, *_FACTS}
+    wanted = [name for name in (*facts.kinds, *facts.lists) if name in target.labels or name.lower() in used]
     with new_file(folder / "items.parquet") as file, pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
         for start, batch in _numbered(facts.batches(wanted)):
             ids = _told_apart(_ids(batch, naming, start), again[start : start + len(batch)], target.shard, start)
@@ -132,10 +133,6 @@ def write_items(folder: Path, facts: FactTable, naming: Naming, target: PartTarg
             columns |= {"id": ids, "live": pa.array(np.ones(len(batch), bool))}
             arrays = [columns[name] for name in schema.names]
             writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema), row_group_size=ROW_GROUP)
-
-
-def _is_used(name: str, layout: Layout, labels: Mapping[str, str]) -> bool:
-    return name in labels or name.lower() in {*layout.keys, *layout.paths, *_FACTS}
 
 
 def _numbered(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -34,9 +34,9 @@ from eyespot.gallery.formats.items import (
 from eyespot.gallery.formats.tables import facts_in, widest
 from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.labels import wider
-from eyespot.gallery.photos.sources import Root
+from eyespot.gallery.photos.places import Root
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import new_file
+from eyespot.storage.atomic import new_file, new_folder
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
@@ -158,17 +158,15 @@ class _Import:
         self.mapped = {part: map_array(part.vectors) for part in source.parts}
         self.space = Space(encoder, "imported", "unknown", "unknown", self._dim())
         self.stem = disk.stem_of(self.space)
-        fact_tables = {}
+        self.facts = {}
         for part in source.parts:
             rows = len(self.mapped[part])
-            facts = facts_in(part.metadata, rows)
+            facts = self.facts[part] = facts_in(part.metadata, rows)
             if facts.rows != rows:
                 raise EyespotError(
                     f"{part.vectors} has {rows} rows and {part.metadata} has {facts.rows}; "
                     "they must be of one run, row for row"
                 )
-            fact_tables[part] = facts
-        self.facts = fact_tables
         # Label columns of all parts; each has one kind, and the spelling and width the gallery knows it by
         kinds: dict[str, str] = {}
         for facts in self.facts.values():
@@ -184,16 +182,15 @@ class _Import:
         lost = {
             part: way.lost(part, self.mapped[part]) for part in _report_rows(new, self.mapped, "checking", progress)
         }
-        root = self.ledger.add_root(self._root())
+        # The ledger knows a root by its path: the slash keeps the import apart from the same folder indexed for photos.
+        root = self.ledger.add_root(Root(os.path.join(self.source.folder, ""), "import"))
         self._write_header()
+        known = np.zeros(0, np.uint64)
         if new:
-            # Ids are told apart within a space; in two spaces one id is one picture
+            # Ids differ within a space; in two spaces one id is one picture
             shards = self.ledger.sql.execute("SELECT shard FROM imported WHERE space = ? ORDER BY shard", (self.stem,))
-            known = np.zeros(0, np.uint64)
             for (shard,) in shards:
                 known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
-        else:
-            known = np.zeros(0, np.uint64)
         for part in _report_rows(new, self.mapped, "importing", progress):
             shard = self._add(part, root, lost[part], way, known)
             known = merged(known, item_hashes(disk.shard_path(self.gallery, shard)))
@@ -235,10 +232,6 @@ class _Import:
             )
         return True
 
-    def _root(self) -> Root:
-        # The ledger knows a root by its path: the slash keeps the import apart from the same folder indexed for photos.
-        return Root(os.path.join(self.source.folder, ""), "import")
-
     # -- what is new ----------------------------------------------------------------------------------------
 
     def _add(self, part: Part, root: int, lost: list[int], way: VectorImport, known: NDArray[np.uint64]) -> int:
@@ -246,7 +239,7 @@ class _Import:
         naming = Naming(self.source.format, part.name, self.source.layout)
         again = repeated(key_hashes(facts, naming), known)
         shard = self.ledger.free_shard()
-        with disk.new_shard(self.gallery, shard) as folder:
+        with new_folder(disk.shard_path(self.gallery, shard)) as folder:
             write_items(folder, facts, naming, PartTarget(shard, root, self.labels), again)
             way.put(folder, array, disk.SpaceNote(self.space, lost, [], str(part.vectors)))
         # Killed before this line, the next run finds the number free and clears the folder.

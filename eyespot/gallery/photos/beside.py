@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from eyespot.gallery.photos.found import Labels, Record, Seen, Unreadable
-from eyespot.gallery.photos.labels import LabelError, LabelRow, keyed_rows, label_rows, names_keys
+from eyespot.gallery.photos.labels import LabelError, label_rows, names_keys
 from eyespot.gallery.photos.tars import scan_tar, split_key
 
 _SUFFIXES = (".json", ".jsonl", ".parquet", ".csv", ".tsv")
@@ -30,8 +30,11 @@ def scan_with_table(place: str) -> Iterator[Record]:
             if isinstance(record, Seen):
                 pictures.setdefault(os.path.basename(split_key(record.path)[0]), []).append(record.path)
             yield record
-        for row in keyed_rows(table):
-            yield from [_unreadable_row(row, table)] if isinstance(row, LabelError) else _of_pictures(row, pictures)
+        for row in label_rows(table, keyed=True):
+            if isinstance(row, LabelError):
+                yield _unreadable_row(row, table)
+            else:
+                yield from (Labels(path, row.facts) for path in pictures.get(row.file, ()))
     else:
         yield from _by_member(place, table)
 
@@ -43,15 +46,10 @@ def _by_member(place: str, table: Path) -> Iterator[Record]:
             head = "./"
         yield record
     for row in label_rows(table):
-        yield (
-            _unreadable_row(row, table)
-            if isinstance(row, LabelError)
-            else Labels(head + os.path.normpath(row.file), row.facts)
-        )
-
-
-def _of_pictures(row: LabelRow, pictures: dict[str, list[str]]) -> Iterator[Record]:
-    return (Labels(path, row.facts) for path in pictures.get(row.file, ()))
+        if isinstance(row, LabelError):
+            yield _unreadable_row(row, table)
+        else:
+            yield Labels(head + os.path.normpath(row.file), row.facts)
 
 
 def _unreadable_row(row: LabelError, table: Path) -> Unreadable:

@@ -10,6 +10,7 @@ import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -39,27 +40,21 @@ def rows_of(place: Path) -> Iterator[Row | Fault]:
     image's own columns. Several categories of an image stand in one text, `a; b`, each column sorted. Raises ValueError
     for a file that is no COCO JSON, OSError as `open` does.
     """
-    told = _read_first(place)
-    kinds = _Kinds(told)
+    first = _read_first(place)
+    kinds = _Kinds(first)
     yield from kinds.faults()
-    images = zip(_elements(place, "images"), told.images.repeated().tolist(), strict=False)
-    for at, (image, repeated) in enumerate(images):
+    lists = chain.from_iterable(elements or () for key, elements in lists_of(place) if key == "images")
+    for number, (image, repeated) in enumerate(zip(lists, first.images.repeated().tolist(), strict=False), 1):
         if not isinstance(image, dict):
-            yield at + 1, "is no JSON object"
+            yield number, "is no JSON object"
         elif id_of(image.get("id")) is None:
-            yield at + 1, "has no id"
+            yield number, "has no id"
         elif repeated:
-            yield at + 1, f"has the id {image['id']!r:.40} of an image before it"
+            yield number, f"has the id {image['id']!r:.40} of an image before it"
         else:
-            facts, faults = _facts(image, told.licences)
-            yield from ((at + 1, fault) for fault in faults)
-            yield at + 1, kinds.of(at) | facts
-
-
-def _elements(place: Path, wanted: str) -> Iterator[Any]:
-    for key, elements in lists_of(place):
-        if key == wanted and elements is not None:
-            yield from elements
+            facts, faults = _facts(image, first.licences)
+            yield from ((number, fault) for fault in faults)
+            yield number, kinds.of(number - 1) | facts
 
 
 # -- an image -----------------------------------------------------------------------------------------------
@@ -136,10 +131,9 @@ class _Told:
             self.images.add(id_of(_object(image).get("id")))
 
     def add_annotations(self, annotations: Iterable[Any]) -> None:
-        for annotation in annotations:
-            told = _object(annotation)
-            category = id_of(told.get("category_id"))
-            self.annotated.add(id_of(told.get("image_id")))
+        for annotation in map(_object, annotations):
+            category = id_of(annotation.get("category_id"))
+            self.annotated.add(id_of(annotation.get("image_id")))
             self.category.append(-1 if category is None else self.numbers.setdefault(category, len(self.numbers)))
 
     def add_categories(self, categories: Iterable[Any]) -> None:
@@ -215,12 +209,9 @@ def _first(wrong: NDArray[np.bool_], what: str) -> Iterator[Fault]:
 
 def _joined(facts: list[dict[str, Any]]) -> dict[str, Any]:
     """The columns of several categories, the values of each together."""
-    names = dict.fromkeys(name for told in facts for name in told)
-    return {name: _in_one({told[name] for told in facts if name in told}) for name in names}
-
-
-def _in_one(values: set[Any]) -> Any:
-    """A single value as it is; several sorted in one text."""
-    if len(values) == 1:
-        return values.pop()
-    return "; ".join(str(value) for value in sorted(values, key=lambda value: (isinstance(value, str), value)))
+    columns: dict[str, Any] = {}
+    for name in dict.fromkeys(name for category in facts for name in category):
+        values = {category[name] for category in facts if name in category}
+        ordered = sorted(values, key=lambda value: (isinstance(value, str), value))
+        columns[name] = ordered[0] if len(ordered) == 1 else "; ".join(map(str, ordered))
+    return columns

@@ -30,15 +30,13 @@ def reduced(size: tuple[int, int], factor: int) -> tuple[int, int]:
     return -(-size[0] // factor), -(-size[1] // factor)
 
 
-def bytes_a_pixel(mode: str) -> int:
-    """What Pillow takes for a pixel of an image: four bytes for three colours too."""
-    return {"1": 1, "L": 1, "P": 1}.get(mode, 2 if mode.startswith("I;16") else 4)
-
-
 def conversion_bytes(image: Image.Image, factor: int) -> int:
     """The peak of `to_rgb` besides the image itself, its result included."""
-    pixels, strip = image.width * image.height, image.width * _rows(image.width, factor)
+    pixels = image.width * image.height
     each = 9 if image.has_transparency_data else 5 if image.mode.startswith("I;16") else 4
+    if pixels <= LARGE and image.mode not in ("I", "F"):
+        return each * pixels
+    strip = image.width * _rows(image.width, factor)
     grey = (pixels + 12 * min(strip, pixels)) if image.mode in ("I", "F") else 0
     if pixels <= LARGE:
         return each * pixels + grey
@@ -48,7 +46,8 @@ def conversion_bytes(image: Image.Image, factor: int) -> int:
 
 def _rgb(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I;16"):
-        return _from_16_bits(image).convert("RGB")
+        # Pillow would cut off every value above 255; this keeps the high byte, as it does for 16-bit colour
+        return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8)).convert("RGB")
     if image.mode in ("I", "F"):
         return _stretched(image).convert("RGB")
     if image.has_transparency_data:
@@ -57,11 +56,6 @@ def _rgb(image: Image.Image) -> Image.Image:
         white.paste(layer, mask=layer.getchannel("A"))
         return white
     return image.convert("RGB")
-
-
-def _from_16_bits(image: Image.Image) -> Image.Image:
-    """Pillow would cut off every value above 255; this keeps the high byte, as it does for 16-bit colour."""
-    return Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
 
 
 def _stretched(image: Image.Image) -> Image.Image:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -44,20 +43,22 @@ class Exif:
     main: dict[int, Any]
     photo: dict[int, Any]
     position: dict[int, Any]
+    orientation: int  # 1 to 8, of the pixels as Pillow gives them: some of its readers turn the picture themselves
 
     @classmethod
     def of(cls, image: Image.Image) -> Exif:
-        return cls(
-            _tags(lambda: image.getexif()),
-            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.Exif)),
-            _tags(lambda: image.getexif().get_ifd(ExifTags.IFD.GPSInfo)),
-        )
-
-    @property
-    def orientation(self) -> int:
-        """1 to 8, of the pixels as Pillow gives them: its TIFF, AVIF and HEIF readers turn the picture themselves."""
-        value = self.main.get(ExifTags.Base.Orientation)
-        return value if isinstance(value, int) and value in _TURNS else 1
+        """The tags of each block that can be read."""
+        main: dict[int, Any] = {}
+        photo: dict[int, Any] = {}
+        position: dict[int, Any] = {}
+        for tags, block in ((main, None), (photo, ExifTags.IFD.Exif), (position, ExifTags.IFD.GPSInfo)):
+            with suppress(Exception):
+                exif = image.getexif()
+                tags.update(dict(exif if block is None else exif.get_ifd(block)))
+        orientation = main.get(ExifTags.Base.Orientation)
+        if not isinstance(orientation, int) or orientation not in _TURNS:
+            orientation = 1
+        return cls(main, photo, position, orientation)
 
     def upright(self, image: Image.Image) -> Image.Image:
         """The picture these tags belong to, turned and flipped as they say, without any metadata."""
@@ -73,19 +74,11 @@ class Exif:
         longitude = _degrees(tags.get(ExifTags.GPS.GPSLongitude), tags.get(ExifTags.GPS.GPSLongitudeRef), "EW")
         if latitude is None or longitude is None or abs(latitude) > 90 or abs(longitude) > 180:
             latitude, longitude = None, None
-        else:
-            latitude, longitude = latitude, longitude
         taken = _time(self.photo.get(ExifTags.Base.DateTimeOriginal)) or _time(self.main.get(ExifTags.Base.DateTime))
         make, model = _clean(self.main.get(ExifTags.Base.Make)), _clean(self.main.get(ExifTags.Base.Model))
         named = bool(make) and model.lower().startswith(make.lower().split()[0])  # "NIKON CORPORATION", "NIKON D90"
         camera = (model if named else f"{make} {model}".strip()) or None
         return PictureFacts(width, height, taken, latitude, longitude, camera, format)
-
-
-def _tags(read: Callable[[], Any]) -> dict[int, Any]:
-    with suppress(Exception):
-        return dict(read())
-    return {}
 
 
 def _clean(text: Any) -> str:
@@ -96,9 +89,9 @@ def _clean(text: Any) -> str:
 
 def _time(text: Any) -> datetime | None:
     """EXIF writes 2021:05:31 18:02:11; some programs use dashes, append fractions or a zone, or leave it blank."""
-    found = re.match(r"([0-9]{4})[:/-]([0-9]{2})[:/-]([0-9]{2})[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})", _clean(text))
+    parts = re.match(r"([0-9]{4})[:/-]([0-9]{2})[:/-]([0-9]{2})[ T]([0-9]{2}):([0-9]{2}):([0-9]{2})", _clean(text))
     with suppress(ValueError):
-        return datetime(*map(int, found.groups())) if found else None  # type: ignore[arg-type]
+        return datetime(*map(int, parts.groups())) if parts else None  # type: ignore[arg-type]
     return None
 
 

@@ -7,93 +7,70 @@ from __future__ import annotations
 
 import os
 import re
-import struct
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from eyespot.gallery.photos.found import Skipped
+from eyespot.gallery.photos.signatures import is_picture
 
-HEAD = 64  # bytes that show what a file is
 HIDDEN, UNKNOWN, NO_ENDING, NO_FILE = "hidden", "with an unknown ending", "without an ending", "pipes and devices"
 _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
 
 
-class _FileKind(NamedTuple):
-    """Files that are no pictures to eyespot, and what their owner may do about it."""
-
-    name: str
-    endings: str
-    way_out: str = ""
-
-
-_KINDS = (
-    _FileKind(
+_KINDS = (  # files that are no pictures to eyespot: a name, their endings, and what their owner may do about it
+    (
         "video",
         ".3g2 .3gp .asf .avi .flv .insv .lrv .m2ts .m4v .mkv .mov .mp4 .mpeg .mpg .mts .mxf .ogv .vob .webm .wmv",
         "save stills of them as pictures",
     ),
-    _FileKind(
+    (
         "RAW",
         ".3fr .arw .cr2 .cr3 .crw .dcr .dng .erf .fff .gpr .iiq .k25 .kdc .mef .mos .mrw .nef .nrw .orf .pef .raf .raw"
         " .rw2 .rwl .sr2 .srf .srw .x3f",
         "export them as JPEG",
     ),
-    _FileKind(
+    (
         "layered or vector",
         ".afdesign .afphoto .ai .cdr .eps .indd .kra .pdn .procreate .ps .psb .psd .svg .svgz .xcf",
         "export them as PNG",
     ),
-    _FileKind(
+    (
         "other picture formats",
         ".cur .dcm .dds .djvu .dpx .emf .exr .fits .hdr .icns .ico .j2c .j2k .jp2 .jpf .jpx .jxl .jxr .pbm .pcx .pgm"
         " .pnm .ppm .qoi .tga .wmf",
         "convert them to PNG",
     ),
-    _FileKind("archives", ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst", "unpack them, or name each .tar"),
-    _FileKind(
+    ("archives", ".7z .bz2 .dmg .gz .iso .rar .tar .tgz .xz .zip .zst", "unpack them, or name each .tar"),
+    (
         "documents",
         ".doc .docx .epub .htm .html .key .log .md .odp .ods .odt .pages .pdf .ppt .pptx .rtf .rst .tex .txt .url"
         " .webloc .xls .xlsx",
+        "",
     ),
-    _FileKind(
+    (
         "sidecars and data",
         ".aae .cfg .cos .csv .db .dop .geojson .gpx .h5 .hdf5 .ini .json .jsonl .kml .lrcat .md5 .nfo .nksc .npy .npz"
         " .parquet .plist .pp3 .sha256 .sqlite .sqlite3 .srt .thm .toml .tsv .vtt .xml .xmp .yaml .yml",
+        "",
     ),
-    _FileKind("sound", ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma"),
-    _FileKind(
+    ("sound", ".aac .aif .aiff .amr .flac .m4a .mid .mp3 .oga .ogg .opus .wav .wma", ""),
+    (
         "programs",
         ".bat .c .class .cmd .cpp .css .dll .exe .go .h .ipynb .jar .java .js .py .pyc .rs .sh .so .ts .whl",
+        "",
     ),
 )
-_BY_ENDING: Mapping[str, str] = {ending: kind.name for kind in _KINDS for ending in kind.endings.split()}
-_WAYS_OUT: Mapping[str, str] = {kind.name: kind.way_out for kind in _KINDS}
+KIND_OF: Mapping[str, str] = {ending: name for name, endings, _ in _KINDS for ending in endings.split()}
+_WAYS_OUT: Mapping[str, str] = {name: way_out for name, _, way_out in _KINDS}
 
-_SIGNS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
-_BRANDS = {b"avif", b"avis", b"heic", b"heim", b"heis", b"heix", b"hevc", b"hevm", b"hevs", b"hevx", b"mif1", b"msf1"}
-_BMP_HEADERS = (12, 16, 40, 52, 56, 64, 108, 124)  # bytes
-
-
-def kind_of(ending: str) -> str | None:
-    """What files with this ending (`.mp4`, in lower case) are; None if the ending does not say."""
-    return _BY_ENDING.get(ending)
+"""What files with an ending (`.mp4`, in lower case) are; without the endings that do not say."""
 
 
 def ending_of(name: str) -> str:
     """What kinds go by: the ending of a file name in lower case, with its dot; empty if it has none."""
     return os.path.splitext(name)[1].lower()
-
-
-def is_picture(head: bytes) -> bool:
-    """Whether a file that begins so is a picture of a format that eyespot reads."""
-    if head.startswith(_SIGNS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
-        return True
-    if head[4:8] == b"ftyp":
-        end = min(int.from_bytes(head[:4]), len(head))
-        return not _BRANDS.isdisjoint(head[at : at + 4] for at in range(8, end, 4) if at != 12)
-    return head[:2] == b"BM" and len(head) >= 18 and struct.unpack_from("<I", head, 14)[0] in _BMP_HEADERS
 
 
 def skipped_by_head(path: str, head: bytes | None) -> Skipped | None:
@@ -118,11 +95,11 @@ class SkippedFiles:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
-    def add(self, one: Skipped, place: str) -> None:
+    def add(self, file: Skipped, place: str) -> None:
         """Count a file that lies at `place`."""
-        key = (one.kind, one.ending)
-        self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (one.kind, "")] += 1
-        names = self.examples.setdefault(one.kind, [])
+        key = (file.kind, file.ending)
+        self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (file.kind, "")] += 1
+        names = self.examples.setdefault(file.kind, [])
         if len(names) < _EXAMPLES:
             names.append(place)
 
@@ -142,12 +119,12 @@ class SkippedFiles:
         for (kind, _), count in self.counts.items():
             kinds[kind] += count
         del kinds[HIDDEN]
-        return [self._row(kind, count) for kind, count in sorted(kinds.items(), key=lambda one: (-one[1], one[0]))]
-
-    def _row(self, kind: str, files: int) -> dict[str, Any]:
-        endings = {ending: n for (of, ending), n in self.counts.most_common() if of == kind and ending}
-        row = {"kind": kind, "files": files, "endings": endings, "examples": self.examples[kind]}
-        return row | {"way_out": _WAYS_OUT.get(kind) or None}
+        rows = []
+        for kind, files in sorted(kinds.items(), key=lambda count: (-count[1], count[0])):
+            endings = {ending: n for (of, ending), n in self.counts.most_common() if of == kind and ending}
+            row = {"kind": kind, "files": files, "endings": endings, "examples": self.examples[kind]}
+            rows.append(row | {"way_out": _WAYS_OUT.get(kind) or None})
+        return rows
 
     def __str__(self) -> str:
         """`52 skipped (40 video: .mp4 .mov, save stills of them as pictures; 12 documents: .pdf)`; empty if none."""

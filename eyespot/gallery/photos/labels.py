@@ -10,7 +10,7 @@ import json
 import math
 import stat
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,14 +38,23 @@ class LabelError(NamedTuple):
     reason: str
 
 
-def label_rows(place: Path) -> Iterator[LabelRow | LabelError]:
-    """Rows of a csv, tsv, jsonl or parquet file with a column naming the picture (`file_name`, …), or of COCO JSON."""
-    yield from _read(place, {".json": _coco, ".jsonl": _jsonl, ".parquet": _parquet}.get(place.suffix.lower(), _csv))
+def label_rows(place: Path, keyed: bool = False) -> Iterator[LabelRow | LabelError]:
+    """Rows of a csv, tsv, jsonl or parquet file with a column naming the picture (`file_name`, …), or of COCO JSON.
 
-
-def keyed_rows(place: Path) -> Iterator[LabelRow | LabelError]:
-    """Rows of a parquet file that names no files but keys, as img2dataset's do: `file` is the key."""
-    return _read(place, _keyed)
+    `keyed`: of a parquet file that names no files but keys, as img2dataset's do: `file` is the key.
+    """
+    readers = {".json": _coco, ".jsonl": _jsonl, ".parquet": _parquet}
+    reader = _keyed if keyed else readers.get(place.suffix.lower(), _csv)
+    try:
+        if not stat.S_ISREG(place.stat().st_mode):
+            raise OSError("not a regular file")
+        yield from reader(place)
+    except UnicodeDecodeError:
+        yield _lost("not UTF-8; save it as UTF-8 and run again")
+    except OSError as error:
+        yield _lost(reason(error))
+    except (csv.Error, ValueError) as error:
+        yield _lost(str(error).partition("\n")[0])
 
 
 def names_keys(place: Path) -> bool:
@@ -57,19 +66,6 @@ def names_keys(place: Path) -> bool:
     except (OSError, ValueError):
         return False
     return "key" in names and _file_column(names) is None
-
-
-def _read(place: Path, reader: Callable[[Path], Iterator[LabelRow | LabelError]]) -> Iterator[LabelRow | LabelError]:
-    try:
-        if not stat.S_ISREG(place.stat().st_mode):
-            raise OSError("not a regular file")
-        yield from reader(place)
-    except UnicodeDecodeError:
-        yield _lost("not UTF-8; save it as UTF-8 and run again")
-    except OSError as error:
-        yield _lost(reason(error))
-    except (csv.Error, ValueError) as error:
-        yield _lost(str(error).partition("\n")[0])
 
 
 def _lost(why: str) -> LabelError:
@@ -87,8 +83,8 @@ def sidecar(suffix: str, archive: tarfile.TarFile, member: tarfile.TarInfo) -> d
     row = _object(text) if suffix == ".json" else {suffix.removeprefix(".").replace("txt", "text"): text}
     if row is None:
         return LabelError(0, "is no JSON object")
-    kept = _label_columns(row)
-    return kept if _can_be_stored(kept) else LabelError(0, _HALF)
+    facts = _label_columns(row)
+    return facts if _can_be_stored(facts) else LabelError(0, _HALF)
 
 
 def kind_of(value: Any) -> str:
@@ -115,70 +111,60 @@ def wider(one: str, other: str) -> str:
     return order[max(order.index(one), order.index(other))]
 
 
-def cast(value: Any, kind: str) -> Any:
-    """A label value as its column's kind stores it."""
-    return {"int": int, "float": float, "text": str}[kind](value)
-
-
 def _csv(place: Path) -> Iterator[LabelRow | LabelError]:
     csv.field_size_limit(MAX_FIELD)
     with place.open(encoding="utf-8-sig", newline="") as file:
         header = file.readline()
-        rows = csv.reader(file, delimiter=_delimiter(header))
-        names = [name.strip() for name in next(csv.reader([header], delimiter=_delimiter(header)), [])]
-        at = _file_column(names)
-        if at is None:
+        delimiter = max(",;\t", key=header.count)
+        rows = csv.reader(file, delimiter=delimiter)
+        names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        column = _file_column(names)
+        if column is None:
             yield _lost(_no_file_column(names))
             return
-        for row in rows:
-            if row:
-                yield _csv_row(names, row, at, rows.line_num + 1)
-
-
-def _csv_row(names: list[str], row: list[str], at: int, line: int) -> LabelRow | LabelError:
-    if len(row) != len(names):
-        return LabelError(line, f"has {len(row)} fields where the header has {len(names)}")
-    return _row(dict(zip(names, row, strict=True)), names[at], line)
+        for row in filter(None, rows):
+            line = rows.line_num + 1
+            if len(row) != len(names):
+                yield LabelError(line, f"has {len(row)} fields where the header has {len(names)}")
+            else:
+                yield _row(dict(zip(names, row, strict=True)), column, line)
 
 
 def _jsonl(place: Path) -> Iterator[LabelRow | LabelError]:
     with place.open(encoding="utf-8-sig") as file:
         for line, text in enumerate(file, 1):
-            if text.strip():
-                yield _json_row(text, line)
-
-
-def _json_row(text: str, line: int) -> LabelRow | LabelError:
-    row = _object(text)
-    if row is None:
-        return LabelError(line, "is no JSON object")
-    names = list(row)
-    at = _file_column(names)
-    return LabelError(line, _no_file_column(names)) if at is None else _row(row, names[at], line)
+            if not text.strip():
+                continue
+            row = _object(text)
+            if row is None:
+                yield LabelError(line, "is no JSON object")
+            elif (column := _file_column(list(row))) is None:
+                yield LabelError(line, _no_file_column(list(row)))
+            else:
+                yield _row(row, column, line)
 
 
 def _object(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _parquet(place: Path) -> Iterator[LabelRow | LabelError]:
     from eyespot.gallery.photos.parquet import columns_of, rows_of
 
     columns = columns_of(place)
-    names = list(columns)
-    at = _file_column(names)
-    if at is None:
-        yield _lost(f"{_no_file_column(names)}; pictures inside a parquet file have to be saved as files first")
+    column = _file_column(list(columns))
+    if column is None:
+        yield _lost(f"{_no_file_column(list(columns))}; pictures inside a parquet file have to be saved as files first")
         return
     for line, row in enumerate(rows_of(place, columns), 1):
-        if row[names[at]] is None and columns[names[at]] != names[at]:
-            yield LabelError(line, f"its {names[at]} lies inside the parquet file; save it as a file first")
+        if row[column] is None and columns[column] != column:
+            yield LabelError(line, f"its {column} lies inside the parquet file; save it as a file first")
         else:
-            yield _row(row, names[at], line)
+            yield _row(row, column, line)
 
 
 def _keyed(place: Path) -> Iterator[LabelRow | LabelError]:
@@ -191,17 +177,17 @@ def _keyed(place: Path) -> Iterator[LabelRow | LabelError]:
 def _coco(place: Path) -> Iterator[LabelRow | LabelError]:
     from eyespot.gallery.photos.coco_json import rows_of
 
-    for at, row in rows_of(place):
-        yield LabelError(at, row) if isinstance(row, str) else _row(row, "file_name", at)
+    for number, row in rows_of(place):
+        yield LabelError(number, row) if isinstance(row, str) else _row(row, "file_name", number)
 
 
 def _row(row: dict[str, Any], column: str, line: int) -> LabelRow | LabelError:
-    file, kept = row.pop(column), _label_columns(row)
+    file, facts = row.pop(column), _label_columns(row)
     if not isinstance(file, str) or not file.strip():
         return LabelError(line, f"has an empty {column}")
-    if "\0" in file or not _can_be_stored({column: file, **kept}):
+    if "\0" in file or not _can_be_stored({column: file, **facts}):
         return LabelError(line, _HALF)
-    return LabelRow(file.strip(), kept)
+    return LabelRow(file.strip(), facts)
 
 
 _HALF = "holds half a character (a lone surrogate) or a NUL"
@@ -214,35 +200,25 @@ def _can_be_stored(facts: dict[str, Any]) -> bool:
 
 def _label_columns(row: dict[str, Any]) -> dict[str, Any]:
     """Scalars only, without what eyespot says itself; the first of two names that differ in case stays."""
-    kept: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     taken = set(MEASURED)
     for name, value in row.items():
-        plain = _plain(value)
-        if name and name.casefold() not in taken and plain is not None:
-            kept[name] = plain
+        if isinstance(value, bool):
+            value = str(value).lower()
+        elif isinstance(value, str):
+            value = value.strip()
+        # Empty text, NaN, lists and tables say nothing
+        says = math.isfinite(value) if isinstance(value, float) else isinstance(value, int) or bool(value)
+        if name and name.casefold() not in taken and says and isinstance(value, str | int | float):
+            facts[name] = value
             taken.add(name.casefold())
-    return kept
+    return facts
 
 
-def _plain(value: Any) -> str | int | float | None:
-    """A label value, or None for what says nothing: empty text, NaN, lists and tables."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return value.strip() or None
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value if isinstance(value, int) else None
-
-
-def _file_column(names: list[str]) -> int | None:
+def _file_column(names: list[str]) -> str | None:
     lowered = [name.casefold() for name in names]
-    return next((lowered.index(name) for name in FILE_COLUMNS if name in lowered), None)
+    return next((names[lowered.index(name)] for name in FILE_COLUMNS if name in lowered), None)
 
 
 def _no_file_column(names: list[str]) -> str:
     return f"has no column file_name that names the picture; there are: {', '.join(names[:12]) or 'none'}"
-
-
-def _delimiter(header: str) -> str:
-    return max(",;\t", key=header.count)

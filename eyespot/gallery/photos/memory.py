@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from PIL import ExifTags, ImageFile
 
-from eyespot.gallery.photos.colours import LARGE, bytes_a_pixel, conversion_bytes, reduced
+from eyespot.gallery.photos.colours import LARGE, conversion_bytes, reduced
 from eyespot.types import UsageError
 
 VARIABLE = "EYESPOT_DECODE_MEMORY"
@@ -42,26 +41,23 @@ class MemoryBudget:
     @contextmanager
     def reserve(self, size: int, limit: int) -> Iterator[None]:
         """Hold `size` bytes, at most `limit`, until the block ends."""
+        ticket, taken = object(), min(size, limit)
         with self._changed:
-            self._wait(min(size, limit), limit)
+            self._waiting.append(ticket)
+            try:
+                self._changed.wait_for(lambda: self._waiting[0] is ticket and self._used + taken <= limit)
+                self._used += taken
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()  # the next in line may fit as well
         try:
             yield
         finally:
             if size > _TRIMMED:
                 _malloc_trim()(0)
             with self._changed:
-                self._used -= min(size, limit)
+                self._used -= taken
                 self._changed.notify_all()
-
-    def _wait(self, size: int, limit: int) -> None:
-        ticket = object()
-        self._waiting.append(ticket)
-        try:
-            self._changed.wait_for(lambda: self._waiting[0] is ticket and self._used + size <= limit)
-            self._used += size
-        finally:
-            self._waiting.remove(ticket)
-            self._changed.notify_all()  # the next in line may fit as well
 
 
 def decode_limit() -> int:
@@ -111,21 +107,16 @@ def _default_limit() -> int:
 # -- what a picture takes -----------------------------------------------------------------------------------
 
 
-class _Decoder(NamedTuple):
-    """Bytes a pixel of a decoder besides the image that it fills: at its peak, and for as long as the image lives."""
-
-    peak: float
-    stays: float = 0.0
-
-
 def bytes_to_decode(image: ImageFile.ImageFile, data: bytes, full: tuple[int, int], factor: int) -> int:
     """The peak of decoding an opened, perhaps drafted picture of `full` pixels, and of making it upright RGB.
 
     factor: how many pixels become one on the way to RGB.
     """
     pixels, at_full = math.prod(image.size), math.prod(full)
+    # Bytes a pixel of the decoder besides the image that it fills: at its peak, and for as long as the image lives
+    peak, stays = 0.0, 0.0
     if image.format in ("JPEG", "MPO"):
-        decoder = _Decoder(2.0 * len(image.getbands()) if _keeps_coefficients(image, data) else 0.0)
+        peak = 2.0 * len(image.getbands()) if _keeps_coefficients(image, data) else 0.0
     elif image.format == "TIFF":
         # libtiff decodes a strip or tile at a time, and one strip may be the whole picture
         tags = getattr(image, "tag_v2", {})
@@ -133,16 +124,19 @@ def bytes_to_decode(image: ImageFile.ImageFile, data: bytes, full: tuple[int, in
         samples = max(len(bits), int(tags.get(ExifTags.Base.SamplesPerPixel, 1)))
         strip = samples * max(bits) / 8
         inside = {"jpeg": 2.0 * samples, "tiff_jpeg": 2.0 * samples, "webp": 13.0}
-        decoder = _Decoder(strip + inside.get(str(image.info.get("compression")), 0.0))
+        peak = strip + inside.get(str(image.info.get("compression")), 0.0)
     elif image.format == "HEIF":
-        decoder = _Decoder(16.0 if image.info.get("bit_depth", 8) > 8 else 7.0, 1.0)
-    else:
-        decoder = {"WEBP": _Decoder(13.0, 9.0), "AVIF": _Decoder(16.0, 8.0)}.get(str(image.format), _Decoder(0.0))
-    own = bytes_a_pixel(image.mode) * pixels
+        peak, stays = 16.0 if image.info.get("bit_depth", 8) > 8 else 7.0, 1.0
+    elif image.format == "WEBP":
+        peak, stays = 13.0, 9.0
+    elif image.format == "AVIF":
+        peak, stays = 16.0, 8.0
+    # Pillow takes four bytes for three colours too
+    own = {"1": 1, "L": 1, "P": 1}.get(image.mode, 2 if image.mode.startswith("I;16") else 4) * pixels
     pointers = _POINTER * max(full)
     images = 2 if pixels > LARGE else 4 if image.has_transparency_data else 3  # that live while colours are converted
-    decoding = own + decoder.peak * at_full + pointers
-    converting = own + decoder.stays * at_full + conversion_bytes(image, factor) + images * pointers
+    decoding = own + peak * at_full + pointers
+    converting = own + stays * at_full + conversion_bytes(image, factor) + images * pointers
     turning = 2 * (4 * math.prod(reduced(image.size, factor)) + pointers)
     return int(max(decoding, converting, turning))
 

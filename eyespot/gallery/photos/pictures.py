@@ -23,7 +23,6 @@ from PIL import ExifTags, Image, ImageFile, _imaging
 
 from eyespot.gallery.photos.colours import LARGE, to_rgb
 from eyespot.gallery.photos.exif import Exif, PictureFacts
-from eyespot.gallery.photos.kinds import HEAD, is_picture
 from eyespot.gallery.photos.memory import (
     VARIABLE,
     MemoryBudget,
@@ -32,6 +31,7 @@ from eyespot.gallery.photos.memory import (
     bytes_to_read,
     decode_limit,
 )
+from eyespot.gallery.photos.signatures import HEAD, is_picture
 from eyespot.types import EyespotError, UsageError
 
 # Pillow warns about every odd tag of every odd file. Its warnings are silenced for its own modules only and behind
@@ -95,8 +95,8 @@ def picture_in_memory(data: bytes, min_side: int | None = None) -> Iterator[Deco
             elif "not identified by this driver" in str(error):
                 text = "damaged: its header gives no size or no colours"
             else:
-                said = " ".join(re.sub("<[^>]*>", "", str(error)).split())[:120] or type(error).__name__
-                text = f"{'truncated' if 'truncat' in said.lower() else 'damaged'}: {said}"
+                message = " ".join(re.sub("<[^>]*>", "", str(error)).split())[:120] or type(error).__name__
+                text = f"{'truncated' if 'truncat' in message.lower() else 'damaged'}: {message}"
             raise BadPicture(text) from error
         yield opened
 
@@ -116,24 +116,22 @@ def thumbnail(data: bytes, side: int) -> bytes:
     return jpeg.getvalue()
 
 
-def _draft(image: Image.Image, min_side: int | None) -> None:
-    """A JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it; other formats ignore this."""
-    if min_side is not None and image.format in ("JPEG", "MPO"):
-        image.draft("RGB", (max(1, min_side), max(1, min_side)))
+def _draft(image: Image.Image, min_side: int | None) -> int:
+    """How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`.
 
-
-def _factor(size: tuple[int, int], min_side: int | None) -> int:
-    """How many pixels of what is still large after decoding become one, so that its shorter side keeps `min_side`."""
-    if min_side is None or size[0] * size[1] <= LARGE:
+    From here on a JPEG is decoded at 1/2, 1/4 or 1/8 where its shorter side allows it.
+    """
+    if min_side is None:
         return 1
-    return max(1, min(size) // max(1, min_side))
+    if image.format in ("JPEG", "MPO"):
+        image.draft("RGB", (max(1, min_side), max(1, min_side)))
+    return max(1, min(image.size) // max(1, min_side)) if image.width * image.height > LARGE else 1
 
 
 def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPicture:
     image = _recognised(data)
     size = _checked_size(image)
-    _draft(image, min_side)
-    factor = _factor(image.size, min_side)
+    factor = _draft(image, min_side)
     need = bytes_to_decode(image, data, size, factor)
     if min_side is None:
         need = max(need, bytes_to_read(image.size))
@@ -176,7 +174,10 @@ def _recognised(data: bytes) -> ImageFile.ImageFile:
     if not data:
         raise BadPicture("empty file")
     fault: Exception | None = None
-    for reader in _readers(data[:16]):
+    # `Image.open` is not used: its limit of pixels is one for the whole process, and it hides the size it refuses
+    for reader, knows in _readers():
+        if knows(data[:16]) is not True:  # a text here says that the reader is not compiled in
+            continue
         try:
             return reader(BytesIO(data), "")
         except Exception as error:  # another reader may know the same first bytes: AVIF and HEIC share theirs
@@ -186,28 +187,23 @@ def _recognised(data: bytes) -> ImageFile.ImageFile:
     raise BadPicture(f"not a picture eyespot reads ({', '.join(_PLUGINS)}, HEIF)")
 
 
-def _readers(prefix: bytes) -> Iterator[_Reader]:
-    """The readers that know these first bytes.
-
-    `Image.open` is not used: its limit of pixels is one for the whole process, and it hides the size it refuses.
-    """
-    for reader, knows in _plugins():
-        if knows is not None and knows(prefix) is True:  # a text here says that the reader is not compiled in
-            yield reader
-    if prefix[4:8] == b"ftyp":
-        from pillow_heif import HeifImageFile  # type: ignore[import-untyped,unused-ignore]  # 0.1 s, so only on need
-
-        yield HeifImageFile
-
-
 @cache
-def _plugins() -> list[tuple[_Reader, Callable[[bytes], bool | str] | None]]:
+def _readers() -> list[tuple[_Reader, Callable[[bytes], bool | str]]]:
+    """What may read a picture, each with what says whether it knows the first bytes of a file."""
     for module in _PLUGINS.values():
         importlib.import_module(module)
     with suppress(AttributeError, OSError):  # built without libtiff, or with one that cannot be reached
         # It would print what is wrong with a damaged file, which nobody could tell from which; the reason says it.
         ctypes.CDLL(_imaging.__file__).TIFFSetErrorHandler(None)
-    return [Image.OPEN[name] for name in _PLUGINS]
+    pillow = [(reader, knows) for reader, knows in map(Image.OPEN.__getitem__, _PLUGINS) if knows is not None]
+    return [*pillow, (_read_heif, lambda prefix: prefix[4:8] == b"ftyp")]
+
+
+def _read_heif(file: BytesIO, name: str) -> ImageFile.ImageFile:
+    from pillow_heif import HeifImageFile  # type: ignore[import-untyped,unused-ignore]  # 0.1 s, so only on need
+
+    picture: ImageFile.ImageFile = HeifImageFile(file, name)  # type: ignore[no-untyped-call,unused-ignore]
+    return picture
 
 
 # -- how large ----------------------------------------------------------------------------------------------
@@ -232,6 +228,3 @@ def _pixel_limit() -> int:
     if not re.fullmatch("[0-9]{1,18}", text) or int(text) == 0:
         raise UsageError(f"EYESPOT_MAX_PIXELS is a whole number of pixels such as 150000000, not {text!r}")
     return int(text)
-
-
-# -- what went wrong ----------------------------------------------------------------------------------------

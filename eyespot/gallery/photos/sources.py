@@ -14,7 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot.gallery.photos.beside import scan_with_table
 from eyespot.gallery.photos.found import (
     NOT_UTF8,
     Labels,
@@ -26,13 +25,13 @@ from eyespot.gallery.photos.found import (
     clamped,
     is_utf8,
     reason,
-    refuse_size,
     spelled_out,
 )
-from eyespot.gallery.photos.kinds import HEAD, HIDDEN, SkippedFiles, ending_of, is_picture, kind_of, skipped_by_head
+from eyespot.gallery.photos.kinds import HIDDEN, KIND_OF, SkippedFiles, ending_of, skipped_by_head
 from eyespot.gallery.photos.labels import LABELS_LOST, LabelError, label_rows
 from eyespot.gallery.photos.pictures import SUFFIXES
-from eyespot.gallery.photos.tars import read_member
+from eyespot.gallery.photos.places import Root, full_path, read_again, read_bytes, stat_of
+from eyespot.gallery.photos.signatures import HEAD, is_picture
 from eyespot.types import UsageError
 
 __all__ = [
@@ -61,13 +60,6 @@ _SHARD = re.compile(r"[0-9]{5,}\.tar")  # as img2dataset and webdataset number t
 LIST_SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet", ".json")
 
 
-class Root(NamedTuple):
-    """One place that was indexed; its kind says how to read it again."""
-
-    path: str  # absolute
-    kind: str  # folder | tar | list | file
-
-
 def roots_of(path: str) -> list[Root]:
     """The root that a path means, and the shards `00000.tar`, `00001.tar`, … of a folder that has some."""
     root = root_of(path)
@@ -87,24 +79,18 @@ def root_of(path: str) -> Root:
         return Root(place, "folder")
     if place.endswith((".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")):
         raise UsageError(f"{path} is compressed; unpack it to a plain .tar or a folder first")
-    return Root(place, _kind(path, place))
-
-
-def _kind(path: str, place: str) -> str:
     suffix = ending_of(place)
     if suffix == ".tar":
-        return "tar"
+        return Root(place, "tar")
     if suffix in LIST_SUFFIXES:
-        return "list"
-    if suffix in SUFFIXES:
-        return "file"
+        return Root(place, "list")
+    if suffix in SUFFIXES or (os.path.isfile(place) and is_picture(_head(place) or b"")):
+        return Root(place, "file")
     if os.path.isfile(place):
-        if is_picture(_head(place) or b""):
-            return "file"
         raise UsageError(
             f"{path} is no folder, tar, list (csv, jsonl, parquet, COCO json) or picture that eyespot can index"
         )
-    return "folder"
+    return Root(place, "folder")  # one that is not there, perhaps on an unplugged disk
 
 
 def is_there(root: Root) -> bool:
@@ -118,41 +104,13 @@ def is_there(root: Root) -> bool:
         return False
 
 
-def full_path(root: Root, path: str) -> str:
-    """Where a picture lies, for people and programs; inside a tar it is `archive.tar/member`."""
-    if root.kind == "file":
-        return root.path
-    if root.kind == "tar":
-        return f"{root.path}/{path}"  # not joined: a member may call itself /etc/passwd
-    base = os.path.dirname(root.path) if root.kind == "list" else root.path
-    return os.path.join(base, path)
-
-
-def read_bytes(root: Root, seen: Seen) -> bytes:
-    """The picture's bytes as they are now; OSError if they are gone."""
-    if root.kind == "tar":
-        with open(root.path, "rb") as archive:
-            archive.seek(seen.offset)
-            return archive.read(seen.size)
-    place = full_path(root, seen.path)
-    _refuse_odd(os.stat(place))
-    with open(place, "rb") as file:
-        return file.read()
-
-
-def read_again(place: str) -> bytes:
-    """The bytes of a picture by its full path, also inside a tar (`archive.tar/member`); OSError if it is gone."""
-    for end in re.finditer(r"\.tar(?=/)", place, re.IGNORECASE):
-        if os.path.isfile(place[: end.end()]):
-            return read_member(place[: end.end()], place[end.end() + 1 :])
-    return read_bytes(Root(place, "file"), Seen("", 0, 0))
-
-
 def scan(root: Root) -> Iterator[Record]:
     """Everything the root holds, in the same order on every machine."""
     if root.kind == "folder":
         yield from _scan_folder(root.path)
     elif root.kind == "tar":
+        from eyespot.gallery.photos.beside import scan_with_table
+
         yield from scan_with_table(root.path)
     elif root.kind == "list":
         for row in label_rows(Path(root.path)):
@@ -176,18 +134,11 @@ def scan_counting(root: Root, skipped: SkippedFiles) -> Iterator[Met]:
             yield record
 
 
-def _refuse_odd(status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError("not a regular file")
-    refuse_size(status.st_size)
-
-
 def _stat(place: str, path: str) -> Seen | Unreadable:
     if not is_utf8(path):
         return Unreadable(spelled_out(path), NOT_UTF8)
     try:
-        status = os.stat(place)
-        _refuse_odd(status)
+        status = stat_of(place)
     except OSError as error:
         return Unreadable(path, reason(error))
     return Seen(path, status.st_size, clamped(status.st_mtime_ns))
@@ -221,7 +172,8 @@ def _scan_folder(folder: str) -> Iterator[Record]:
 def _enter(folder: str, prefix: str, way: list[_Open]) -> Iterator[Record]:
     try:
         status = os.stat(folder)
-        entries = sorted(os.scandir(folder), key=_in_order)
+        # By name, but labels first: those of a folder further down then add to them
+        entries = sorted(os.scandir(folder), key=lambda entry: (entry.name not in LABEL_FILES, os.fsencode(entry.name)))
     except OSError as error:
         yield Unreadable(prefix, reason(error))
         return
@@ -232,14 +184,11 @@ def _enter(folder: str, prefix: str, way: list[_Open]) -> Iterator[Record]:
         way.append(_Open(identity, prefix, iter(entries)))
 
 
-def _in_order(entry: os.DirEntry[str]) -> tuple[bool, bytes]:
-    """By name, but labels first: those of a folder further down then add to them."""
-    return entry.name not in LABEL_FILES, os.fsencode(entry.name)
-
-
 def _scan_entry(entry: os.DirEntry[str], way: list[_Open]) -> Iterator[Record]:
-    path = way[-1].prefix + entry.name
-    if _is_folder(entry):
+    path, is_folder = way[-1].prefix + entry.name, False
+    with suppress(OSError):  # a link that leads nowhere
+        is_folder = entry.is_dir()
+    if is_folder:
         if is_utf8(path):
             yield from _enter(entry.path, path + "/", way)
         else:
@@ -251,29 +200,13 @@ def _scan_entry(entry: os.DirEntry[str], way: list[_Open]) -> Iterator[Record]:
     elif entry.is_symlink() and not os.path.exists(entry.path):
         # Perhaps a folder of photos on a disk that is not plugged in.
         yield Unreadable(spelled_out(path) + "/", "a link that leads nowhere")
-    elif kind := kind_of(ending):
+    elif kind := KIND_OF.get(ending):
         yield from () if _SHARD.fullmatch(path) else [Skipped(spelled_out(path), kind, ending)]  # a shard is a root
     else:
         try:
-            its_head = skipped_by_head(spelled_out(path), _head(entry.path)) or _stat(entry.path, path)
+            yield skipped_by_head(spelled_out(path), _head(entry.path)) or _stat(entry.path, path)
         except OSError as error:
-            its_head = Unreadable(spelled_out(path), reason(error))
-        yield its_head
-
-
-def _head(place: str) -> bytes | None:
-    """The first bytes of a file; None for a pipe, which would let nobody go."""
-    if not stat.S_ISREG(os.stat(place).st_mode):
-        return None
-    with open(place, "rb", buffering=0) as file:
-        return file.read(HEAD)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False  # a link that leads nowhere; `_stat` says why
+            yield Unreadable(spelled_out(path), reason(error))
 
 
 def _scan_labels(place: str, prefix: str, path: str) -> Iterator[Record]:
@@ -284,4 +217,9 @@ def _scan_labels(place: str, prefix: str, path: str) -> Iterator[Record]:
             yield Labels(os.path.normpath(prefix + row.file), row.facts)
 
 
-# -- lists --------------------------------------------------------------------------------------------------
+def _head(place: str) -> bytes | None:
+    """The first bytes of a file; None for a pipe, which would let nobody go."""
+    if not stat.S_ISREG(os.stat(place).st_mode):
+        return None
+    with open(place, "rb", buffering=0) as file:
+        return file.read(HEAD)

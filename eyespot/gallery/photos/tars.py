@@ -25,9 +25,10 @@ from eyespot.gallery.photos.found import (
     refuse_size,
     spelled_out,
 )
-from eyespot.gallery.photos.kinds import HEAD, kind_of, skipped_by_head
+from eyespot.gallery.photos.kinds import KIND_OF, skipped_by_head
 from eyespot.gallery.photos.labels import LabelError, sidecar
 from eyespot.gallery.photos.pictures import SUFFIXES
+from eyespot.gallery.photos.signatures import HEAD
 
 OPEN_KEYS = 10_000
 _TORN = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError)  # what headers full of noise end in
@@ -79,37 +80,33 @@ def _members(place: str, mtime: int, size: int) -> dict[str, tuple[int, int]]:
 
 def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Samples) -> Iterator[Record]:
     key, suffix = split_key(member.name)
-    told = sidecar(suffix, archive, member)
-    if isinstance(told, LabelError):
-        samples.of(key).problems.append((member.name, told.reason))
-    elif told is not None:
-        samples.of(key).facts.update(told)
+    labels = sidecar(suffix, archive, member)
+    if isinstance(labels, LabelError):
+        samples.of(key).problems.append((member.name, labels.reason))
+    elif labels is not None:
+        samples.of(key).facts.update(labels)
     elif left_out := None if suffix in SUFFIXES else _skipped(archive, member, suffix):
         yield left_out
+    elif not is_utf8(member.name):
+        yield Unreadable(spelled_out(member.name), NOT_UTF8)
     else:
-        found = _picture(member, os.stat(archive.name or "").st_mtime_ns)
-        yield found
-        if isinstance(found, Seen):
-            samples.of(key).pictures.append(member.name)
+        try:
+            refuse_size(member.size)
+        except OSError as error:
+            yield Unreadable(member.name, str(error))
+            return
+        # A member counts as changed with its archive: tools give members a fixed time, and sizes may stay the same
+        written = clamped(os.stat(archive.name or "").st_mtime_ns)
+        yield Seen(member.name, member.size, written, member.offset_data)
+        samples.of(key).pictures.append(member.name)
 
 
 def _skipped(archive: tarfile.TarFile, member: tarfile.TarInfo, suffix: str) -> Skipped | None:
     """A member that is no picture; None for one that is by its first bytes."""
-    if kind := kind_of(suffix):
+    if kind := KIND_OF.get(suffix):
         return Skipped(spelled_out(member.name), kind, suffix)
     file = archive.extractfile(member)
     return skipped_by_head(spelled_out(member.name), file.read(HEAD) if file else None)
-
-
-def _picture(member: tarfile.TarInfo, written: int) -> Seen | Unreadable:
-    """A member counts as changed with its archive: tools give members a fixed time, and sizes may stay the same."""
-    if not is_utf8(member.name):
-        return Unreadable(spelled_out(member.name), NOT_UTF8)
-    try:
-        refuse_size(member.size)
-    except OSError as error:
-        return Unreadable(member.name, str(error))
-    return Seen(member.name, member.size, clamped(written), member.offset_data)
 
 
 def split_key(name: str) -> tuple[str, str]:
@@ -156,13 +153,10 @@ class _Samples:
     def _let_go(self, key: str) -> Iterator[Record]:
         sample = self.open.pop(key)
         if bool(sample.facts) != bool(sample.pictures):
-            self._half(key)
+            if hash(key) in self.halves:
+                self.parted.append(key)
+            self.halves.add(hash(key))
         for path in sample.pictures:
             yield from [Labels(path, sample.facts)] if sample.facts else []
         if sample.pictures:
             yield from (Unreadable(spelled_out(name), reason) for name, reason in sample.problems)
-
-    def _half(self, key: str) -> None:
-        if hash(key) in self.halves:
-            self.parted.append(key)
-        self.halves.add(hash(key))

@@ -153,7 +153,10 @@ def fit(scores: Any, sample: RankSample, verdicts: Any, accuracy: Accuracy = Acc
     relevant, and NaN where the judge gave none. The same seed gives the same curve. Raises `UsageError` for scores
     that do not descend, verdicts that do not fit the sample, and no verdict at all.
     """
-    scores, verdicts = _checked_scores(scores), _checked_verdicts(verdicts, sample)
+    scores = np.asarray(scores, dtype=np.float64).reshape(-1)
+    if not len(scores) or not np.isfinite(scores).all() or (np.diff(scores) > 0).any():
+        raise UsageError("scores are finite numbers, best first, and at least one; sort the ranking before")
+    verdicts = _checked_verdicts(verdicts, sample)
     if len(scores) != sample.hits:
         raise UsageError(f"the sample is of a ranking of {sample.hits} hits, not of these {len(scores)}")
     answered = ~np.isnan(verdicts)
@@ -176,13 +179,6 @@ def fit(scores: Any, sample: RankSample, verdicts: Any, accuracy: Accuracy = Acc
     share, unjudged, judged = (np.concatenate(column, axis=1) for column in zip(*parts, strict=True))
     posterior = Posterior(share, unjudged, judged)
     return Curve(scores, sample, verdicts, accuracy, seed, posterior)
-
-
-def _checked_scores(given: Any) -> Reals:
-    scores: Reals = np.asarray(given, dtype=np.float64).reshape(-1)
-    if not len(scores) or not np.isfinite(scores).all() or (np.diff(scores) > 0).any():
-        raise UsageError("scores are finite numbers, best first, and at least one; sort the ranking before")
-    return scores
 
 
 def _checked_verdicts(given: Any, sample: RankSample) -> Reals:

@@ -160,7 +160,8 @@ class _Training:
         return LogPoint(self.step, self.step / self.per_epoch, self.loss, rate, length, self._validated())
 
     def _gradients(self, number: int) -> float:
-        torch.manual_seed(_mixed(self.settings.seed, number))
+        mixed = np.random.SeedSequence([self.settings.seed, number])  # unlike the seeds of its neighbours
+        torch.manual_seed(int(mixed.generate_state(1, np.uint64)[0] >> 1))
         texts, targets = self.batches.batch(number)
         queries = noisy(texts, self.settings.noise, torch.default_generator)
         views_queries = queries.to(self.device)
@@ -219,8 +220,3 @@ def device_of(name: str) -> torch.device:
     if chosen != "cpu" and not (there and chosen.partition(":")[0] == "cuda"):
         raise UsageError(f"no device {chosen!r} here to train on; there are: cpu{', cuda' if there else ''}")
     return torch.device(chosen)
-
-
-def _mixed(seed: int, number: int) -> int:
-    """A seed for one batch, unlike those of its neighbours."""
-    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0] >> 1)

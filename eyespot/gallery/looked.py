@@ -1,0 +1,27 @@
+"""What an indexing run found in the roots that it looked through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eyespot.gallery.photos.kinds import SkippedFiles
+
+
+@dataclass
+class Looked:
+    """What a run found in the roots it looked through: pictures, paths that lead to them, failures, other files."""
+
+    pictures: int = 0
+    paths: int = 0
+    failures: int = 0
+    skipped: SkippedFiles = field(default_factory=SkippedFiles)
+
+    @property
+    def files(self) -> int:
+        """All that lies there, hidden files aside."""
+        return self.paths + self.failures + self.skipped.files
+
+    @property
+    def copies(self) -> int:
+        """Paths to a picture that another path has already led to."""
+        return self.paths - self.pictures

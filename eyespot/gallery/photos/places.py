@@ -1,0 +1,58 @@
+"""Where pictures lie, and their bytes: in folders, in tars, and as lists name them."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import NamedTuple
+
+from eyespot.gallery.photos.found import Seen, refuse_size
+
+
+class Root(NamedTuple):
+    """One place that was indexed; its kind says how to read it again."""
+
+    path: str  # absolute
+    kind: str  # folder | tar | list | file
+
+
+def full_path(root: Root, path: str) -> str:
+    """Where a picture lies, for people and programs; inside a tar it is `archive.tar/member`."""
+    if root.kind == "file":
+        return root.path
+    if root.kind == "tar":
+        return f"{root.path}/{path}"  # not joined: a member may call itself /etc/passwd
+    base = os.path.dirname(root.path) if root.kind == "list" else root.path
+    return os.path.join(base, path)
+
+
+def read_bytes(root: Root, seen: Seen) -> bytes:
+    """The picture's bytes as they are now; OSError if they are gone."""
+    if root.kind == "tar":
+        with open(root.path, "rb") as archive:
+            archive.seek(seen.offset)
+            return archive.read(seen.size)
+    place = full_path(root, seen.path)
+    stat_of(place)
+    with open(place, "rb") as file:
+        return file.read()
+
+
+def read_again(place: str) -> bytes:
+    """The bytes of a picture by its full path, also inside a tar (`archive.tar/member`); OSError if it is gone."""
+    for end in re.finditer(r"\.tar(?=/)", place, re.IGNORECASE):
+        if os.path.isfile(place[: end.end()]):
+            from eyespot.gallery.photos.tars import read_member
+
+            return read_member(place[: end.end()], place[end.end() + 1 :])
+    return read_bytes(Root(place, "file"), Seen("", 0, 0))
+
+
+def stat_of(place: str) -> os.stat_result:
+    """Size and time of a file; OSError for a pipe or device, and for a file that no photo is as large as."""
+    status = os.stat(place)
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("not a regular file")
+    refuse_size(status.st_size)
+    return status
