@@ -128,11 +128,9 @@ class Compared:
 
     def _furthest(self, sign: int, most: int) -> list[Move]:
         order = np.argsort(-sign * self.differences, kind="stable")[:most]
-        moves = (self._move(int(row)) for row in order)
+        columns = (self.before, self.after, self.differences)
+        moves = (Move(self.queries[row], *(float(column[row]) for column in columns)) for row in order.tolist())
         return [move for move in moves if sign * move.difference > 0]
-
-    def _move(self, row: int) -> Move:
-        return Move(self.queries[row], *(float(each[row]) for each in (self.before, self.after, self.differences)))
 
     def as_json(self, most: int = 6, per_query: bool = False) -> dict[str, Any]:
         """All of it for JSON, with the `most` queries that moved furthest each way."""
