@@ -292,7 +292,7 @@ def _learned(options: EvalOptions, jury: Jury) -> Jury:
 
 
 def tell_plan(options: EvalOptions, json: bool) -> None:
-    """What a judge would be asked, without asking."""
+    """The requests that a judge would get; none is sent."""
     from eyespot.search.judge_rerank import RerankEstimate
 
     second = second_of(options)

@@ -56,7 +56,7 @@ def wording_option() -> Any:
 
 
 def judge_option() -> Any:
-    """`--judge`, once for each thing that is to be said of it."""
+    """`--judge`, once for each option of the judge."""
     return typer.Option(
         None,
         "--judge",

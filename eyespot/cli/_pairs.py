@@ -112,7 +112,7 @@ def _make(source: PairSource, out: Path, json: bool) -> None:
         for why, count in made.left_out.items():
             print_line(f"{count} left out: {escaped(why)} ({escaped(made.examples[why])} for one)")
     for failure in made.failures:
-        note(f"{failure.reason}; it makes no pairs until it is mended")
+        note(f"{failure.reason}; it makes no pairs until it is fixed")
     print_summary(f"train on them with: eyespot train quari GALLERY --captions {out}/")
     if made.failures:
         raise typer.Exit(SOME_FAILED)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eyespot.search.judge_rerank import JudgeRerank, JudgeResult
     from eyespot.types import Judgement, Query
 
-FEW = 20  # pictures, unless more are asked for
+FEW = 20  # pictures by default
 
 
 class SearchOutput(NamedTuple):

@@ -10,7 +10,7 @@ from eyespot.cli.console import escaped
 if TYPE_CHECKING:
     from eyespot.pipelines.human_review import Case, Queue
 
-KEYS = "a accept, m mend, d drop, s skip, b back, q quit"
+KEYS = "a accept, m edit, d drop, s skip, b back, q quit"
 
 
 class Leave(Exception):
@@ -59,7 +59,7 @@ def _decide(queue: Queue, case: Case, who: str) -> int:
 def _edited_texts(case: Case) -> dict[str, str]:
     """The texts that the person writes anew."""
     if not case.texts:
-        _say("  there is no text to mend; accept or drop it")
+        _say("  there is no text to edit; accept or drop it")
     lines = {name: _read_answer(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
     return {name: text for name, text in lines.items() if text and text != case.texts[name]}
 

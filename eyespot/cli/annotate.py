@@ -237,7 +237,7 @@ def status(
             line = f"{stands.who}: {counts}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
             print_line(escaped(f"  {line}"))
         if query.faults:
-            print_line(escaped(f"  to mend: {'; '.join(query.faults)}"))
+            print_line(escaped(f"  open problems: {'; '.join(query.faults)}"))
 
 
 @app.command("agreement")

@@ -87,7 +87,7 @@ def review(
     who: str | None = typer.Option(None, "--as", help="Your name.", show_default="the name of your account"),
     json: bool = json_option(),
 ) -> None:
-    """Review the cases a pipeline is in doubt about: accept, mend (edit) or drop; each decision is saved at once."""
+    """Review the cases a pipeline is in doubt about: accept, edit (m) or drop; each decision is saved at once."""
     import getpass
 
     from eyespot.cli import _reviewing

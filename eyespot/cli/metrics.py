@@ -62,7 +62,7 @@ def run(
 def scoring_of(
     stated: list[str] | None, named: str | None, norm: str | None, ties: str | None
 ) -> tuple[list[Measure], Rules]:
-    """The measures asked for, after those of the preset, with the preset's rules."""
+    """The measures of `-m`, after those of the preset, with the preset's rules."""
     from eyespot.metrics import Rules, parse, preset
 
     if named and not stated and (norm or ties):

@@ -27,7 +27,7 @@ def gallery_option(help: str) -> Any:
 
 
 def index_option() -> Any:
-    """The option `--index` of verbs that search a gallery: exact unless an approximate one is asked for."""
+    """The option `--index` of verbs that search a gallery: exact by default."""
     help = "exact, or an index that eyespot tune built: approximate, and faster over millions."
     return typer.Option("exact", "--index", envvar="EYESPOT_INDEX", help=help)
 

@@ -272,7 +272,7 @@ def _read(source: PairInput) -> Data:
 
 
 def _captions_of(source: PairInput) -> tuple[Any, list[CaptionRows]]:
-    """A gallery, and what is said of its pictures."""
+    """A gallery, and the captions of its pictures."""
     import eyespot
     from eyespot.search.captioned import said_in
 

@@ -45,7 +45,7 @@ class SentRequest:
 
 @dataclass
 class RateLimiter:
-    """At most this many requests and tokens in any minute, shared by threads; None is no limit.
+    """At most this many requests and tokens in any minute, shared by threads; None: no limit.
 
     Tokens are known only afterwards: until then a request counts as many as the last one had. When a server asks one
     thread to wait, all wait (`pause`).

@@ -98,7 +98,7 @@ RULES = (  # the gentlest first
 
 
 def amendment(body: Body, trouble: StatusError) -> Amendment | None:
-    """What mends the request, if the server's complaint names something that can be."""
+    """What corrects the request, if the server's complaint names something that can be."""
     if trouble.status not in REFUSALS or trouble.declined:
         return None
     if trouble.cut_off:

@@ -14,9 +14,9 @@ from eyespot.metrics._ragged import Ints, Reals
 from eyespot.metrics._scores import CHUNK, Scores, bootstrap
 from eyespot.types import UsageError
 
-EXACT = 20  # so many differing queries have a million assignments of signs: all of them are counted
+EXACT = 20  # this many differing queries have a million assignments of signs: all of them are counted
 TINY = 1e-9  # two ways to sum the same fractions differ by less, two values of a measure by more
-FEW = 5  # with so many differing queries the smallest p there can be, 2 / 2^5, is above 0.05
+FEW = 5  # with this many differing queries the smallest p there can be, 2 / 2^5, is above 0.05
 CORRECTIONS = ("holm", "bonferroni", "none")
 
 

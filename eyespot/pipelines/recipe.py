@@ -52,7 +52,7 @@ class Declared:
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "its settings"
-            raise UsageError(f"step {self.name}, {where}: {first['msg'].lower()}; mend the recipe") from None
+            raise UsageError(f"step {self.name}, {where}: {first['msg'].lower()}; fix the recipe") from None
 
     def made(self, work: MapStep | BatchStep | SqlStep, version: int = 1, **more: Any) -> Step:
         """The step that does this work, with all that is declared; `more` fields take the place of what is declared."""

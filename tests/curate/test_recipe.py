@@ -92,7 +92,7 @@ def test_settings_become_an_object() -> None:
     ("settings", "sentence"),
     [
         ({"word": 25}, "step ask knows no 'word'; it has: words, kinds"),
-        ({"words": "many"}, "step ask, words: input should be a valid integer.*; mend the recipe"),
+        ({"words": "many"}, "step ask, words: input should be a valid integer.*; fix the recipe"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings: dict[str, object], sentence: str) -> None:

@@ -1,4 +1,4 @@
-"""Which model is meant: a folder or a name on the hub, told apart, pinned to one revision, and described."""
+"""Which model is meant: a folder or a name on the hub, pinned to one revision, and described."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def source(kind: str, spec: str) -> ModelSource:
 
 @contextmanager
 def loading(name: str) -> Iterator[None]:
-    """The libraries kept quiet, and what goes wrong told in one sentence."""
+    """The libraries kept quiet, and errors as one sentence."""
     with hub.loading(name, INSTEAD):
         yield
 

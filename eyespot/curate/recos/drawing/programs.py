@@ -50,7 +50,7 @@ def printed(program: str) -> str:
     except RecursionError:
         raise UsageError("the program is nested too deeply; write it flatter") from None
     except Exception as error:  # a program may go wrong in any way that Python knows
-        raise UsageError(f"the program stops with {type(error).__name__} ({error}); mend it") from None
+        raise UsageError(f"the program stops with {type(error).__name__} ({error}); fix it") from None
     return "\n".join(walked.lines)
 
 
