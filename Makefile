@@ -20,7 +20,7 @@ check: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-fix: $(VENV)/.dev         ## let ruff mend what it can
+fix: $(VENV)/.dev         ## let ruff fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -55,7 +55,7 @@ class QueryVectors:
         return np.array(found, np.float32).reshape(len(sources), self.collection.view.space.dim)
 
     def queries(self, task: Task, matching: RowMatching | None) -> list[Query]:
-        """What is asked, for whoever looks at pictures: of images the files. Without those that have no file here."""
+        """The queries for judges, with the files of their images. Without those that have no file here."""
         rows = dict(zip(matching.names, matching.rows.tolist(), strict=True)) if matching is not None else {}
         parts = task_queries(task)
         files = self._files(dict.fromkeys(image for _, image in parts.values() if image), rows)
@@ -121,7 +121,7 @@ def _text(value: object) -> str | None:
 
 
 def _query(id: str, text: str | None, image: Path | None) -> Query:
-    """As a search is asked, so that its verdicts serve here too."""
+    """The same query as in a search, so that its verdicts serve here too."""
     if image is None:
         return Query.words(text or "", id)
     return Query.picture(image, id) if text is None else Query.composed(image, text, id)

@@ -122,7 +122,7 @@ class Task:
 
 
 class BenchmarkRequest(NamedTuple):
-    """What of a benchmark is asked for: `split`, and which column of its files names images (`ids`)."""
+    """The request to a benchmark: `split`, and which column of its files names images (`ids`)."""
 
     split: str
     ids: str | None = None

@@ -84,7 +84,7 @@ def fine_grained(
 
 
 def official(split: str, images: int) -> dict[tuple[str, str], Official]:
-    """Both ways between so many images and their captions, five of each."""
+    """Both ways between `images` images and their captions, five of each."""
     captions = karpathy.CAPTIONS * images
     return {(split, "i2t"): Official(images, captions), (split, "t2i"): Official(captions, images)}
 

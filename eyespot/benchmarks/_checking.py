@@ -40,7 +40,7 @@ def _status(needed: Needed, data: Path) -> FileStatus:
     if place is None:
         return FileStatus(needed, None, "missing" if needed.required else "absent")
     differences: list[str] = []
-    # A differing file may be a newer release, so this is said and does not stop
+    # A differing file may be a newer release, so this is a note and does not stop
     if place.is_file():
         if needed.size is not None and place.stat().st_size != needed.size:
             differences.append(f"has {place.stat().st_size:,} bytes, the copy known to eyespot {needed.size:,}")

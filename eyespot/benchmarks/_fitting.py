@@ -25,7 +25,7 @@ def answers(task: Task, run: Run) -> bool:
 
 
 def fitted(task: Task, run: Run) -> tuple[Run, list[str]]:
-    """The rankings that count, and what is to be said of the rest.
+    """The rankings that count, and notes on the rest.
 
     Raises `NothingFound` if the run has no query of the task, or ranks nothing that can be ranked there.
     """

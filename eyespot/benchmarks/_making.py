@@ -14,7 +14,7 @@ from eyespot import __version__
 from eyespot.storage.digests import file_sha256
 
 PACKAGES = ("numpy", "numba", "onnxruntime", "torch", "open-clip-torch", "transformers")
-DIGESTED = 1 << 30  # bytes; larger files are told by size alone
+DIGESTED = 1 << 30  # bytes; larger files are known by their size alone
 
 
 def made_by(arguments: Mapping[str, Any], inputs: Iterable[Path], **more: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class RankingStage:
 
 
 def two_stages(task: Task, run: Run, second: Rescored) -> tuple[list[RankingStage], Run, list[str]]:
-    """The steps with their numbers, the re-ranked run, and what is to be said of it.
+    """The steps with their numbers, the re-ranked run, and notes on it.
 
     Raises `NothingFound` if the second stage has a score for none of what it should re-rank.
     """

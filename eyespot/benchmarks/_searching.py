@@ -239,7 +239,7 @@ class GallerySearcher:
         return [f"{told}; they cannot be found", *doubted]
 
     def _sources(self, task: Task, matching: RowMatching) -> tuple[dict[str, VectorSource], list[str]]:
-        """The queries that can be asked, and what is said of those that cannot."""
+        """The queries that can be searched, and notes on those that cannot."""
         found = self._asking.sources(task, matching)
         there = {query: source for query, source in found.items() if source is not None}
         lost = [query for query in found if query not in there]
@@ -381,7 +381,7 @@ def _run(queries: list[str], found: NearestRows, names: Any) -> Run:
 
 
 def _wanted(task: Task) -> tuple[list[str], Mapping[str, Mapping[str, object]]]:
-    """Everything that is looked for in the gallery (judged, listed, handed out, asked with), and its facts."""
+    """Every image to find in the gallery (judged, in the pool, a candidate, part of a query), and its facts."""
     judged = task.judged
     if task.way == "i2t":
         return list(judged.queries), judged.queries

@@ -54,7 +54,7 @@ class MtebModel:
         self.encoder = encoder
         self.mteb_model_meta = _model_meta(encoder)
 
-    def encode(self, inputs: Iterable[Batch], **_told: Any) -> Vectors:
+    def encode(self, inputs: Iterable[Batch], **_unused: Any) -> Vectors:
         """One unit vector a row, (rows, dim); a row of picture and words is their sum, brought back to unit length.
 
         What mteb tells of task, split and prompt changes nothing: an encoder never knows the benchmark.
@@ -75,62 +75,45 @@ class MtebModel:
         return (torch.as_tensor(embeddings1) * torch.as_tensor(embeddings2)).sum(-1)
 
     def _encoded(self, batch: Batch) -> Vectors:
-        # The words of each row, if the batch has any; None where a picture stands without them
-        texts = list(batch.get("text") or ())
-        pictures = _pictures(batch) or [None] * len(texts)
-        texts = [text if text or picture is None else None for text, picture in zip(texts, pictures, strict=False)]
-        pictures = _pictures(batch)
+        texts, pictures = list(batch.get("text") or ()), list(batch.get("image") or ())
+        if pictures:  # a row with a picture may have no words
+            texts = [text if text or picture is None else None for text, picture in zip(texts, pictures, strict=False)]
         sums = np.zeros((len(texts or pictures), self.encoder.space.dim), np.float32)  # (rows, dim)
-        for encode, column in ((self._words, texts), (self._looks, pictures)):
+        for encode, column in ((self.encoder.encode_texts, texts), (self._looks, pictures)):
             there = {row: given for row, given in enumerate(column) if given is not None}
             if there:
                 sums[list(there)] += encode(list(there.values()))
         unit: Vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return unit
 
-    def _words(self, texts: Sequence[str]) -> Vectors:
-        return self.encoder.encode_texts(texts)
-
     def _looks(self, pictures: Sequence[Any]) -> Vectors:
         with ThreadPoolExecutor() as pool:
             pixels = list(pool.map(lambda picture: self.encoder.read(upright_rgb(picture)), pictures))
-        starts = range(0, len(pixels), self.encoder.batch)
-        return np.concatenate(
-            [self.encoder.encode_pixels(np.stack(pixels[at : at + self.encoder.batch])) for at in starts]
-        )
-
-
-def _pictures(batch: Batch) -> list[Any]:
-    return list(batch.get("image") or ())
+        starts, size = range(0, len(pixels), self.encoder.batch), self.encoder.batch
+        return np.concatenate([self.encoder.encode_pixels(np.stack(pixels[at : at + size])) for at in starts])
 
 
 def _model_meta(encoder: Encoder) -> Any:
     from mteb.models import ModelMeta
+    from mteb.types import Licenses
 
-    space = encoder.space
+    space, licence = encoder.space, encoder.licence.lower()
+    if licence not in get_args(Licenses):  # mteb knows about thirty, and addresses
+        licence = "multiple" if "," in licence else "not specified"
     unknown = ("loader", "release_date", "languages", "n_parameters", "memory_usage_mb", "max_tokens", "open_weights")
-    untold = ("public_training_code", "public_training_data", "training_datasets")
+    unstated = ("public_training_code", "public_training_data", "training_datasets")
     known = {
         "name": f"eyespot/{re.sub(r'[^A-Za-z0-9._-]+', '_', space.encoder)}",
         # The digest keeps results of other weights or preprocessing apart in mteb's cache.
         "revision": f"{space.revision}-{space.digest}",
         "embed_dim": space.dim,
-        "license": _licence(encoder.licence),
+        "license": licence,
         "framework": [],
         "similarity_fn_name": "dot",
         "use_instructions": False,
         "modalities": ["text", "image"],
     }
-    return ModelMeta.model_validate(dict.fromkeys((*unknown, *untold)) | known)
-
-
-def _licence(told: str) -> str:
-    """The licence in mteb's spelling, which knows about thirty and addresses."""
-    from mteb.types import Licenses
-
-    if told.lower() in get_args(Licenses):
-        return told.lower()
-    return "multiple" if "," in told else "not specified"
+    return ModelMeta.model_validate(dict.fromkeys((*unknown, *unstated)) | known)
 
 
 # -- the task -----------------------------------------------------------------------------------------------
@@ -159,15 +142,30 @@ def task(judged: JudgedQueries, images: Pictures, name: str, about: TaskNotes | 
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
         raise UsageError(f"mteb names a file after the task: use letters, digits, . _ and -, not {name!r}")
     with needs(NAME):
+        from mteb import TaskMetadata
         from mteb.abstasks import AbsTaskRetrieval
-    about_it, collection = about or TaskNotes(), _collected(judged, images)
+    notes, collection = about or TaskNotes(), _collected(judged, images)
+    facts = {
+        "name": name,
+        "description": notes.description,
+        # mteb keeps results by name and revision and fetches nothing: this task brings its data.
+        "dataset": {"path": f"eyespot/{name}", "revision": collection.digest},
+        "type": "Any2AnyRetrieval" if collection.candidates is None else "Any2AnyReranking",
+        "category": f"{collection.category}2i",
+        "modalities": ["text", "image"] if "t" in collection.category else ["image"],
+        "eval_splits": ["test"],
+        "eval_langs": [notes.language],
+        "main_score": notes.main_score,
+        "license": notes.licence,
+        "bibtex_citation": notes.citation,
+    }
 
     class JudgedPictures(AbsTaskRetrieval):
         """Held in memory are ids and places; pictures are read when they are embedded."""
 
-        metadata = _task_metadata(collection, name, about_it)
+        metadata = TaskMetadata.model_validate(facts)
 
-        def load_data(self, num_proc: int | None = None, **_told: Any) -> None:
+        def load_data(self, num_proc: int | None = None, **_unused: Any) -> None:
             if not self.data_loaded:
                 self.dataset = {"default": {"test": collection.split()}}
                 self.data_loaded = True
@@ -213,46 +211,44 @@ class _Collection:
 
 
 def _collected(judged: JudgedQueries, images: Pictures) -> _Collection:
-    asked = {query: facts for query, facts in judged.queries.items() if judged.qrels.grades.get(query)}
-    if not asked:
+    """The judged queries, and where their pictures and those to rank lie."""
+    queries = {query: facts for query, facts in judged.queries.items() if judged.qrels.grades.get(query)}
+    if not queries:
         raise UsageError("no query has a judged image; mteb scores only queries that have one")
+    judged_images, run = judged.qrels.images.tolist(), judged.candidates
     if isinstance(images, Mapping):
         given = {str(image): str(place) for image, place in images.items()}
     else:
-        wanted = _distinct(
-            [judged.qrels.images.tolist(), judged.candidates.images.tolist() if judged.candidates else []]
-        )
+        wanted = list(dict.fromkeys([*judged_images, *(run.images.tolist() if run else [])]))
         given = _of_gallery(images, wanted) if isinstance(images, Gallery) else _of_folder(str(images), set(wanted))
-    run = judged.candidates
-    candidates = (
-        None if run is None else {query: [hit.image for hit in run[query]] if query in run else [] for query in asked}
-    )
-    ranked = judged.qrels.images.tolist() if candidates is None else _distinct(candidates.values())
-    _refuse_missing([image for image in ranked if image not in given], len(ranked))
-    pool = _without_askers(given, judged) if candidates is None else {image: given[image] for image in ranked}
-    texts = {query: facts.get("text") or None for query, facts in asked.items()}
-    places = {query: _asking(query, facts, given) for query, facts in asked.items()}
-    queries = (query for query in asked if not (texts[query] or places[query]))
-    if (query := next(queries, None)) is not None:
-        raise UsageError(f"query {query!r} has neither text nor image; give it one, or leave it out")
-    return _Collection(pool, texts, places, {query: dict(judged.qrels[query]) for query in asked}, candidates)
+    candidates, ranked = None, judged_images
+    if run is not None:
+        candidates = {query: [hit.image for hit in run[query]] if query in run else [] for query in queries}
+        ranked = list(dict.fromkeys(image for order in candidates.values() for image in order))
+    if missing := [image for image in ranked if image not in given]:
+        raise UsageError(
+            f"{len(missing)} of {len(ranked)} images have no picture, such as {missing[0]!r}; bring them, or leave "
+            "them out of the judgements"
+        )
+    pool = _without_query_pictures(given, judged) if run is None else {image: given[image] for image in ranked}
+    texts = {query: facts.get("text") or None for query, facts in queries.items()}
+    places = {query: _query_picture(query, facts, given) for query, facts in queries.items()}
+    if empty := [query for query in queries if not (texts[query] or places[query])]:
+        raise UsageError(f"query {empty[0]!r} has neither text nor image; give it one, or leave it out")
+    return _Collection(pool, texts, places, {query: dict(judged.qrels[query]) for query in queries}, candidates)
 
 
-def _distinct(orders: Iterable[Sequence[str]]) -> list[str]:
-    return list(dict.fromkeys(image for order in orders for image in order))
-
-
-def _without_askers(given: Places, judged: JudgedQueries) -> Places:
-    """What is ranked: where the collection lists its images, pictures that only ask are none of them."""
-    asking = (
-        {str(facts["image"]) for facts in judged.queries.values() if facts.get("image")} if judged.images else set()
-    )
-    outside = asking - set(judged.images) - set(judged.qrels.images.tolist())
+def _without_query_pictures(given: Places, judged: JudgedQueries) -> Places:
+    """The pictures to rank: where the collection lists its images, pictures that are only queries are none of them."""
+    if not judged.images:
+        return given
+    pictures = {str(facts["image"]) for facts in judged.queries.values() if facts.get("image")}
+    outside = pictures - set(judged.images) - set(judged.qrels.images.tolist())
     return {image: place for image, place in given.items() if image not in outside}
 
 
-def _asking(query: str, facts: Columns, given: Places) -> str | None:
-    """Where a query's picture lies."""
+def _query_picture(query: str, facts: Columns, given: Places) -> str | None:
+    """The place of a query's picture."""
     image = facts.get("image")
     if not image:
         return None
@@ -260,14 +256,6 @@ def _asking(query: str, facts: Columns, given: Places) -> str | None:
     if place == str(image) and not Path(place).is_file():
         raise UsageError(f"the picture {place!r} of query {query!r} is neither among the images nor a file; bring it")
     return place
-
-
-def _refuse_missing(missing: Sequence[str], total: int) -> None:
-    if missing:
-        raise UsageError(
-            f"{len(missing)} of {total} images have no picture, such as {missing[0]!r}; bring them, or leave them out "
-            "of the judgements"
-        )
 
 
 def _table(columns: dict[str, list[Any]]) -> Any:
@@ -291,26 +279,6 @@ def _stored(place: str) -> dict[str, Any]:
     return {"path": None, "bytes": data}
 
 
-def _task_metadata(collection: _Collection, name: str, about: TaskNotes) -> Any:
-    from mteb import TaskMetadata
-
-    told = {
-        "name": name,
-        "description": about.description,
-        # mteb keeps results by name and revision and fetches nothing: this task brings its data.
-        "dataset": {"path": f"eyespot/{name}", "revision": collection.digest},
-        "type": "Any2AnyRetrieval" if collection.candidates is None else "Any2AnyReranking",
-        "category": f"{collection.category}2i",
-        "modalities": ["text", "image"] if "t" in collection.category else ["image"],
-        "eval_splits": ["test"],
-        "eval_langs": [about.language],
-        "main_score": about.main_score,
-        "license": about.licence,
-        "bibtex_citation": about.citation,
-    }
-    return TaskMetadata.model_validate(told)
-
-
 # -- where the pictures lie ---------------------------------------------------------------------------------
 
 
@@ -325,16 +293,14 @@ def _of_folder(folder: str, wanted: set[str]) -> Places:
         lambda path: PurePosixPath(path).name,
         lambda path: PurePosixPath(path).stem,
     ]
-    called = max((_called(paths, way) for way in ways), key=lambda names: len(wanted & names.keys()))
-    return {name: full_path(root, path) for name, path in called.items()}
-
-
-def _called(paths: Sequence[str], way: Callable[[str], str]) -> dict[str, str]:
-    """Name → path; of several pictures of one name the first has it, the others keep their path."""
-    names: dict[str, str] = {}
-    for path in paths:
-        names[path if way(path) in names else way(path)] = path
-    return names
+    namings: list[dict[str, str]] = []
+    for way in ways:
+        names: dict[str, str] = {}
+        for path in paths:  # of several pictures of one name the first has it, the others keep their path
+            names[path if way(path) in names else way(path)] = path
+        namings.append(names)
+    best = max(namings, key=lambda names: len(wanted & names.keys()))
+    return {name: full_path(root, path) for name, path in best.items()}
 
 
 def _of_gallery(gallery: Gallery, wanted: Sequence[str]) -> Places:

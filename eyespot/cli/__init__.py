@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from contextlib import suppress
+from typing import NoReturn
 
 import typer
 
@@ -95,7 +96,7 @@ def main() -> None:
         try:
             app(default_map=from_toml(app))
         finally:
-            sys.stdout.flush()  # here, where an error can still be told
+            sys.stdout.flush()  # here, where an error can still be reported
     except EyespotError as error:
         _fail(str(error), error.exit_code)
     except MemoryError:
@@ -106,17 +107,15 @@ def main() -> None:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         if error.filename is None:
-            out_of_order = f"cannot write what was found ({reason}); make room, or send it elsewhere"
-        else:
-            out_of_order = (
-                f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room"
-            )
-        _fail(out_of_order)
+            _fail(f"cannot write what was found ({reason}); make room, or send it elsewhere")
+        _fail(f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room")
     except Exception as error:
-        _fail(_stumbled(error))
+        kind = type(error).__name__
+        what = " ".join(f"{kind}: {error}".split()) if str(error) else kind
+        _fail(f"eyespot stumbled over {what}; run the same line with eyespot --debug … to see where, and report it")
 
 
-def _fail(sentence: str, code: int = 1) -> None:
+def _fail(sentence: str, code: int = 1) -> NoReturn:
     if "--debug" in sys.argv or os.environ.get("EYESPOT_DEBUG"):
         traceback.print_exc()
     note(sentence)
@@ -125,17 +124,9 @@ def _fail(sentence: str, code: int = 1) -> None:
 
 
 def _leave_stdout() -> None:
-    """What is still to be written goes nowhere, so that Python does not complain of it once more at its end."""
+    """Discard what is still to be written, so that Python does not report it once more as it exits."""
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         return
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _stumbled(error: Exception) -> str:
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return (
-        f"eyespot stumbled over {' '.join(what.split())}; run the same line with eyespot --debug … to see where, "
-        "and report it"
-    )

@@ -46,49 +46,37 @@ def captions(
     dry_run: bool = typer.Option(False, "--dry-run", help="Only count; write nothing."),
 ) -> None:
     """Write a caption for each picture that has only labels, like a query that a person would type."""
-    from eyespot.curate.captions import captioned, count, write, writer_of
+    from eyespot.curate.captions import captioned, columns, count, write, writer_of
+    from eyespot.curate.templates import Templates, parsed
+    from eyespot.storage.files import text_of
 
     writer_of(out)
     place = gallery_here(gallery)
     named = {gap: column for gap, column in (("common", common), ("species", species)) if column is not None}
-    if by is None:
-        captioner = _captioner(place, named, templates, seed)
+    captioner: Captioner
+    if by is None and templates is not None:
+        captioner = Templates.own(columns(place), named, parsed(text_of(templates)), seed)
+    elif by is None:
+        captioner = Templates.over(columns(place), named, seed)
     elif templates is not None or dry_run:
         raise UsageError("--by lets a model write; leave out --templates and --dry-run")
     else:
-        captioner = _seeing(by, place, named, (Budget(budget_calls, None, budget_money), ledger_of(ledger, place)))
-    found = captioned(place, captioner)
-    written = count(found) if dry_run else write(found, out, captioner)
-    _tell_captions(written, out, json)
+        from eyespot.curate.seeing import Seeing
+        from eyespot.search.query_rewriting import language_model
+
+        # The model gets the labels that templates would use.
+        labels = Templates.over(columns(place), named, 0).columns.values()
+        model = language_model(by, Budget(budget_calls, None, budget_money))
+        captioner = Seeing(by, model, ledger_of(ledger, place), tuple(labels))
+    pictures = captioned(place, captioner)
+    written = count(pictures) if dry_run else write(pictures, out, captioner)
+    _print(written, out, json)
     print_summary("nothing was written" if dry_run else f"written to {out}")
     if written.failures:
         raise typer.Exit(SOME_FAILED)
 
 
-def _captioner(gallery: Path, named: dict[str, str], templates: Path | None, seed: int) -> Captioner:
-    from eyespot.curate.captions import columns
-    from eyespot.curate.templates import Templates, parsed
-    from eyespot.storage.files import text_of
-
-    there = columns(gallery)
-    if templates is None:
-        return Templates.over(there, named, seed)
-    return Templates.own(there, named, parsed(text_of(templates)), seed)
-
-
-def _seeing(model: str, gallery: Path, named: dict[str, str], paid: tuple[Budget, Path]) -> Captioner:
-    """A model that looks; it is told the labels that templates would speak of."""
-    from eyespot.curate.captions import columns
-    from eyespot.curate.seeing import Seeing
-    from eyespot.curate.templates import Templates
-    from eyespot.search.query_rewriting import language_model
-
-    budget, ledger = paid
-    known = Templates.over(columns(gallery), named, 0).columns
-    return Seeing(model, language_model(model, budget), ledger, tuple(known.values()))
-
-
-def _tell_captions(written: Written, out: Path, json: bool) -> None:
+def _print(written: Written, out: Path, json: bool) -> None:
     counts = {"captions": written.captions, "different": len(written.different)}
     failures = [failure._asdict() for failure in written.failures]
     if json:

@@ -13,7 +13,6 @@ from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.curate.inat.curating import Curated
-    from eyespot.curate.inat.settings import CollectionSettings
 
 _CHECKS = ("decode", "face", "spectrogram", "empty")
 
@@ -57,82 +56,54 @@ def inat(
     json: bool = json_option(),
 ) -> None:
     """Build a collection like iNat24 from millions of observations: balanced, licensed, clean and documented."""
-    from eyespot.curate.inat.settings import (
-        CollectionSettings,
-        ObservationFilter,
-        PictureSettings,
-        Positions,
-        Sampling,
-        Species,
-        years_of,
-    )
+    from eyespot.curate.inat import curating, licences, settings
 
-    settings = CollectionSettings(
-        ObservationFilter(years_of(years), tuple(grade) or None, _licences(licence)),
-        Species(targets, mapping, ranges),
-        Sampling(km, groups, cap, clusters, space_km, time_days, seed),
-        PictureSettings(photos, tuple(check), side, face, flagged),
-        Positions(coarsen, accuracy, coarse_degrees),
+    kinds = settings.ObservationFilter(settings.years_of(years), tuple(grade) or None, licences.checked(licence))
+    collection = settings.CollectionSettings(
+        kinds,
+        settings.Species(targets, mapping, ranges),
+        settings.Sampling(km, groups, cap, clusters, space_km, time_days, seed),
+        settings.PictureSettings(photos, tuple(check), side, face, flagged),
+        settings.Positions(coarsen, accuracy, coarse_degrees),
         memory,
         threads,
     )
     if dry_run:
-        _foretell(export, settings, sample, json)
+        with progress_bar("steps") as tell:
+            planned = curating.foretell(export, collection, sample, tell)
+        _tell(planned, json, first=sample)
+        print_summary("nothing was written")
         return
     if out is None:
         raise UsageError("the collection needs a folder; name one with --out, or only count with --dry-run")
-    _curate(export, out, settings, json)
-
-
-def _licences(kinds: list[str]) -> tuple[str, ...]:
-    """The licences that are wanted; `UsageError` for one that is not known."""
-    from eyespot.curate.inat.licences import checked
-
-    return checked(kinds)
-
-
-def _curate(export: Path, out: Path, settings: CollectionSettings, json: bool) -> None:
-    """Make the collection; exit code 3 if pictures are missing or do not decode."""
-    from eyespot.curate.inat.curating import curate as made
-
     with progress_bar("steps") as tell:
-        done = made(export, out, settings, tell)
+        done = curating.curate(export, out, collection, tell)
     _tell(done, json, out=str(out), pictures=done.pictures)
-    if settings.pictures.folder is None:
+    if photos is None:
         note(f"no --photos: {out / 'download.csv'} lists what to fetch; run the line again with the folder")
     if done.waiting:
-        note(
-            f"{done.waiting:,} pictures wait for a person: eyespot build review {out / 'review.jsonl'}, then run again"
-        )
+        waiting = f"{done.waiting:,} pictures wait for a person"
+        note(f"{waiting}: eyespot build review {out / 'review.jsonl'}, then run again")
     print_summary(f"{done.pictures:,} pictures in {out}")
     if done.failed:
         note(f"{done.failed:,} pictures are missing or do not decode; {out / 'card.md'} counts them")
         raise typer.Exit(3)
 
 
-def _foretell(export: Path, settings: CollectionSettings, first: int, json: bool) -> None:
-    """The funnel of the first so many observations; nothing is written."""
-    from eyespot.curate.inat.curating import foretell as told
-
-    with progress_bar("steps") as tell:
-        done = told(export, settings, first, tell)
-    _tell(done, json, first=first)
-    print_summary("nothing was written")
-
-
 def _tell(done: Curated, json: bool, **more: object) -> None:
     for sentence in done.notes:
         note(sentence)
     if json:
-        shown = [{name: one[name] for name in ("step", "came", "kept", "dropped", "ran")} for one in done.steps]
-        print_json({"steps": shown, "draw": dict(done.drawn), "waiting": done.waiting, "failed": done.failed, **more})
+        fields = ("step", "came", "kept", "dropped", "ran")
+        steps = [{name: step[name] for name in fields} for step in done.steps]
+        print_json({"steps": steps, "draw": dict(done.drawn), "waiting": done.waiting, "failed": done.failed, **more})
         return
-    for one in done.steps:
-        dropped = "".join(f"; {count:,} {reason}" for reason, count in one["dropped"].items())
-        print_line(f"{one['step']:<12} {one['came']:,} in, {one['kept']:,} kept{dropped}")
-    told = done.drawn
-    if told.get("spread_drawn") is not None:
+    for step in done.steps:
+        dropped = "".join(f"; {count:,} {reason}" for reason, count in step["dropped"].items())
+        print_line(f"{step['step']:<12} {step['came']:,} in, {step['kept']:,} kept{dropped}")
+    drawn = done.drawn
+    if drawn.get("spread_drawn") is not None:
         print_line(
-            f"{'spread':<12} {told['spread_drawn']:.1f} cells drawn, {told['spread_random']:.1f} by lot, "
-            f"{told['spread_before']:.1f} before (mean effective number, {told['over_cap']:,} species over the cap)"
+            f"{'spread':<12} {drawn['spread_drawn']:.1f} cells drawn, {drawn['spread_random']:.1f} by lot, "
+            f"{drawn['spread_before']:.1f} before (mean effective number, {drawn['over_cap']:,} species over the cap)"
         )

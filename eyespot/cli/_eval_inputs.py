@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from eyespot.cli._judge_options import DEPTH, JudgeArguments, JudgeOptions, ledger_of, second_stage, wordings_of
+from eyespot.cli._judge_options import DEPTH, JudgeArguments, JudgeOptions, ledger_of, rewriter, second_stage
 from eyespot.cli.console import note
 from eyespot.cli.settings import gallery_here
 from eyespot.types import NothingFound, UsageError
@@ -168,7 +168,6 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
     from eyespot.benchmarks import LEAST, GallerySearcher
     from eyespot.search.chain import StageOptions
     from eyespot.search.collection import Collection
-    from eyespot.search.query_rewriting import Reworded
 
     place = gallery_here(options.gallery)
     if options.gallery is None and not (place / "gallery.toml").is_file():
@@ -177,7 +176,7 @@ def _searcher(options: EvalOptions) -> GallerySearcher:
     depth = options.depth if options.rerank else 0
     collection = Collection(place, options.encoder, options.index or "exact")
     collection.means = options.means
-    reword = Reworded(wordings_of(options.expand, ledger_of(options.ledger, place))) if options.expand else None
+    reword = rewriter(options.expand, ledger_of(options.ledger, place)) if options.expand else None
     return GallerySearcher(
         collection,
         options.data_folder,
@@ -293,7 +292,7 @@ def _learned(options: EvalOptions, jury: Jury) -> Jury:
 
 
 def tell_plan(options: EvalOptions, json: bool) -> None:
-    """What a judge would be asked, without asking."""
+    """The requests that a judge would get; none is sent."""
     from eyespot.search.judge_rerank import RerankEstimate
 
     second = second_of(options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eyespot.llms.budget import Budget
     from eyespot.llms.prices import Prices
     from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate
-    from eyespot.search.query_rewriting import Tell
+    from eyespot.search.query_rewriting import Reworded
 
 SOME_FAILED = 3
 DEPTH = 100
@@ -56,7 +56,7 @@ def wording_option() -> Any:
 
 
 def judge_option() -> Any:
-    """`--judge`, once for each thing that is to be said of it."""
+    """`--judge`, once for each option of the judge."""
     return typer.Option(
         None,
         "--judge",
@@ -99,7 +99,7 @@ def expand_option() -> Any:
 
 @dataclass(frozen=True)
 class JudgeOptions:
-    """What of a judge was asked for on the command line."""
+    """The judge of the command line, with its options."""
 
     judge: str
     depth: int
@@ -118,36 +118,30 @@ class JudgeOptions:
         from eyespot.search.judge_rerank import JudgeRerank, judge_named
 
         words = None if self.wording is None else wording(self.wording)
-        prices = (
-            self._table() if self.prices and self._table().of(self._model) else None
-        )  # who costs nothing takes none
+        # A judge without a price takes no table.
+        prices = self._table() if self.prices and self._table().of(self._model) else None
         judge = judge_named(self.judge, budget=self.budget, wording=words, prices=prices, **self.options)
         with Judgements(ledger_of(self.ledger, gallery)) as ledger:
             yield JudgeRerank(judge, ledger, self.depth, self.blend)
 
     def tell_plan(self, stage: JudgeRerank, plan: RerankEstimate, json: bool) -> None:
-        """What the judge would be asked: on stdout, for it is what was wanted."""
-        told = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
-        paid = stage.judge.language_model is not None
-        if paid:
-            # What so many questions would cost, where a table has the model's price
-            from eyespot.llms.prices import estimate
+        """How many requests the judge would get, and their cost; on stdout, because it is the output of a dry run."""
+        from eyespot.llms.prices import estimate
 
+        fields = {"judge": stage.judge.name, "prompt": stage.judge.prompt, "depth": stage.depth, **plan._asdict()}
+        cost: dict[str, Any] = {"tokens": 0, "money": 0.0}
+        cost_text = ""
+        if stage.judge.language_model is not None:
             price = self._table().of(self._model)
             spent = estimate(plan.to_ask, price)
             cost = {"tokens": spent.tokens_in + spent.tokens_out, "money": spent.money if price else None}
-        else:
-            cost = {"tokens": 0, "money": 0.0}
+            money = f"${spent.money:.2f}" if price else "no price is known"
+            cost_text = f", about {cost['tokens']:,} tokens, {money}"
         if json:
-            print_json({**told, **cost})
+            print_json({**fields, **cost})
             return
         known = f"{plan.pairs - plan.to_ask:,} in the ledger, {plan.to_ask:,} to ask"
         lacking = f"; {plan.pictureless:,} hits have no picture here" if plan.pictureless else ""
-        if paid:
-            money = "no price is known" if cost["money"] is None else f"${cost['money']:.2f}"
-            cost_text = f", about {cost['tokens']:,} tokens, {money}"
-        else:
-            cost_text = ""
         print_line(f"{stage.judge.name}: {plan.pairs:,} pairs, {known}{cost_text}{lacking}")
 
     def _table(self) -> Prices:
@@ -162,7 +156,7 @@ class JudgeOptions:
 
 @dataclass(frozen=True)
 class JudgeArguments:
-    """What the command line says about a judge, by the names of its options; None and empty where it says nothing."""
+    """The options about a judge, by their names; None, False or empty where one is not given."""
 
     calibrate: int | None = None
     depth: int | None = None
@@ -217,34 +211,29 @@ def ledger_of(given: Path | str | None, gallery: Path) -> Path:
     return Path(given).expanduser() if given is not None else gallery / "ledger.sqlite"
 
 
-def _option(kind: str, told: str) -> tuple[str, Any]:
-    key, sign, value = told.partition("=")
-    known = _known_options(kind)
+def _option(kind: str, text: str) -> tuple[str, Any]:
+    """An option of this kind of judge, with its value."""
+    from importlib import import_module
+
+    try:
+        known = import_module(f"eyespot.judges.{kind}").OPTIONS
+    except (ModuleNotFoundError, AttributeError):  # of another package; a judge without options
+        known = {}
+    key, sign, value = text.partition("=")
     if not sign or key not in known:
         there = f"there are: {', '.join(known)}" if known else "it has none"
-        raise UsageError(f"--judge takes KEY=VALUE with an option of {kind}, not {told!r}; {there}")
+        raise UsageError(f"--judge takes KEY=VALUE with an option of {kind}, not {text!r}; {there}")
     try:
         return key, known[key](value)
     except ValueError:
         raise UsageError(f"--judge {key} takes a number, not {value!r}") from None
 
 
-def _known_options(kind: str) -> Mapping[str, Callable[[str], Any]]:
-    from importlib import import_module
-
-    try:
-        module = import_module(f"eyespot.judges.{kind}")
-    except ModuleNotFoundError:  # of another package
-        return {}
-    known: Mapping[str, Callable[[str], Any]] = getattr(module, "OPTIONS", {})
-    return known
-
-
-# -- what is told -------------------------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------------------
 
 
 def tell_cost(stage: JudgeRerank, looked: JudgeResult) -> None:
-    """One line of what the judge was asked and what that cost."""
+    """One line on the requests of the judge and their cost."""
     note(f"{stage.judge.name}: {looked.asked}")
 
 
@@ -257,10 +246,10 @@ def end(looked: JudgeResult) -> None:
 # -- wordings -----------------------------------------------------------------------------------------------
 
 
-def wordings_of(spec: str, ledger: Path, budget: Budget | None = None) -> Tell:
-    """Where further wordings come from: a JSON file of terms, or a language model whose answers the ledger keeps."""
-    from eyespot.search.query_rewriting import Remembered, RewritingModel, chat_with, read_glossary
+def rewriter(spec: str, ledger: Path) -> Reworded:
+    """Adds wordings to queries: by a JSON file of terms, or by a language model whose answers the ledger keeps."""
+    from eyespot.search.query_rewriting import Remembered, Reworded, RewritingModel, chat_with, read_glossary
 
     if Path(spec).expanduser().is_file():
-        return read_glossary(Path(spec).expanduser())
-    return Remembered(spec, RewritingModel(chat_with(spec, budget)), ledger)
+        return Reworded(read_glossary(Path(spec).expanduser()))
+    return Reworded(Remembered(spec, RewritingModel(chat_with(spec, None)), ledger))

@@ -17,45 +17,42 @@ MOST = 4096
 
 def ray_option() -> Any:
     """The option `--ray`, alike on every verb that can work on a cluster."""
-    told = "Work on a Ray cluster: local, auto, HOST:PORT or ray://HOST:PORT."
-    return typer.Option(None, "--ray", metavar="ADDRESS", envvar="EYESPOT_RAY", help=told)
+    help = "Work on a Ray cluster: local, auto, HOST:PORT or ray://HOST:PORT."
+    return typer.Option(None, "--ray", metavar="ADDRESS", envvar="EYESPOT_RAY", help=help)
 
 
 def workers_option() -> Any:
     """The option `--workers` of verbs that have workers on a cluster only."""
-    told = "Workers on the cluster; 0: one per GPU, or per processor."
-    return typer.Option(0, "--workers", min=0, max=MOST, help=told)
+    help = "Workers on the cluster; 0: one per GPU, or per processor."
+    return typer.Option(0, "--workers", min=0, max=MOST, help=help)
 
 
 @contextmanager
-def hands_on(address: str | None, workers: int) -> Iterator[Any]:
-    """Who reads and embeds in place of threads here, as `Options.hands` takes it; None without an address."""
-    if address is None:
-        yield None
-        return
+def pool_on(address: str, workers: int) -> Iterator[Any]:
+    """The workers that read and embed instead of threads here, as `Options.hands` takes them."""
     with _connected(address, workers) as cluster:
         from eyespot.cluster.workers import WorkerPool
 
-        with WorkerPool(cluster) as crew:
-            yield crew
+        with WorkerPool(cluster) as pool:
+            yield pool
 
 
 @contextmanager
 def means_on(address: str | None, workers: int) -> Iterator[SearchBackend | None]:
-    """Who searches vectors in place of this process; None without an address."""
+    """The workers that search vectors instead of this process; None without an address."""
     if address is None:
         yield None
         return
     with _connected(address, workers) as cluster:
         from eyespot.cluster.ray_index import RayBackend
 
-        with RayBackend(cluster) as holding:
-            yield holding
+        with RayBackend(cluster) as backend:
+            yield backend
 
 
 @contextmanager
 def clustering_on(address: str | None, workers: int) -> Iterator[Callable[..., Any]]:
-    """Who makes clusters: this process without an address."""
+    """The function that makes clusters; it runs in this process without an address."""
     if address is None:
         from eyespot.kernels.kmeans import cluster as here
 

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
 from eyespot.cli._judge_options import calls_option, money_option
 from eyespot.cli.console import note, print_line, print_summary
 from eyespot.cli.settings import json_option
-
-if TYPE_CHECKING:
-    from eyespot.curate.recos.making import RecosJob
-    from eyespot.pipelines import CostLimits
 
 
 def recos(
@@ -36,16 +31,20 @@ def recos(
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
     from eyespot.curate.recos.card import notes
     from eyespot.curate.recos.dry_run import foretold
-    from eyespot.curate.recos.making import SET, RecosJob, galleries_of, recipe_at
+    from eyespot.curate.recos.making import SET, RecosJob, galleries_of, place_of, recipe_at
+    from eyespot.pipelines import CostLimits
+    from eyespot.storage.files import text_of
     from eyespot.types import UsageError
 
     if show:
-        _show(recipe)
+        print_line(text_of(place_of(recipe)).rstrip())
         return
     if out is None:
         raise UsageError("the set needs a folder; name one with --out")
     making = RecosJob(recipe_at(recipe), out, galleries_of(gallery), limit)
-    how = making.running(_limits(making, calls, money), retry_failed)
+    own = making.recipe.limits
+    limits = CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)
+    how = making.running(limits, retry_failed)
     if dry_run:
         tell_planned(foretold(making.pipeline, how), json)
         return
@@ -57,18 +56,3 @@ def recos(
     tell_lapsed(making.pipeline.queues())
     print_summary(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
     tell_done(done, json, out=str(out / SET), versions=counts)
-
-
-def _show(recipe: Path) -> None:
-    from eyespot.curate.recos.making import place_of
-    from eyespot.storage.files import text_of
-
-    print_line(text_of(place_of(recipe)).rstrip())
-
-
-def _limits(making: RecosJob, calls: int | None, money: float | None) -> CostLimits:
-    """The recipe's budget, with what the command line says in its place."""
-    from eyespot.pipelines import CostLimits
-
-    own = making.recipe.limits
-    return CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)

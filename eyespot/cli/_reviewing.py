@@ -10,7 +10,7 @@ from eyespot.cli.console import escaped
 if TYPE_CHECKING:
     from eyespot.pipelines.human_review import Case, Queue
 
-KEYS = "a accept, m mend, d drop, s skip, b back, q quit"
+KEYS = "a accept, m edit, d drop, s skip, b back, q quit"
 
 
 class Leave(Exception):
@@ -32,13 +32,13 @@ def review(queue: Queue, who: str) -> None:
         for name, text in case.texts.items():
             _say(f"  {escaped(name)}: {escaped(text)}")
         try:
-            at = max(0, at + _decided(queue, cases[at], who))
+            at = max(0, at + _decide(queue, case, who))
         except Leave:
             return
 
 
-def _decided(queue: Queue, case: Case, who: str) -> int:
-    """How far to go on: one case, or one back."""
+def _decide(queue: Queue, case: Case, who: str) -> int:
+    """The person's decision goes to the queue; returns how far to go on: one case, or one back."""
     while True:
         key = _read_answer(f"{KEYS}: ").lower()[:1]
         if key == "q":
@@ -51,16 +51,17 @@ def _decided(queue: Queue, case: Case, who: str) -> int:
         if key == "d":
             queue.decide(case, "drop", who, note=_read_answer("  why (Enter for nothing): "))
             return 1
-        if key == "m" and (texts := _mended(case)):
+        if key == "m" and (texts := _edited_texts(case)):
             queue.decide(case, "mend", who, texts=texts)
             return 1
 
 
-def _mended(case: Case) -> dict[str, str]:
+def _edited_texts(case: Case) -> dict[str, str]:
+    """The texts that the person writes anew."""
     if not case.texts:
-        _say("  there is no text to mend; accept or drop it")
-    found = {name: _read_answer(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
-    return {name: text for name, text in found.items() if text and text != case.texts[name]}
+        _say("  there is no text to edit; accept or drop it")
+    lines = {name: _read_answer(f"  {escaped(name)} (Enter leaves it): ") for name in case.texts}
+    return {name: text for name, text in lines.items() if text and text != case.texts[name]}
 
 
 def _read_answer(question: str) -> str:

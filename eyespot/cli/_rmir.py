@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,10 +10,6 @@ from eyespot.cli._judge_options import calls_option, money_option
 from eyespot.cli._ray import clustering_on, ray_option, workers_option
 from eyespot.cli.console import note, print_json, print_line, print_summary
 from eyespot.cli.settings import json_option
-
-if TYPE_CHECKING:
-    from eyespot.curate.rmir.making import RmirJob
-    from eyespot.pipelines import CostLimits
 
 
 def rmir(
@@ -47,11 +42,13 @@ def rmir(
     from eyespot.curate.rmir.dry_run import foretold
     from eyespot.curate.rmir.finished import FinishedSteps
     from eyespot.curate.rmir.making import AUDIT, SET, RmirJob, write_set
-    from eyespot.pipelines import read_recipe
+    from eyespot.pipelines import CostLimits, read_recipe
 
     clustering = context.with_resource(clustering_on(ray, workers))
     making = RmirJob(read_recipe(recipe), out, gallery, limit, clustering)
-    pipe, how = making.pipeline(), making.running(_limits(making, calls, money), retry_failed)
+    own = making.recipe.limits
+    limits = CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)
+    pipe, how = making.pipeline(), making.running(limits, retry_failed)
     if dry_run:
         tell_planned(foretold(pipe, how), json)
         return
@@ -77,29 +74,17 @@ def rmir_audit(
     from eyespot.pipelines import read_recipe
 
     made = RmirJob(read_recipe(recipe), out, gallery).finished()
-    found, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
+    checks, groups = agreements(made, out / AUDIT), last_hits(made, out / AUDIT)
     if json:
-        told = [{**one._asdict(), "share": one.share} for one in found]
-        print_json({"agreement": told, "last_hits": groups and groups._asdict()})
+        rows = [{**check._asdict(), "share": check.share} for check in checks]
+        print_json({"agreement": rows, "last_hits": groups and groups._asdict()})
         return
-    for one in found:
-        print_line(
-            f"{one.kind:<10} {one.agreed} of {one.cases} agreed, {one.share:.0%} ({one.low:.0%} to {one.high:.0%})"
-        )
-    if groups:
-        counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
-        how = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
-        verdict_counts = (
-            f"last hits  {counts}: reliability is {groups.difference:.2f} lower before the accepted ({how})"
-        )
-    else:
-        verdict_counts = "last hits  too few decisions to compare reliability by them"
-    print_line(verdict_counts)
-
-
-def _limits(making: RmirJob, calls: int | None, money: float | None) -> CostLimits | None:
-    """The recipe's budget, with what was said on the command line in its place."""
-    from dataclasses import replace
-
-    said = {name: value for name, value in (("calls", calls), ("money", money)) if value is not None}
-    return replace(making.recipe.limits, **said) if said else None  # type: ignore[arg-type]
+    for check in checks:
+        interval = f"{check.share:.0%} ({check.low:.0%} to {check.high:.0%})"
+        print_line(f"{check.kind:<10} {check.agreed} of {check.cases} agreed, {interval}")
+    if not groups:
+        print_line("last hits  too few decisions to compare reliability by them")
+        return
+    counts = f"{groups.accepted} accepted, {groups.rejected} rejected"
+    statistics = f"t {groups.t:.2f}, p {groups.p:.2g}, d {groups.effect:.2f}"
+    print_line(f"last hits  {counts}: reliability is {groups.difference:.2f} lower before the accepted ({statistics})")

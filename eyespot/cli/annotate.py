@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,7 +14,6 @@ from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.curate.annotate.agreement import Overlap
     from eyespot.curate.annotate.annotation_store import AnnotationStore
     from eyespot.search.collection import Collection
 
@@ -31,13 +30,13 @@ def options() -> None:
 
 
 @contextmanager
-def _desk(gallery: Path | None) -> Iterator[AnnotationStore]:
+def _open(gallery: Path | None) -> Iterator[AnnotationStore]:
     from eyespot.curate.annotate.annotation_store import AnnotationStore
     from eyespot.gallery.view import Gallery
 
     opened = Gallery(gallery_here(gallery))  # a ledger without a gallery would be a stray file
-    with AnnotationStore(opened.path / "ledger.sqlite") as desk:
-        yield desk
+    with AnnotationStore(opened.path / "ledger.sqlite") as store:
+        yield store
 
 
 def _collection(gallery: Path | None, encoder: str | None = None) -> Collection:
@@ -63,8 +62,8 @@ def add(
     if (file is None) == (text is None):
         raise UsageError("name a CSV of queries, or give one with --text; one of the two")
     wanted = read(file) if text is None else [AnnotationQuery(id or text, text, {})]
-    with _desk(gallery) as desk:
-        left_out = desk.take_in(wanted)
+    with _open(gallery) as store:
+        left_out = store.take_in(wanted)
     for one in left_out:
         note(f"{one.id} is left out: not {' and not '.join(one.failing)}")
     taken = [one.id for one in wanted if one not in left_out]
@@ -96,43 +95,35 @@ def listed(
 
     if (bool(label) + (nearest is not None) + (run is not None)) != 1:
         raise UsageError("say which photos in one way: --label COLUMN=VALUE, --nearest N, or --run FILE")
-    with _desk(gallery) as desk:
+    with _open(gallery) as store:
         if run is not None:
             from eyespot.runs import read_run
 
-            new = candidates.list_ranked(desk, id, read_run(run))
+            new = candidates.list_ranked(store, id, read_run(run))
         elif nearest is not None:
-            new = candidates.list_nearest(desk, id, _collection(gallery, encoder), nearest)
+            new = candidates.list_nearest(store, id, _collection(gallery, encoder), nearest)
         else:
-            new = _list_labels(desk, id, label, _collection(gallery, encoder))
-        every = len(desk.candidates(id))
+            pairs = [one.partition("=") for one in label]
+            for (column, sign, _), text in zip(pairs, label, strict=True):
+                if not sign or not column.strip():
+                    raise UsageError(f"--label takes COLUMN=VALUE, as in --label species='Ardea cinerea', not {text!r}")
+            columns = {column.strip() for column, _, _ in pairs}
+            if len(columns) > 1:
+                raise UsageError("the labels of a list are values of one column; repeat --label with the same COLUMN")
+            wanted = candidates.any_label(columns.pop(), [value.strip() for _, _, value in pairs])
+            new = candidates.list_labelled(store, id, _collection(gallery, encoder), wanted)
+        every = len(store.candidates(id))
     if json:
         print_json({"query": id, "new": new, "listed": every})
     else:
         print_line(f"{new} new photos on the list, {every} in all")
 
 
-def _list_labels(desk: AnnotationStore, id: str, labels: list[str], collection: Collection) -> int:
-    from eyespot.curate.annotate import candidates
-
-    pairs = []
-    for one in labels:
-        pair_column, sign, pair_value = one.partition("=")
-        if not sign or not pair_column.strip():
-            raise UsageError(f"--label takes COLUMN=VALUE, as in --label species='Ardea cinerea', not {one!r}")
-        pairs.append((pair_column.strip(), pair_value.strip()))
-    columns = {column for column, _ in pairs}
-    if len(columns) > 1:
-        raise UsageError("the labels of a list are values of one column; repeat --label with the same COLUMN")
-    wanted = candidates.any_label(pairs[0][0], [value for _, value in pairs])
-    return candidates.list_labelled(desk, id, collection, wanted)
-
-
 @app.command("remove")
 def remove(id: str = QUERY, gallery: Path = GALLERY) -> None:
     """Delete a query that has no marks, with its list."""
-    with _desk(gallery) as desk:
-        desk.remove(id)
+    with _open(gallery) as store:
+        store.remove(id)
     print_line(f"{id} is removed")
 
 
@@ -158,11 +149,11 @@ def mark(
         if "mark" not in row:
             refuse(file, f"line {at}", f"has no column mark; there are: {', '.join(row)}")
         marks[required(file, at, row, "image", "image_id")] = str(row["mark"] or "") or None
-    with _desk(gallery) as desk:
-        strange = set(marks) - set(desk.photos(id))
+    with _open(gallery) as store:
+        strange = set(marks) - set(store.photos(id))
         if strange:
             raise UsageError(f"{len(strange)} photos are on no list of {id}, such as {min(strange)}; list them first")
-        changed = desk.mark(id, who, marks)
+        changed = store.mark(id, who, marks)
     if json:
         print_json({"query": id, "changed": changed, "given": len(marks)})
     else:
@@ -183,9 +174,9 @@ def audit(
     """Sample photos at random from the unlabelled ones; their marks show how many relevant photos remain."""
     from eyespot.curate.annotate.auditing import Plan, draw
 
-    with _desk(gallery) as desk:
-        collection = _collection(gallery) if desk.grows(id) else None
-        drawn = draw(desk, id, who, collection, Plan(size, seed))
+    with _open(gallery) as store:
+        collection = _collection(gallery) if store.grows(id) else None
+        drawn = draw(store, id, who, collection, Plan(size, seed))
     if json:
         print_json({"query": id, "rest": drawn.rest, "photos": [photo._asdict() for photo in drawn.photos]})
     else:
@@ -203,10 +194,10 @@ def settle(
     """Settle a photo on which annotators differ."""
     from eyespot.curate.annotate import agreement
 
-    with _desk(gallery) as desk:
-        if image not in desk.photos(id):
+    with _open(gallery) as store:
+        if image not in store.photos(id):
             raise UsageError(f"no photo {image} is on the list of {id}; see: eyespot annotate disputes {id}")
-        agreement.settle(desk, id, who, image, mark)
+        agreement.settle(store, id, who, image, mark)
 
 
 # -- looking at it --------------------------------------------------------------------------------------------------
@@ -220,34 +211,33 @@ def status(
     json: bool = json_option(),
 ) -> None:
     """Show the progress of each query: labelled, stopped, remaining with its interval, time, cost, open problems."""
+    from eyespot.curate.annotate.datasheet import unseen
     from eyespot.curate.annotate.export import labelled
 
-    with _desk(gallery) as desk:
-        found = [labelled(desk, one) for one in ([id] if id else desk.queries())]
-    if not found:
+    with _open(gallery) as store:
+        queries = [labelled(store, query) for query in ([id] if id else store.queries())]
+    if not queries:
         raise NothingFound("no query was taken in yet; begin with: eyespot annotate add FILE.csv")
     if json:
-        print_json({one.wanted.id: _status_fields(one, wage) for one in found})
+        fields = {}
+        for query in queries:
+            people = {stands.who: {**stands.told(), "cost": round(stands.cost(wage), 2)} for stands in query.stands}
+            own = {"text": query.wanted.text, "listed": len(query.photos)}
+            fields[query.wanted.id] = {**own, "annotators": people, "faults": query.faults}
+        print_json(fields)
         return
-    for one in found:
-        print_line(escaped(f"{one.wanted.id}: {one.wanted.text} ({len(one.photos)} listed)"))
-        for stands in one.stands:
-            from eyespot.curate.annotate.datasheet import unseen
-
+    for query in queries:
+        print_line(escaped(f"{query.wanted.id}: {query.wanted.text} ({len(query.photos)} listed)"))
+        for stands in query.stands:
             down = stands.descent
             where = "at the end" if stands.exhausted else f"at {down.depth}, {down.in_a_row} in a row not relevant"
             stop = f", stopped at {down.stopped_at}" if down.stopped_at else ""
             took = f"{stands.seconds / 60:.0f} min, ${stands.cost(wage):.2f}"
             counts = f"{stands.relevant} relevant of {stands.labelled}"
-            status_line = f"{stands.who}: {counts}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
-            print_line(escaped(f"  {status_line}"))
-        if one.faults:
-            print_line(escaped(f"  to mend: {'; '.join(one.faults)}"))
-
-
-def _status_fields(one: Any, wage: float) -> dict[str, Any]:
-    stands = {each.who: {**each.told(), "cost": round(each.cost(wage), 2)} for each in one.stands}
-    return {"text": one.wanted.text, "listed": len(one.photos), "annotators": stands, "faults": one.faults}
+            line = f"{stands.who}: {counts}; {where}{stop}; still unseen: {unseen(stands)}; {took}"
+            print_line(escaped(f"  {line}"))
+        if query.faults:
+            print_line(escaped(f"  open problems: {'; '.join(query.faults)}"))
 
 
 @app.command("agreement")
@@ -259,24 +249,26 @@ def agreement(
     """Show how often annotators who labelled the same photos agree, and how far beyond chance."""
     from eyespot.curate.annotate.agreement import coefficients, everybody, overlaps
 
-    with _desk(gallery) as desk:
-        said = {one: everybody(desk, one) for one in ([id] if id else desk.queries())}
-    found = {one: overlaps(every) for one, every in said.items()}
-    if not any(found.values()):
+    with _open(gallery) as store:
+        marks = {query: everybody(store, query) for query in ([id] if id else store.queries())}
+    pairs = {query: overlaps(every) for query, every in marks.items()}
+    if not any(pairs.values()):
         raise NothingFound("no photo was labelled by two people; let a second one label a part with --as NAME")
-    beyond = {one: {name: each._asdict() for name, each in coefficients(every).items()} for one, every in said.items()}
+    beyond = {
+        query: {name: value._asdict() for name, value in coefficients(every).items()} for query, every in marks.items()
+    }
     if json:
-        print_json({one: {"pairs": [_counted(each) for each in found[one]], **beyond[one]} for one in found})
+        rows = {
+            query: [{**pair._asdict(), "photos": pair.photos, "agreed": pair.agreed} for pair in every]
+            for query, every in pairs.items()
+        }
+        print_json({query: {"pairs": rows[query], **beyond[query]} for query in pairs})
         return
-    for one, every in found.items():
-        for each in every:
-            print_line(escaped(f"{one}  {each.first}, {each.second}: {each.agreed:.1%} of {each.photos} photos"))
-        for name, told in beyond[one].items():
-            print_line(escaped(f"{one}  {name}: {told['value']:.2f} ({told['low']:.2f} to {told['high']:.2f})"))
-
-
-def _counted(overlap: Overlap) -> dict[str, Any]:
-    return {**overlap._asdict(), "photos": overlap.photos, "agreed": overlap.agreed}
+    for query, every in pairs.items():
+        for pair in every:
+            print_line(escaped(f"{query}  {pair.first}, {pair.second}: {pair.agreed:.1%} of {pair.photos} photos"))
+        for name, value in beyond[query].items():
+            print_line(escaped(f"{query}  {name}: {value['value']:.2f} ({value['low']:.2f} to {value['high']:.2f})"))
 
 
 @app.command("disputes")
@@ -288,18 +280,20 @@ def disputes(
     """List the photos on which annotators differ and that nobody has settled."""
     from eyespot.curate.annotate import agreement
 
-    with _desk(gallery) as desk:
-        found = {one: agreement.disputes(desk, one) for one in ([id] if id else desk.queries())}
+    with _open(gallery) as store:
+        open_photos = {query: agreement.disputes(store, query) for query in ([id] if id else store.queries())}
     if json:
         print_json(
-            {one: [{"image": each.image, "marks": each.marks} for each in every] for one, every in found.items()}
+            {
+                query: [{"image": photo.image, "marks": photo.marks} for photo in photos]
+                for query, photos in open_photos.items()
+            }
         )
         return
-    for one, every in found.items():
-        for each in every:
-            print_line(
-                escaped(f"{one}  {each.image}  " + "  ".join(f"{who}: {said}" for who, said in each.marks.items()))
-            )
+    for query, photos in open_photos.items():
+        for photo in photos:
+            marks = "  ".join(f"{who}: {mark}" for who, mark in photo.marks.items())
+            print_line(escaped(f"{query}  {photo.image}  {marks}"))
 
 
 # -- taking it away -------------------------------------------------------------------------------------------------
@@ -318,35 +312,28 @@ def export(
     json: bool = json_option(),
 ) -> None:
     """Write the labelled set: INQUIRE's CSV files, qrels, the lists, Label Studio's JSON, and a datasheet."""
-    from eyespot.curate.annotate.export import every, flawless, write
+    from eyespot.curate import rerank_files
+    from eyespot.curate.annotate.export import ANNOTATIONS, QUERIES, every, flawless, rerank_set, write
+    from eyespot.curate.rerank import Division, RerankLimits
+    from eyespot.curate.rerank_card import RerankInputs
 
-    with _desk(gallery) as desk:
-        written = flawless(every(desk)) if kept else every(desk)
-        write(desk, written, out)
-    for one in written:
-        if one.faults:
-            note(f"{one.wanted.id} is to be mended: {'; '.join(one.faults)}")
-    counts = {one.wanted.id: {"labelled": len(one.labels), "relevant": sum(one.labels.values())} for one in written}
+    with _open(gallery) as store:
+        queries = flawless(every(store)) if kept else every(store)
+        write(store, queries, out)
+    for query in queries:
+        if query.faults:
+            note(f"{query.wanted.id} has open problems: {'; '.join(query.faults)}")
     if rerank is not None:
-        _write_rerank(written, (out, rerank), depth, layout)
+        made = rerank_set(queries, RerankLimits(depth), Division())
+        for sentence in made.notes:
+            note(sentence)
+        files = {"queries": out / QUERIES, "annotations": out / ANNOTATIONS}
+        settings = {"depth": depth, "least": made.limits.least, "most": made.limits.most}
+        rerank_files.write(made, rerank, RerankInputs(files, settings), layout)
+    counts = {one.wanted.id: {"labelled": len(one.labels), "relevant": sum(one.labels.values())} for one in queries}
     if json:
         print_json({"out": str(out), "queries": counts, "rerank": None if rerank is None else str(rerank)})
     else:
         for id, count in counts.items():
             print_line(escaped(f"{id}  {count['relevant']} relevant of {count['labelled']}"))
     print_summary(f"written to {out}")
-
-
-def _write_rerank(written: list[Any], folders: tuple[Path, Path], depth: int, layout: str) -> None:
-    from eyespot.curate.annotate.export import ANNOTATIONS, QUERIES, rerank_set
-    from eyespot.curate.rerank import Division, RerankLimits
-    from eyespot.curate.rerank_card import RerankInputs
-    from eyespot.curate.rerank_files import write
-
-    out, rerank = folders
-    limits = RerankLimits(depth)
-    made = rerank_set(written, limits, Division())
-    for sentence in made.notes:
-        note(sentence)
-    files = {"queries": out / QUERIES, "annotations": out / ANNOTATIONS}
-    write(made, rerank, RerankInputs(files, {"depth": depth, "least": limits.least, "most": limits.most}), layout)

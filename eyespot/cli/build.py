@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,6 @@ from eyespot.types import UsageError
 if TYPE_CHECKING:
     from eyespot.curate.rerank import Division, RerankSet
     from eyespot.curate.rerank_card import RerankInputs
-    from eyespot.runs.judged import JudgedQueries
 
 app = typer.Typer(no_args_is_help=True, help="Build judged collections.")
 app.add_typer(_pairs.app, name="pairs")
@@ -53,27 +51,33 @@ def rerank(
     dry_run: bool = typer.Option(False, "--dry-run", help="Only count; write nothing."),
 ) -> None:
     """Make a re-ranking set: queries with candidates, of which some but not most are relevant."""
-    from eyespot.curate.rerank import RerankLimits, select
-    from eyespot.runs import read_run
-
-    limits, division = RerankLimits(depth, least, most, judged_only), _division(val, val_share, keep_split, seed)
+    from eyespot.curate import rerank as rerank_set
+    from eyespot.curate.rerank import Division, RerankLimits, divide, select
     from eyespot.curate.rerank_files import LAYOUTS, write
+    from eyespot.runs import read_judged, read_run
+    from eyespot.runs.queries import read_queries
 
+    if sum((val is not None, val_share is not None, keep_split)) > 1:
+        raise UsageError("--val, --val-share and --keep-split exclude each other; give one of them")
     if layout not in LAYOUTS:
         raise UsageError(f"no layout {layout!r}; there are: {', '.join(LAYOUTS)}")
-    writing = partial(write, layout=layout)
-    judged = _judged(qrels, format, queries)
-    # The column to split by: the one asked for, or the usual one where the queries have it
+    judged = read_judged(qrels, format)
+    if queries is not None:
+        judged = replace(judged, queries=read_queries(queries))
     if by is not None and not any(judged.queries.values()):
         raise UsageError("a split by a column needs the columns of the queries; name their file with --queries")
     column = by or (BY if any(BY in facts for facts in judged.queries.values()) else None)
-    made = _split(select(read_run(run, run_format), judged, limits), division, column)
+    selected = select(read_run(run, run_format), judged, RerankLimits(depth, least, most, judged_only))
+    division = None if keep_split else Division(val, SHARE if val_share is None else val_share, seed)
+    made = rerank_set.keep_split(selected) if division is None else divide(selected, division, column)
+    if division is not None and any("split" in facts for facts in judged.queries.values()):
+        note("the queries have a split, which a new one replaces; --keep-split keeps theirs")
     for sentence in made.notes:
         note(sentence)
     if not dry_run:
-        files = {"run": run, "qrels": qrels, **({} if queries is None else {"queries": queries})}
-        writing(made, out, _making(files, made, division, column))
-    _tell(made, column, out, json)
+        files = {"run": run, "qrels": qrels} | ({} if queries is None else {"queries": queries})
+        write(made, out, _inputs(files, made, division, column), layout)
+    _print(made, column, out, json)
     print_summary("nothing was written" if dry_run else f"written to {out}")
 
 
@@ -83,7 +87,7 @@ def review(
     who: str | None = typer.Option(None, "--as", help="Your name.", show_default="the name of your account"),
     json: bool = json_option(),
 ) -> None:
-    """Review the cases a pipeline is in doubt about: accept, mend (edit) or drop; each decision is saved at once."""
+    """Review the cases a pipeline is in doubt about: accept, edit (m) or drop; each decision is saved at once."""
     import getpass
 
     from eyespot.cli import _reviewing
@@ -107,51 +111,24 @@ app.command("recos")(_recos.recos)
 app.command("captions")(_captions.captions)
 
 
-def _division(val: int | None, share: float | None, keep_split: bool, seed: int) -> Division | None:
-    """How to split; None keeps the split of the queries."""
-    from eyespot.curate.rerank import Division
-
-    if sum((val is not None, share is not None, keep_split)) > 1:
-        raise UsageError("--val, --val-share and --keep-split exclude each other; give one of them")
-    return None if keep_split else Division(val, SHARE if share is None else share, seed)
-
-
-def _judged(qrels: Path, format: str | None, queries: Path | None) -> JudgedQueries:
-    from eyespot.runs import read_judged
-    from eyespot.runs.queries import read_queries
-
-    judged = read_judged(qrels, format)
-    return judged if queries is None else replace(judged, queries=read_queries(queries))
-
-
-def _split(made: RerankSet, division: Division | None, column: str | None) -> RerankSet:
-    from eyespot.curate.rerank import divide, keep_split
-
-    if division is None:
-        return keep_split(made)
-    divided = divide(made, division, column)
-    if any("split" in facts for facts in made.judged.queries.values()):
-        note("the queries have a split, which a new one replaces; --keep-split keeps theirs")
-    return divided
-
-
-def _making(files: dict[str, Path], made: RerankSet, division: Division | None, column: str | None) -> RerankInputs:
+def _inputs(files: dict[str, Path], made: RerankSet, division: Division | None, column: str | None) -> RerankInputs:
+    """What the card says of how the set was made."""
     from eyespot.curate.rerank_card import RerankInputs
 
-    drawn = {"split": "that of the queries"} if division is None else asdict(division)
-    if drawn.get("val") is not None:
-        del drawn["share"]
-    return RerankInputs(files, {**asdict(made.limits), **drawn, "by": column}, column)
+    split = {"split": "that of the queries"} if division is None else asdict(division)
+    if split.get("val") is not None:
+        del split["share"]
+    return RerankInputs(files, {**asdict(made.limits), **split, "by": column}, column)
 
 
-def _tell(made: RerankSet, column: str | None, out: Path, json: bool) -> None:
+def _print(made: RerankSet, column: str | None, out: Path, json: bool) -> None:
     from eyespot.curate.rerank_card import counted
 
-    told = counted(made, column)
+    counts = counted(made, column)
     if json:
-        print_json({"out": str(out), **told, "notes": made.notes})
+        print_json({"out": str(out), **counts, "notes": made.notes})
         return
-    for name, counts in told["splits"].items():
-        print_line(f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in counts.items()))
-    for reason, count in told["dropped"].items():
+    for name, split in counts["splits"].items():
+        print_line(f"{name:<6} " + "  ".join(f"{count} {what}" for what, count in split.items()))
+    for reason, count in counts["dropped"].items():
         print_line(f"{'out':<6} {count} queries: {reason}")

@@ -14,7 +14,7 @@ from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.metrics import Compared, Comparison, Rules
+    from eyespot.metrics import Compared, Comparison
     from eyespot.reports.moved import Picture, Section
     from eyespot.types import Qrels, Run
 
@@ -51,7 +51,9 @@ def run(
 ) -> None:
     """Compare rankings query by query: differences with intervals, tests, and the queries that moved most."""
     from eyespot.metrics import Resampling, compare
+    from eyespot.reports.moved import summary, write_html
     from eyespot.runs import read_qrels, read_run
+    from eyespot.runs.trec import trec_order
 
     if len(runs) < 2:
         raise UsageError("a comparison needs two runs or more: eyespot compare RUN_A RUN_B --qrels QRELS")
@@ -63,13 +65,14 @@ def run(
     for sentence in comparison.notes:
         note(sentence)
     if html:
-        chosen = _sections(comparison, _as_scored(rankings, scoring[1]), judged, moved, _texts(queries))
+        ordered = (
+            {name: trec_order(each) for name, each in rankings.items()} if scoring[1].order == "trec" else rankings
+        )
+        chosen = _sections(comparison, ordered, judged, moved, queries)
         pictures = _pictures(chosen, gallery, images)
-        from eyespot.reports.moved import summary, write_html
-
-        told = _first_measure(comparison)
-        title = f"{', '.join(pair.run for pair in told)} against {comparison.baseline}"
-        write_html(html, title, chosen, pictures, [summary(pair) for pair in told])
+        first = _first_measure(comparison)
+        title = f"{', '.join(pair.run for pair in first)} against {comparison.baseline}"
+        write_html(html, title, chosen, pictures, [summary(pair) for pair in first])
     if json:
         print_json(comparison.as_json(moved, per_query))
     else:
@@ -81,9 +84,9 @@ def _runs_by_name(paths: Sequence[Path]) -> dict[str, Path]:
     names = [path.name for path in paths]
     if len(set(names)) < len(set(paths)):
         names = [str(path) for path in paths]
-    turns = [names[:at].count(name) + 1 for at, name in enumerate(names)]
-    told = (f"{name} ({turn})" if turn > 1 else name for name, turn in zip(names, turns, strict=True))
-    return dict(zip(told, paths, strict=True))
+    turns = [names[:index].count(name) + 1 for index, name in enumerate(names)]
+    unique = (f"{name} ({turn})" if turn > 1 else name for name, turn in zip(names, turns, strict=True))
+    return dict(zip(unique, paths, strict=True))
 
 
 # -- text ---------------------------------------------------------------------------------------------------
@@ -111,49 +114,33 @@ def _row(pair: Compared) -> tuple[str, ...]:
     (before, after), (low, high) = pair.means, pair.interval
     effect = "" if pair.effect != pair.effect else f"{pair.effect:+.2f}"
     values = f"{before:.4f}", f"{after:.4f}", f"{pair.difference:+.4f}", f"[{low:+.4f}, {high:+.4f}]"
-    ps = map(_p, (pair.flips.p, pair.corrected_p, pair.bootstrap_p))
+    ps = (f"{p:.4f}" if p >= 0.001 else f"{p:.1e}" for p in (pair.flips.p, pair.corrected_p, pair.bootstrap_p))
     return (pair.measure, escaped(pair.run), *values, *ps, f"{pair.wins}/{pair.losses}/{pair.ties}", effect)
-
-
-def _p(p: float) -> str:
-    return f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
 
 
 # -- the page -----------------------------------------------------------------------------------------------
 
 
 def _sections(
-    comparison: Comparison, rankings: Mapping[str, Run], qrels: Qrels, moved: int, texts: Mapping[str, str]
+    comparison: Comparison, rankings: Mapping[str, Run], qrels: Qrels, moved: int, queries: Path | None
 ) -> list[Section]:
-    """What moved by the first measure, one run after another."""
+    """What moved by the first measure, one run after another, with the texts of the queries where a table has them."""
     from eyespot.reports.moved import RunPair, sections
+    from eyespot.runs.queries import read_queries
 
-    found: list[Section] = []
+    table = read_queries(queries) if queries else {}
+    texts = {query: str(facts["text"]) for query, facts in table.items() if facts.get("text")}
+    chosen: list[Section] = []
     for compared in _first_measure(comparison):
         rel = comparison.measures[compared.measure].definition.get("rel", 1)
         names = comparison.baseline, compared.run
         pair = RunPair(names, (rankings[names[0]], rankings[names[1]]), qrels, rel)
-        found += sections(pair, compared, moved, texts)
-    return found
+        chosen += sections(pair, compared, moved, texts)
+    return chosen
 
 
 def _first_measure(comparison: Comparison) -> list[Compared]:
     return [pair for pair in comparison.pairs if pair.measure == comparison.pairs[0].measure]
-
-
-def _as_scored(rankings: Mapping[str, Run], rules: Rules) -> Mapping[str, Run]:
-    """Rankings in the order in which they were scored."""
-    from eyespot.runs.trec import trec_order
-
-    return {name: trec_order(run) for name, run in rankings.items()} if rules.order == "trec" else rankings
-
-
-def _texts(queries: Path | None) -> dict[str, str]:
-    if queries is None:
-        return {}
-    from eyespot.runs.queries import read_queries
-
-    return {query: str(facts["text"]) for query, facts in read_queries(queries).items() if facts.get("text")}
 
 
 def _pictures(chosen: Sequence[Section], gallery: Path | None, images: Path | None) -> dict[str, Picture]:
@@ -161,11 +148,11 @@ def _pictures(chosen: Sequence[Section], gallery: Path | None, images: Path | No
     from eyespot.reports.moved import from_folder, from_gallery, shown_images
 
     wanted = shown_images(chosen)
-    found = from_folder(images, wanted) if images else {}
+    pictures = from_folder(images, wanted) if images else {}
     place = gallery_here(gallery)
     if gallery or (place / "gallery.toml").is_file():
-        found |= from_gallery(place, [image for image in wanted if image not in found])
-    if lacking := len(wanted) - len(found):
+        pictures |= from_gallery(place, [image for image in wanted if image not in pictures])
+    if lacking := len(wanted) - len(pictures):
         way_out = "name the gallery that has them with -g, or the folder with --images"
         note(f"{lacking} of the page's {len(wanted)} images were not found and are shown by their ids; {way_out}")
-    return found
+    return pictures

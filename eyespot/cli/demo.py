@@ -26,56 +26,48 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Index the sample photos, search them five ways, and write demo.html and demo.png to look at."""
-    from eyespot import sample
+    import eyespot
+    from eyespot import rooms, sample
+    from eyespot.gallery.indexing import Options, index
     from eyespot.search.sheets import write_html, write_png
 
     with tempfile.TemporaryDirectory(prefix="eyespot-demo-") as folder:
-        photos = sample.photos()
-        gallery = Path(folder) / "gallery"
-        import eyespot
-        from eyespot import rooms
-        from eyespot.gallery.indexing import Options, index
-
+        photos, gallery = sample.photos(), Path(folder) / "gallery"
         with progress_bar() as progress:
             summary = index(gallery, [str(photos)], [rooms.load("encoders", "starter")], Options(progress=progress))
         print_summary(f"{summary.pictures} sample photos indexed")
-        found = _search(eyespot.open(gallery), sample.photos())
+        runs = _searches(eyespot.open(gallery), photos)
         out.mkdir(parents=True, exist_ok=True)
-        write_html(out / "demo.html", found, "eyespot: five searches in the sample photos", CAPTIONS)
-        write_png(out / "demo.png", found, "eyespot: five searches in the sample photos", CAPTIONS)
-    _print(found, json)
+        write_html(out / "demo.html", runs, "eyespot: five searches in the sample photos", CAPTIONS)
+        write_png(out / "demo.png", runs, "eyespot: five searches in the sample photos", CAPTIONS)
+    rows = []
+    for run in runs:
+        (hits,) = run.values()
+        items = [
+            {"rank": rank, "score": round(hit.score, 4), "title": run.facts[hit.image].get("title")}
+            for rank, hit in enumerate(hits, 1)
+        ]
+        rows.append({"heading": run.header["heading"], "query": run.header["query"], "items": items})
+    if json:
+        print_json(rows)
+    else:
+        for row in rows:
+            typer.echo(row["heading"])
+            for item in row["items"]:
+                typer.echo(f"{item['rank']:>4}  {item['score']:.3f}  {item['title']}")
     note(f"look at {out / 'demo.html'} or {out / 'demo.png'}; now your own photos: eyespot index PHOTOS")
 
 
-def _search(collection: Collection, photos: Path) -> list[Run]:
+def _searches(collection: Collection, photos: Path) -> list[Run]:
     """By words twice, by picture, by picture and words, and under a filter."""
-    asked: list[tuple[str, dict[str, Any]]] = [
+    searches: list[tuple[str, dict[str, Any]]] = [
         ("words: a hammer", {"query": "a hammer"}),
         ("words: a spotted big cat", {"query": "a spotted big cat"}),
         ("a picture", {"image": photos / PICTURE}),
         ("a picture + three times the words: a church", {"query": "3:a church", "image": photos / PICTURE}),
         (f"words: a tower, where {WHERE}", {"query": "a tower", "where": WHERE}),
     ]
-    runs = [collection.search(k=SHOWN, **terms) for _, terms in asked]
-    for found, (heading, _) in zip(runs, asked, strict=True):
-        found.header["heading"] = heading
+    runs = [collection.search(k=SHOWN, **terms) for _, terms in searches]
+    for run, (heading, _) in zip(runs, searches, strict=True):
+        run.header["heading"] = heading
     return runs
-
-
-def _print(runs: list[Run], json: bool) -> None:
-    rows = []
-    for found in runs:
-        (query,) = found
-        items = [
-            {"rank": rank, "score": round(hit.score, 4), "title": found.facts[hit.image].get("title")}
-            for rank, hit in enumerate(found[query], 1)
-        ]
-        item_fields = {"heading": found.header["heading"], "query": found.header["query"], "items": items}
-        rows.append(item_fields)
-    if json:
-        print_json(rows)
-        return
-    for row in rows:
-        typer.echo(row["heading"])
-        for hit in row["items"]:
-            typer.echo(f"{hit['rank']:>4}  {hit['score']:.3f}  {hit['title']}")

@@ -51,5 +51,5 @@ def run(
             print_line(f"{escaped(failure.path)}\t{escaped(failure.reason)}")
     print_summary(f"{summary.pictures} pictures in {place}, {summary.described} described now with {extractor}")
     if summary.failures:
-        note(f"{len(summary.failures)} could not be described; mend them and run this with --retry-failed")
+        note(f"{len(summary.failures)} could not be described; fix them and run this with --retry-failed")
         raise typer.Exit(SOME_FAILED)

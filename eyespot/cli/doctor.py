@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PACKAGES = ("numpy", "numba", "onnxruntime", "pyarrow", "duckdb", "pillow", "pillow-heif", "tokenizers", "torch",
             "torchvision", "transformers", "open-clip-torch")  # fmt: skip
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "EYESPOT_THREADS")
+MISSING = "not installed"
 GATE_FAILED = 4
 TOLERANCE = 1e-2  # of a fingerprint's components: other CPUs differ by rounding, other weights by far more
 
@@ -30,29 +32,32 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Check the installation, every byte of a gallery's vectors, and its spaces against their fingerprints."""
-    place = gallery_here(gallery)
-    has_gallery = gallery is not None or (place / "gallery.toml").exists()
-    damaged = _damaged(place) if has_gallery else []
-    spaces = list(_spaces(place, damaged)) if has_gallery else []
     import eyespot
-
-    found = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
-    versions = found | {name: _version(name) for name in PACKAGES}
     from eyespot.cli.encoders import known
+    from eyespot.gallery.integrity import faults
 
-    encoders = {row["name"]: row["needs"] for row in known()}
-    told = {
-        "versions": versions,
-        "encoders": encoders,
-        "threads": _threads(),
-        "warnings": [*_pinned_blas(), *_torchvision()],
+    place = gallery_here(gallery)
+    damaged: list[Fault] = []
+    spaces: list[dict[str, Any]] = []
+    if gallery is not None or (place / "gallery.toml").exists():
+        with progress_bar() as progress:
+            damaged = faults(place, progress)
+        spaces = list(_spaces(place, damaged))
+    system = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    report = {
+        "versions": system | {name: _version(name) for name in PACKAGES},
+        "encoders": {row["name"]: row["needs"] for row in known()},
+        "threads": {"cores": os.cpu_count(), "usable": usable}
+        | {name: os.environ[name] for name in THREADS if name in os.environ},
+        "warnings": list(_warnings()),
         "spaces": spaces,
         "damaged": [fault._asdict() for fault in damaged],
     }
     if json:
-        print_json(told)
+        print_json(report)
     else:
-        _print(told)
+        _print(report)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
 
@@ -61,38 +66,22 @@ def _version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        return "not installed"
+        return MISSING
 
 
-def _threads() -> dict[str, Any]:
-    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    variables = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "EYESPOT_THREADS")
-    return {"cores": os.cpu_count(), "usable": affinity} | {
-        name: os.environ[name] for name in variables if name in os.environ
-    }
-
-
-def _pinned_blas() -> Iterator[str]:
+def _warnings() -> Iterator[str]:
+    """What is wrong with the installation."""
     if pinned := os.environ.get("OPENBLAS_CORETYPE"):
         yield f"OPENBLAS_CORETYPE={pinned} pins numpy to old kernels; unset it, matrix products may run twice as fast"
-
-
-def _torchvision() -> Iterator[str]:
-    if _version("torchvision") == "not installed" or _version("torch") == "not installed":
+    vision, torch = _version("torchvision"), _version("torch")
+    if MISSING in (vision, torch):
         return
     try:
         import torchvision  # noqa: F401
     except Exception as error:
         reason = str(error).splitlines()[0]
-        pair = f"torchvision {_version('torchvision')} does not fit torch {_version('torch')}"
+        pair = f"torchvision {vision} does not fit torch {torch}"
         yield f"{pair} ({reason}); install its matching wheel"
-
-
-def _damaged(place: Path) -> list[Fault]:
-    from eyespot.gallery.integrity import faults
-
-    with progress_bar() as progress:
-        return faults(place, progress)
 
 
 def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
@@ -119,24 +108,24 @@ def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]
     if not stored:
         return {"status": "no fingerprints", "difference": None}
     try:
-        now = fingerprints(rooms.load("encoders", encoder))
+        now = np.array(fingerprints(rooms.load("encoders", encoder)))
     except EyespotError as error:
         return {"status": f"cannot be checked: {error}", "difference": None}
-    difference = max(float(np.abs(np.array(one) - np.array(now)).max()) for one in stored)
+    difference = max(float(np.abs(np.array(then) - now).max()) for then in stored)
     return {"status": "agrees" if difference <= TOLERANCE else "differs", "difference": round(difference, 8)}
 
 
-def _print(told: dict[str, Any]) -> None:
+def _print(report: dict[str, Any]) -> None:
     for part in ("versions", "encoders", "threads"):
         typer.echo(f"{part}:")
-        for name, value in told[part].items():
+        for name, value in report[part].items():
             typer.echo(f"  {name:<18} {value}")
-    for sentence in told["warnings"]:
+    for sentence in report["warnings"]:
         typer.echo(f"warning: {sentence}")
-    for space in told["spaces"]:
+    for space in report["spaces"]:
         difference = "" if space["difference"] is None else f", largest difference {space['difference']:.1e}"
         typer.echo(f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}")
-    for fault in told["damaged"]:
+    for fault in report["damaged"]:
         what = f"vectors of {fault['stem']}" if fault["stem"] else "facts"
         typer.echo(f"shard {fault['shard']}: damaged {what} ({fault['reason']}); {fault['way_out']}")
     sys.stdout.flush()

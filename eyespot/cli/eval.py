@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -129,125 +129,115 @@ def run(
 def _list(json: bool) -> None:
     from eyespot.benchmarks import benchmark, names
 
-    found = [benchmark(name) for name in names()]
+    known_ones = [benchmark(name) for name in names()]
     if json:
-        shown = ("name", "title", "about", "home", "licence", "citation", "splits")
-        print_json([{name: getattr(one, name) for name in shown} for one in found])
+        fields = ("name", "title", "about", "home", "licence", "citation", "splits")
+        print_json([{name: getattr(one, name) for name in fields} for one in known_ones])
         return
-    for one in found:
+    for one in known_ones:
         print_line(f"{one.name:<17} {one.about}")
 
 
 def _check(options: EvalOptions, json: bool) -> None:
+    """The files of the benchmark that are there, and where to get the others."""
     from eyespot.benchmarks import check
 
-    found, data, split = known(options)
-    states = check(found, data, split)
+    benchmark, data, split = known(options)
+    states = check(benchmark, data, split)
     if json:
-        print_json(
-            [
-                {
-                    **state.needed._asdict(),
-                    "state": state.state,
-                    "place": _path_text(state.place),
-                    "reason": state.reason,
-                }
-                for state in states
-            ]
-        )
+        rows = []
+        for state in states:
+            place = None if state.place is None else str(state.place)
+            rows.append({**state.needed._asdict(), "state": state.state, "place": place, "reason": state.reason})
+        print_json(rows)
     else:
         for state in states:
-            place = state.place or state.needed.path.partition("|")[0]
-            print_line(f"{state.state:<8} {escaped(str(place))}: {state.needed.what}")
+            shown = str(state.place or state.needed.path.partition("|")[0])
+            print_line(f"{state.state:<8} {escaped(shown)}: {state.needed.what}")
             if state.reason:
                 print_line(f"{'':<8} {state.reason}")
             if state.place is None:
                 print_line(f"{'':<8} get it: {state.needed.where}")
-        print_line(f"licence: {found.licence}; cite: {found.citation or 'nothing'}")
+        print_line(f"licence: {benchmark.licence}; cite: {benchmark.citation or 'nothing'}")
     if lacking := sum(state.stops for state in states):
         raise NothingFound(f"{lacking} of {len(states)} parts are missing in {data}; see how to get them above")
-
-
-def _path_text(place: Path | None) -> str | None:
-    return None if place is None else str(place)
 
 
 # -- numbers ----------------------------------------------------------------------------------------------------
 
 
 def _evaluate(options: EvalOptions, json: bool, earlier: dict[str, str]) -> None:
-    second = second_of(options)  # a judge that is not there must not cost a search
-    found, whole, tasks = tasks_of(options)
+    """`earlier`: the digests of the inputs of the evaluation that is repeated."""
+    from eyespot.reports.folder import comparable
+    from eyespot.reports.summary import read_summary, summary_of
+    from eyespot.reports.tables import as_text, tables_of
+
+    second = second_of(options)  # an unknown judge is refused before a search is paid
+    benchmark, whole, tasks = tasks_of(options)
     runs, searched = rankings(options, whole, tasks)
     if not any(task.judged.qrels.grade.any() for task in tasks):
-        _submit(options, found, tasks[0], runs)
+        _submit(options, benchmark, tasks[0], runs)
         return
     if second is None:
         results = list(results_of(tasks, runs, by_scores(options)))
     else:
         results = judged(options, second, (tasks, runs, searched))
-    from eyespot.benchmarks import files_of
-
-    files = files_of(whole, options.run or ())
-    evaluation = _whole(options, found, results, searched, files)
-    for sentence in [*evaluation.notes, *_changed(earlier, evaluation)]:
+    evaluation = _evaluation(options, benchmark, whole, results, searched)
+    now = evaluation.made["inputs"]
+    changed = [f"{path} has changed since" for path, digest in earlier.items() if now.get(path) != digest]
+    for sentence in [*evaluation.notes, *changed]:
         note(sentence)
-    beside = _beside(options, evaluation)
+    beside = comparable(evaluation, [read_summary(Path(place)) for place in options.beside or ()])
     if options.out:
         _write(options, evaluation, beside, searched)
-    _print(evaluation, beside, json)
+    if json:
+        print_json(summary_of(evaluation))
+    else:
+        print_line("\n\n".join(as_text(table) for table in tables_of(evaluation, beside)))
     verdicts = [result.run.header.get("verdicts", {}) for result in results]
-    if any(its.get("failed") or its.get("unscored") for its in verdicts):
+    if any(count.get("failed") or count.get("unscored") for count in verdicts):
         raise typer.Exit(SOME_FAILED)
 
 
 # -- the whole --------------------------------------------------------------------------------------------------
 
 
-def _whole(
+def _evaluation(
     options: EvalOptions,
-    found: Benchmark,
+    benchmark: Benchmark,
+    whole: Sequence[Task],
     results: list[Result],
     searched: GallerySearcher | None,
-    files: list[Path],
 ) -> Evaluation:
-    from eyespot.benchmarks import Evaluation, made_by
+    """The results with how they were made: the options, and the digest of every file that they depend on."""
+    from eyespot.benchmarks import Evaluation, check, files_of, made_by
+    from eyespot.search.stored_indexes import EXACT, SETTINGS, folder_of
 
+    files = files_of(whole, options.run or ())
     header = results[0].run.header
     if "judge" in header:
         options = replace(options, gallery=gallery_here(options.gallery))
-    split = options.split or found.splits[0]
+    split = options.split or benchmark.splits[0]
     named = [Path(value) for value in (vars(options)[name] for name in NAMES_OR_FILES) if is_file(value)]
-    # The benchmark's own files, on which the numbers depend as well
-    from eyespot.benchmarks import check
-
-    places = (state.place for state in check(found, options.data_folder, split))
-    paths = [place for place in places if place is not None and place.is_file()]
-    inputs = [*files, *named, *paths, *_index_of(options, searched)]
+    own = [state.place for state in check(benchmark, options.data_folder, split) if state.place is not None]
+    inputs = [*files, *named, *(place for place in own if place.is_file())]
+    index = options.index or EXACT
+    if (
+        searched is not None
+        and index != EXACT
+        and not options.run
+        and not (options.adapt and options.neighbours is None)
+    ):
+        inputs.append(folder_of(searched.view, index) / SETTINGS)
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
     judge = {name: header[name] for name in ("judge", "prompt", "blend") if name in header}
     made = made_by(_arguments(options, more), map(_absolute, inputs), seed=options.seed, **more, **judge)
-    system = options.system or _system(options, searched, files)
-    depth = options.depth if options.rerank else None
-    return Evaluation(found, split, system, results, made, depth)
-
-
-def _system(options: EvalOptions, searched: GallerySearcher | None, files: Sequence[Path]) -> str:
-    """The first stage, and what re-ranks it or changes how it searches."""
+    # The first stage, and what re-ranks it or changes how it searches
     first = files[0].name if files or searched is None else searched.view.space.encoder
     parts = [first, Path(options.adapt).name if options.adapt else "", options.rerank_local or ""]
     parts += [f"QE-{options.neighbours}"] if options.neighbours is not None else []
-    return " + ".join(filter(None, parts))
-
-
-def _index_of(options: EvalOptions, searched: GallerySearcher | None) -> list[Path]:
-    """What says which approximate index was searched, and how."""
-    from eyespot.search.stored_indexes import EXACT, SETTINGS, folder_of
-
-    name = options.index or EXACT
-    if searched is None or name == EXACT or options.run or (options.adapt and options.neighbours is None):
-        return []
-    return [folder_of(searched.view, name) / SETTINGS]
+    system = options.system or " + ".join(filter(None, parts))
+    return Evaluation(benchmark, split, system, results, made, options.depth if options.rerank else None)
 
 
 def _arguments(options: EvalOptions, searched: dict[str, str]) -> dict[str, Any]:
@@ -258,16 +248,12 @@ def _arguments(options: EvalOptions, searched: dict[str, str]) -> dict[str, Any]
         named["gallery"] = _absolute(Path(searched["gallery"]))
     named |= {name: _absolute(Path(given[name])) for name in NAMES_OR_FILES if is_file(given[name])}
     runs = []
-    for one in options.run or ():
-        absolute_run_name, sign, path = one.partition("=")
-        absolute_run = (
-            f"{absolute_run_name}={_absolute(Path(path))}"
-            if sign and not Path(one).exists()
-            else str(_absolute(Path(one)))
-        )
-        runs.append(absolute_run)
+    for run in options.run or ():
+        task, sign, path = run.partition("=")
+        has_task = bool(sign) and not Path(run).exists()
+        runs.append(f"{task}={_absolute(Path(path))}" if has_task else str(_absolute(Path(run))))
     arguments = {**given, **named, "run": runs}
-    # The numbers do not depend on where they are made
+    # The numbers do not depend on the machine that computes them.
     return {name: _plain(value) for name, value in arguments.items() if name != "means"}
 
 
@@ -277,7 +263,7 @@ def _absolute(path: Path) -> Path:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
@@ -291,36 +277,9 @@ def _again(place: Path, out: Path | None) -> tuple[EvalOptions, dict[str, str]]:
     arguments = made["arguments"]
     if unknown := arguments.keys() - {field.name for field in fields(EvalOptions)}:
         raise UsageError(f"{place} has options that this version does not know ({min(unknown)}); update eyespot")
-    given: dict[str, Any] = {
-        name: Path(value) if name in PLACES and value else value for name, value in arguments.items()
-    }
-    options = EvalOptions(**{**given, "out": out})
-    options = options if out is not None else replace(options, map=None, beside=None)
-    return options, made.get("inputs", {})
-
-
-def _changed(earlier: dict[str, str], evaluation: Evaluation) -> list[str]:
-    """Which inputs are not what they were when the numbers were made first."""
-    now = evaluation.made["inputs"]
-    return [f"{path} has changed since" for path, digest in earlier.items() if now.get(path) != digest]
-
-
-def _beside(options: EvalOptions, evaluation: Evaluation) -> Sequence[Summary]:
-    """The summaries of other systems on the same benchmark."""
-    from eyespot.reports.folder import comparable
-    from eyespot.reports.summary import read_summary
-
-    return comparable(evaluation, [read_summary(Path(place)) for place in options.beside or ()])
-
-
-def _print(evaluation: Evaluation, beside: Sequence[Summary], json: bool) -> None:
-    from eyespot.reports.summary import summary_of
-    from eyespot.reports.tables import as_text, tables_of
-
-    if json:
-        print_json(summary_of(evaluation))
-        return
-    print_line("\n\n".join(as_text(table) for table in tables_of(evaluation, beside)))
+    places = {name: Path(arguments[name]) for name in PLACES if arguments.get(name)}
+    options = EvalOptions(**{**arguments, **places, "out": out})
+    return options if out is not None else replace(options, map=None, beside=None), made.get("inputs", {})
 
 
 # -- the report -------------------------------------------------------------------------------------------------
@@ -331,36 +290,35 @@ def _write(
 ) -> None:
     from eyespot.reports.folder import write
 
-    assert options.out is not None  # its caller asks
+    def maps() -> Iterator[Any]:
+        """The map of `--map`, of the first task that has the query."""
+        from eyespot.reports.drawing import map_of
+
+        query = options.map
+        if query is not None and searched is not None:
+            tasks = [result.task for result in evaluation.results]
+            task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
+            around = searched.around(task, query, options.seed)
+            yield map_of(query, around, searched.adapted(around))
+
+    assert options.out is not None  # the caller checks
     out = options.out.expanduser()
-    written = write(evaluation, out, beside, lambda: _maps(options, evaluation, searched))
+    written = write(evaluation, out, beside, maps)
     note(f"{len(written)} files in {out}; look at {out / 'report.html'}")
 
 
-def _maps(options: EvalOptions, evaluation: Evaluation, searched: GallerySearcher | None) -> Any:
-    """The map that is asked for: of the first task that has the query."""
-    from eyespot.reports.drawing import map_of
-
-    query = options.map
-    if query is None or searched is None:
-        return
-    tasks = [result.task for result in evaluation.results]
-    task = next((task for task in tasks if query in task.judged.queries and task.way != "i2t"), tasks[0])
-    around = searched.around(task, query, options.seed)
-    yield map_of(query, around, searched.adapted(around))
-
-
-def _submit(options: EvalOptions, found: Benchmark, task: Task, runs: dict[str, Run]) -> None:
+def _submit(options: EvalOptions, benchmark: Benchmark, task: Task, runs: dict[str, Run]) -> None:
     """Rankings of a split whose truths are not public, as its server takes them."""
     from eyespot.runs import write_run
 
-    if options.out is None or found.submission is None:
-        way = f"; --out DIR writes what to send there: {found.home}" if found.submission else ""
-        raise NothingFound(f"no image of this split of {found.name} is judged relevant: there is nothing to score{way}")
+    if options.out is None or benchmark.submission is None:
+        way = f"; --out DIR writes what to send there: {benchmark.home}" if benchmark.submission else ""
+        what = f"no image of this split of {benchmark.name} is judged relevant: there is nothing to score"
+        raise NothingFound(what + way)
     ranked = runs[task.name].only(task.judged.queries)
     if lacking := len(task.judged.queries) - len(ranked):
         note(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
     out = Path(options.out).expanduser()
     out.mkdir(parents=True, exist_ok=True)
-    write_run(ranked, out / "submission.json", found.submission)
-    note(f"the truths of this split are not public; send {out / 'submission.json'} to {found.home}")
+    write_run(ranked, out / "submission.json", benchmark.submission)
+    note(f"the truths of this split are not public; send {out / 'submission.json'} to {benchmark.home}")

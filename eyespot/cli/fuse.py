@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import typer
 
 from eyespot.cli.console import escaped, note, print_json, print_line
 from eyespot.cli.settings import json_option
 from eyespot.types import UsageError
-
-if TYPE_CHECKING:
-    from eyespot.search.fused import Fusion, LearnedWeights
 
 
 def run(
@@ -30,48 +26,33 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Fuse the rankings of several encoders, query texts or judges."""
-    from eyespot.runs import read_run, write_run
-    from eyespot.search.fused import Fusion
+    from eyespot.runs import read_qrels, read_run, write_run
+    from eyespot.search.fused import Fusion, learned
 
     if len(runs) < 2:
         raise UsageError("fusing takes two runs or more: eyespot fuse RUN_A RUN_B --out FUSED")
     if weights and learn:
         raise UsageError("--weights are given or learned, not both; drop one of them")
-    read = [read_run(path, run_format) for path in runs]
-    fusion, learned = Fusion(by, norm, k, _weights(weights)), None
-    if learn:
-        learned = _learned(fusion, read, learn, measure)
-        fusion = learned.fusion
-    fused = fusion(read)
+    try:
+        given = None if weights is None else tuple(float(part) for part in weights.split(","))
+    except ValueError:
+        raise UsageError(f"--weights takes a number for each run, as in --weights 2,1, not {weights!r}") from None
+    rankings = [read_run(path, run_format) for path in runs]
+    fusion = Fusion(by, norm, k, given)
+    fit = learned(fusion, rankings, read_qrels(learn), measure) if learn else None
+    fused = (fit.fusion if fit else fusion)(rankings)
     write_run(fused, out.expanduser())
     for sentence in fused.notes:
         note(sentence)
-    _tell(fused.header, learned, {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}, json)
-
-
-def _weights(given: str | None) -> tuple[float, ...] | None:
-    try:
-        return None if given is None else tuple(float(part) for part in given.split(","))
-    except ValueError:
-        raise UsageError(f"--weights takes a number for each run, as in --weights 2,1, not {given!r}") from None
-
-
-def _learned(fusion: Fusion, runs: list[Any], qrels: Path, measure: str) -> LearnedWeights:
-    from eyespot.runs import read_qrels
-    from eyespot.search.fused import learned
-
-    return learned(fusion, runs, read_qrels(qrels), measure)
-
-
-def _tell(header: dict[str, Any], learned: LearnedWeights | None, made: dict[str, Any], json: bool) -> None:
-    how = {name: value for name, value in header.items() if name != "of"}
     if json:
-        learning = {"measure": learned.measure, "value": learned.value, "alone": learned.alone} if learned else None
-        print_json({**made, **how, "learned": learning})
+        header = {name: value for name, value in fused.header.items() if name != "of"}
+        counts = {"run": str(out), "queries": len(fused), "hits": len(fused.codes)}
+        learning = {"measure": fit.measure, "value": fit.value, "alone": fit.alone} if fit else None
+        print_json({**counts, **header, "learned": learning})
         return
-    weights = ", ".join(f"{weight:g}" for weight in header["weights"])
-    counts = f"{made['queries']:,} queries, {made['hits']:,} hits"
-    print_line(f"{escaped(made['run'])}: {counts}, by {how['fused']} with weights {weights}")
-    if learned:
-        alone = ", ".join(f"{value:.4f}" for value in learned.alone)
-        print_line(f"{learned.measure} there: {learned.value:.4f}; of each run alone: {alone}")
+    used = ", ".join(f"{weight:g}" for weight in fused.header["weights"])
+    how = f"{len(fused):,} queries, {len(fused.codes):,} hits, by {fused.header['fused']} with weights {used}"
+    print_line(f"{escaped(str(out))}: {how}")
+    if fit:
+        alone = ", ".join(f"{value:.4f}" for value in fit.alone)
+        print_line(f"{fit.measure} there: {fit.value:.4f}; of each run alone: {alone}")

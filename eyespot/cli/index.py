@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli._ray import hands_on, ray_option
+from eyespot.cli._ray import pool_on, ray_option
 from eyespot.cli.console import conclude, note, print_json, print_line, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError, UsageError
@@ -65,34 +66,19 @@ def run(
         _tell_survey(place, roots, json)
         return
     encoders = _encoders(place, encoder, bool(photos))
-    with _interruptible(), progress_bar() as progress, hands_on(ray, workers) as hands:
-        threads = workers or os.cpu_count() or 1
-        options = Options(
-            threads,
-            retry_failed,
-            forget,
-            remove or (),
-            repair=repair,
-            half=half,
-            codes=codes,
-            progress=progress,
-            hands=hands,
-        )
-        summary = index(place, photos or [], encoders, options)
-    _report(place, summary, json)
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
+    threads = workers or os.cpu_count() or 1
+    options = Options(threads, retry_failed, forget, remove or (), repair=repair, half=half, codes=codes)
     try:
-        yield
+        with progress_bar() as progress, nullcontext() if ray is None else pool_on(ray, workers) as pool:
+            summary = index(place, photos or [], encoders, replace(options, progress=progress, hands=pool))
     except KeyboardInterrupt:
         note("interrupted; what is done is kept: run the same line again and it goes on there")
         raise
+    _report(place, summary, json)
 
 
 def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
-    """The roots to look through, checked before anything is made; a known one may be away, an unknown one not."""
+    """The roots to walk, checked before anything is written; a known root may be away, a new one may not."""
     from eyespot.gallery.photos.sources import roots_of
 
     roots = [root for path in photos for root in roots_of(path)]
@@ -110,36 +96,28 @@ def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
     return roots or known
 
 
-def _encoders(gallery: Path, wanted: str | None, has_paths: bool) -> list[Encoder]:
-    """The encoder asked for, else all that the gallery has; the rest waits if one of these cannot be loaded."""
+def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]:
+    """The named encoder, else all of the gallery; its other spaces wait if one of these cannot be loaded."""
     from eyespot import rooms
 
-    if wanted is not None:
-        return [rooms.load("encoders", wanted)]
-    if not (gallery / "gallery.toml").is_file():
-        return [rooms.load("encoders", "starter")]
-    # The encoders whose spaces can grow; what was imported cannot
+    if name is not None or not (gallery / "gallery.toml").is_file():
+        return [rooms.load("encoders", name or "starter")]
     from eyespot.gallery.disk import read_or_rebuild_header
 
+    # Imported spaces do not grow.
     spaces = read_or_rebuild_header(gallery).spaces.values()
-    known = list(dict.fromkeys(space.encoder for space in spaces if space.revision != "imported"))
+    known = dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")
     if not known:
         return [rooms.load("encoders", "starter")] if has_paths else []
-    loaded = [encoder for name in known if (encoder := _loaded(name))]
-    if not loaded:
+    encoders = []
+    for encoder in known:
+        try:
+            encoders.append(rooms.load("encoders", encoder))
+        except EyespotError as error:
+            note(f"{encoder} gets no vectors for now: {error}")
+    if not encoders:
         raise EyespotError("none of this gallery's encoders can be loaded; choose one, as in: -e starter")
-    return loaded
-
-
-def _loaded(name: str) -> Encoder | None:
-    from eyespot import rooms
-
-    try:
-        encoder: Encoder = rooms.load("encoders", name)
-        return encoder
-    except EyespotError as error:
-        note(f"{name} gets no vectors for now: {error}")
-        return None
+    return encoders
 
 
 def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
@@ -149,14 +127,15 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
     for root in roots:
         if not is_there(root):
             note(f"{root.path} is missing or empty (an unplugged disk?)")
-    found = survey(gallery, [root for root in roots if is_there(root)])
+    counts = survey(gallery, [root for root in roots if is_there(root)])
     if json:
-        print_json(vars(found) | {"files": found.files} | _other_files(found.skipped))
+        print_json(vars(counts) | {"files": counts.files} | _other_files(counts.skipped))
         return
     parts = [
-        f"{found.pictures} pictures ({found.bytes / 1e6:.1f} MB), {found.new} of them new and {found.changed} changed",
-        f"{found.unreadable} files, folders or rows of labels cannot be read",
-        *_skipped_texts(found.skipped),
+        f"{counts.pictures} pictures ({counts.bytes / 1e6:.1f} MB), {counts.new} of them new and "
+        f"{counts.changed} changed",
+        f"{counts.unreadable} files, folders or rows of labels cannot be read",
+        *_skipped_texts(counts.skipped),
     ]
     print_line("; ".join(parts))
 
@@ -164,20 +143,28 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
 def _report(gallery: Path, summary: Summary, json: bool) -> None:
     for sentence in summary.notes:
         note(sentence)
+    looked = summary.looked
     if json:
-        print_json(_as_dict(gallery, summary))
-    # What became of every file that was met, in one line
-    found = summary.looked
+        counts = {
+            "files": looked.files,
+            "pictures": looked.pictures,
+            "copies": looked.copies,
+            "failed": looked.failures,
+        }
+        fields = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(looked.skipped)}
+        damaged = [fault._asdict() for fault in summary.damaged]
+        print_json({"gallery": str(gallery), **fields, "damaged": damaged})
+    # The fate of every file, in one line
     parts = [
         f"{summary.embedded:,} embedded now" if summary.embedded else "",
-        _counted(found.copies, "exact cop", "y", "ies") if found.copies else "",
-        *_skipped_texts(found.skipped),
-        f"{found.failures:,} failed" if found.failures else "",
+        f"{looked.copies:,} exact {'copy' if looked.copies == 1 else 'copies'}" if looked.copies else "",
+        *_skipped_texts(looked.skipped),
+        f"{looked.failures:,} failed" if looked.failures else "",
     ]
-    head = f"{_counted(found.pictures, 'picture')} from {_counted(found.files, 'file')}"
-    account = f"{head}: {', '.join(filter(None, parts))}" if any(parts) else head
-    text = f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}"
-    conclude(text)
+    account = f"{_counted(looked.pictures, 'picture')} from {_counted(looked.files, 'file')}"
+    if any(parts):
+        account += f": {', '.join(filter(None, parts))}"
+    conclude(f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}")
     for fault in summary.damaged:
         what = f"vectors of {fault.stem}" if fault.stem else "facts"
         note(f"the {what} in shard {fault.shard} stay damaged ({fault.reason}); {fault.way_out}")
@@ -188,14 +175,6 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         raise typer.Exit(SOME_FAILED)
 
 
-def _as_dict(gallery: Path, summary: Summary) -> dict[str, Any]:
-    found = summary.looked
-    counts = {"files": found.files, "pictures": found.pictures, "copies": found.copies, "failed": found.failures}
-    told = vars(summary) | {"failures": len(summary.failures), "looked": counts | _other_files(found.skipped)}
-    told["damaged"] = [fault._asdict() for fault in summary.damaged]
-    return {"gallery": str(gallery), **told}
-
-
 # -- what was taken and what not ----------------------------------------------------------------------------
 
 
@@ -203,8 +182,8 @@ def _skipped_texts(skipped: SkippedFiles) -> list[str]:
     return [*filter(None, [str(skipped)]), *([f"{skipped.hidden:,} hidden left out"] if skipped.hidden else [])]
 
 
-def _counted(count: int, noun: str, one: str = "", more: str = "s") -> str:
-    return f"{count:,} {noun}{one if count == 1 else more}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _other_files(skipped: SkippedFiles) -> dict[str, Any]:

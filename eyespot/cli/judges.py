@@ -34,32 +34,27 @@ def listing(json: bool = json_option()) -> None:
         print_json(rows)
         return
     for row in rows:
-        print_line(f"{row['spelling']:<38} {row['kind']:<16} {_offline(row['offline']):<22} {row['needs']}")
+        offline = {True: "offline", False: "network", None: ""}.get(row["offline"], row["offline"])
+        print_line(f"{row['spelling']:<38} {row['kind']:<16} {offline:<22} {row['needs']}")
 
 
 def known() -> list[dict[str, Any]]:
     """Every judge with its spelling, kind, needs, and whether it works offline, as its constants say."""
-    from eyespot import rooms
-
-    return [{"name": name, **_judge_fields(name)} for name in rooms.names("judges")]
-
-
-def _judge_fields(name: str) -> dict[str, Any]:
     from importlib import import_module
 
-    from eyespot import extras
+    from eyespot import extras, rooms
 
-    try:
-        module = import_module(f"eyespot.judges.{name}")
-    except ImportError as error:  # of another package, or it needs one that is not there
-        needs = "" if error.name == f"eyespot.judges.{name}" else extras.pip_line(str(error.name))
-        return {"spelling": name, "kind": "", "offline": None, "needs": needs}
-    words = ("SPELLING", name), ("KIND", ""), ("OFFLINE", None), ("NEEDS", "")
-    return {word.lower(): getattr(module, word, default) for word, default in words}
-
-
-def _offline(said: bool | str | None) -> str:
-    return said if isinstance(said, str) else {True: "offline", False: "network", None: ""}[said]
+    rows: list[dict[str, Any]] = []
+    for name in rooms.names("judges"):
+        try:
+            module = import_module(f"eyespot.judges.{name}")
+        except ImportError as error:  # of another package, or it needs one that is not there
+            needs = "" if error.name == f"eyespot.judges.{name}" else extras.pip_line(str(error.name))
+            rows.append({"name": name, "spelling": name, "kind": "", "offline": None, "needs": needs})
+            continue
+        words = ("SPELLING", name), ("KIND", ""), ("OFFLINE", None), ("NEEDS", "")
+        rows.append({"name": name} | {word.lower(): getattr(module, word, default) for word, default in words})
+    return rows
 
 
 @app.command("prices")
@@ -71,11 +66,11 @@ def prices(
     """Show model prices in US dollars per million tokens, and the file in which to change them."""
     from eyespot.llms.prices import own_table, read_prices
 
-    found = read_prices(table)
-    shown = {model: found.of(model)} if model else dict(sorted(found.models.items()))
-    if None in shown.values():
+    known_prices = read_prices(table)
+    models = {model: known_prices.of(model)} if model else dict(sorted(known_prices.models.items()))
+    if None in models.values():
         raise NothingFound(f"no price is known for {model}; add it to {own_table()}, or name a table with --prices")
-    rows = [{"model": name, **price._asdict(), "source": str(price.source)} for name, price in shown.items() if price]
+    rows = [{"model": name, **price._asdict(), "source": str(price.source)} for name, price in models.items() if price]
     if json:
         print_json(rows)
         return
@@ -104,55 +99,55 @@ def export(
     json: bool = json_option(),
 ) -> None:
     """Write judgements: as a table with every column, or combined as qrels."""
+    from eyespot.ledger.export import Reading, qrels, voters, write_table
     from eyespot.ledger.judgements import Judgements
+    from eyespot.runs import write_qrels
 
-    wanted = as_qrels or to.suffix.lower() not in TABLES
+    as_qrels = as_qrels or to.suffix.lower() not in TABLES
     place = (ledger or gallery_here(gallery) / "ledger.sqlite").expanduser()
-    endings = (*SCORES, ".parquet") if wanted else TABLES
+    endings = (*SCORES, ".parquet") if as_qrels else TABLES
     if not to.name.lower().removesuffix(".gz").endswith(endings):
         raise UsageError(f"{to} has no ending that says what to write; use {', '.join((*TABLES, *SCORES))}")
     if not place.is_file():
         raise NothingFound(f"there is no ledger {place}; name the gallery with -g, or the file with --ledger")
     with Judgements(place) as judgements:
         names = _names(judgements, queries)
-        if wanted:
-            told = _qrels(judgements, by or [], names, to, (threshold, least_grade))
+        whose = voters(judgements.judges(), (by or []) if as_qrels else by or ["all"])
+        rows = (row for row in judgements.rows() if row.judgement.judge in whose)
+        if as_qrels:
+            combined = qrels(rows, names, Reading(threshold, least_grade))
+            if not len(combined):
+                raise NothingFound(f"{place} has no verdict on these queries; judge first, or name other queries")
+            if others := set(judgements.queries()) - set(names):
+                note(f"{len(others)} judged queries are not among those named and are left out")
+            write_qrels(combined, to)
+            counts = {"queries": len(combined), "judgements": len(combined.grade)}
         else:
-            table_by = by or []
-            from eyespot.ledger.export import voters, write_table
-
-            whose = voters(judgements.judges(), table_by or ["all"])
-            rows = (row for row in judgements.rows() if row.judgement.judge in whose)
-            told = {"judgements": write_table(rows, names, to)}
+            counts = {"judgements": write_table(rows, names, to)}
     if json:
-        print_json({"out": str(to), **told})
-    print_summary(f"{', '.join(f'{count} {what}' for what, count in told.items())} written to {to}")
+        print_json({"out": str(to), **counts})
+    print_summary(f"{', '.join(f'{count} {what}' for what, count in counts.items())} written to {to}")
 
 
 def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
-    """What each query is called: its id in the file given, else its own words."""
+    """The name of each query: its id in the file given, else its own words."""
     from eyespot.ledger.export import distinct_names
-
-    if queries is not None:
-        from eyespot.ledger.judgements import query_digest
-        from eyespot.runs.queries import read_queries
-
-        named: dict[str, str] = {}
-        for id, facts in read_queries(queries).items():
-            query = _query(queries, id, facts)
-            other = named.setdefault(query_digest(query), id)
-            if other != id:
-                raise UsageError(f"{queries}: {id!r} asks what {other!r} asks; keep one of the two")
-        return named
-    asked = judgements.queries()
-    return distinct_names({digest: digest if query is None else _called(query) for digest, query in asked.items()})
-
-
-def _called(query: Query) -> str:
+    from eyespot.ledger.judgements import query_digest
+    from eyespot.runs.queries import read_queries
     from eyespot.search.query_language import format_query
 
-    (first, *others) = query.terms
-    return first.text if first.text is not None and first.weight == 1 and not others else format_query(query)
+    names: dict[str, str] = {}
+    if queries is not None:
+        for id, facts in read_queries(queries).items():
+            other = names.setdefault(query_digest(_query(queries, id, facts)), id)
+            if other != id:
+                raise UsageError(f"{queries}: {id!r} asks what {other!r} asks; keep one of the two")
+        return names
+    for digest, query in judgements.queries().items():
+        terms = query.terms if query else ()
+        plain = len(terms) == 1 and terms[0].weight == 1 and terms[0].text
+        names[digest] = digest if query is None else plain or format_query(query)
+    return distinct_names(names)
 
 
 def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:
@@ -166,19 +161,3 @@ def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:
     if not text:
         raise UsageError(f"{path}: query {id!r} has neither text nor a picture that is there; add a column text")
     return Query.words(text, id)
-
-
-def _qrels(
-    judgements: Judgements, by: list[str], names: dict[str, str], to: Path, reading: tuple[float, int | None]
-) -> dict[str, int]:
-    from eyespot.ledger.export import Reading, qrels, voters
-    from eyespot.runs import write_qrels
-
-    whose = voters(judgements.judges(), by)
-    found = qrels((row for row in judgements.rows() if row.judgement.judge in whose), names, Reading(*reading))
-    if not len(found):
-        raise NothingFound(f"{judgements.path} has no verdict on these queries; judge first, or name other queries")
-    if others := set(judgements.queries()) - set(names):
-        note(f"{len(others)} judged queries are not among those named and are left out")
-    write_qrels(found, to)
-    return {"queries": len(found), "judgements": len(found.grade)}

@@ -37,43 +37,39 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Score rankings against judgements; every number comes with its definition."""
+    from eyespot.runs import read_qrels, read_run
+
     if run is None:
         _list(qrels, json)
         return
-    scores = scored(*_read(qrels, run, qrels_format, run_format), scoring_of(measure, preset, norm, ties))
+    scoring = scoring_of(measure, preset, norm, ties)
+    scores = scored(read_run(run, run_format), read_qrels(qrels, qrels_format), scoring)
     for sentence in scores.notes:
         note(sentence)
+    values = scores.as_json(per_query, keys)
     if json:
-        print_json(scores.as_json(per_query, keys))
-    else:
-        told = scores.as_json(per_query, keys)
-        width = max(map(len, told["measures"]))
-        for name, facts in told["measures"].items():
-            low, high = facts["interval"]
-            definition = " ".join(f"{part}={value}" for part, value in _telling(facts["definition"]))
-            typer.echo(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {definition}")
-        for query, values in told.get("queries", {}).items():
-            for name, value in values.items():
-                typer.echo(f"{name}\t{query}\t{value:.6f}")
+        print_json(values)
+        return
+    width = max(map(len, values["measures"]))
+    for name, facts in values["measures"].items():
+        low, high = facts["interval"]
+        typer.echo(f"{name:<{width}}  {facts['mean']:.4f}  [{low:.4f}, {high:.4f}]  {_text(facts['definition'])}")
+    for query, own in values.get("queries", {}).items():
+        for name, value in own.items():
+            typer.echo(f"{name}\t{query}\t{value:.6f}")
 
 
 def scoring_of(
     stated: list[str] | None, named: str | None, norm: str | None, ties: str | None
 ) -> tuple[list[Measure], Rules]:
-    """The measures asked for, after those of the preset, with the preset's rules."""
+    """The measures of `-m`, after those of the preset, with the preset's rules."""
     from eyespot.metrics import Rules, parse, preset
 
     if named and not stated and (norm or ties):
         raise UsageError("a preset has its own norm and ties; leave --norm and --ties to measures given with -m")
     chosen, rules = preset(named).scoring if named else ((), Rules())
-    asked = stated or (() if named else USUAL)
-    return [*chosen, *(parse(spelling, norm or NORM, ties or TIES) for spelling in asked)], rules
-
-
-def _read(qrels: Path, run: Path, qrels_format: str | None, run_format: str | None) -> tuple[Run, Qrels]:
-    from eyespot.runs import read_qrels, read_run
-
-    return read_run(run, run_format), read_qrels(qrels, qrels_format)
+    spellings = stated or (() if named else USUAL)
+    return [*chosen, *(parse(spelling, norm or NORM, ties or TIES) for spelling in spellings)], rules
 
 
 def scored(run: Run, qrels: Qrels, scoring: tuple[list[Measure], Rules], name: str = "the run") -> Scores:
@@ -88,11 +84,11 @@ def scored(run: Run, qrels: Qrels, scoring: tuple[list[Measure], Rules], name: s
     return scores
 
 
-def _telling(definition: dict[str, Any]) -> list[tuple[str, str]]:
-    shown = {
-        part: value for part, value in definition.items() if part not in ("measure", "cutoff") and value is not None
-    }
-    return [(part, f"'{value}'" if " " in str(value) else str(value)) for part, value in shown.items()]
+def _text(definition: dict[str, Any]) -> str:
+    """The parts of a measure's definition, beside its name and cutoff, as PART=VALUE."""
+    parts = ((part, str(value)) for part, value in definition.items() if value is not None)
+    quoted = ((part, f"'{value}'" if " " in value else value) for part, value in parts)
+    return " ".join(f"{part}={value}" for part, value in quoted if part not in ("measure", "cutoff"))
 
 
 def _list(word: Path, json: bool) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from eyespot.search.plan.slopes import Slopes
 
 _TIMES = {"k": 1e3, "m": 1e6, "b": 1e9, "": 1.0}
-_MOST = 1e15  # images; more are a slip of the hand
+_MOST = 1e15  # images; more are a typing error
 _SECONDS = {"ms": 1e-3, "s": 1.0, "": 1.0}
 _MEASURED = (100_000, 200_000)  # rows; with vectors of 1152 numbers a minute on two cores, and half a gigabyte
 
@@ -41,100 +42,90 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Estimate machines, memory, disk, hours and money for a collection, from measured slopes."""
+    from eyespot import rooms, sample
     from eyespot.search.plan.arithmetic import building, cheapest, needs
-    from eyespot.search.plan.measuring import as_toml
+    from eyespot.search.plan.measuring import as_toml, measured, with_rate
     from eyespot.search.plan.slopes import read_slopes
     from eyespot.storage.files import write_whole
 
-    if not measure:
-        known = read_slopes(slopes)
-    else:
-        known = _measured(read_slopes(slopes if slopes and slopes.exists() else None), encoder, dim)
+    known = read_slopes(slopes if not measure or (slopes and slopes.exists()) else None)
+    if measure:
+        loaded = rooms.load("encoders", encoder)
+        known = with_rate(known, loaded, sorted(sample.photos().glob("*.jpg")))
+        with tempfile.TemporaryDirectory(prefix="eyespot-plan-") as folder:
+            known = measured(known, dim or loaded.space.dim, Path(folder), _MEASURED)
         if slopes:
             write_whole(slopes, lambda file: file.write(as_toml(known).encode()))
-    wanted = _wanted(known, encoder, (images, dim, latency), machines_ram, rate)
-    found = needs(wanted, known)
-    steps = list(building(wanted, known))
-    exact = cheapest(one for one in found if one.exact and one.way != "quari")
+    request = _request(known, encoder, (images, dim, latency), machines_ram, rate)
+    ways, steps = needs(request, known), list(building(request, known))
+    exact = cheapest(way for way in ways if way.exact and way.way != "quari")
     if json:
-        asked = {name: getattr(wanted, name) for name in ("images", "dim", "latency", "ram", "images_per_second")}
+        asked = {name: getattr(request, name) for name in ("images", "dim", "latency", "ram", "images_per_second")}
         machine = {"machine": known.machine, "cores": known.cores}
-        rows = {"ways": [one._asdict() for one in found], "building": [one._asdict() for one in steps]}
-        plan_fields: dict[str, Any] = {"asked": asked, "measured_on": machine} | rows
-        print_json(plan_fields | {"choice": exact.way if exact else None})
+        rows = {"ways": [way._asdict() for way in ways], "building": [step._asdict() for step in steps]}
+        print_json({"asked": asked, "measured_on": machine, **rows, "choice": exact.way if exact else None})
         return
-    for text in (*_head(wanted, encoder, known), *map(_row, found), "", *map(_step, steps)):
-        print_line(text)
-    _close(wanted, known, exact, encoder)
+    size = f"{request.images:,} images of {encoder}, {request.dim} numbers each"
+    print_line(f"{size}; an answer within {request.latency:g} s")
+    print_line(f"machines of {request.ram:g} GiB, else like the one measured: {known.machine}")
+    print_line("")
+    _print(ways, steps)
+    _print_choice(request, known, exact, encoder)
 
 
-def _measured(known: Slopes, encoder: str, dim: int | None) -> Slopes:
-    from eyespot import rooms, sample
-    from eyespot.search.plan.measuring import measured, with_rate
-
-    loaded = rooms.load("encoders", encoder)
-    known = with_rate(known, loaded, sorted(sample.photos().glob("*.jpg")))
-    with tempfile.TemporaryDirectory(prefix="eyespot-plan-") as folder:
-        return measured(known, dim or loaded.space.dim, Path(folder), _MEASURED)
-
-
-def _wanted(
-    known: Slopes, encoder: str, asked: tuple[str, int | None, str], ram: float, rate: float | None
+def _request(
+    known: Slopes, encoder: str, texts: tuple[str, int | None, str], ram: float, rate: float | None
 ) -> PlanRequest:
+    """The collection and the latency of the options; `UsageError` for what is not a number, or not known."""
     from eyespot.search.plan.arithmetic import PlanRequest
 
-    images, dim, latency = asked
-    told = known.encoders.get(encoder)
-    if dim is None and told is None:
+    images, dim, latency = texts
+    measured = known.encoders.get(encoder)
+    if dim is None and measured is None:
         raise UsageError(
             f"how long the vectors of {encoder} are is not known here; say it with --dim, or let it be measured with"
             " --measure"
         )
-    speed = rate or (told.images_per_second if told else None)
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmb]?)", images.strip().lower().replace(",", "").replace("_", ""))
-    count = float(found[1]) * _TIMES[found[2]] if found else 0.0
+    number = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmb]?)", images.strip().lower().replace(",", "").replace("_", ""))
+    count = float(number[1]) * _TIMES[number[2]] if number else 0.0
     if not 0.5 < count < _MOST:
         raise UsageError(f"--images {images[:40]} is no number of images; write it as in 5000000, 5M or 1.5B")
-    found = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", latency.strip().lower())
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    time = re.fullmatch(r"([0-9]*\.?[0-9]+)\s*(ms|s|)", latency.strip().lower())
+    seconds = float(time[1]) * _SECONDS[time[2]] if time else 0.0
     if not seconds:
         raise UsageError(f"--latency {latency} is no time; write it as in 200ms or 2s")
-    return PlanRequest(round(count), dim or (told.dim if told else 0), seconds, ram, speed)
+    speed = rate or (measured.images_per_second if measured else None)
+    return PlanRequest(round(count), dim or (measured.dim if measured else 0), seconds, ram, speed)
 
 
 # -- for people ---------------------------------------------------------------------------------------------
 
 
-def _head(wanted: PlanRequest, encoder: str, known: Slopes) -> list[str]:
-    asked = f"{wanted.images:,} images of {encoder}, {wanted.dim} numbers each; an answer within {wanted.latency:g} s"
-    machine = f"machines of {wanted.ram:g} GiB, else like the one measured: {known.machine}"
-    columns = f"{'way':<12} {'exact':<6} {'memory':>11} {'disk':>11} {'machines':>9} {'seconds':>9} {'$/hour':>9}"
-    return [asked, machine, "", columns]
+def _print(ways: Sequence[Needs], steps: Sequence[Building]) -> None:
+    """What each way of searching needs, and what each step of building costs."""
+    print_line(f"{'way':<12} {'exact':<6} {'memory':>11} {'disk':>11} {'machines':>9} {'seconds':>9} {'$/hour':>9}")
+    for way in ways:
+        machines = "never" if way.machines is None else f"{way.machines:,}"
+        seconds = "" if way.seconds is None else f"{way.seconds:.3f}"
+        price = "" if way.hour is None else f"{way.hour:,.2f}"
+        sizes = f"{f'{way.memory:,.1f} GiB':>11} {f'{way.disk:,.1f} GiB':>11}"
+        print_line(f"{way.way:<12} {'yes' if way.exact else 'no':<6} {sizes} {machines:>9} {seconds:>9} {price:>9}")
+    print_line("")
+    for step in steps:
+        if step.hours is None or step.money is None:
+            print_line(f"{step.step}: not known; say images per second with --rate, or --measure")
+        else:
+            print_line(f"{step.step}: {step.hours:,.1f} machine hours, ${step.money:,.2f}")
 
 
-def _row(one: Needs) -> str:
-    machines = "never" if one.machines is None else f"{one.machines:,}"
-    seconds = "" if one.seconds is None else f"{one.seconds:.3f}"
-    price = "" if one.hour is None else f"{one.hour:,.2f}"
-    memory, disk = f"{one.memory:,.1f} GiB", f"{one.disk:,.1f} GiB"
-    exact = "yes" if one.exact else "no"
-    return f"{one.way:<12} {exact:<6} {memory:>11} {disk:>11} {machines:>9} {seconds:>9} {price:>9}"
-
-
-def _step(one: Building) -> str:
-    if one.hours is None or one.money is None:
-        return f"{one.step}: not known; say images per second with --rate, or --measure"
-    return f"{one.step}: {one.hours:,.1f} machine hours, ${one.money:,.2f}"
-
-
-def _close(wanted: PlanRequest, known: Slopes, exact: Needs | None, encoder: str) -> None:
+def _print_choice(request: PlanRequest, known: Slopes, exact: Needs | None, encoder: str) -> None:
     if exact is None:
-        note(f"no exact way answers within {wanted.latency:g} s however many machines; allow more with --latency")
+        note(f"no exact way answers within {request.latency:g} s however many machines; allow more with --latency")
     else:
         machines = "1 machine" if exact.machines == 1 else f"{exact.machines:,} machines"
         note(f"exact answers take least with {exact.way}: {machines}, {exact.seconds:.3f} s")
-    told = known.encoders.get(encoder)
-    if told and wanted.images_per_second == told.images_per_second:
-        note(f"{encoder} embeds {told.images_per_second:.1f} images a second on: {told.measured}")
-    note(f"money: {known.core_hour:g} $ an hour for a core and {known.gib_hour:g} for a GiB are assumed; edit a copy of"
-         " the table and give it with --slopes")  # fmt: skip
+    speed = known.encoders.get(encoder)
+    if speed and request.images_per_second == speed.images_per_second:
+        note(f"{encoder} embeds {speed.images_per_second:.1f} images a second on: {speed.measured}")
+    prices = f"{known.core_hour:g} $ an hour for a core and {known.gib_hour:g} for a GiB"
+    note(f"money: {prices} are assumed; edit a copy of the table and give it with --slopes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,9 @@ from eyespot.cli._judge_options import (
     ledger_option,
     money_option,
     prices_option,
+    rewriter,
     second_stage,
     wording_option,
-    wordings_of,
 )
 from eyespot.cli._ray import means_on, ray_option, workers_option
 from eyespot.cli._rerank_view import (
@@ -100,156 +100,110 @@ def run(
     if json + paths + print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
     refuse_halves([where or "", query or "", *(label or [])])
-    curve = calibrating(calibrate, likely, accuracy)
-    _refuse_blend(calibrate, blend)
-    looked_at = _depth(calibrate, depth, k)
+    curve = calibrating(calibrate, likely, accuracy, blend)
+    # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
+    judged = depth if calibrate is None else depth or max(k or FEW, DEPTH)
     about = JudgeArguments(
-        calibrate, looked_at, blend, None, judge or (), budget_calls, budget_money, wording, prices, ledger, dry_run
+        calibrate, judged, blend, None, judge or (), budget_calls, budget_money, wording, prices, ledger, dry_run
     )
     second = second_stage(rerank, about)
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder, index)
-    collection.means = context.with_resource(means_on(ray, workers))
-    condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
+    if ray:
+        collection.means = context.with_resource(means_on(ray, workers))
+    allowed = collection.allowed(_condition(collection.view.tables, where, (after, before), near, label or []))
     wanted = collection.query(query, image)
     deep = max(k or FEW, second.depth if second else 1)
-    rewriting = _rewriting(expand, ledger_of(ledger, collection.gallery.path))
-    options = StageOptions(deep, collection.allowed(condition), adapt, neighbours, rerank_local, rewriting=rewriting)
+    rewriting = None if expand is None else rewriter(expand, ledger_of(ledger, collection.gallery.path))
+    options = StageOptions(deep, allowed, adapt, neighbours, rerank_local, rewriting=rewriting)
     results = collection.answered(wanted, chain_of(collection, options))
-    _note_wordings(expand, wanted, results)
+    if expand is not None:
+        _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)
     if dry_run:
         look.tell_plan(results, wanted, json)
         return
     shown = look.shown(results, wanted, k)
-    took = (time.perf_counter() - started) * 1000
-    items = _item_fields(shown, html)
-    if json:
-        print_json({**_query_fields(shown), "took_ms": round(took, 1), "items": items})
-    elif paths or print0:
-        _print_paths(items, b"\0" if print0 else b"\n")
-    else:
-        _print_table(items, shown.column)
-    if shown.looked:
-        end(shown.looked)
-
-
-def _depth(calibrate: int | None, depth: int | None, k: int | None) -> int | None:
-    """A calibration speaks of all hits that are shown; a judge that re-ranks costs more the deeper it looks."""
-    return depth if calibrate is None else depth or max(k or FEW, DEPTH)
-
-
-def _refuse_blend(calibrate: int | None, blend: float | None) -> None:
-    if calibrate is not None and blend is not None:
-        raise UsageError("--calibrate leaves the order as it is; leave out --blend")
-
-
-def _rewriting(expand: str | None, ledger: Path) -> Callable[[Query], Query] | None:
-    """What gives a query further wordings, or None."""
-    if expand is None:
-        return None
-    from eyespot.search.query_rewriting import Reworded
-
-    return Reworded(wordings_of(expand, ledger))
-
-
-def _note_wordings(expand: str | None, query: Query, results: Run) -> None:
-    """The user sees the further wordings, because the results depend on them."""
-    if expand is not None:
-        own = {term.text for term in query.terms}
-        more = "; ".join(text for text in results.header["wordings"][query.id] if text not in own)
-        note(f"searched as well: {more}" if more else f"{expand} has no other wording of this query")
-
-
-def _plain(after: str | None, before: str | None, near: str | None, labels: Sequence[str]) -> list[Condition]:
-    """The plain filters as conditions."""
-    if not (after or before or near or labels):
-        return []
-    from eyespot.gallery import filters
-
-    given = [filters.after(after)] if after else []
-    given += [filters.before(before)] if before else []
-    if near:
-        try:
-            lat, lon, km = (float(part) for part in near.split(","))
-        except ValueError:
-            raise UsageError(f"--near takes LAT,LON,KM, as in --near 47.56,7.59,20, not {near!r}") from None
-        place = [filters.near(*(lat, lon, km))]
-    else:
-        place = []
-    given += place
-    return given + [filters.label(*_label(one)) for one in labels]
-
-
-def _label(text: str) -> tuple[str, str]:
-    column, sign, value = text.partition("=")
-    if not sign or not column:
-        raise UsageError(f"--label takes COLUMN=VALUE, as in --label category=fishes, not {text!r}")
-    return column.strip(), value.strip()
-
-
-def _condition(tables: Sequence[Path], where: str | None, plain: list[Condition]) -> Condition | None:
-    if where is not None and not where.strip():
-        raise UsageError('--where is empty; write a condition, as in --where "width > 300", or leave it out')
-    if where is None and not plain:
-        return None
-    from eyespot.gallery import filters
-
-    columns = list(filters.columns_of(tables)) if tables else []
-    return filters.all_of(*([filters.checked(where, columns)] if where is not None else []), *plain)
-
-
-def _item_fields(shown: SearchOutput, html: Path | None) -> list[dict[str, Any]]:
-    """The items to print, once all that stands beside them is told."""
-    for sentence in shown.run.notes:
-        note(sentence)
+    took = round((time.perf_counter() - started) * 1000, 1)
     if html:
         from eyespot.search.sheets import write_html
 
         write_html(html, [shown.sheet])
-    return _items(shown)
+    _print(shown, took, json, b"\n" if paths else b"\0" if print0 else None)
+    if shown.looked:
+        end(shown.looked)
 
 
-def _query_fields(shown: SearchOutput) -> dict[str, Any]:
-    header = shown.run.header
-    told: dict[str, Any] = {name: header[name] for name in ("query", "exact", "recall") if name in header}
-    return {**told, **shown.told}
+def _condition(
+    tables: Sequence[Path],
+    where: str | None,
+    dates: tuple[str | None, str | None],
+    near: str | None,
+    labels: Sequence[str],
+) -> Condition | None:
+    """All filters of the command line in one; None without any. `dates`: taken at or after, and before."""
+    from eyespot.gallery import filters
+
+    if where is not None and not where.strip():
+        raise UsageError('--where is empty; write a condition, as in --where "width > 300", or leave it out')
+    conditions = [] if where is None else [filters.checked(where, list(filters.columns_of(tables)))]
+    conditions += [form(date) for form, date in zip((filters.after, filters.before), dates, strict=True) if date]
+    if near:
+        try:
+            latitude, longitude, kilometres = (float(part) for part in near.split(","))
+        except ValueError:
+            raise UsageError(f"--near takes LAT,LON,KM, as in --near 47.56,7.59,20, not {near!r}") from None
+        conditions.append(filters.near(latitude, longitude, kilometres))
+    for label in labels:
+        column, sign, value = label.partition("=")
+        if not sign or not column:
+            raise UsageError(f"--label takes COLUMN=VALUE, as in --label category=fishes, not {label!r}")
+        conditions.append(filters.label(column.strip(), value.strip()))
+    return filters.all_of(*conditions) if conditions else None
+
+
+def _note_wordings(model: str, query: Query, results: Run) -> None:
+    """The user sees the further wordings, because the results depend on them."""
+    own = {term.text for term in query.terms}
+    more = "; ".join(text for text in results.header["wordings"][query.id] if text not in own)
+    note(f"searched as well: {more}" if more else f"{model} has no other wording of this query")
+
+
+def _print(shown: SearchOutput, took_ms: float, json: bool, path_end: bytes | None) -> None:
+    """The items as JSON, as bare paths that each end with `path_end`, or as lines for people."""
+    for sentence in shown.run.notes:
+        note(sentence)
+    items = _items(shown)
+    if json:
+        header = shown.run.header
+        own = {name: header[name] for name in ("query", "exact", "recall") if name in header}
+        print_json({**own, **shown.header, "took_ms": took_ms, "items": items})
+        return
+    if path_end is None:
+        for item in items:
+            # Hits are listed by their score, or by a judge's probability, which some lack.
+            number = "    –" if item[shown.column] is None else f"{item[shown.column]:.3f}"
+            title = f"  {escaped(item['title'])}" if item.get("title") else ""
+            print_line(f"{item['rank']:>4}  {number}  {escaped(item['path'] or item['id'])}{title}")
+        return
+    paths = [item["path"] for item in items if item["path"]]
+    if len(paths) < len(items):
+        note(f"{len(items) - len(paths)} pictures have no path; --json shows their ids")
+    for path in paths:
+        print_raw(path, path_end)
 
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
+    """What is printed of each hit; `NothingFound` without any."""
     ((_, hits),) = shown.run.items()
-    said, facts = shown.said or {}, shown.run.facts
+    if not hits:
+        raise NothingFound("no picture was found; widen the filter or index more photos")
     items = []
     for rank, hit in enumerate(hits, 1):
-        item_facts = facts[hit.image]
-        item_said = said.get(hit.image, {})
-        # What is promised first; a label that has such a name (of an older or an imported gallery) does not
-        # replace it
-        promised = {
-            "rank": rank,
-            "id": item_facts["id"],
-            "path": item_facts["path"],
-            "score": round(hit.score, 6),
-            **item_said,
-        }
-        item = promised | {name: value for name, value in item_facts.items() if name not in promised}
-        items.append(item)
-    if not items:
-        raise NothingFound("no picture was found; widen the filter or index more photos")
+        facts = shown.run.facts[hit.image]
+        # The documented fields come first; a label of the same name (of an older or an imported gallery) never
+        # replaces them.
+        own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6)}
+        own |= (shown.verdicts or {}).get(hit.image, {})
+        items.append(own | {name: value for name, value in facts.items() if name not in own})
     return items
-
-
-def _print_paths(items: Sequence[dict[str, Any]], end: bytes) -> None:
-    placed = [item["path"] for item in items if item["path"]]
-    if len(placed) < len(items):
-        note(f"{len(items) - len(placed)} pictures have no path; --json shows their ids")
-    for path in placed:
-        print_raw(path, end)
-
-
-def _print_table(items: Sequence[dict[str, Any]], column: str) -> None:
-    """`column` is what hits stand by: their score, or a judge's probability, which not all have."""
-    for item in items:
-        title = f"  {item['title']}" if item.get("title") else ""
-        number = "    –" if item[column] is None else f"{item[column]:.3f}"
-        print_line(f"{item['rank']:>4}  {number}  {escaped(item['path'] or item['id'])}{escaped(title)}")

@@ -19,8 +19,6 @@ from eyespot.types import EyespotError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from eyespot.web import Access
-
 
 def run(
     gallery: Path = gallery_option("The gallery to serve."),
@@ -56,45 +54,40 @@ def run(
     from eyespot.rooms import needs
 
     with needs("eyespot serve"):
-        from eyespot.web import Judging, ServerSettings, application, read_named, read_refused
+        from eyespot import web
 
     here = _is_here(host)
-    access, fresh = _access(tokens, needed=always_token or not here)
-    settings = ServerSettings(
+    fresh = ""
+    if tokens is not None:
+        access = web.read_access(tokens)
+    elif always_token or not here:
+        fresh = secrets.token_urlsafe(24)
+        access = (web.Access.by(fresh, "owner", web.Role.OWNER),)
+    else:
+        access = ()
+    # The names of the server, also that of its own address; None: any name, because everybody needs a token
+    names = tuple(map(str.lower, [*allow_host, host])) if allow_host else () if here else None
+    settings = web.ServerSettings(
         gallery_here(gallery),
         encoder,
         access,
-        hosts=_names(allow_host or [], host),
+        hosts=names,
         trust_loopback=not always_token,
-        refused=read_refused(refuse) if refuse else (),
+        refused=web.read_refused(refuse) if refuse else (),
         cache=cache,
         upload_bytes=max_upload << 20,
         seconds=timeout,
         reviews=tuple(review or ()),
-        adapters=read_named("--adapt", adapt or ()),
-        judging=Judging(read_named("--rerank", rerank or ()), depth, budget_calls, budget_money, prices),
+        adapters=web.read_named("--adapt", adapt or ()),
+        judging=web.Judging(web.read_named("--rerank", rerank or ()), depth, budget_calls, budget_money, prices),
     )
-    app = application(settings)
+    app = web.application(settings)
     with listening(host, port) as listener:
-        note(f"look at {_address(listener, fresh)}; Ctrl-C ends")
+        address, bound_port = listener.getsockname()[:2]
+        # Behind `#` a token stays in the browser: it is not sent with the address and not logged.
+        login = f"login#token={fresh}" if fresh else ""
+        note(f"look at http://{f'[{address}]' if ':' in address else address}:{bound_port}/{login}; Ctrl-C ends")
         _serve(app, listener, timeout)
-
-
-def _access(tokens: Path | None, needed: bool) -> tuple[tuple[Access, ...], str]:
-    """The tokens of the file, or a fresh one for the owner where some are needed and none are given."""
-    from eyespot.web import Access, Role, read_access
-
-    if tokens is not None:
-        return read_access(tokens), ""
-    fresh = secrets.token_urlsafe(24) if needed else ""
-    return ((Access.by(fresh, "owner", Role.OWNER),) if fresh else ()), fresh
-
-
-def _names(allowed: list[str], host: str) -> tuple[str, ...] | None:
-    """The names it is reached by, also that of the address which is told; None: any, where everybody needs a token."""
-    if allowed:
-        return tuple(map(str.lower, [*allowed, host]))
-    return () if _is_here(host) else None
 
 
 def _is_here(host: str) -> bool:
@@ -105,7 +98,7 @@ def _is_here(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """Bound before anything is promised, so that port 0 can be told and a taken one costs a sentence."""
+    """The socket of the server, bound first: port 0 gets a number that can be shown, a taken port gives an error."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         bound = socket.create_server((host, port), family=family, backlog=512)
@@ -115,13 +108,6 @@ def listening(host: str, port: int) -> socket.socket:
     # asyncio sets TCP_NODELAY on sockets that name their protocol alone, and `create_server` names none: every small
     # answer would wait some 40 ms for the client's delayed acknowledgement.
     return socket.socket(bound.family, bound.type, socket.IPPROTO_TCP, fileno=bound.detach())
-
-
-def _address(listener: socket.socket, fresh: str) -> str:
-    """Behind `#` a token stays in the browser: it is not sent with the address and not logged."""
-    host, port = listener.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{port}/" + (f"login#token={fresh}" if fresh else "")
 
 
 def _serve(app: FastAPI, listener: socket.socket, timeout: float) -> None:
@@ -135,7 +121,7 @@ def _serve(app: FastAPI, listener: socket.socket, timeout: float) -> None:
         app,
         log_level="warning",
         access_log=False,  # what people search for is their own
-        proxy_headers=False,  # or whoever sends X-Forwarded-For would choose their address
+        proxy_headers=False,  # else a client could choose its address with X-Forwarded-For
         server_header=False,
         ws="none",
         http=connections_within(timeout),
@@ -143,7 +129,9 @@ def _serve(app: FastAPI, listener: socket.socket, timeout: float) -> None:
         timeout_keep_alive=30,
         timeout_graceful_shutdown=5,
     )
-    sys.setswitchinterval(0.001)  # or whoever holds what others need waits long behind a page that is being drawn
+    sys.setswitchinterval(
+        0.001
+    )  # else a thread with a lock that others need waits long behind a page that is being drawn
     # The threads of BLAS keep a processor busy for a while after each of the small products that a search needs.
     with threadpool_limits(1, user_api="blas"):
         uvicorn.Server(config).run(sockets=[listener])

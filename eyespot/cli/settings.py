@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from eyespot.cli.console import note, progress_bar
 from eyespot.types import UsageError
 
 GALLERY = ".eyespot"
-_NOT_COMMON = {"import": ("encoder",)}  # what is said of indexing says nothing of who made others' vectors
+_NOT_COMMON = {"import": ("encoder",)}  # the encoder of one's own index is not that of imported vectors
 
 
 def gallery_option(help: str) -> Any:
@@ -26,9 +27,9 @@ def gallery_option(help: str) -> Any:
 
 
 def index_option() -> Any:
-    """The option `--index` of verbs that search a gallery: exact unless an approximate one is asked for."""
-    told = "exact, or an index that eyespot tune built: approximate, and faster over millions."
-    return typer.Option("exact", "--index", envvar="EYESPOT_INDEX", help=told)
+    """The option `--index` of verbs that search a gallery: exact by default."""
+    help = "exact, or an index that eyespot tune built: approximate, and faster over millions."
+    return typer.Option("exact", "--index", envvar="EYESPOT_INDEX", help=help)
 
 
 def json_option() -> Any:
@@ -41,9 +42,16 @@ def gallery_here(given: Path | None, writes: bool = False) -> Path:
 
     Of an address it is the local copy, brought up to date; `UsageError` for a verb that `writes` to the gallery.
     """
-    if given is not None and ":/" in str(given) and (found := _fetched(given, writes)) is not None:
-        return found
-    place = _nearest() if given is None else _expanded(given)
+    if given is not None and ":/" in str(given) and (copy := _fetched(given, writes)) is not None:
+        return copy
+    if given is None:
+        here = Path.cwd()
+        above = (folder / GALLERY for folder in (here, *here.parents) if (folder / GALLERY / "gallery.toml").is_file())
+        place = next(above, here / GALLERY)
+    else:
+        with suppress(RuntimeError):  # of a user that does not exist: the text is a folder's name
+            given = given.expanduser()
+        place = given
     if place.exists() and not place.is_dir():
         raise UsageError(f"{place} is a file and no gallery; name a folder with -g")
     try:
@@ -67,57 +75,44 @@ def _fetched(given: Path, writes: bool) -> Path | None:
         return fetch(url, progress=progress)
 
 
-def _nearest() -> Path:
-    here = Path.cwd()
-    found = (folder / GALLERY for folder in (here, *here.parents) if (folder / GALLERY / "gallery.toml").is_file())
-    return next(found, here / GALLERY)
-
-
-def _expanded(given: Path) -> Path:
-    try:
-        return given.expanduser()
-    except RuntimeError:  # no such user
-        return given
-
-
 # -- eyespot.toml -------------------------------------------------------------------------------------------
 
 
 def from_toml(app: typer.Typer, path: Path = Path("eyespot.toml")) -> dict[str, Any]:
     """Defaults for every verb: the file's top-level keys, then those of the verb's own table."""
     try:
-        found = _underscored(tomllib.loads(path.read_text(encoding="utf-8")))
+        settings = _underscored(tomllib.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{path} cannot be read ({error}); mend it or move it away") from error
+        raise UsageError(f"{path} cannot be read ({error}); fix it or move it away") from error
     verbs = _members(typer.main.get_command(app))
-    for sentence in _unknown(found, verbs):
+    for sentence in _unknown(settings, verbs):
         note(f"{path} {sentence}")
-    common = {name: value for name, value in found.items() if name not in verbs}
+    common = {name: value for name, value in settings.items() if name not in verbs}
     defaults = {}
     for verb, command in verbs.items():
-        own = found.get(verb, {})
+        own = settings.get(verb, {})
         if not isinstance(own, dict):
             raise UsageError(f"{path}: {verb} is a table of settings; write [{verb}] on a line and its keys below")
         shared = {name: value for name, value in common.items() if name not in _NOT_COMMON.get(verb, ())}
         known = _parameters(command)
-        told = {name: _as_given(path, known[name], value) for name, value in (shared | own).items() if name in known}
-        defaults[verb] = dict.fromkeys(_members(command), told) or told
+        values = {name: _as_given(path, known[name], value) for name, value in (shared | own).items() if name in known}
+        defaults[verb] = dict.fromkeys(_members(command), values) or values
     return defaults
 
 
-def _underscored(found: Mapping[str, Any]) -> dict[str, Any]:
+def _underscored(table: Mapping[str, Any]) -> dict[str, Any]:
     """`dry-run` as on the command line, or `dry_run`."""
     return {
         name.replace("-", "_"): _underscored(value) if isinstance(value, dict) else value
-        for name, value in found.items()
+        for name, value in table.items()
     }
 
 
-def _unknown(found: Mapping[str, Any], verbs: Mapping[str, Any]) -> Iterator[str]:
+def _unknown(settings: Mapping[str, Any], verbs: Mapping[str, Any]) -> Iterator[str]:
     every = {name for command in verbs.values() for name in _parameters(command)}
-    for name, value in found.items():
+    for name, value in settings.items():
         if name in verbs:
             known = _parameters(verbs[name])
             wrong = [key for key in value if key not in known] if isinstance(value, dict) else []
@@ -136,9 +131,11 @@ def _members(command: Any) -> dict[str, Any]:
 
 
 def _parameters(command: Any) -> dict[str, Any]:
-    """What a verb can be told, by name; of a group, what any of its members can."""
+    """The parameters of a verb by name; of a group, those of any of its members."""
     parts = [_parameters(member) for member in _members(command).values()]
-    return {name: one for part in parts for name, one in part.items()} or {one.name: one for one in command.params}
+    return {name: parameter for part in parts for name, parameter in part.items()} or {
+        parameter.name: parameter for parameter in command.params
+    }
 
 
 def _as_given(path: Path, parameter: Any, value: Any) -> Any:

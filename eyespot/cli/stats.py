@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from eyespot.metrics import Scores
     from eyespot.runs.judged import JudgedQueries
     from eyespot.runs.statistics import MatchCountBin, Statistics
+    from eyespot.types import Run
 
 COVERAGE = ("Judged@10", "Judged@50", "Judged@100")
 WIDTH = 40  # characters of the longest bar
@@ -31,43 +33,47 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Count queries, pairs, images and matches per query in judgements."""
-    judged = _read(qrels, queries, format)
-    scores = None if run is None else _coverage(run, run_format, judged)
-    whole = _statistics(judged, list(judged.queries))
+    from eyespot.runs import read_run
     from eyespot.runs.queries import groups
 
-    if by is None:
-        parts = {}
-    else:
-        if not any(judged.queries.values()):
-            raise UsageError("a breakdown needs the columns of the queries; name their file with --queries")
-        parts = {value: (ids, _statistics(judged, ids)) for value, ids in groups(judged.queries, by).items()}
+    judged = _read(qrels, queries, format)
+    scores = None if run is None else _coverage(read_run(run, run_format), judged)
+    if by is not None and not any(judged.queries.values()):
+        raise UsageError("a breakdown needs the columns of the queries; name their file with --queries")
+    parts = {} if by is None else groups(judged.queries, by)
+    rows = {value: (_statistics(judged, ids), _of(scores, ids)) for value, ids in parts.items()}
+    whole = _statistics(judged, list(judged.queries))
+    shares = {} if scores is None else scores.means
     if json:
-        print_json(_as_json(whole, parts, by, scores))
+        fields = {value: part.as_json() | ({"run": own} if scores else {}) for value, (part, own) in rows.items()}
+        run_fields = {"run": shares} if scores else {}
+        print_json({**whole.as_json(), **run_fields, **({} if by is None else {"by": {by: fields}})})
         return
-    for text in _lines(whole, parts, by, scores):
-        print_line(text)
+    for name, fact in [*_facts(whole), *((name, f"{share:.4f}") for name, share in shares.items())]:
+        print_line(f"{name:<18} {fact}")
+    print_line("")
+    _print_histogram(whole.histogram)
+    if by is not None:
+        print_line("")
+        _print_parts(by, rows, list(shares))
 
 
 def _read(qrels: Path, queries: Path | None, format: str | None) -> JudgedQueries:
     """The judgements with the queries that count: those of `--queries`, else those that the same files list."""
-    from dataclasses import replace
-
     from eyespot.runs import read_judged
+    from eyespot.runs.queries import read_queries
 
     judged = read_judged(qrels, format)
     if queries is not None:
-        from eyespot.runs.queries import read_queries
-
-        found = read_queries(queries)
-        passed, without = sum(q not in found for q in judged.qrels), sum(q not in judged.qrels for q in found)
-        if without == len(found):
+        table = read_queries(queries)
+        passed, without = sum(q not in table for q in judged.qrels), sum(q not in judged.qrels for q in table)
+        if without == len(table):
             raise NothingFound(f"none of the queries of {queries} is judged; check that both files name queries alike")
         if passed:
             note(f"{passed} of {len(judged.qrels)} judged queries are not in {queries}; they are passed over")
         if without:
-            note(f"{without} of {len(found)} queries of {queries} have no judgements; they count with 0 matches")
-        judged = replace(judged, queries=found)
+            note(f"{without} of {len(table)} queries of {queries} have no judgements; they count with 0 matches")
+        judged = replace(judged, queries=table)
     elif not judged.queries:
         judged = replace(judged, queries={query: {} for query in judged.qrels})
     if not judged.queries:
@@ -81,15 +87,13 @@ def _statistics(judged: JudgedQueries, queries: list[str]) -> Statistics:
     return statistics(judged.qrels, queries, len(judged.images) or None)
 
 
-def _coverage(path: Path, format: str | None, judged: JudgedQueries) -> Scores:
+def _coverage(run: Run, judged: JudgedQueries) -> Scores:
     """The judged share of the first hits of every query that counts and that the run ranks."""
     from eyespot.metrics import Rules, evaluate
-    from eyespot.runs import read_run
     from eyespot.types import Qrels
 
-    ranked = read_run(path, format)
     grades = {query: judged.qrels.grades.get(query, {}) for query in judged.queries}
-    scores = evaluate(ranked, Qrels(grades), COVERAGE, Rules(missing="skip"))
+    scores = evaluate(run, Qrels(grades), COVERAGE, Rules(missing="skip"))
     if not scores.queries:
         raise NothingFound("the run ranks none of the queries; check that both files name queries alike")
     if scores.missing:
@@ -97,79 +101,46 @@ def _coverage(path: Path, format: str | None, judged: JudgedQueries) -> Scores:
     return scores
 
 
-def _of(scores: Scores, queries: Iterable[str]) -> dict[str, float]:
+def _of(scores: Scores | None, queries: Iterable[str]) -> dict[str, float]:
+    """The judged shares of some of the queries; empty without a run."""
+    if scores is None:
+        return {}
     wanted = set(queries)
     return scores.take([query in wanted for query in scores.queries]).means
-
-
-# -- as JSON ------------------------------------------------------------------------------------------------
-
-
-def _as_json(
-    whole: Statistics, parts: Mapping[str, tuple[list[str], Statistics]], by: str | None, scores: Scores | None
-) -> dict[str, Any]:
-    told = whole.as_json() | ({} if scores is None else {"run": scores.means})
-    if by is None:
-        return told
-    return {**told, "by": {by: {value: _part(ids, part, scores) for value, (ids, part) in parts.items()}}}
-
-
-def _part(ids: list[str], part: Statistics, scores: Scores | None) -> dict[str, Any]:
-    return part.as_json() | ({} if scores is None else {"run": _of(scores, ids)})
 
 
 # -- as lines -----------------------------------------------------------------------------------------------
 
 
-def _lines(
-    whole: Statistics, parts: Mapping[str, tuple[list[str], Statistics]], by: str | None, scores: Scores | None
-) -> Iterator[str]:
-    shown = [*_facts(whole), *(() if scores is None else ((name, f"{v:.4f}") for name, v in scores.means.items()))]
-    yield from (f"{name:<18} {value}" for name, value in shown)
-    yield ""
-    yield from _bars(whole.histogram)
-    if by is not None:
-        yield ""
-        head = [
-            by,
-            "queries",
-            "judged",
-            "relevant",
-            "mean",
-            "median",
-            "least",
-            "most",
-            *(scores.means if scores else ()),
-        ]
-        rows = [head, *(_row(value, *part, scores) for value, part in parts.items())]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for name, *numbers in rows:
-            yield "  ".join([f"{name:<{widths[0]}}", *(f"{n:>{w}}" for n, w in zip(numbers, widths[1:], strict=True))])
-
-
 def _facts(whole: Statistics) -> Iterator[tuple[str, Any]]:
-    found = whole.matches
+    matches = whole.matches
     yield from (("queries", whole.queries), ("judged pairs", whole.judged), ("relevant pairs", whole.relevant))
     yield from (("images judged", whole.images_judged), ("images relevant", whole.images_relevant))
     yield "images to search", "not listed" if whole.pool is None else whole.pool
-    quartiles = f"quartiles {found.lower:g} and {found.upper:g}, {found.least:g} to {found.most:g}"
-    yield "matches per query", f"mean {found.mean:.2f}, median {found.median:g}, {quartiles}"
+    quartiles = f"quartiles {matches.lower:g} and {matches.upper:g}, {matches.least:g} to {matches.most:g}"
+    yield "matches per query", f"mean {matches.mean:.2f}, median {matches.median:g}, {quartiles}"
     yield "without a match", len(whole.barren)
     yield "grades", ", ".join(f"{grade}: {count}" for grade, count in whole.grades.items()) or "none"
 
 
-def _bars(bins: list[MatchCountBin]) -> Iterator[str]:
-    """A histogram; a bin that holds a query has a mark, however many the fullest has."""
+def _print_histogram(bins: Sequence[MatchCountBin]) -> None:
+    """A bin that holds a query has a mark, however many the fullest has."""
     top = max(bin.queries for bin in bins)
-    spans = [f"{bin.least}" if bin.least >= bin.most else f"{bin.least}–{bin.most}" for bin in bins]
-    yield "matches   queries"
-    for span, bin in zip(spans, bins, strict=True):
-        yield f"{span:>9} {bin.queries:>7}  {'#' * -(-bin.queries * WIDTH // top)}".rstrip()
+    print_line("matches   queries")
+    for bin in bins:
+        span = f"{bin.least}" if bin.least >= bin.most else f"{bin.least}–{bin.most}"
+        print_line(f"{span:>9} {bin.queries:>7}  {'#' * -(-bin.queries * WIDTH // top)}".rstrip())
 
 
-def _row(value: str, ids: list[str], part: Statistics, scores: Scores | None) -> list[str]:
-    found = part.matches
-    counts = [part.queries, part.judged, part.relevant]
-    spread = [f"{found.mean:.2f}", *(f"{number:g}" for number in (found.median, found.least, found.most))]
-    shares = _of(scores, ids).values() if scores else ()
-    return [value or "(none)", *map(str, counts), *spread, *(f"{share:.4f}" for share in shares)]
+def _print_parts(by: str, parts: Mapping[str, tuple[Statistics, dict[str, float]]], measures: list[str]) -> None:
+    """A table with a row for each value of the column."""
+    rows = [[by, "queries", "judged", "relevant", "mean", "median", "least", "most", *measures]]
+    for value, (part, shares) in parts.items():
+        counts = map(str, (part.queries, part.judged, part.relevant))
+        matches = part.matches
+        spread = [f"{matches.mean:.2f}", *(f"{number:g}" for number in (matches.median, matches.least, matches.most))]
+        rows.append([value or "(none)", *counts, *spread, *(f"{share:.4f}" for share in shares.values())])
+    first, *widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for name, *numbers in rows:
+        cells = (f"{number:>{width}}" for number, width in zip(numbers, widths, strict=True))
+        print_line("  ".join([f"{name:<{first}}", *cells]))

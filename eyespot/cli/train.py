@@ -93,15 +93,23 @@ def quari(
     """Train a QuARI hypernetwork; run it again to continue."""
     from eyespot import rooms
     from eyespot.adapters.quari.config import Config
+    from eyespot.adapters.quari.training import PRESETS, TrainingData, ablated
 
     given = {name: value for name, value in locals().items() if name in TRAINED and value is not None}
     data = _read(PairInput(pairs, captions, encoder))
     shape = Config(
         data.pairs.dim, rank, hidden, steps, heads, layers, dropout, preset=preset, feature_extractor=data.space
     )
-    shape, settings = _recipe(shape, given, without)
-    material = _divided(data, held_out, held_out_share, settings)
-    _tell_plan(material, shape, settings, json and dry_run)
+    settings = replace(PRESETS[preset], **given)
+    for ablation in without:
+        shape, settings = ablated(shape, settings, ablation)
+    if held_out is not None:
+        material = TrainingData(data.pairs, _read(PairInput(held_out, [], data.space)).pairs)
+    elif held_out_share:
+        material = TrainingData(*data.pairs.split(held_out_share, MOST_HELD_OUT, settings.seed))
+    else:
+        material = TrainingData(data.pairs)
+    _print_plan(material, shape, settings, json and dry_run)
     if dry_run:
         return
     with rooms.needs("training"):
@@ -264,7 +272,7 @@ def _read(source: PairInput) -> Data:
 
 
 def _captions_of(source: PairInput) -> tuple[Any, list[CaptionRows]]:
-    """A gallery, and what is said of its pictures."""
+    """A gallery, and the captions of its pictures."""
     import eyespot
     from eyespot.search.captioned import said_in
 
@@ -275,25 +283,6 @@ def _captions_of(source: PairInput) -> tuple[Any, list[CaptionRows]]:
     for sentence in (sentence for one in said for sentence in one.notes):
         note(sentence)
     return collection, said
-
-
-def _recipe(shape: Config, given: dict[str, Any], without: list[str]) -> tuple[Config, TrainingSettings]:
-    from eyespot.adapters.quari.training import PRESETS, ablated
-
-    settings = replace(PRESETS[shape.preset], **given)
-    for ablation in without:
-        shape, settings = ablated(shape, settings, ablation)
-    return shape, settings
-
-
-def _divided(data: Data, held_out: Path | None, share: float, settings: TrainingSettings) -> TrainingData:
-    from eyespot.adapters.quari.training import TrainingData
-
-    if held_out is not None:
-        return TrainingData(data.pairs, _read(PairInput(held_out, [], data.space)).pairs)
-    if not share:
-        return TrainingData(data.pairs)
-    return TrainingData(*data.pairs.split(share, MOST_HELD_OUT, settings.seed))
 
 
 def _with_semi_positives(
@@ -312,7 +301,7 @@ def _with_semi_positives(
     return material.with_semi_positives(read(mined or out / MINED))
 
 
-def _tell_plan(material: TrainingData, shape: Config, settings: TrainingSettings, json: bool) -> None:
+def _print_plan(material: TrainingData, shape: Config, settings: TrainingSettings, json: bool) -> None:
     from eyespot.adapters.quari.training.data import TrainingBatches
     from eyespot.adapters.quari.training.memory import needed
 

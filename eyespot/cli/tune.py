@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,7 +17,7 @@ from eyespot.types import UsageError
 if TYPE_CHECKING:
     from eyespot.reports.tables import ReportTable
     from eyespot.search.collection import Collection
-    from eyespot.search.tuning import IndexCandidate, Try, Tuned, TuningQueries
+    from eyespot.search.tuning import IndexCandidate, Tuned, TuningQueries
 
 
 def run(
@@ -40,31 +41,7 @@ def run(
     import eyespot
     from eyespot.search.tuning import Tuning, candidates, refuse_few
 
-    _refuse_drawing(plot, html)
-    collection = eyespot.open(gallery_here(gallery), encoder)
-    view = collection.view
-    refuse_few(int(view.live.sum()))
-    kinds = candidates(kind, int(view.starts[-1]), view.space.dim)
-    if dry_run:
-        _tell_plan(kinds, int(view.live.sum()), json)
-        return
-    with progress_bar("settings") as progress:
-        tuned = Tuning(view, recall, _tuning_queries(collection, queries), progress).run(kinds)
-    _draw(tuned, plot, html)
-    if json:
-        place, tried = tuned.beside
-        measured = {**asdict(tuned.measured), "ms": _ms(tuned.seconds), "exact_ms": _ms(tuned.exact_seconds)}
-        chosen = {"index": tuned.chosen.candidate.index, "settings": dict(tuned.chosen.settings)}
-        told = {**chosen, "wanted": recall, "measured": measured, "path": str(place), "bytes": _bytes(place)}
-        print_json({**told, "tried": [_try(one) for one in tried]})
-    else:
-        for text in _lines(tuned):
-            print_line(text)
-    _tell(tuned)
-
-
-def _refuse_drawing(plot: Path | None, html: Path | None) -> None:
-    """What could not be written is said before anything is built."""
+    # What could not be drawn is refused before anything is built.
     for place in (place for place in (plot, html) if place is not None):
         if not place.parent.is_dir():
             raise UsageError(f"there is no folder {place.parent} to write {place.name} to; make it first")
@@ -72,88 +49,93 @@ def _refuse_drawing(plot: Path | None, html: Path | None) -> None:
             import matplotlib  # noqa: F401
     if plot is not None and plot.suffix not in (".png", ".svg"):
         raise UsageError(f"--plot draws .png and .svg, not {plot.name!r}")
+    collection = eyespot.open(gallery_here(gallery), encoder)
+    view = collection.view
+    refuse_few(int(view.live.sum()))
+    kinds = candidates(kind, int(view.starts[-1]), view.space.dim)
+    if dry_run:
+        _print_plan(kinds, int(view.live.sum()), json)
+        return
+    with progress_bar("settings") as progress:
+        tuned = Tuning(view, recall, _tuning_queries(collection, queries), progress).run(kinds)
+    if plot is not None or html is not None:
+        _draw(tuned, plot, html)
+    _print(tuned, recall, json)
+    measured, index = tuned.measured, tuned.chosen.candidate.index
+    source = f"{measured.queries} queries that chose nothing ({measured.source})"
+    note(f"measured on {source}: {_share(measured.recall)} found")
+    if tuned.seconds >= tuned.exact_seconds:
+        note("exact search is no slower here, and misses nothing")
+    print_summary(f"search it with: eyespot search --index {index}")
 
 
 def _tuning_queries(collection: Collection, place: Path | None) -> TuningQueries:
     """Queries from a file, or pictures of the gallery moved a little."""
+    import numpy as np
+
+    from eyespot.gallery.files import map_array
+    from eyespot.search.embedding import embed
+    from eyespot.search.query_language import parse
     from eyespot.search.tuning import TuningQueries, pictures_moved
+    from eyespot.storage.files import text_of
 
     if place is None:
         return pictures_moved(collection.view)
     place = place.expanduser()
     if place.suffix == ".npy":
-        return TuningQueries(_vectors(place), place.name)
-    from eyespot.search.embedding import embed
-    from eyespot.search.query_language import parse
-    from eyespot.storage.files import text_of
-
+        if not place.is_file():
+            raise UsageError(f"there is no file {place}")
+        vectors = np.asarray(map_array(place), np.float32)
+        unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)  # (queries, dim)
+        return TuningQueries(unit, place.name)
     texts = list(dict.fromkeys(text for text in text_of(place).splitlines() if text.strip()))
     if not texts:
         raise UsageError(f"{place} holds no query; write one a line")
     return TuningQueries(embed([parse(text) for text in texts], collection.encoder), place.name)
 
 
-def _vectors(place: Path) -> Any:
-    """An array of queries at unit length, (queries, dim)."""
-    import numpy as np
-
-    from eyespot.gallery.files import map_array
-
-    if not place.is_file():
-        raise UsageError(f"there is no file {place}")
-    vectors = np.asarray(map_array(place), np.float32)
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+# -- output -------------------------------------------------------------------------------------------------
 
 
-# -- what is told -------------------------------------------------------------------------------------------
-
-
-def _tell_plan(kinds: list[IndexCandidate], rows: int, json: bool) -> None:
+def _print_plan(kinds: list[IndexCandidate], rows: int, json: bool) -> None:
     if json:
-        builds = [{"name": one.name, "index": one.index, **one.settings, "bytes": one.bytes} for one in kinds]
+        builds = [{"name": kind.name, "index": kind.index, **kind.settings, "bytes": kind.bytes} for kind in kinds]
         print_json({"rows": rows, "builds": builds})
         return
-    for one in kinds:
-        print_line(f"{one.name:<32} about {one.bytes / 1e6:,.1f} MB on the disk")
+    for kind in kinds:
+        print_line(f"{kind.name:<32} about {kind.bytes / 1e6:,.1f} MB on the disk")
     print_summary(f"{rows} pictures would be searched; nothing was built")
 
 
-def _try(one: Try) -> dict[str, Any]:
-    return {"name": one.candidate.name, **one.settings, "recall": one.recall, "ms": _ms(one.seconds)}
+def _print(tuned: Tuned, recall: float, json: bool) -> None:
+    if not json:
+        print_line(f"{'index':<32} {'probes':>6} {'depth':>6} {'recall@50':>9} {'ms':>9}")
+        for name, probes, depth, share, ms, mark in _rows(tuned):
+            print_line(f"{name:<32} {probes:>6} {depth:>6} {share:>9} {ms:>9}  {mark}".rstrip())
+        print_line(f"{'exact':<32} {'':>6} {'':>6} {1:>9.4f} {_ms(tuned.exact_seconds):>9.3f}")
+        return
+    place, tries = tuned.beside
+    tried = []
+    for one in tries:
+        tried.append({"name": one.candidate.name, **one.settings, "recall": one.recall, "ms": _ms(one.seconds)})
+    measured = {**asdict(tuned.measured), "ms": _ms(tuned.seconds), "exact_ms": _ms(tuned.exact_seconds)}
+    chosen = {"index": tuned.chosen.candidate.index, "settings": dict(tuned.chosen.settings)}
+    size = sum(part.stat().st_size for part in place.rglob("*") if part.is_file())
+    print_json({**chosen, "wanted": recall, "measured": measured, "path": str(place), "bytes": size, "tried": tried})
 
 
 def _ms(seconds: float) -> float:
     return round(1000 * seconds, 3)
 
 
-def _bytes(place: Path) -> int:
-    return sum(part.stat().st_size for part in place.rglob("*") if part.is_file())
-
-
-def _lines(tuned: Tuned) -> list[str]:
-    rows = [f"{'index':<32} {'probes':>6} {'depth':>6} {'recall@50':>9} {'ms':>9}"]
-    for one in _by_time(tuned):
-        name, probes, depth, recall, ms, kept = _row(one, tuned)
-        rows.append(f"{name:<32} {probes:>6} {depth:>6} {recall:>9} {ms:>9}  {kept}".rstrip())
-    return [*rows, f"{'exact':<32} {'':>6} {'':>6} {1:>9.4f} {_ms(tuned.exact_seconds):>9.3f}"]
-
-
-def _by_time(tuned: Tuned) -> list[Try]:
-    return sorted(tuned.beside[1], key=lambda one: one.seconds)
-
-
-def _row(one: Try, tuned: Tuned) -> tuple[str, ...]:
-    """A setting as a table has it: index, probes, depth, recall, milliseconds, whether it is the one that is kept."""
-    numbers = (str(one.settings["probes"]), str(one.settings["depth"]), f"{one.recall:.4f}", f"{_ms(one.seconds):.3f}")
-    return one.candidate.name, *numbers, "kept" if one is tuned.chosen else ""
-
-
-def _tell(tuned: Tuned) -> None:
-    found, index = tuned.measured, tuned.chosen.candidate.index
-    note(f"measured on {found.queries} queries that chose nothing ({found.source}): {_share(found.recall)} found")
-    if tuned.seconds >= tuned.exact_seconds:
-        note("exact search is no slower here, and misses nothing")
-    print_summary(f"search it with: eyespot search --index {index}")
+def _rows(tuned: Tuned) -> Sequence[tuple[str, ...]]:
+    """The settings as a table has them, fastest first: index, probes, depth, recall, milliseconds, mark of the kept."""
+    rows = []
+    for one in sorted(tuned.beside[1], key=lambda one: one.seconds):
+        settings = str(one.settings["probes"]), str(one.settings["depth"])
+        mark = "kept" if one is tuned.chosen else ""
+        rows.append((one.candidate.name, *settings, f"{one.recall:.4f}", f"{_ms(one.seconds):.3f}", mark))
+    return rows
 
 
 def _share(recall: float) -> str:
@@ -164,37 +146,32 @@ def _share(recall: float) -> str:
 
 
 def _draw(tuned: Tuned, plot: Path | None, html: Path | None) -> None:
-    if plot is None and html is None:
-        return
     from eyespot.reports.figures import MethodPoint, as_svg, save, time_accuracy
+    from eyespot.reports.page import Pictured, page_of_table
+    from eyespot.storage.files import write_whole
 
-    points = [MethodPoint(_brief(one), one.seconds, one.recall, group=one.candidate.name) for one in tuned.beside[1]]
+    points = []
+    for one in tuned.beside[1]:
+        label = f"{one.settings['probes']}/{one.settings['depth']}"
+        points.append(MethodPoint(label, one.seconds, one.recall, group=one.candidate.name))
     points.append(MethodPoint("exact", tuned.exact_seconds, 1.0, group="exact"))
     figure = time_accuracy(points, "share of the true 50 nearest", time="seconds of CPU time per query")
     if plot is not None:
         save(figure, plot.with_suffix(""))
     if html is not None:
-        drawn = as_svg(figure)
-        from eyespot.reports.page import Pictured, page_of_table
-        from eyespot.storage.files import write_whole
-
-        shown = Pictured([("A point is probes/depth; the line joins what nothing else beats in both.", drawn)])
-        whole = page_of_table(_table(tuned), shown, f"kept: {tuned.chosen.name}")
-        write_whole(html, lambda file: file.write(whole.encode()))
-
-
-def _brief(one: Try) -> str:
-    return f"{one.settings['probes']}/{one.settings['depth']}"
+        about = "A point is probes/depth; the line joins what nothing else beats in both."
+        page = page_of_table(_table(tuned), Pictured([(about, as_svg(figure))]), f"kept: {tuned.chosen.name}")
+        write_whole(html, lambda file: file.write(page.encode()))
 
 
 def _table(tuned: Tuned) -> ReportTable:
     from eyespot.reports.tables import ReportTable
 
-    found, rows = tuned.measured, [_row(one, tuned) for one in _by_time(tuned)]
+    measured = tuned.measured
     exact = ("exact", "", "", "1.0000", f"{_ms(tuned.exact_seconds):.3f}", "")
     about = (
-        f"Measured on {found.queries} queries that chose nothing ({found.source}): {_share(found.recall)} found by "
-        f"what is kept. The numbers below are of the queries that chose it."
+        f"Measured on {measured.queries} queries that chose nothing ({measured.source}): {_share(measured.recall)} "
+        "found by what is kept. The numbers below are of the queries that chose it."
     )
     columns = ("index", "probes", "depth", "recall@50", "ms of CPU time", "")
-    return ReportTable("Approximate indexes", columns, [*rows, exact], about)
+    return ReportTable("Approximate indexes", columns, [*_rows(tuned), exact], about)

@@ -123,7 +123,7 @@ def _shared_out(nodes: Sequence[dict[str, Any]], workers: int) -> Cluster:
     room, gpus = sum(int(its["CPU"]) for its in there), sum(its.get("GPU", 0) for its in there)
     count = workers or int(gpus) or room
     if not 0 < count <= room:
-        raise UsageError(f"the Ray cluster has {room} processors; ask for that many --workers or fewer")
+        raise UsageError(f"the Ray cluster has {room} processors; use at most {room} --workers")
     share = min(room // count, int(min(its["CPU"] for its in there))) or 1
     each = next(its for its in range(share, 0, -1) if sum(int(one["CPU"]) // its for one in there) >= count)
     fraction_gpus = gpus / count

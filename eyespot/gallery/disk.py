@@ -187,7 +187,7 @@ def way_out(shard: Path) -> str:
         return f"delete {shard} and search again, which fetches it anew"
     if is_imported(shard):
         return "put it back from a copy, or import the vectors into a new gallery with -g"
-    return f"mend it with: eyespot index --repair -g {quote(str(gallery))}"
+    return f"repair it with: eyespot index --repair -g {quote(str(gallery))}"
 
 
 def is_imported(shard: Path) -> bool:

@@ -61,7 +61,9 @@ def whole(place: Path, way_out: str | Callable[[], str]) -> Iterator[Path]:
     except OSError as error:
         if error.errno not in (errno.EMFILE, errno.ENFILE):
             raise Damaged(place, why(error), way_out if isinstance(way_out, str) else way_out()) from error
-        raise EyespotError(f"{place} cannot be opened beside so many others; raise the limit with ulimit -n") from error
+        raise EyespotError(
+            f"{place} cannot be opened: too many files are open; raise the limit with ulimit -n"
+        ) from error
     except Exception as error:  # a cut file can end in nearly any of Python's own errors
         raise Damaged(place, why(error), way_out if isinstance(way_out, str) else way_out()) from error
 

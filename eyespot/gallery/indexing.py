@@ -301,7 +301,7 @@ class _IndexJob:
         roots = self.ledger.roots()
         there = {number for number, root in roots.items() if is_there(root)}
         away = next((roots[row.roots[0]].path for row in rows if row.roots and there.isdisjoint(row.roots)), None)
-        tail = "its pictures are embedded again" if away is None else f"it is mended when {away} is there again"
+        tail = "its pictures are embedded again" if away is None else f"it is repaired when {away} is there again"
         self.summary.notes.append(f"{folder} has damaged vectors ({why}); {tail}")
         return away is None
 

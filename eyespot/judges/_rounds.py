@@ -157,16 +157,16 @@ class _Round:
                 raise again from reason
 
     def _recorded(self, answers: Sequence[Answer]) -> list[Judgement]:
-        """What has come, in one commit."""
-        judgements = [self._judgement(answer) for answer in answers]
+        """The answers as judgements, in the ledger by one commit."""
+        judgements = []
+        for answer in answers:
+            pair = answer.pair
+            key = self.digests[pair.query], pair.image, self.judge.name, answer.prompt or self.judge.prompt
+            rank = self.ranks.get((pair.query.id, pair.image))
+            outcome = answer.verdict, answer.failure, answer.refused
+            judgements.append(Judgement(*key, *outcome, rank, time.time(), answer.spent))
         self.ledger.record(judgements)
         for answer in answers:
             now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)
             self.asked = self.asked.and_then(now)
         return judgements
-
-    def _judgement(self, answer: Answer) -> Judgement:
-        pair, digest = answer.pair, self.digests[answer.pair.query]
-        who = digest, pair.image, self.judge.name, answer.prompt or self.judge.prompt
-        rank = self.ranks.get((pair.query.id, pair.image))
-        return Judgement(*who, answer.verdict, answer.failure, answer.refused, rank, time.time(), answer.spent)

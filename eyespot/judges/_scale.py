@@ -29,19 +29,19 @@ def on_one_scale(judgements: Mapping[str, Judgement], prompts: Sequence[str]) ->
     """
     if len(prompts) < 2:
         return dict(judgements)
-    scale = scale_of(judgements.values(), prompts)
-    return {image: _brought(one, scale, prompts[-1]) for image, one in judgements.items()}
-
-
-def _brought(one: Judgement, scale: str, words: str) -> Judgement:
-    if one.verdict is None or one.refused:
-        return one
-    if scale == words:
-        verdict = one.verdict
-        share = verdict.probability
-        if share is None or share in (0, 1):
-            word = verdict
-        else:
-            word = replace(verdict, probability=float(share >= HALF), reason=f"a probability of {share:.3g}, as a word")
-        return one._replace(verdict=word)
-    return one if one.prompt == scale else one._replace(verdict=None, failure=OTHER)
+    scale, words = scale_of(judgements.values(), prompts), prompts[-1]
+    scaled = {}
+    for image, judgement in judgements.items():
+        verdict = judgement.verdict
+        if verdict is None or judgement.refused:
+            pass
+        elif scale == words:
+            share = verdict.probability
+            if share is not None and share not in (0, 1):
+                reason = f"a probability of {share:.3g}, as a word"
+                verdict = replace(verdict, probability=float(share >= HALF), reason=reason)
+            judgement = judgement._replace(verdict=verdict)
+        elif judgement.prompt != scale:
+            judgement = judgement._replace(verdict=None, failure=OTHER)
+        scaled[image] = judgement
+    return scaled

@@ -9,7 +9,7 @@ from typing import Any
 
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
-from eyespot.judges._wording import INQUIRE, JudgePrompt
+from eyespot.judges._wording import INQUIRE
 from eyespot.types import UsageError
 
 SPELLING = "anthropic:MODEL"
@@ -30,15 +30,12 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
     wording = settings.wording or (INQUIRE if settings.answer in ("votes", "words") else GRADES)
-    return settings.judge(f"anthropic:{rest}", _way(settings, wording), wording)
-
-
-def _way(settings: _endpoint.EndpointJudgeSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:
-    match settings.answer or "grades":
-        case "grades":
-            return Grades(settings.answer_tokens)
-        case "votes":
-            return Votes(wording, settings.votes, settings.answer_tokens)
-        case "words":
-            return Words(wording, settings.answer_tokens)
-    raise UsageError(f"anthropic cannot answer in {settings.answer!r}; choose one of: {', '.join(ANSWERS)}")
+    modes: dict[str, _endpoint.AnswerMode] = {
+        "grades": Grades(settings.answer_tokens),
+        "votes": Votes(wording, settings.votes, settings.answer_tokens),
+        "words": Words(wording, settings.answer_tokens),
+    }
+    mode = modes.get(settings.answer or "grades")
+    if mode is None:
+        raise UsageError(f"anthropic cannot answer in {settings.answer!r}; choose one of: {', '.join(ANSWERS)}")
+    return settings.judge(f"anthropic:{rest}", mode, wording)

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from eyespot.judges._free import FreeJudge
 from eyespot.types import (
     Answer,
-    AnswerStream,
     EyespotError,
     Pair,
     Query,
-    SequentialAnswers,
     Space,
     UsageError,
     Vectors,
@@ -35,7 +34,7 @@ MIDDLE, SLOPE = 0.25, 20.0  # the cosine that gives 0.5, and how steep the curve
 
 
 class Embedding(Protocol):
-    """Queries and pictures as unit vectors of one space; whoever loads this judge hands it in."""
+    """Queries and pictures as unit vectors of one space; the caller of `load` gives it."""
 
     space: Space
 
@@ -49,7 +48,7 @@ class Embedding(Protocol):
 
 
 @dataclass(frozen=True)
-class ByCosine:
+class ByCosine(FreeJudge):
     """A judge that compares vectors; another revision of the model is another judge."""
 
     embedding: Embedding
@@ -65,25 +64,8 @@ class ByCosine:
         how = (self.embedding.space.digest, str(MIDDLE), str(SLOPE))
         return hashlib.sha256("\x1f".join(how).encode()).hexdigest()[:16]
 
-    @property
-    def fallbacks(self) -> Mapping[str, str]:
-        """None: every verdict is a cosine."""
-        return {}
-
-    @property
-    def notes(self) -> list[str]:
-        """None."""
-        return []
-
-    @property
-    def language_model(self) -> None:
-        """None: vectors cost nothing."""
-
-    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+    def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         """One answer for every pair, in their order; each query is encoded once."""
-        return SequentialAnswers(self._answers(pairs))
-
-    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         known: dict[Query, Vectors] = {}
         for pair in pairs:
             try:
@@ -102,10 +84,10 @@ def share(cosine: float) -> float:
 
 
 def load(rest: str = "", *, embedding: Embedding | None = None, **_unused: Any) -> ByCosine:
-    """The judge over an embedding; there are no words to ask it in and nothing to pay, so other options say nothing."""
+    """The judge over an embedding; it has no prompt and costs nothing, so other options change nothing."""
     if embedding is None:
         raise UsageError(
-            f"encoder:{rest or 'NAME'} judges with vectors that a search hands it; use it as in: eyespot search "
+            f"encoder:{rest or 'NAME'} judges with the vectors of a search; use it as in: eyespot search "
             f'"a heron" --rerank encoder:{rest or "starter"}'
         )
     return ByCosine(embedding)

@@ -12,7 +12,7 @@ from typing import Any
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.first_token import FirstToken
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
-from eyespot.judges._wording import INQUIRE, JudgePrompt
+from eyespot.judges._wording import INQUIRE
 from eyespot.types import UsageError
 
 SPELLING = "openai:MODEL"
@@ -33,17 +33,13 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
     wording = settings.wording or (GRADES if settings.answer == "grades" else INQUIRE)
-    return settings.judge(f"openai:{rest}", _way(settings, wording), wording)
-
-
-def _way(settings: _endpoint.EndpointJudgeSettings, wording: JudgePrompt) -> _endpoint.AnswerMode:
-    match settings.answer or "probabilities":
-        case "probabilities":
-            return FirstToken(wording, settings.answer_tokens)
-        case "words":
-            return Words(wording, settings.answer_tokens)
-        case "grades":
-            return Grades(settings.answer_tokens)
-        case "votes":
-            return Votes(wording, settings.votes, settings.answer_tokens)
-    raise UsageError(f"openai cannot answer in {settings.answer!r}; choose one of: {', '.join(ANSWERS)}")
+    modes: dict[str, _endpoint.AnswerMode] = {
+        "probabilities": FirstToken(wording, settings.answer_tokens),
+        "grades": Grades(settings.answer_tokens),
+        "votes": Votes(wording, settings.votes, settings.answer_tokens),
+        "words": Words(wording, settings.answer_tokens),
+    }
+    mode = modes.get(settings.answer or "probabilities")
+    if mode is None:
+        raise UsageError(f"openai cannot answer in {settings.answer!r}; choose one of: {', '.join(ANSWERS)}")
+    return settings.judge(f"openai:{rest}", mode, wording)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import getpass
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from eyespot.judges._free import FreeJudge
 from eyespot.judges._wording import described
 from eyespot.llms.budget import BudgetSpent
-from eyespot.types import Answer, AnswerStream, Pair, SequentialAnswers, UsageError, Verdict
+from eyespot.types import Answer, Pair, UsageError, Verdict
 
 SPELLING = "person:NAME"
 KIND = "person"
@@ -28,7 +29,7 @@ VERDICTS = {
     "n": Verdict(0.0, 0),
     "d": Verdict(0.0, 0, reason="doubt", confidence=0.5),
 }
-Ask: TypeAlias = Callable[[str], str]  # what is shown to what is typed; "" where nobody will type any more
+Ask: TypeAlias = Callable[[str], str]  # the text on the screen to the typed line; "" at the end of the input
 
 
 class Stopped(BudgetSpent):
@@ -36,32 +37,15 @@ class Stopped(BudgetSpent):
 
 
 @dataclass(frozen=True)
-class PersonJudge:
+class PersonJudge(FreeJudge):
     """A person who looks at the pictures."""
 
     name: str
     prompt: str
     ask: Ask
 
-    @property
-    def fallbacks(self) -> Mapping[str, str]:
-        """None: every answer is a key."""
-        return {}
-
-    @property
-    def notes(self) -> list[str]:
-        """None."""
-        return []
-
-    @property
-    def language_model(self) -> None:
-        """None: a person answers."""
-
-    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+    def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         """An answer for each pair in its order; `Stopped` once the person types q or the input ends."""
-        return SequentialAnswers(self._answers(pairs))
-
-    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         for number, pair in enumerate(pairs, 1):
             place = f"{number} of {len(pairs)}"
             about = f'{place}: "{_plain(described(pair.query))}"\n  {_plain(str(pair.path))}\n'
@@ -84,16 +68,14 @@ def at_terminal(shown: str) -> str:
 
 
 def load(rest: str = "", *, ask: Ask = at_terminal, **_unused: Any) -> PersonJudge:
-    """The person of this name; `ask` shows a question and gives what was typed."""
-    return PersonJudge(
-        f"person:{rest.strip() or _logged_in()}", hashlib.sha256(QUESTION.encode()).hexdigest()[:16], ask
-    )
-
-
-def _logged_in() -> str:
-    with suppress(OSError, KeyError, ImportError):
-        return getpass.getuser()
-    raise UsageError("nobody knows who you are here; say it, as in person:ada")
+    """The person of this name; `ask` shows a question and returns what the person types."""
+    name = rest.strip()
+    if not name:
+        with suppress(OSError, KeyError, ImportError):
+            name = getpass.getuser()
+    if not name:
+        raise UsageError("your name is not known here; add it, as in person:ada")
+    return PersonJudge(f"person:{name}", hashlib.sha256(QUESTION.encode()).hexdigest()[:16], ask)
 
 
 def _plain(text: str) -> str:

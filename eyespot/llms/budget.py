@@ -1,4 +1,4 @@
-"""Budgets: limits on requests, tokens and money, asked before every request.
+"""Budgets: limits on requests, tokens and money, checked before every request.
 
 One rule for all of them. What is spent and what is in flight never pass a limit together. A request in flight counts as
 much as the dearest one to its model so far, or as what was expected if that is more. Because a dearer one may still
@@ -31,7 +31,7 @@ class BudgetSpent(EyespotError):
 
 @dataclass(frozen=True)
 class CostLimits:
-    """The most that may be spent; None is no limit. `UsageError` for one that is negative or NaN."""
+    """The most that may be spent; None: no limit. `UsageError` for one that is negative or NaN."""
 
     calls: int | None = None  # requests sent, retries included
     tokens: int | None = None  # in and out together
@@ -149,7 +149,7 @@ def total_of(several: Iterable[Spent]) -> Spent:
 
 
 class Budget:
-    """Limits that many threads share, in requests, tokens and US dollars; None is no limit.
+    """Limits that many threads share, in requests, tokens and US dollars; None: no limit.
 
     It counts requests itself (`take`, `pay`, `lose`), or through the `ItemMeter` of one item. Raises `UsageError` for a
     limit that is negative or NaN.
@@ -203,7 +203,7 @@ class Budget:
             self._changed.notify_all()
 
     def release(self, number: int) -> None:
-        """A request is no longer in flight, and its cost will never be known: what is reserved for it stays counted."""
+        """A request has ended, and its cost will never be known: what is reserved for it stays counted."""
         with self._changed:
             del self._in_flight[number]
             self._changed.notify_all()
@@ -278,7 +278,7 @@ class ItemMeter:
         self.close()
 
     def close(self) -> None:
-        """The last request is no longer in flight."""
+        """The last request has ended."""
         if self._number is not None:
             number, self._number = self._number, None
             self._budget.release(number)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
-REPAIR = "That does not have the form that was asked for: {wrong}. Answer again, with the mended JSON object alone."
+REPAIR = "That does not have the requested form: {wrong}. Answer again, with the corrected JSON object alone."
 FORM = "Answer with one JSON object alone, of this JSON schema: {schema}"
 
 

@@ -11,10 +11,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def _nothing() -> None:
-    pass
-
-
 class LastResult(Exception):
     """What an item came to although the run ends, and why it ends."""
 
@@ -39,7 +35,7 @@ class Underway(Iterator[Result], Generic[Item, Result]):
         items: Iterable[Item],
         work: Callable[[Item], Result],
         workers: int,
-        halt: Callable[[], None] = _nothing,
+        halt: Callable[[], object] = lambda: None,
         first: int = 1,
     ) -> None:
         self._items, self._work, self._workers, self._halt = iter(items), work, workers, halt
@@ -71,7 +67,7 @@ class Underway(Iterator[Result], Generic[Item, Result]):
         return next(self)
 
     def close(self) -> None:
-        """Begin nothing more; what is under way is nobody's business any more."""
+        """Begin nothing more; results that are under way are dropped."""
         self._stop(StopIteration())
 
     def _begin(self) -> None:

@@ -122,7 +122,12 @@ class AnthropicMessages:
 
     def body(self, model: str, messages: Sequence[Message], options: Body) -> dict[str, Any]:
         system = "\n".join(_text(message["content"]) for message in messages if message["role"] == "system")
-        turns = [_turn(message) for message in messages if message["role"] != "system"]
+        turns = []
+        for message in messages:
+            content = message["content"]
+            if message["role"] != "system":
+                parts = content if isinstance(content, str) else [_part(part) for part in content]
+                turns.append({"role": message["role"], "content": parts})
         words = {"system": system} if system else {}
         return {"model": model, "messages": turns, "max_tokens": MOST_TOKENS, **words, **options}
 
@@ -132,11 +137,6 @@ class AnthropicMessages:
             raise RetryableError(f"the answer has no content{_complaint(data)}")
         declined = "the model refuses" if finish == "refusal" else ""
         return Reply(_text(content), None, usage_of(data), finish, declined, str(data.get("model") or ""))
-
-
-def _turn(message: Message) -> dict[str, Any]:
-    content = message["content"]
-    return {"role": message["role"], "content": content if isinstance(content, str) else [*map(_part, content)]}
 
 
 def _part(part: Body) -> dict[str, Any]:

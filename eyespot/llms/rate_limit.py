@@ -45,7 +45,7 @@ class SentRequest:
 
 @dataclass
 class RateLimiter:
-    """At most this many requests and tokens in any minute, shared by threads; None is no limit.
+    """At most this many requests and tokens in any minute, shared by threads; None: no limit.
 
     Tokens are known only afterwards: until then a request counts as many as the last one had. When a server asks one
     thread to wait, all wait (`pause`).
@@ -67,7 +67,9 @@ class RateLimiter:
                 now = self.clock()
                 while self._sent and self._sent[0].time <= now - MINUTE:
                     self._sent.popleft()
-                seconds = max(self._paused_until - now, self._until_requests(now), self._until_tokens(now))
+                seconds = max(self._paused_until - now, self._until_tokens(now))
+                if self.requests is not None and len(self._sent) >= self.requests:
+                    seconds = max(seconds, self._sent[-self.requests].time + MINUTE - now)
                 if seconds <= 0:
                     self._sent.append(SentRequest(now, self._last_tokens))
                     return self._sent[-1]
@@ -83,11 +85,6 @@ class RateLimiter:
         """Let no request be sent for this many seconds."""
         with self._lock:
             self._paused_until = max(self._paused_until, self.clock() + seconds)
-
-    def _until_requests(self, now: float) -> float:
-        if self.requests is None or len(self._sent) < self.requests:
-            return 0.0
-        return self._sent[len(self._sent) - self.requests].time + MINUTE - now
 
     def _until_tokens(self, now: float) -> float:
         if self.tokens is None:

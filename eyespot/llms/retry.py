@@ -44,9 +44,7 @@ class RetryPolicy:
         try:
             return retrying(request)
         except Unreachable as trouble:
-            raise EyespotError(
-                f"{trouble}; start the server or mend its address, and run the same line again"
-            ) from None
+            raise EyespotError(f"{trouble}; start the server or fix its address, and run the same line again") from None
         except RetryableError as trouble:
             LOG.info("%s: %s, %d times; no further attempt", model, trouble.summary, self.attempts)
             raise NoReply(f"{trouble}, {self.attempts} times") from None

@@ -71,7 +71,10 @@ def openai(url: str | None, key: str | None, timeout: float) -> Transport:
 
     if url is None and key is None:
         raise UsageError("set OPENAI_API_KEY, or OPENAI_BASE_URL to a local server's address, http://localhost:8000/v1")
-    client = sdk.OpenAI(base_url=url and _versioned(url), api_key=key or "none", max_retries=0, timeout=timeout)
+    if url:  # people leave out /v1, and every local server has it
+        bare = url.rstrip("/")
+        url = bare if bare.count("/") > 2 else f"{bare}/v1"
+    client = sdk.OpenAI(base_url=url, api_key=key or "none", max_retries=0, timeout=timeout)
     return Transport(sdk, client, timeout)
 
 
@@ -82,9 +85,3 @@ def anthropic(url: str | None, key: str | None, timeout: float) -> Transport:
     if url is None and key is None:
         raise UsageError("set ANTHROPIC_API_KEY to your key for Anthropic's models")
     return Transport(sdk, sdk.Anthropic(base_url=url, api_key=key or "none", max_retries=0, timeout=timeout), timeout)
-
-
-def _versioned(url: str) -> str:
-    """The address with /v1: people leave it out, and every local server has it."""
-    bare = url.rstrip("/")
-    return bare if bare.count("/") > 2 else f"{bare}/v1"

@@ -32,18 +32,18 @@ NEEDED = ("model", "messages", "system")  # a request without them is none
 
 def changes(asked: Body, sent: Body) -> tuple[Adjustment, ...]:
     """Which fields of a request were changed or left out before it was sent."""
-    fields = (Adjustment(name, _plain(value), *_sent(name, sent)) for name, value in asked.items())
-    return tuple(field for field in fields if (field.field, field.asked) != (field.sent_as, field.sent))
+    fields = []
+    for name, value in asked.items():
+        sent_name = NEWER if name == LIMIT and LIMIT not in sent else name
+        as_sent = (sent_name, _plain(sent[sent_name])) if sent_name in sent else ("", None)
+        if (name, _plain(value)) != as_sent:
+            fields.append(Adjustment(name, _plain(value), *as_sent))
+    return tuple(fields)
 
 
 def left_out(several: Iterable[Adjustment]) -> list[str]:
     """The fields that were left out, each with its value: "temperature 0.25"."""
     return list(dict.fromkeys(f"{change.field} {change.asked}" for change in several if not change.sent_as))
-
-
-def _sent(name: str, sent: Body) -> tuple[str, Any]:
-    name = NEWER if name == LIMIT and LIMIT not in sent else name
-    return (name, _plain(sent[name])) if name in sent else ("", None)
 
 
 def _plain(value: Any) -> Any:
@@ -98,7 +98,7 @@ RULES = (  # the gentlest first
 
 
 def amendment(body: Body, trouble: StatusError) -> Amendment | None:
-    """What mends the request, if the server's complaint names something that can be."""
+    """What corrects the request, if the server's complaint names something that can be."""
     if trouble.status not in REFUSALS or trouble.declined:
         return None
     if trouble.cut_off:

@@ -108,17 +108,13 @@ class Aligned:
         seen = self.cut(depth)
         query = np.repeat(np.arange(len(self.queries)), seen.lengths)  # (hits,)
         order = np.lexsort((-seen.grades, query))
-        return replace(seen, grades=seen.grades[order], scores=-_places(seen.offsets).astype(np.float64))
+        ranks = rows_between(np.zeros(len(seen.lengths), np.int64), seen.lengths)  # (hits,), from 0
+        return replace(seen, grades=seen.grades[order], scores=-ranks.astype(np.float64))
 
     def tied_at(self, k: int) -> int:
         """In how many queries equal scores stand on both sides of the cut at k."""
         longer = self.offsets[:-1][self.lengths > k]
         return int((self.scores[longer + k - 1] == self.scores[longer + k]).sum())
-
-
-def _places(offsets: Ints) -> Ints:
-    lengths = np.diff(offsets)
-    return rows_between(np.zeros(len(lengths), np.int64), lengths)
 
 
 def aligned(run: Run, qrels: Qrels, removed: Qrels | None = None) -> Aligned:

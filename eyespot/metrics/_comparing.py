@@ -14,9 +14,9 @@ from eyespot.metrics._ragged import Ints, Reals
 from eyespot.metrics._scores import CHUNK, Scores, bootstrap
 from eyespot.types import UsageError
 
-EXACT = 20  # so many differing queries have a million assignments of signs: all of them are counted
+EXACT = 20  # this many differing queries have a million assignments of signs: all of them are counted
 TINY = 1e-9  # two ways to sum the same fractions differ by less, two values of a measure by more
-FEW = 5  # with so many differing queries the smallest p there can be, 2 / 2^5, is above 0.05
+FEW = 5  # with this many differing queries the smallest p there can be, 2 / 2^5, is above 0.05
 CORRECTIONS = ("holm", "bonferroni", "none")
 
 
@@ -128,11 +128,9 @@ class Compared:
 
     def _furthest(self, sign: int, most: int) -> list[Move]:
         order = np.argsort(-sign * self.differences, kind="stable")[:most]
-        moves = (self._move(int(row)) for row in order)
+        columns = (self.before, self.after, self.differences)
+        moves = (Move(self.queries[row], *(float(column[row]) for column in columns)) for row in order.tolist())
         return [move for move in moves if sign * move.difference > 0]
-
-    def _move(self, row: int) -> Move:
-        return Move(self.queries[row], *(float(each[row]) for each in (self.before, self.after, self.differences)))
 
     def as_json(self, most: int = 6, per_query: bool = False) -> dict[str, Any]:
         """All of it for JSON, with the `most` queries that moved furthest each way."""

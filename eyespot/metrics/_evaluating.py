@@ -32,7 +32,9 @@ def evaluate(
     else:
         if qrels is None:
             raise UsageError("a run is scored against qrels; give them")
-        rankings = aligned(_in_trec_order(run) if rules.order == "trec" else run, qrels)
+        from eyespot.runs.trec import trec_order
+
+        rankings = aligned(trec_order(run) if rules.order == "trec" else run, qrels)
     names = rankings.queries if qrels is None else qrels.queries
     everyone = [*names, *(query for query in rankings.missing if qrels is None)]
     # Queries without a relevant image
@@ -47,12 +49,6 @@ def evaluate(
     values = {label: _placed(measure(rankings), rankings.queries, kept) for label, measure in labelled.items()}
     found = list(rankings.missing), list(rankings.unjudged), barren
     return Scores(kept, values, labelled, rules, *found, notes=_notes(rankings, labelled, barren, rules))
-
-
-def _in_trec_order(run: Run) -> Run:
-    from eyespot.runs.trec import trec_order
-
-    return trec_order(run)
 
 
 def _placed(values: Reals, queries: Sequence[str], kept: list[str]) -> Reals:

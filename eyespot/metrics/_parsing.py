@@ -60,18 +60,20 @@ def _kinds() -> dict[str, type[Measure]]:
 def _parameters(inside: str, spelling: str) -> dict[str, Any]:
     if not inside.strip():
         return {}
-    found = [PARAMETER.fullmatch(part.strip()) for part in inside.split(",")]
-    if None in found:
-        raise UsageError(f"{spelling!r} has parameters that do not read; write them as AP(norm='min-k', rel=2)@50")
-    stated = dict(_parameter(part["name"], part["value"], bool(part["quote"])) for part in found if part is not None)
-    if len(stated) < len(found):
-        raise UsageError(f"{spelling!r} has a parameter twice; keep one of the two")
+    stated: dict[str, Any] = {}
+    for text in inside.split(","):
+        part = PARAMETER.fullmatch(text.strip())
+        if part is None:
+            raise UsageError(f"{spelling!r} has parameters that do not read; write them as AP(norm='min-k', rel=2)@50")
+        name, value, plain = part["name"], part["value"], not part["quote"]
+        name = "gain" if name == "dcg" else name
+        if name in stated:
+            raise UsageError(f"{spelling!r} has a parameter twice; keep one of the two")
+        stated[name] = value
+        if part["name"] == "dcg":
+            stated[name] = DCG.get(value, value)
+        elif plain and value in ("True", "False"):
+            stated[name] = value == "True"
+        elif plain and value.isascii() and value.isdigit():
+            stated[name] = int(value)
     return stated
-
-
-def _parameter(name: str, value: str, quoted: bool) -> tuple[str, Any]:
-    if name == "dcg":
-        return "gain", DCG.get(value, value)
-    if not quoted and value in ("True", "False"):
-        return name, value == "True"
-    return name, int(value) if not quoted and value.isascii() and value.isdigit() else value

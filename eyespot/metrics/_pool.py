@@ -47,7 +47,7 @@ class RankingPool:
 
 
 def pool_of(rankings: Aligned, size: Any = None) -> RankingPool:
-    """The pool of each query: so many images, an int or (q,), that hold all relevant ones; None: its own ranking."""
+    """The pool of each query. `size`: its images, an int or (q,), all relevant ones included; None: its own ranking."""
     if size is None:
         found, ranked = rankings.found, rankings.lengths
         query = np.repeat(np.arange(len(ranked)), np.diff(found.offsets))

@@ -87,16 +87,16 @@ class Scores:
                 label: measure.key if shared.count(measure.key) == 1 else label
                 for label, measure in self.measures.items()
             }
-        found: dict[str, Any] = {"measures": {named[label]: self._summary(label) for label in self.values}}
+        measures = {}
+        for label in self.values:
+            value = {"mean": self.mean(label), "interval": list(self.interval(label)), "queries": len(self.queries)}
+            measures[named[label]] = {**value, "definition": self.measures[label].definition}
+        fields: dict[str, Any] = {"measures": measures}
         if per_query:
             columns = {named[label]: values.tolist() for label, values in self.values.items()}
             rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
-            found["queries"] = dict(zip(self.queries, rows, strict=True))
-        return {**found, "missing": self.missing, "notes": self.notes, "rules": asdict(self.rules)}
-
-    def _summary(self, label: str) -> dict[str, Any]:
-        told: dict[str, Any] = {"mean": self.mean(label), "interval": list(self.interval(label))}
-        return {**told, "queries": len(self.queries), "definition": self.measures[label].definition}
+            fields["queries"] = dict(zip(self.queries, rows, strict=True))
+        return {**fields, "missing": self.missing, "notes": self.notes, "rules": asdict(self.rules)}
 
 
 def bootstrap(values: Any, samples: int = 2000, seed: int = 0) -> Reals:

@@ -47,13 +47,12 @@ class AP(Measure):
 
     def score(self, found: RelevantHits) -> Reals:
         cut = found.cuts(self.cutoff)
-        return ratio(precision_sums(found, cut, self.ties, self.rel), self._norm(found, cut))
-
-    def _norm(self, found: RelevantHits, cut: Ints) -> Reals | Ints:
+        norm: Reals | Ints = found.relevant_at(self.rel)
         if self.norm == "retrieved":
-            return found.hits_within(cut, self.rel)
-        relevant = found.relevant_at(self.rel)
-        return np.minimum(cut, relevant) if self.norm == "min-k" else relevant
+            norm = found.hits_within(cut, self.rel)
+        elif self.norm == "min-k":
+            norm = np.minimum(cut, norm)
+        return ratio(precision_sums(found, cut, self.ties, self.rel), norm)
 
     def expected(self, pool: RankingPool) -> Reals:
         """By linearity over ranks: Σ_{i≤k} (r/n) (1 + (i−1)(r−1)/(n−1)) / i, over the norm; not for `retrieved`."""

@@ -44,13 +44,10 @@ def any_within(found: RelevantHits, cutoff: int | None, rel: int) -> Reals:
 
 def chance_of_any(size: Ints, relevant: Ints, cut: Ints) -> Reals:
     """The chance that one of `relevant` among `size` stands in the first `cut` of a random order, (q,)."""
-    cases = zip(size.tolist(), relevant.tolist(), cut.tolist(), strict=True)
-    return np.array([1 - _none_of(*case) for case in cases], np.float64)
-
-
-def _none_of(size: int, relevant: int, cut: int) -> float:
-    if relevant > size - cut:
-        return 0.0
-    few, many = sorted((relevant, cut))  # C(n − r, k) / C(n, k) is the same with r and k exchanged
-    taken = np.arange(few)
-    return float(np.prod((size - many - taken) / (size - taken)))
+    chances = np.ones(len(size))
+    for row, (n, r, k) in enumerate(zip(size.tolist(), relevant.tolist(), cut.tolist(), strict=True)):
+        if r <= n - k:
+            few, many = sorted((r, k))  # C(n − r, k) / C(n, k) is the same with r and k exchanged
+            taken = np.arange(few)
+            chances[row] -= np.prod((n - many - taken) / (n - taken))
+    return chances

@@ -48,19 +48,13 @@ class NDCG(Measure):
 
     def expected(self, pool: RankingPool) -> Reals:
         """The mean gain of the pool at every rank, discounted, over the ideal."""
-        gains = sums(pool.offsets, self._gains(pool.grades))  # (q,)
-        return ratio(ratio(gains, pool.size) * discounts(pool.cuts(self.cutoff)), self._ideal(pool))
-
-    def _ideal(self, pool: RankingPool) -> Reals:
-        out = np.empty(len(pool.size))  # (q,)
-        cut = np.full(len(out), self.cutoff or NO_CUT, dtype=np.int64)
-        kernels().ideal_gain((pool.ideal_offsets, pool.ideal), cut, GAINS.index(self.gain), out)
-        return out
-
-    def _gains(self, grades: Any) -> Reals:
-        if self.gain == "linear":
-            return np.asarray(grades, np.float64)
-        return np.exp2(grades) - 1 if self.gain == "exponential" else np.ones(len(grades))
+        grades = np.asarray(pool.grades, np.float64)
+        gain = {"linear": grades, "exponential": np.exp2(grades) - 1, "binary": np.ones(len(grades))}[self.gain]
+        mean = ratio(sums(pool.offsets, gain), pool.size)  # (q,), of one hit
+        ideal = np.empty(len(pool.size))  # (q,)
+        cut = np.full(len(ideal), self.cutoff or NO_CUT, dtype=np.int64)
+        kernels().ideal_gain((pool.ideal_offsets, pool.ideal), cut, GAINS.index(self.gain), ideal)
+        return ratio(mean * discounts(pool.cuts(self.cutoff)), ideal)
 
     def __str__(self) -> str:
         return self._spelled(("gain", *self.told) if self.gain in DCG else self.told)

@@ -10,9 +10,9 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from eyespot.extras import pip_line
 from eyespot.storage.digests import file_sha256
@@ -95,13 +95,10 @@ def _fetched(repo: str, revision: str | None, wanted: Sequence[str], local: bool
 def _weights(folder: Path, pattern: str) -> list[Path]:
     """The weight files, or none if the folder's index of shards names one that is not there."""
     suffix = pattern.rpartition(".")[2]
-    listed = {part for index in folder.glob(f"*.{suffix}.index.json") for part in _shards(index)}
+    indexes = [json.loads(file.read_text("utf-8")) for file in folder.glob(f"*.{suffix}.index.json")]
+    listed = {part for index in indexes for part in index["weight_map"].values()}
     complete = all((folder / part).is_file() for part in listed)
     return sorted(folder.glob(pattern)) if complete else []
-
-
-def _shards(index: Path) -> set[str]:
-    return set(json.loads(index.read_text("utf-8"))["weight_map"].values())
 
 
 # -- loading with care --------------------------------------------------------------------------------------
@@ -109,7 +106,7 @@ def _shards(index: Path) -> set[str]:
 
 @contextmanager
 def loading(name: str, instead: str = "use the built-in encoder: -e starter") -> Iterator[None]:
-    """The libraries kept quiet, and what goes wrong told in one sentence; `instead` is a way out without the hub."""
+    """The libraries kept quiet, and errors as one sentence; `instead` is a way out without the hub."""
     try:
         with quiet():
             yield
@@ -179,14 +176,11 @@ def quiet() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:
-        with warnings.catch_warnings(), _bars():
-            warnings.simplefilter("ignore")
-            yield
+        with warnings.catch_warnings():
+            from huggingface_hub.utils.tqdm import disable_progress_bars
+
+            with nullcontext() if sys.stderr.isatty() else disable_progress_bars():
+                warnings.simplefilter("ignore")
+                yield
     finally:
         logging.disable(before)
-
-
-def _bars() -> AbstractContextManager[Any]:
-    from huggingface_hub.utils.tqdm import disable_progress_bars
-
-    return nullcontext() if sys.stderr.isatty() else disable_progress_bars()

@@ -175,12 +175,9 @@ def _qrels_format(path: Path) -> str:
         return "inquire-rerank" if _is_rerank(path) else "parquet"
     if name.endswith(".csv"):
         return "inquire"
-    return "beir" if name.endswith((".tsv", ".jsonl")) and _has_beir_header(path) else "trec"
-
-
-def _has_beir_header(path: Path) -> bool:
-    head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0]
-    return "query-id" in head or "query_id" in head
+    tabled = name.endswith((".tsv", ".jsonl"))
+    head = files.data_of(path)[:4096].decode("utf-8-sig", "replace").partition("\n")[0] if tabled else ""
+    return "beir" if "query-id" in head or "query_id" in head else "trec"
 
 
 def _is_rerank(path: Path) -> bool:

@@ -70,7 +70,7 @@ class Ratings:
 
 @dataclass(frozen=True)
 class Resampled:
-    """How the interval is made: items drawn with replacement so many times, from this seed on."""
+    """How the interval is made: items drawn with replacement `samples` times, from this seed on."""
 
     samples: int = 2000
     seed: int = 0
@@ -80,7 +80,7 @@ USUAL = Resampled()
 
 
 class Agreement(NamedTuple):
-    """A coefficient and its 95% bootstrap interval over items; NaN where it cannot be told.
+    """A coefficient and its 95% bootstrap interval over items; NaN where it is not defined.
 
     `observed` and `expected` are the share of agreeing pairs and what chance would give; for alpha of grades they are
     one less the mean distances, in units of the expected one, so that expected is 0. `items` and `ratings` are those

@@ -52,11 +52,8 @@ def write_run(run: Run, path: Path) -> None:
     if odd is not None:
         raise UsageError(f"CIRCO's ids are numbers, {odd!r} is none; write .json for other rankings")
     orders = {query: [int(hit.image) for hit in run[query][:DEPTH]] for query in run}
-    write_whole(path, lambda file: _dump(file, orders))
-
-
-def _dump(file: Any, orders: dict[str, list[int]]) -> None:
-    file.write(json.dumps(orders).encode())
+    data = json.dumps(orders).encode()
+    write_whole(path, lambda file: file.write(data))
 
 
 def _id(path: Path, at: int, row: Any, name: str) -> str:

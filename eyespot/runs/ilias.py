@@ -41,7 +41,11 @@ def read(folder: Path) -> JudgedQueries:
     of_instance: dict[str, dict[str, int]] = {}
     for image, facts in images.items():
         of_instance.setdefault(facts["instance"], {})[image] = 1
-    queries = dict(_queries(lists))
+    places = [(kind, _place(lists, name)) for kind, name in QUERIES.items()]
+    if not any(place for _, place in places):
+        _list_file(lists, QUERIES["image"])  # refuses
+    rows = ((kind, id) for kind, place in places if place for _, id, _ in _rows(place))
+    queries = {id: {"kind": kind, "instance": id.partition("/")[0]} for kind, id in rows}
     grades = {query: of_instance.get(facts["instance"], {}) for query, facts in queries.items()}
     return JudgedQueries(queries, Qrels(grades, {"source": str(folder)}), images)
 
@@ -68,15 +72,6 @@ def _list_file(lists: Path, name: str) -> Path:
     if place is None:
         raise UsageError(f"there is no {name} in {lists}; give the folder that holds ILIAS's image_ids")
     return place
-
-
-def _queries(lists: Path) -> Iterator[tuple[str, Columns]]:
-    places = [(kind, _place(lists, name)) for kind, name in QUERIES.items()]
-    if not any(place for _, place in places):
-        _list_file(lists, QUERIES["image"])
-    for kind, place in places:
-        for _, id, _ in _rows(place) if place else ():
-            yield id, {"kind": kind, "instance": id.partition("/")[0]}
 
 
 def _rows(path: Path) -> Iterator[tuple[int, str, list[str]]]:

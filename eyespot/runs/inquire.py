@@ -77,21 +77,24 @@ def read_rerank(files: Iterable[Path]) -> JudgedQueries:
     grades: dict[str, dict[str, int]] = {}
     images: dict[str, Columns] = {}
     ranked: dict[str, list[RankedImage]] = {}
-    for path, pair, row in _rerank_rows(files):
+    columns = (*HUB_QUERY, *HUB_PAIR, *HUB_IMAGE)
+    rows = ((path, line, row) for path in sorted(files) for line, row in rows_of(path, columns))
+    for path, line, row in rows:
+        query = required(path, line, row, "query_id", "query")
+        image = required(path, line, row, "inat24_image_id", "inat24_file_name")
+        if "relevant" not in row:
+            refuse(path, f"row {line}", f"has no column relevant; there are: {', '.join(row)}")
+        pair = _Pair(line, query, image, _relevant(path, line, row["relevant"]))
         text = {"text": row.get("query"), **{name: row.get(name) for name in HUB_QUERY[2:]}}
         queries.setdefault(pair.query, text)
         _judge(path, grades, pair)
         facts = {name: row[name] for name in HUB_IMAGE if row.get(name) is not None}
         images[pair.image] = {"path": row.get("inat24_file_name"), **facts}
         hits = ranked.setdefault(pair.query, [])
-        at = len(hits)
         score = row.get("clip_score")
-        if score is None:
-            clip_score = -float(at + 1)
-        else:
-            if isinstance(score, bool) or not isinstance(score, int | float) or score != score:
-                refuse(path, f"row {pair.line}", f"has {score!r} as clip_score; expected a number")
-            clip_score = float(score)
+        if isinstance(score, bool) or not isinstance(score, int | float | None) or score != score:
+            refuse(path, f"row {line}", f"has {score!r} as clip_score; expected a number")
+        clip_score = -float(len(hits) + 1) if score is None else float(score)
         hits.append(RankedImage(pair.image, clip_score))
     candidates = Run({query: sorted(hits, key=lambda hit: -hit.score) for query, hits in ranked.items()})
     return JudgedQueries(queries, Qrels(grades, {"source": "INQUIRE-Rerank"}), images, candidates)
@@ -101,16 +104,6 @@ def _annotations(path: Path, image: str) -> Iterator[tuple[_Pair, dict[str, Any]
     for line, row in rows_of(path):
         query, name = required(path, line, row, "query_id"), required(path, line, row, image)
         yield _Pair(line, query, name, _relevant(path, line, row.get("relevant", 1))), row
-
-
-def _rerank_rows(files: Iterable[Path]) -> Iterator[tuple[Path, _Pair, dict[str, Any]]]:
-    for path in sorted(files):
-        for line, row in rows_of(path, (*HUB_QUERY, *HUB_PAIR, *HUB_IMAGE)):
-            query = required(path, line, row, "query_id", "query")
-            image = required(path, line, row, "inat24_image_id", "inat24_file_name")
-            if "relevant" not in row:
-                refuse(path, f"row {line}", f"has no column relevant; there are: {', '.join(row)}")
-            yield path, _Pair(line, query, image, _relevant(path, line, row["relevant"])), row
 
 
 def _judge(path: Path, grades: dict[str, dict[str, int]], pair: _Pair) -> None:

@@ -31,14 +31,24 @@ def run_of(path: Path, rankings: Mapping[str, Any]) -> Run:
     for query, images in rankings.items():
         if not isinstance(images, dict):
             refuse(path, f"query {query!r}", f"holds {_kind(images)}; expected {{image: score}}")
-        scored[query] = {image: _score(path, query, image, score) for image, score in images.items()}
-    return Run({query: _ranked(scores) for query, scores in scored.items()})
+        hits = [RankedImage(image, _score(path, query, image, score)) for image, score in images.items()]
+        scored[query] = sorted(hits, key=lambda hit: -hit.score)
+    return Run(scored)
 
 
 def read_qrels(path: Path) -> Qrels:
     """Judgements, {query: {image: grade}}; of {query: [image, …]} all are relevant."""
-    found = queries_of(path, json_of(path))
-    return Qrels({query: _grades(path, query, images) for query, images in found.items()}, {"source": str(path)})
+    grades: dict[str, dict[str, int]] = {}
+    for query, images in queries_of(path, json_of(path)).items():
+        if isinstance(images, list):
+            images = dict.fromkeys(ids_of(path, query, images), 1)
+        if not isinstance(images, dict):
+            refuse(path, f"query {query!r}", f"holds {_kind(images)}; expected {{image: grade}}")
+        for image, grade in images.items():
+            if isinstance(grade, bool) or not isinstance(grade, int) or abs(grade) >= 2**31 or not image:
+                refuse(path, f"query {query!r}", f"gives image {image!r} the grade {grade!r}; expected a whole number")
+        grades[query] = images
+    return Qrels(grades, {"source": str(path)})
 
 
 def write_run(run: Run, path: Path) -> None:
@@ -70,11 +80,11 @@ def ids_of(path: Path, query: str, images: list[Any]) -> list[str]:
     ids = [id_of(image) for image in images]
     if None in ids:
         refuse(path, f"query {query!r}", f"ranks {images[ids.index(None)]!r}; expected an id of an image")
-    found = [id for id in ids if id is not None]
-    if len(set(found)) < len(found):
-        twice = next(id for at, id in enumerate(found) if id in found[:at])
+    names = [id for id in ids if id is not None]
+    if len(set(names)) < len(names):
+        twice = next(id for place, id in enumerate(names) if id in names[:place])
         refuse(path, f"query {query!r}", f"ranks image {twice!r} twice; keep one of the two")
-    return found
+    return names
 
 
 def _score(path: Path, query: str, image: str, score: Any) -> float:
@@ -85,21 +95,6 @@ def _score(path: Path, query: str, image: str, score: Any) -> float:
     if not math.isfinite(number) or not image:
         refuse(path, f"query {query!r}", f"gives image {image!r} the score {score!r}; expected a finite number")
     return number
-
-
-def _ranked(scores: Mapping[str, float]) -> list[RankedImage]:
-    return [RankedImage(image, score) for image, score in sorted(scores.items(), key=lambda pair: -pair[1])]
-
-
-def _grades(path: Path, query: str, images: Any) -> dict[str, int]:
-    if isinstance(images, list):
-        return dict.fromkeys(ids_of(path, query, images), 1)
-    if not isinstance(images, dict):
-        refuse(path, f"query {query!r}", f"holds {_kind(images)}; expected {{image: grade}}")
-    for image, grade in images.items():
-        if isinstance(grade, bool) or not isinstance(grade, int) or abs(grade) >= 2**31 or not image:
-            refuse(path, f"query {query!r}", f"gives image {image!r} the grade {grade!r}; expected a whole number")
-    return images
 
 
 def _kind(value: Any) -> str:

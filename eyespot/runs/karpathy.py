@@ -31,19 +31,28 @@ class KarpathyCaptions(NamedTuple):
 
 def read(path: Path, split: str = "test", captions: int = CAPTIONS) -> KarpathyCaptions:
     """The images of a split, each with its first captions; FG's files have one split only."""
-    found = json_of(path)
-    if not isinstance(found, dict):
+    data = json_of(path)
+    if not isinstance(data, dict):
         refuse(path, "", "holds no object; expected Karpathy's {images: […]} or FG's {image: [caption, …]}")
-    rows = _of_split(path, found["images"], split) if isinstance(found.get("images"), list) else _fine_grained(found)
+    rows = _of_split(path, data["images"], split) if isinstance(data.get("images"), list) else _fine_grained(data)
     images: dict[str, Columns] = {}
     texts: dict[str, Columns] = {}
-    for at, (image, facts, sentences) in enumerate(rows):
+    for number, (image, facts, sentences) in enumerate(rows, 1):
         if image is None or image in images or not sentences:
-            refuse(path, f"image {at + 1}", "has no id of its own, or no captions")
+            refuse(path, f"image {number}", "has no id of its own, or no captions")
         images[image] = facts
-        texts |= _distinct(path, image, sentences[:captions], texts)
+        own: dict[str, Columns] = {}
+        for id, text in sentences[:captions]:
+            if id is None or id in texts or not isinstance(text, str):
+                refuse(path, f"image {image!r}", f"has a caption without an id of its own or without text ({id!r})")
+            if id in own:
+                refuse(path, f"image {image!r}", "has two captions of one id")
+            own[id] = {"text": text, "image": image}
+        texts |= own
     if not images:
-        refuse(path, "", f"has no images in the split {split!r}; splits there: {', '.join(_splits(found)) or 'none'}")
+        listed = data["images"] if isinstance(data.get("images"), list) else []
+        splits = sorted({str(row.get("split")) for row in listed if isinstance(row, dict)})
+        refuse(path, "", f"has no images in the split {split!r}; splits there: {', '.join(splits) or 'none'}")
     return KarpathyCaptions(str(path), images, texts)
 
 
@@ -96,23 +105,7 @@ def _of_split(path: Path, images: list[Any], split: str) -> Iterator[_Row]:
             )
 
 
-def _fine_grained(found: dict[str, Any]) -> Iterator[_Row]:
-    for image, texts in found.items():
+def _fine_grained(data: dict[str, Any]) -> Iterator[_Row]:
+    for image, texts in data.items():
         listed = texts if isinstance(texts, list) else []
-        yield image or None, {"path": image}, [(f"{image}#{at}", text) for at, text in enumerate(listed)]
-
-
-def _distinct(path: Path, image: str, sentences: _Sentences, taken: dict[str, Columns]) -> dict[str, Columns]:
-    for id, text in sentences:
-        if id is None or id in taken or not isinstance(text, str):
-            refuse(path, f"image {image!r}", f"has a caption without an id of its own or without text ({id!r})")
-    found = {id: {"text": text, "image": image} for id, text in sentences if id is not None}
-    if len(found) < len(sentences):
-        refuse(path, f"image {image!r}", "has two captions of one id")
-    return found
-
-
-def _splits(found: dict[str, Any]) -> list[str]:
-    images = found.get("images")
-    rows = images if isinstance(images, list) else []
-    return sorted({str(row.get("split")) for row in rows if isinstance(row, dict)})
+        yield image or None, {"path": image}, [(f"{image}#{number}", text) for number, text in enumerate(listed)]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +25,7 @@ Arrays = dict[str, NDArray[Any]]
 def read_run(path: Path, depth: int = DEPTH) -> Run:
     """The `depth` best of each row of the matrix, equal scores in the order of the columns, or the k best as given."""
     arrays = arrays_of(path)
-    if "ids" in arrays:
-        ids, queries = _array(path, arrays, "ids", "(queries, k)"), _names(path, arrays, "queries")
-        scores = arrays.get("scores")
-        if ids.ndim != 2 or len(ids) != len(queries) or (scores is not None and scores.shape != ids.shape):
-            shapes = f"ids {ids.shape}, scores {None if scores is None else scores.shape}"
-            refuse(path, "", f"has {shapes} for {len(queries)} queries; expected (queries, k) for both")
-        if scores is None:
-            scores = np.broadcast_to(-np.arange(1.0, ids.shape[1] + 1), ids.shape)
-        filled = ids != (-1 if ids.dtype.kind == "i" else "")  # (queries, k)
-        _finite(path, scores[filled])
-        values, codes = np.unique(ids[filled], return_inverse=True)
-        query = np.broadcast_to(np.arange(len(ids))[:, None], ids.shape)[filled]
-        try:
-            run = Run.from_columns(IdColumn(_objects(queries), query), IdColumn(_texts(values), codes), scores[filled])
-        except UsageError as error:
-            raise UsageError(f"{path}: {error}") from None
-    else:
-        run = _best_of_matrix(path, arrays, depth)
+    run = _run_of_ids(path, arrays) if "ids" in arrays else _best_of_matrix(path, arrays, depth)
     run.header["source"] = str(path)
     return run
 
@@ -62,30 +44,25 @@ def read_run_of_images(path: Path, depth: int = DEPTH) -> Run:
 
 def ranked_matrix(queries: list[str], images: list[str], scores: NDArray[Any], depth: int = DEPTH) -> Run:
     """A run of the `depth` best columns of each row of scores (queries, images)."""
-    if len(scores):
-        tops = []
-        for row in scores:
-            # The columns of the `depth` highest scores, best first, equal ones in the order of the
-            # columns
-            if depth >= len(row):
-                top = np.argsort(-row, kind="stable")
-            else:
-                last = np.partition(row, len(row) - depth)[len(row) - depth]
-                above = np.flatnonzero(row > last)
-                top_best = np.concatenate([above, np.flatnonzero(row == last)[: depth - len(above)]])
-                top = top_best[np.argsort(-row[top_best], kind="stable")]
-            tops.append(top)
-        best = np.stack(tops)
-    else:
-        best = np.zeros((0, 0), np.int64)
+    best = (
+        np.stack([_best(row, depth) for row in scores]) if len(scores) else np.zeros((0, 0), np.int64)
+    )  # (queries, k)
     query = np.repeat(np.arange(len(queries)), best.shape[1])  # (queries · depth,)
-    names = _objects(queries), _objects(images)
-    run = Run.from_columns(
-        IdColumn(names[0], query), IdColumn(names[1], best.ravel()), np.take_along_axis(scores, best, 1).ravel()
-    )
+    ranked = np.take_along_axis(scores, best, 1).ravel()
+    run = Run.from_columns(IdColumn(_objects(queries), query), IdColumn(_objects(images), best.ravel()), ranked)
     if best.shape[1] < len(images):
         run.header["depth"] = best.shape[1]
     return run
+
+
+def _best(row: NDArray[Any], depth: int) -> NDArray[np.int64]:
+    """The columns of the `depth` highest scores, best first, equal ones in the order of the columns."""
+    if depth >= len(row):
+        return np.argsort(-row, kind="stable")
+    last = np.partition(row, len(row) - depth)[len(row) - depth]
+    above = np.flatnonzero(row > last)
+    best = np.concatenate([above, np.flatnonzero(row == last)[: depth - len(above)]])
+    return best[np.argsort(-row[best], kind="stable")]
 
 
 def write_run(run: Run, path: Path) -> None:
@@ -122,13 +99,32 @@ def arrays_of(path: Path) -> Arrays:
         refuse(path, "", f"is no .npz file ({text or type(error).__name__})")
 
 
+def _run_of_ids(path: Path, arrays: Arrays) -> Run:
+    """The k best of each query as given; without scores by their places."""
+    ids, queries = _array(path, arrays, "ids", "(queries, k)"), _names(path, arrays, "queries")
+    scores = arrays.get("scores")
+    if ids.ndim != 2 or len(ids) != len(queries) or (scores is not None and scores.shape != ids.shape):
+        shapes = f"ids {ids.shape}, scores {None if scores is None else scores.shape}"
+        refuse(path, "", f"has {shapes} for {len(queries)} queries; expected (queries, k) for both")
+    if scores is None:
+        scores = np.broadcast_to(-np.arange(1.0, ids.shape[1] + 1), ids.shape)
+    filled = ids != (-1 if ids.dtype.kind == "i" else "")  # (queries, k)
+    _refuse_infinite(path, scores[filled])
+    values, codes = np.unique(ids[filled], return_inverse=True)
+    query = np.broadcast_to(np.arange(len(ids))[:, None], ids.shape)[filled]
+    try:
+        return Run.from_columns(IdColumn(_objects(queries), query), IdColumn(_texts(values), codes), scores[filled])
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
 def _best_of_matrix(path: Path, arrays: Arrays, depth: int) -> Run:
     scores = _array(path, arrays, "scores", "(queries, images)")
     queries, images = (_names(path, arrays, name) for name in ("queries", "images"))
-    if scores.shape != (len(queries), len(images)):
-        expected = (len(queries), len(images))
+    expected = (len(queries), len(images))
+    if scores.shape != expected:
         refuse(path, "", f"has scores of shape {scores.shape}; its queries and images make {expected}")
-    _finite(path, scores)
+    _refuse_infinite(path, scores)
     return ranked_matrix(queries, images, scores.astype(np.float64, copy=False), depth)
 
 
@@ -139,24 +135,15 @@ def _array(path: Path, arrays: Arrays, name: str, shape: str) -> NDArray[Any]:
 
 
 def _names(path: Path, arrays: Arrays, name: str) -> list[str]:
-    found = _array(path, arrays, name, "of ids")
-    if found.ndim != 1 or found.dtype.kind not in "iuU":
-        refuse(
-            path, "", f"has {found.dtype} of shape {found.shape} as {name}; expected one row of ids, text or numbers"
-        )
-    names: list[str] = _texts(found).tolist()
-    if len(set(names)) < len(names):
-        twice = next(_twice(names))
+    ids = _array(path, arrays, name, "of ids")
+    if ids.ndim != 1 or ids.dtype.kind not in "iuU":
+        refuse(path, "", f"has {ids.dtype} of shape {ids.shape} as {name}; expected one row of ids, text or numbers")
+    names: list[str] = _texts(ids).tolist()
+    first = {id: place for place, id in reversed([*enumerate(names)])}
+    if len(first) < len(names):
+        twice = next(id for place, id in enumerate(names) if first[id] < place)
         refuse(path, "", f"has the id {twice!r} twice among its {name}; keep one of the two")
     return names
-
-
-def _twice(names: list[str]) -> Iterator[str]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            yield name
-        seen.add(name)
 
 
 def _texts(values: NDArray[Any]) -> NDArray[np.object_]:
@@ -167,6 +154,6 @@ def _objects(values: list[str]) -> NDArray[np.object_]:
     return np.array([*values, None], dtype=object)[:-1]
 
 
-def _finite(path: Path, scores: NDArray[Any]) -> None:
+def _refuse_infinite(path: Path, scores: NDArray[Any]) -> None:
     if scores.dtype.kind not in "fiu" or not np.isfinite(scores).all():
         refuse(path, "", f"has scores that are no finite numbers ({scores.dtype}); clean them first")

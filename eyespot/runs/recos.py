@@ -34,14 +34,18 @@ def read(folder: Path, version: str = "v1") -> Set:
         raise UsageError(f"ReCoS has the versions {', '.join(VERSIONS)}, not {version!r}")
     released = next((place for name in _released(version) if (place := folder / name).is_file()), None)
     if released is not None:
-        found = karpathy.read(released)
-        images = {name: {**facts, "subtask": _folder(name)} for name, facts in found.images.items()}
-        texts = {id: {**facts, "subtask": _folder(facts["image"])} for id, facts in found.texts.items()}
-        released_captions = karpathy.KarpathyCaptions(found.source, images, texts)
-        return Set(released_captions, {})
-    everyone = dict(_images(folder))
+        released_set = karpathy.read(released)
+        images = {name: {**facts, "subtask": _folder(name)} for name, facts in released_set.images.items()}
+        texts = {id: {**facts, "subtask": _folder(facts["image"])} for id, facts in released_set.texts.items()}
+        return Set(released_set._replace(images=images, texts=texts), {})
+    everyone: dict[str, Columns] = {}
+    for path, line, row in _rows(folder, "images"):
+        name = required(path, line, row, "image")
+        if name in everyone:
+            refuse(path, f"line {line}", f"has the image {name!r} a second time; keep one of the two")
+        everyone[name] = row
     images = {name: facts for name, facts in everyone.items() if _within(facts, version)}
-    texts = {id: facts for id, facts in _texts(folder, everyone) if facts["image"] in images}
+    texts = {id: facts for id, facts in _texts(folder, everyone).items() if facts["image"] in images}
     captioned = {facts["image"] for facts in texts.values()}
     described = {name: facts for name, facts in images.items() if name in captioned}
     if not described:
@@ -65,16 +69,6 @@ def _folder(name: str) -> str | None:
     return parts[-2] if len(parts) > 1 else None
 
 
-def _images(folder: Path) -> Iterator[tuple[str, Columns]]:
-    seen: set[str] = set()
-    for path, line, row in _rows(folder, "images"):
-        name = required(path, line, row, "image")
-        if name in seen:
-            refuse(path, f"line {line}", f"has the image {name!r} a second time; keep one of the two")
-        seen.add(name)
-        yield name, row
-
-
 def _within(facts: Columns, version: str) -> bool:
     own = facts.get("version") or VERSIONS[0]
     if own not in VERSIONS:
@@ -82,17 +76,20 @@ def _within(facts: Columns, version: str) -> bool:
     return VERSIONS.index(own) <= VERSIONS.index(version)
 
 
-def _texts(folder: Path, images: dict[str, Columns]) -> Iterator[tuple[str, Columns]]:
-    seen: set[str] = set()
+def _texts(folder: Path, images: dict[str, Columns]) -> dict[str, Columns]:
+    """The captions by id, each with its text and its image."""
+    texts: dict[str, Columns] = {}
     for path, line, row in _rows(folder, "captions"):
         id, image = required(path, line, row, "id"), required(path, line, row, "image")
-        if id in seen or image not in images:
-            why = f"has the id {id!r} a second time" if id in seen else f"describes {image!r}, which images do not name"
+        if id in texts or image not in images:
+            why = (
+                f"has the id {id!r} a second time" if id in texts else f"describes {image!r}, which images do not name"
+            )
             refuse(path, f"line {line}", why)
-        seen.add(id)
         if not isinstance(row.get("text"), str) or not row["text"].strip():
             refuse(path, f"line {line}", "has no text")
-        yield id, {"text": row["text"], "image": image}
+        texts[id] = {"text": row["text"], "image": image}
+    return texts
 
 
 def _rows(folder: Path, table: str) -> Iterator[tuple[Path, int, dict[str, Any]]]:

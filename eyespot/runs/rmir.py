@@ -31,7 +31,14 @@ def is_home_made(folder: Path) -> bool:
 
 def read(folder: Path) -> JudgedQueries:
     """Queries with `text` (the question), `image` and all other columns; pool images with theirs."""
-    queries = dict(_queries(folder))
+    queries: dict[str, Columns] = {}
+    for path, line, row in _rows(folder, "queries"):
+        query = required(path, line, row, "id")
+        if query in queries:
+            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
+        if not isinstance(row.get("question"), str):
+            refuse(path, f"line {line}", f"has no text as question; there are: {', '.join(row)}")
+        queries[query] = {**row, "text": row["question"], "image": required(path, line, row, "image")}
     grades: dict[str, dict[str, int]] = {query: {} for query in queries}
     for path, line, row in _rows(folder, "qrels"):
         query, image = required(path, line, row, "query"), required(path, line, row, "image")
@@ -49,19 +56,6 @@ def read(folder: Path) -> JudgedQueries:
     return JudgedQueries(queries, Qrels(grades, {"source": str(folder)}), pool)
 
 
-def _queries(folder: Path) -> Iterator[tuple[str, Columns]]:
-    seen: set[str] = set()
-    for path, line, row in _rows(folder, "queries"):
-        query = required(path, line, row, "id")
-        if query in seen:
-            refuse(path, f"line {line}", f"has the query {query!r} a second time; keep one of the two")
-        seen.add(query)
-        if not isinstance(row.get("question"), str):
-            refuse(path, f"line {line}", f"has no text as question; there are: {', '.join(row)}")
-        image = required(path, line, row, "image")
-        yield query, {**row, "text": row["question"], "image": image}
-
-
 def _rows(folder: Path, table: str) -> Iterator[tuple[Path, int, dict[str, Any]]]:
     path, renamed = _mapped(folder, table)
     names = {theirs: ours for ours, theirs in renamed.items()}
@@ -76,17 +70,17 @@ def place(folder: Path, table: str) -> Path:
 
 def _mapped(folder: Path, table: str) -> tuple[Path, Mapping[str, str]]:
     mapping = folder / "mapping.json"
-    said = json_of(mapping) if mapping.is_file() else {}
-    entry = said.get(table, {}) if isinstance(said, dict) else None
+    tables = json_of(mapping) if mapping.is_file() else {}
+    entry = tables.get(table, {}) if isinstance(tables, dict) else None
     columns = entry.get("columns", {}) if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or not isinstance(columns, dict) or not isinstance(entry.get("file", ""), str):
         refuse(mapping, table, 'is not {"file": NAME, "columns": {OURS: THEIRS}}')
-    found = folder / entry["file"] if "file" in entry else _own(folder, table)
-    if found is None or not found.resolve().is_relative_to(folder.resolve()):
+    place = folder / entry["file"] if "file" in entry else _own(folder, table)
+    if place is None or not place.resolve().is_relative_to(folder.resolve()):
         raise UsageError(
             f"there is no table {table} in {folder}; expected {table}.parquet or .jsonl, or a mapping.json"
         )
-    return found, columns
+    return place, columns
 
 
 def _own(folder: Path, table: str) -> Path | None:

@@ -172,17 +172,16 @@ class JudgeRerank:
                 found[judgement.query, judgement.image] = judgement
         except BudgetSpent as spent:
             stopped = str(spent)
-            found |= self._known(named.pairs, asking.digests)  # answers were under way
+            # Answers that were under way are in the ledger.
+            images: dict[str, set[str]] = {}
+            for pair in named.pairs:
+                images.setdefault(asking.digests[pair.query], set()).add(pair.image)
+            for query, its in images.items():
+                judgements = known(self.judge, self.ledger, query, its)
+                found |= {(query, image): judgement for image, judgement in judgements.items()}
         digests = {query.id: digest for query, digest in asking.digests.items()}
         said = named.by_name(found, digests)
         return JudgeResult(said, asking.asked, stopped, named.pictureless, prompts_of(self.judge))
-
-    def _known(self, pairs: Iterable[Pair], digests: Mapping[Query, str]) -> dict[Key, Judgement]:
-        images: dict[str, set[str]] = {}
-        for pair in pairs:
-            images.setdefault(digests[pair.query], set()).add(pair.image)
-        found = {query: known(self.judge, self.ledger, query, its) for query, its in images.items()}
-        return {(query, image): judgement for query, its in found.items() for image, judgement in its.items()}
 
     def reranked(self, run: Run, looked: JudgeResult) -> Run:
         """The run in the order of what was said, for people and programs that show it: no two scores are equal."""
@@ -201,13 +200,12 @@ class JudgeRerank:
             f"token probabilities ({listed}); {unsaid}; --judge answer=words asks for all in words"
         )
         scales = [text] * bool(looked.unscored) + list(self._stand_ins(looked))
-        return [*notes_of(looked, unsaid), *scales, *getattr(self.judge, "notes", [])]
+        return [*notes_of(looked, unsaid), *scales, *self.judge.notes]
 
     def _stand_ins(self, looked: JudgeResult) -> Iterator[str]:
         """What stands in for the judge's own way, in the rankings of which most was answered so."""
-        fallbacks: Mapping[str, str] = getattr(self.judge, "fallbacks", {})
         scales = {query: scale_of(its.values(), looked.prompts) for query, its in looked.answers.items() if its}
-        for prompt, sentence in fallbacks.items():
+        for prompt, sentence in self.judge.fallbacks.items():
             every = [
                 one for query, scale in scales.items() if scale == prompt for one in looked.answers[query].values()
             ]

@@ -96,7 +96,7 @@ class LocalRerank:
         for hit, image in there:
             score = float(self.reranker.score(asked, image))
             if not math.isfinite(score):
-                raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; mend it")
+                raise EyespotError(f"{self.name} scores the picture {hit.image} {score}, which ranks nothing; fix it")
             ranked_images.append(RankedImage(hit.image, score))
         scored = sorted(ranked_images, key=lambda hit: -hit.score)
         lowest = scored[-1].score if scored else 0.0

@@ -87,7 +87,7 @@ def toml_of(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text_of(path))
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path} cannot be read as TOML ({error}); mend the file") from None
+        raise UsageError(f"{path} cannot be read as TOML ({error}); fix the file") from None
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

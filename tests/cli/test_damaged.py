@@ -18,7 +18,7 @@ from tests.cli.conftest import confined, run_eyespot
 from tests.gallery.conftest import draw
 
 Damage = Callable[[Path], object]
-MEND = r"; mend it with: (eyespot index --repair -g \S+)$"
+REPAIR = r"; repair it with: (eyespot index --repair -g \S+)$"
 MENDED = ""  # nothing to say: the verb does without what is damaged
 
 
@@ -62,13 +62,16 @@ def edited(place: Path, pattern: str, new: str) -> None:
 
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
-    "vectors cut": (lambda g: cut(only(g, "shards/00000/*.npy")), r"starter-\w+\.npy .*" + MEND),
-    "vectors gone": (lambda g: only(g, "shards/00000/*.npy").unlink(), MEND),
-    "vectors of another kind": (lambda g: only(g, "shards/00000/*.npy").write_bytes(b"x"), MEND),
-    "facts cut": (lambda g: cut(g / "shards/00000/items.parquet"), r"items\.parquet is missing or damaged.*" + MEND),
-    "facts gone": (lambda g: (g / "shards/00000/items.parquet").unlink(), MEND),
-    "note torn": (lambda g: only(g, "shards/00000/*.toml").write_text("missing = ["), r"\.toml is .*" + MEND),
-    "note without space": (lambda g: edited(only(g, "shards/00000/*.toml"), r"^dim.*", ""), "dim is missing.*" + MEND),
+    "vectors cut": (lambda g: cut(only(g, "shards/00000/*.npy")), r"starter-\w+\.npy .*" + REPAIR),
+    "vectors gone": (lambda g: only(g, "shards/00000/*.npy").unlink(), REPAIR),
+    "vectors of another kind": (lambda g: only(g, "shards/00000/*.npy").write_bytes(b"x"), REPAIR),
+    "facts cut": (lambda g: cut(g / "shards/00000/items.parquet"), r"items\.parquet is missing or damaged.*" + REPAIR),
+    "facts gone": (lambda g: (g / "shards/00000/items.parquet").unlink(), REPAIR),
+    "note torn": (lambda g: only(g, "shards/00000/*.toml").write_text("missing = ["), r"\.toml is .*" + REPAIR),
+    "note without space": (
+        lambda g: edited(only(g, "shards/00000/*.toml"), r"^dim.*", ""),
+        "dim is missing.*" + REPAIR,
+    ),
     "header torn": (lambda g: cut(g / "gallery.toml"), "run eyespot index to write it again"),
     "header of bytes": (lambda g: (g / "gallery.toml").write_bytes(b"\xff"), "to write it again"),
     "root without number": (lambda g: edited(g / "gallery.toml", "^number.*", ""), "number is missing"),
@@ -91,12 +94,12 @@ def test_damage_is_one_sentence_with_the_way_out(gallery: Path, damage: Damage, 
     assert all("\n" not in tell(verb, "-g", gallery) for verb in ("doctor", "failures", "index"))
 
 
-@pytest.mark.parametrize("name", [name for name, (_, way_out) in DAMAGES.items() if way_out.endswith(MEND)])
+@pytest.mark.parametrize("name", [name for name, (_, way_out) in DAMAGES.items() if way_out.endswith(REPAIR)])
 def test_the_command_that_a_search_names_mends_what_is_damaged(gallery: Path, name: str) -> None:
     before = {place: place.read_bytes() for place in gallery.glob("shards/*/*")}
     damage, _ = DAMAGES[name]
     damage(gallery)
-    named = re.search(MEND, tell("search", "stripes", "-g", gallery))
+    named = re.search(REPAIR, tell("search", "stripes", "-g", gallery))
     assert named
 
     tell(*named[1].split()[1:])
@@ -118,8 +121,8 @@ def test_doctor_names_a_flipped_byte_and_what_mends_it(gallery: Path) -> None:
     (fault,) = json.loads(listed.stdout)["damaged"]
     assert (told.returncode, listed.returncode, after.returncode) == (4, 4, 0)
     assert "shard 00000: damaged vectors of starter-" in line
-    assert line.endswith(f"mend it with: eyespot index --repair -g {gallery}")
-    assert (fault["shard"], fault["way_out"]) == ("00000", f"mend it with: eyespot index --repair -g {gallery}")
+    assert line.endswith(f"repair it with: eyespot index --repair -g {gallery}")
+    assert (fault["shard"], fault["way_out"]) == ("00000", f"repair it with: eyespot index --repair -g {gallery}")
     assert "4 rows, agrees" in after.stdout and place.read_bytes() == data
 
 
@@ -137,7 +140,7 @@ def test_a_search_names_the_shard_that_holds_nan_and_warns_of_nothing(gallery: P
     again = run_eyespot("search", "stripes", "-g", gallery)
 
     (sentence,) = asked.stderr.splitlines()
-    assert sentence.startswith(f"eyespot: {place} is missing or damaged") and re.search(MEND, sentence)
+    assert sentence.startswith(f"eyespot: {place} is missing or damaged") and re.search(REPAIR, sentence)
     assert (asked.returncode, mended.returncode, again.returncode) == (1, 3, 0)  # one of the photos is none
 
 

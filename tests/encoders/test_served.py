@@ -207,7 +207,7 @@ def test_a_server_that_is_away_is_told_in_one_sentence() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers, and nobody else can take it
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
-        with pytest.raises(EyespotError, match=r"cannot be reached .*; start the server or mend its address") as told:
+        with pytest.raises(EyespotError, match=r"cannot be reached .*; start the server or fix its address") as told:
             rooms.load("encoders", "served:tiny", url=url, **QUICK)
 
     assert "\n" not in str(told.value)

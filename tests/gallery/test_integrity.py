@@ -173,7 +173,7 @@ def test_damaged_vectors_wait_for_a_disk_that_is_away(sound: Path, starter: Enco
     mended(gallery, starter)
 
     assert left == struck and [fault.shard for fault in summary.damaged] == ["00000"]
-    assert any(f"is mended when {photos} is there again" in note for note in summary.notes)
+    assert any(f"is repaired when {photos} is there again" in note for note in summary.notes)
     assert shards(gallery) == whole
 
 
@@ -242,5 +242,5 @@ def test_faults_tell_shard_space_reason_and_way_out(gallery: Path) -> None:
     told = faults(gallery, silent)
 
     assert told == [
-        Fault("00001", stem, "no such file or directory", f"mend it with: eyespot index --repair -g {gallery}")
+        Fault("00001", stem, "no such file or directory", f"repair it with: eyespot index --repair -g {gallery}")
     ]

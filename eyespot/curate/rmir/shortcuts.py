@@ -17,7 +17,7 @@ from eyespot.curate._world import PhotoWorld
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.pipelines import Record
 from eyespot.search.embedding import embed
-from eyespot.types import Mask, Query, Vectors
+from eyespot.types import Composer, Mask, Query, Vectors
 
 CUTOFFS = (1, 10, 20, 50)
 CHANCE = "a random order"
@@ -60,7 +60,7 @@ def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mappin
     words = world.texts([one["question"] for one in queries], space)
     pictures = world.vectors([rows[one["image"]] for one in queries], space)
     encoder = world.collection(space).encoder
-    if hasattr(encoder, "encode_composed"):
+    if isinstance(encoder, Composer):
         # Picture and question as one input, by an encoder that reads them so
         facts = world.view(space).facts([rows[one["image"]] for one in queries])
         asked = zip(facts, queries, strict=True)

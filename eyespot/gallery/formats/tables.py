@@ -143,7 +143,7 @@ def _readable(place: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise EyespotError(f"{place} cannot be read ({reason}); mend it and import again") from error
+        raise EyespotError(f"{place} cannot be read ({reason}); fix it and import again") from error
 
 
 def _kind(type: pa.DataType) -> str | None:

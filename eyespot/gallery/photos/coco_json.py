@@ -40,11 +40,11 @@ def rows_of(place: Path) -> Iterator[Row | Fault]:
     image's own columns. Several categories of an image stand in one text, `a; b`, each column sorted. Raises ValueError
     for a file that is no COCO JSON, OSError as `open` does.
     """
-    first = _read_first(place)
-    kinds = _Kinds(first)
+    tables = _read_tables(place)
+    kinds = _Kinds(tables)
     yield from kinds.faults()
-    lists = chain.from_iterable(elements or () for key, elements in lists_of(place) if key == "images")
-    for number, (image, repeated) in enumerate(zip(lists, first.images.repeated().tolist(), strict=False), 1):
+    images = (image for key, elements in lists_of(place) if key == "images" for image in elements or ())
+    for number, (image, repeated) in enumerate(zip(images, tables.images.repeated().tolist(), strict=False), 1):
         if not isinstance(image, dict):
             yield number, "is no JSON object"
         elif id_of(image.get("id")) is None:
@@ -52,7 +52,7 @@ def rows_of(place: Path) -> Iterator[Row | Fault]:
         elif repeated:
             yield number, f"has the id {image['id']!r:.40} of an image before it"
         else:
-            facts, faults = _facts(image, first.licences)
+            facts, faults = _facts(image, tables.licences)
             yield from ((number, fault) for fault in faults)
             yield number, kinds.of(number - 1) | facts
 
@@ -116,8 +116,8 @@ class _Texts:
 
 
 @dataclass
-class _Told:
-    """What the first reading keeps; a category is named by its number among those that annotations name."""
+class _Tables:
+    """The result of the first reading; a category is its number among those that annotations name."""
 
     images: _Texts = field(default_factory=_Texts)
     annotated: _Texts = field(default_factory=_Texts)  # (annotations,), ids of images
@@ -139,7 +139,11 @@ class _Told:
     def add_categories(self, categories: Iterable[Any]) -> None:
         for category in categories:
             if id := id_of(_object(category).get("id")):
-                facts = {_OWN.get(name, name): value for name, value in category.items() if _is_plain(value)}
+                facts = {
+                    _OWN.get(name, name): value
+                    for name, value in category.items()
+                    if isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+                }
                 self.categories.setdefault(id, facts)
 
     def add_licences(self, licences: Iterable[Any]) -> None:
@@ -153,42 +157,38 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _read_first(place: Path) -> _Told:
+def _read_tables(place: Path) -> _Tables:
     """The whole file once, and only what is needed of it; ValueError if it has no list of images."""
-    told, keys = _Told(), set()
+    tables, keys = _Tables(), set()
     readers = {
-        "images": told.add_images,
-        "annotations": told.add_annotations,
-        "categories": told.add_categories,
-        "licenses": told.add_licences,
+        "images": tables.add_images,
+        "annotations": tables.add_annotations,
+        "categories": tables.add_categories,
+        "licenses": tables.add_licences,
     }
     for key, elements in lists_of(place):
         keys.add(key)
-        if key in readers and elements is None:
-            raise ValueError(f"its {key} are no list")
         if key in readers:
-            readers[key](elements or ())
+            if elements is None:
+                raise ValueError(f"its {key} are no list")
+            readers[key](elements)
     if "images" not in keys:
         raise ValueError(f"no COCO JSON: has no list of images; there are: {', '.join(sorted(keys)[:12]) or 'none'}")
-    return told
+    return tables
 
 
 class _Kinds:
     """The categories of each image: those of image i are `numbers[ends[i]:ends[i + 1]]`."""
 
-    def __init__(self, told: _Told) -> None:
-        self.unknown = [number for number, id in enumerate(told.numbers) if id not in told.categories]
-        self.facts = [told.categories.get(id, {"category_id": id}) for id in told.numbers]
-        self.images = told.images.places_of(told.annotated)  # (annotations,)
-        self.categories = np.array(told.category, np.int32)  # (annotations,)
+    def __init__(self, tables: _Tables) -> None:
+        self.unknown = [number for number, id in enumerate(tables.numbers) if id not in tables.categories]
+        self.facts = [tables.categories.get(id, {"category_id": id}) for id in tables.numbers]
+        self.images = tables.images.places_of(tables.annotated)  # (annotations,)
+        self.categories = np.array(tables.category, np.int32)  # (annotations,)
         count, used = max(len(self.facts), 1), (self.images >= 0) & (self.categories >= 0)
         pairs = np.unique(self.images[used] * count + self.categories[used])  # of image and category
         self.numbers = pairs % count
-        self.ends = np.searchsorted(pairs // count, np.arange(len(told.images) + 1))
+        self.ends = np.searchsorted(pairs // count, np.arange(len(tables.images) + 1))
 
     def of(self, image: int) -> dict[str, Any]:
         """The columns of an image's categories."""
@@ -208,10 +208,10 @@ def _first(wrong: NDArray[np.bool_], what: str) -> Iterator[Fault]:
 
 
 def _joined(facts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The columns of several categories, the values of each together."""
-    columns: dict[str, Any] = {}
-    for name in dict.fromkeys(name for category in facts for name in category):
-        values = {category[name] for category in facts if name in category}
+    """The columns of several categories: one value as it is, several sorted in one text."""
+    joined = {}
+    for name in dict.fromkeys(name for columns in facts for name in columns):
+        values = {columns[name] for columns in facts if name in columns}
         ordered = sorted(values, key=lambda value: (isinstance(value, str), value))
-        columns[name] = ordered[0] if len(ordered) == 1 else "; ".join(map(str, ordered))
-    return columns
+        joined[name] = ordered[0] if len(ordered) == 1 else "; ".join(map(str, ordered))
+    return joined

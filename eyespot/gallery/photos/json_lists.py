@@ -1,4 +1,8 @@
-"""The lists of a JSON object, one element at a time: a file of gigabytes is never in memory as a whole."""
+"""The lists of a JSON object, one element at a time: a file of gigabytes is never in memory as a whole.
+
+Python's own decoder reads each element; this module finds where elements begin. ijson refuses NaN and Infinity, which
+Python writes into such files, replaces half a character (`\\ud800`) by "?" without a word, and takes longer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ _value: Any = json.JSONDecoder().raw_decode
 def lists_of(place: Path) -> Iterator[tuple[str, Iterator[Any] | None]]:
     """Each key of the file's object with the elements of its list, or None where it holds something else.
 
-    What is not taken of a list is read over. Raises ValueError for what is no JSON object, OSError as `open` does.
+    What the caller leaves of a list is skipped. ValueError for what is no JSON object, OSError as `open` raises it.
     """
     with place.open(encoding="utf-8-sig") as file:
         text = _Text(file)
@@ -37,81 +41,74 @@ def lists_of(place: Path) -> Iterator[tuple[str, Iterator[Any] | None]]:
 
 
 class _Text:
-    """A place in a text that is read a piece at a time."""
+    """A text that is read a piece at a time, from `index` of the buffer on; `before` counts what the buffer dropped."""
 
     def __init__(self, file: IO[str]) -> None:
-        self.file, self.held, self.at, self.before = file, "", 0, 0
+        self.file, self.buffer, self.index, self.before = file, "", 0, 0
 
     def next(self) -> str:
         """The character that comes after white space, or nothing at the end."""
         while True:
-            space = _SPACE.match(self.held, self.at)
-            self.at = space.end() if space else self.at
-            if self.at < len(self.held) or not self._read_on():
-                return self.held[self.at : self.at + 1]
+            space = _SPACE.match(self.buffer, self.index)
+            self.index = space.end() if space else self.index
+            if self.index < len(self.buffer) or not self._read_on():
+                return self.buffer[self.index : self.index + 1]
 
     def take(self, character: str) -> None:
         """Go past a character that must come now."""
         if self.next() != character:
             raise self.broken()
-        self.at += 1
+        self.index += 1
 
     def members(self) -> Iterator[str]:
-        """The keys of the object that comes now; whoever asks reads each value before the next key."""
-        self.take("{")
-        going = not self._ends("}")
-        while going:
+        """The keys of the object that comes now; the caller reads each value before the next key."""
+        for _ in self._parts("{", "}"):
             if self.next() != '"':
                 raise self.broken()
             key: str = self.value()
             self.take(":")
             yield key
-            going = self._goes_on("}")
 
     def elements(self) -> Iterator[Any]:
         """The elements of the list that comes now."""
-        self.take("[")
-        going = not self._ends("]")
-        while going:
+        for _ in self._parts("[", "]"):
             yield self.value()
-            going = self._goes_on("]")
 
-    def _ends(self, closing: str) -> bool:
-        ends = self.next() == closing
-        self.at += ends
-        return ends
-
-    def _goes_on(self, closing: str) -> bool:
-        """Past the comma or the end that must come after an element."""
-        if self._ends(closing):
-            return False
-        self.take(",")
-        return True
+    def _parts(self, opening: str, closing: str) -> Iterator[None]:
+        """A stop before each part of the list or object that comes now; the caller reads the part."""
+        self.take(opening)
+        going = self.next() != closing
+        while going:
+            yield
+            going = self.next() != closing
+            if going:
+                self.take(",")
+        self.take(closing)
 
     def value(self) -> Any:
         """The value that comes now."""
         self.next()
         while True:
             try:
-                found, end = _value(self.held, self.at)
+                value, end = _value(self.buffer, self.index)
             except json.JSONDecodeError:
-                if len(self.held) - self.at > LONGEST or not self._read_on():
+                if len(self.buffer) - self.index > LONGEST or not self._read_on():
                     raise self.broken() from None
                 continue
             except RecursionError:
                 raise ValueError("nested too deeply") from None
             # A number at the end of what was read may go on: after "1", "1." or "1e+" too.
-            if end + 2 < len(self.held) or not self._read_on():
-                self.at = end
-                return found
+            if end + 2 < len(self.buffer) or not self._read_on():
+                self.index = end
+                return value
 
     def _read_on(self) -> bool:
-        """Hold as much again, so that a long value is not decoded over and over; False at the end of the file."""
-        piece = self.file.read(max(_PIECE, len(self.held) - self.at))
+        """Read as much again, so that a long value is not decoded over and over; False at the end of the file."""
+        piece = self.file.read(max(_PIECE, len(self.buffer) - self.index))
         if piece:
-            self.held, self.at, self.before = self.held[self.at :] + piece, 0, self.before + self.at
+            self.buffer, self.index, self.before = self.buffer[self.index :] + piece, 0, self.before + self.index
         return bool(piece)
 
     def broken(self) -> ValueError:
         """The error that says where the text stops being JSON."""
-        return ValueError(f"no JSON at character {self.before + self.at + 1} (cut short?)")
+        return ValueError(f"no JSON at character {self.before + self.index + 1} (cut short?)")

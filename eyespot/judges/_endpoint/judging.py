@@ -99,7 +99,9 @@ class EndpointJudge:
     @property
     def notes(self) -> list[str]:
         """What users should know of the answers so far, a sentence each."""
-        return self.way.notes(self.name) + self._unaccepted() + (self.prices.notes if self.prices else [])
+        fields = _left_out(self.language_model.unsupported.changes)
+        unaccepted = [f"{self.name} does not accept {', '.join(fields)}; it is asked without"] if fields else []
+        return [*self.way.notes(self.name), *unaccepted, *(self.prices.notes if self.prices else [])]
 
     def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
         """One answer for every pair as soon as it is there.
@@ -108,11 +110,6 @@ class EndpointJudge:
         """
         self.language_model.sleep.reset()
         return Underway(pairs, self._answer, self.workers, self.language_model.sleep.cancel)
-
-    def _unaccepted(self) -> list[str]:
-        if fields := _left_out(self.language_model.unsupported.changes):
-            return [f"{self.name} does not accept {', '.join(fields)}; it is asked without"]
-        return []
 
     def _digest(self, way: str) -> str:
         special = [way] if way else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -127,24 +128,19 @@ class Votes:
         return f"votes={self.votes}"
 
     def __call__(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
-        found = [self._vote(endpoint, sight) for _ in range(self.votes)]
-        valid = [vote for vote in found if vote is not None]
-        if not valid:
+        votes = []
+        for _ in range(self.votes):
+            with suppress(BadAnswer):
+                reply = endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=1)
+                votes.append(word_of(reply_text(reply), self.wording))
+        if not votes:
             raise BadAnswer(f"none of {self.votes} answers is {self.wording.yes} or {self.wording.no}")
         return VerdictWithFallback(
-            Verdict(probability=sum(valid) / len(valid), reason=f"{sum(valid)} of {len(valid)} votes")
+            Verdict(probability=sum(votes) / len(votes), reason=f"{sum(votes)} of {len(votes)} votes")
         )
 
     def notes(self, name: str) -> list[str]:
         return [f"{name} votes {self.votes} times for each picture: scores are steps of 1/{self.votes}"]
-
-    def _vote(self, endpoint: Endpoint, sight: VisionPrompt) -> bool | None:
-        try:
-            return word_of(
-                reply_text(endpoint.chat(sight.messages, max_tokens=self.tokens, temperature=1)), self.wording
-            )
-        except BadAnswer:
-            return None
 
 
 def in_words(reply: Reply, wording: JudgePrompt) -> Verdict:

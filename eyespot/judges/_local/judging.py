@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from eyespot.judges._free import FreeJudge
 from eyespot.judges._local.settings import LocalSettings
 from eyespot.judges._wording import examples
 from eyespot.models import hub
 from eyespot.rooms import needs
-from eyespot.types import Answer, AnswerStream, EyespotError, Pair, Query, SequentialAnswers, Verdict
+from eyespot.types import Answer, EyespotError, Pair, Query, Verdict
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -34,7 +35,7 @@ class Scorer(Protocol):
 
 
 @dataclass
-class LocalJudge:
+class LocalJudge(FreeJudge):
     """A model on this machine, as an `eyespot.types.Judge`; its weights are loaded when the first pair is judged."""
 
     name: str
@@ -43,23 +44,11 @@ class LocalJudge:
     open: Callable[[], Scorer]
     settings: LocalSettings
 
-    def judge(self, pairs: Sequence[Pair]) -> AnswerStream:
+    def answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         """One answer for every pair, batch by batch; in a batch, pictures that cannot be read come last."""
-        return SequentialAnswers(self._answers(pairs))
-
-    def _answers(self, pairs: Sequence[Pair]) -> Iterator[Answer]:
         if pairs:
             settings = self.settings
             yield from PairBatches(self.scorer, self.ask, settings.read, settings.pairs_at_once).answers(pairs)
-
-    @property
-    def fallbacks(self) -> Mapping[str, str]:
-        """None: every answer is of one kind."""
-        return {}
-
-    @property
-    def language_model(self) -> None:
-        """None: it runs on this machine and costs nothing."""
 
     @property
     def notes(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Which model is meant: a folder or a name on the hub, told apart, pinned to one revision, and described."""
+"""Which model is meant: a folder or a name on the hub, pinned to one revision, and described."""
 
 from __future__ import annotations
 
@@ -51,25 +51,22 @@ def source(kind: str, spec: str) -> ModelSource:
     with loading(f"{kind}:{spec}"):
         folder = Path(spec).expanduser()
         if folder.is_dir():
-            return _in_folder(kind, folder.resolve())
+            folder = folder.resolve()
+            weights = hub.local_checkpoint(folder, WEIGHTS).weights
+            config = _config(folder / "config.json")
+            return ModelSource(kind, folder.name, hub.digest(weights)[:16], str(folder), config)
         repo, _, revision = spec.partition("@")
         if spec.startswith((".", "/", "~")) or repo.count("/") != 1:
             raise UsageError(f"{spec!r} is neither a folder nor a model's name on the hub, ORG/NAME")
-        config = hub.described(repo, revision or None)
-        return ModelSource(kind, repo, config.parent.name, repo, _config(config))
+        file = hub.described(repo, revision or None)
+        return ModelSource(kind, repo, file.parent.name, repo, _config(file))
 
 
 @contextmanager
 def loading(name: str) -> Iterator[None]:
-    """The libraries kept quiet, and what goes wrong told in one sentence."""
+    """The libraries kept quiet, and errors as one sentence."""
     with hub.loading(name, INSTEAD):
         yield
-
-
-def _in_folder(kind: str, folder: Path) -> ModelSource:
-    config = _config(folder / "config.json")
-    weights = hub.local_checkpoint(folder, WEIGHTS).weights
-    return ModelSource(kind, folder.name, hub.digest(weights)[:16], str(folder), config)
 
 
 def _config(file: Path) -> Mapping[str, Any]:
