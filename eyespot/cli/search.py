@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._filtering import (
+    Selection,
+    after_option,
+    before_option,
+    label_option,
+    near_option,
+    where_option,
+)
 from eyespot.cli._judge_options import (
     DEPTH,
     JudgeArguments,
@@ -41,7 +49,6 @@ from eyespot.cli.settings import gallery_here, gallery_option, index_option, jso
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.filters import Condition
     from eyespot.types import Query, Run
 
 
@@ -62,13 +69,11 @@ def run(
         None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
     ),
     image: Path = typer.Option(None, "--image", help="A picture to search with, alone or with words."),
-    where: str = typer.Option(None, "--where", help="A SQL condition over the gallery's columns."),
-    after: str = typer.Option(None, "--after", help="Taken at or after this date (2024, 2024-05, 2024-05-01)."),
-    before: str = typer.Option(None, "--before", help="Taken before this date."),
-    near: str = typer.Option(None, "--near", metavar="LAT,LON,KM", help="Taken within KM of a place."),
-    label: list[str] = typer.Option(
-        None, "--label", metavar="COLUMN=VALUE", help="Only pictures with this label; repeatable."
-    ),
+    where: str = where_option(),
+    after: str = after_option(),
+    before: str = before_option(),
+    near: str = near_option(),
+    label: list[str] = label_option(),
     expand: str = expand_option(),
     rerank: str = typer.Option(
         None, metavar="JUDGE", help="Let a judge re-rank: encoder:starter, person:ada, openai:…"
@@ -110,7 +115,7 @@ def run(
     started = time.perf_counter()
     collection = eyespot.open(gallery_here(gallery), encoder, index)
     collection.means = context.with_resource(means_on(ray, workers))
-    condition = _condition(collection.view.tables, where, _plain(after, before, near, label or []))
+    condition = Selection(where, after, before, near, label or ()).condition(collection.view.tables)
     wanted = collection.query(query, image)
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = _rewriting(expand, ledger_of(ledger, collection.gallery.path))
@@ -159,44 +164,6 @@ def _note_wordings(expand: str | None, query: Query, results: Run) -> None:
         own = {term.text for term in query.terms}
         more = "; ".join(text for text in results.header["wordings"][query.id] if text not in own)
         note(f"searched as well: {more}" if more else f"{expand} has no other wording of this query")
-
-
-def _plain(after: str | None, before: str | None, near: str | None, labels: Sequence[str]) -> list[Condition]:
-    """The plain filters as conditions."""
-    if not (after or before or near or labels):
-        return []
-    from eyespot.gallery import filters
-
-    given = [filters.after(after)] if after else []
-    given += [filters.before(before)] if before else []
-    if near:
-        try:
-            lat, lon, km = (float(part) for part in near.split(","))
-        except ValueError:
-            raise UsageError(f"--near takes LAT,LON,KM, as in --near 47.56,7.59,20, not {near!r}") from None
-        place = [filters.near(*(lat, lon, km))]
-    else:
-        place = []
-    given += place
-    return given + [filters.label(*_label(one)) for one in labels]
-
-
-def _label(text: str) -> tuple[str, str]:
-    column, sign, value = text.partition("=")
-    if not sign or not column:
-        raise UsageError(f"--label takes COLUMN=VALUE, as in --label category=fishes, not {text!r}")
-    return column.strip(), value.strip()
-
-
-def _condition(tables: Sequence[Path], where: str | None, plain: list[Condition]) -> Condition | None:
-    if where is not None and not where.strip():
-        raise UsageError('--where is empty; write a condition, as in --where "width > 300", or leave it out')
-    if where is None and not plain:
-        return None
-    from eyespot.gallery import filters
-
-    columns = list(filters.columns_of(tables)) if tables else []
-    return filters.all_of(*([filters.checked(where, columns)] if where is not None else []), *plain)
 
 
 def _item_fields(shown: SearchOutput, html: Path | None) -> list[dict[str, Any]]:

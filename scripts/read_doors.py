@@ -1,0 +1,176 @@
+"""Read what `eyespot export` writes with the programs that it is for, and compare it with what the gallery knows.
+
+    python scripts/read_doors.py PHOTOS           export PHOTOS in every format, read each back; 1 if one is not so
+    python scripts/read_doors.py --read DOOR PLACE       what one program finds, as JSON
+
+A reader gives the program with its version, and by id the title, licence and author of each picture, and its size.
+It imports its program itself, so the doors can be tried one by one where not all are installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+FACTS = ("title", "licence", "author")
+Found = tuple[str, dict[str, dict[str, Any]]]
+"""The program, and facts by id."""
+
+
+def named(program: str) -> str:
+    return f"{program} {version(program)}"
+
+
+def facts_of(rows: Iterable[Mapping[str, Any]], id: str = "id") -> dict[str, dict[str, Any]]:
+    """By id: title, licence and author, and the size of a picture that stands in the row."""
+    found = {}
+    for row in rows:
+        image = row.get("image")
+        size = list(image.convert("RGB").size) if hasattr(image, "convert") else None
+        found[row[id]] = {name: row.get(name) for name in FACTS} | ({"size": size} if size else {})
+    return found
+
+
+# -- pictures with facts ----------------------------------------------------------------------------------------
+
+
+def imagefolder(place: Path) -> Found:
+    return named("datasets"), facts_of(_loaded(place)["train"])
+
+
+def parquet(place: Path) -> Found:
+    rows = _loaded(place)["train"]
+    assert len(rows[0]["vector"]) == 512 or len(rows[0]["vector"]) > 1
+    return named("datasets"), facts_of(rows)
+
+
+def _loaded(place: Path) -> Any:
+    """As `datasets` loads a folder of which nothing else is said."""
+    import datasets
+
+    return datasets.load_dataset(str(place), cache_dir=f"{place}-cache")
+
+
+def coco(place: Path) -> Found:
+    from PIL import Image
+    from pycocotools.coco import COCO
+
+    read = COCO(str(place / "annotations.json"))
+    licences = {one["id"]: one["name"] for one in read.dataset["licenses"]}
+    rows = []
+    for image in read.loadImgs(read.getImgIds()):
+        with Image.open(place / image["file_name"]) as picture:
+            assert picture.size == (image["width"], image["height"])
+            picture.load()
+            author, licence = image.get("rights_holder"), licences.get(image.get("license"))
+            rows.append({**image, "author": author, "licence": licence, "image": picture.copy()})
+    boxes = [one for one in read.loadAnns(read.getAnnIds()) if one.get("category_id") not in read.cats]
+    assert not boxes
+    return named("pycocotools"), facts_of(rows, "eyespot_id")
+
+
+def webdataset(place: Path) -> Found:
+    import webdataset as wds
+
+    shards = sorted(str(path) for path in place.glob("*.tar"))
+    read = wds.WebDataset(shards, shardshuffle=False).decode("pil")
+    return named("webdataset"), facts_of(
+        {**one["json"], "image": one.get("jpg") or one.get("png") or one.get("webp")} for one in read
+    )
+
+
+def hdf5(place: Path) -> Found:
+    import h5py
+
+    with h5py.File(place / "vectors.hdf5") as file:
+        assert file["features"].ndim == 2
+        names = {name: file["facts"][name].asstr()[:] for name in FACTS if name in file["facts"]}
+        ids = file["index"].asstr()[:]
+        rows = [{"id": id, **{name: values[at] or None for name, values in names.items()}} for at, id in enumerate(ids)]
+    return named("h5py"), facts_of(rows)
+
+
+def lance(place: Path) -> Found:
+    import lancedb
+
+    table = lancedb.connect(str(place)).open_table("pictures")
+    rows = table.to_arrow().to_pylist()
+    nearest = table.search(rows[0]["vector"]).limit(1).to_list()
+    assert nearest[0]["id"] == rows[0]["id"]
+    return named("lancedb"), facts_of(rows)
+
+
+DOORS: dict[str, Callable[[Path], Found]] = {
+    "imagefolder": imagefolder,
+    "parquet": parquet,
+    "coco": coco,
+    "webdataset": webdataset,
+    "hdf5": hdf5,
+    "lance": lance,
+}
+OPTIONS = {"parquet": ["--pictures"], "coco": ["--category", "category"], "imagefolder": ["--category", "category"]}
+
+
+# -- the truth --------------------------------------------------------------------------------------------------
+
+
+def eyespot(*words: object) -> str:
+    line = [sys.executable, "-m", "eyespot.cli", *map(str, words)]
+    done = subprocess.run(line, stdout=subprocess.PIPE, check=True, text=True)
+    return done.stdout
+
+
+def truth(gallery: Path) -> dict[str, dict[str, Any]]:
+    """Title, licence and author of every picture of a gallery, and its size, as the gallery itself knows them."""
+    from eyespot.gallery.view import Gallery
+
+    opened = Gallery(gallery)
+    view = opened.view(opened.stem())
+    rows = view.facts(range(int(view.starts[-1])))
+    return {
+        row["id"]: {name: row.get(name) for name in FACTS} | {"size": [row["width"], row["height"]]} for row in rows
+    }
+
+
+def differences(found: Mapping[str, Mapping[str, Any]], known: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """What a program read otherwise than the gallery knows it."""
+    wrong = [f"{id} is not there" for id in known if id not in found]
+    wrong += [f"{id} is nobody" for id in found if id not in known]
+    for id in known.keys() & found.keys():
+        wrong += [
+            f"{id}: {name} is {value!r}, not {known[id][name]!r}"
+            for name, value in found[id].items()
+            if value != known[id][name]
+        ]
+    return wrong
+
+
+def main() -> int:
+    """The exit code."""
+    if sys.argv[1:2] == ["--read"]:
+        program, found = DOORS[sys.argv[2]](Path(sys.argv[3]))
+        print(json.dumps({"program": program, "facts": found}))
+        return 0
+    gallery, failed = Path("gallery"), 0
+    eyespot("index", sys.argv[1], "-g", gallery)
+    known = truth(gallery)
+    assert len(known) > 10 and all(facts["licence"] and facts["author"] for facts in known.values())
+    for door, read in DOORS.items():
+        out = Path("doors", door)
+        eyespot("export", door, out, "-g", gallery, *OPTIONS.get(door, []))
+        program, found = read(out)
+        wrong = differences(found, known)
+        failed += bool(wrong)
+        print(f"{door}: {program} read {len(found)} pictures{': ' + '; '.join(wrong[:3]) if wrong else ''}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    os.environ.update(HF_HUB_OFFLINE="1", HF_DATASETS_OFFLINE="1")
+    sys.exit(main())
