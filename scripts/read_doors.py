@@ -106,6 +106,34 @@ def lance(place: Path) -> Found:
     return named("lancedb"), facts_of(rows)
 
 
+# -- judgements -------------------------------------------------------------------------------------------------
+
+
+def beir(place: Path) -> Found:
+    from beir.datasets.data_loader import GenericDataLoader
+
+    corpus, queries, qrels = GenericDataLoader(str(place)).load(split="test")
+    assert all(set(one) >= {"text", "title"} for one in corpus.values())
+    _assert_judged(queries, qrels)
+    lines = map(json.loads, (place / "corpus.jsonl").read_text(encoding="utf-8").splitlines())
+    known = {line["_id"]: line for line in lines}
+    return named("beir"), facts_of({**known[id], "id": id} for id in corpus)
+
+
+def mteb(place: Path) -> Found:
+    from mteb.abstasks.retrieval_dataset_loaders import RetrievalDatasetLoader
+
+    read = RetrievalDatasetLoader(str(place), revision=None, split="test").load()  # type: ignore[arg-type]
+    _assert_judged({one["id"]: one["text"] for one in read["queries"]}, read["relevant_docs"])
+    return named("mteb"), facts_of(_loaded(place)["test"])
+
+
+def _assert_judged(queries: Mapping[str, str], qrels: Mapping[str, Mapping[str, int]]) -> None:
+    """As `main` wrote them."""
+    assert dict(queries) == {"mill": "a windmill"}, queries
+    assert sorted(qrels["mill"].values()) == [0, 0, 0, 1, 1, 1], qrels
+
+
 DOORS: dict[str, Callable[[Path], Found]] = {
     "imagefolder": imagefolder,
     "parquet": parquet,
@@ -113,8 +141,17 @@ DOORS: dict[str, Callable[[Path], Found]] = {
     "webdataset": webdataset,
     "hdf5": hdf5,
     "lance": lance,
+    "beir": beir,
+    "mteb": mteb,
 }
-OPTIONS = {"parquet": ["--pictures"], "coco": ["--category", "category"], "imagefolder": ["--category", "category"]}
+JUDGED = ["--qrels", "qrels.txt", "--queries", "queries.csv"]
+OPTIONS = {
+    "parquet": ["--pictures"],
+    "coco": ["--category", "category"],
+    "imagefolder": ["--category", "category"],
+    "beir": JUDGED,
+    "mteb": JUDGED,
+}
 
 
 # -- the truth --------------------------------------------------------------------------------------------------
@@ -161,6 +198,9 @@ def main() -> int:
     eyespot("index", sys.argv[1], "-g", gallery)
     known = truth(gallery)
     assert len(known) > 10 and all(facts["licence"] and facts["author"] for facts in known.values())
+    Path("queries.csv").write_text("id,text\nmill,a windmill\n", encoding="utf-8")
+    judged = "".join(f"mill 0 {id} {at % 2}\n" for at, id in enumerate([*known][:6]))
+    Path("qrels.txt").write_text(judged, encoding="utf-8")
     for door, read in DOORS.items():
         out = Path("doors", door)
         eyespot("export", door, out, "-g", gallery, *OPTIONS.get(door, []))

@@ -21,10 +21,12 @@ from eyespot.cli._filtering import (
 )
 from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.types import Qrels, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.exporting import ExportReport
     from eyespot.gallery.view import View
+    from eyespot.runs.judged import JudgedQueries
 
 ROOM = "gallery.exports"
 SOME_FAILED = 3
@@ -62,8 +64,18 @@ _OWN: dict[str, tuple[Any, Any]] = {  # what some formats follow: type and optio
         str,
         typer.Option(None, "--images-at", metavar="ADDRESS", help="The address below which the pictures are served."),
     ),
+    "qrels": (str, typer.Option(None, "--qrels", metavar="FILE", help="Judgements in any format; default: verdicts.")),
+    "queries": (
+        Path,
+        typer.Option(None, "--queries", help="A table: only these queries, with their ids and texts."),
+    ),
+    "by": (
+        list[str],
+        typer.Option(None, "--by", help="Only verdicts of this judge; several judges vote; `all` for every judge."),
+    ),
     "shard_rows": (int, typer.Option(10_000, "--shard-rows", min=1, help="The number of pictures in a shard.")),
 }
+_JUDGED = ("qrels", "queries", "by")  # of formats that hold judgements
 
 
 def add_commands(group: typer.Typer) -> None:
@@ -75,7 +87,7 @@ def add_commands(group: typer.Typer) -> None:
 
 def _command(module: Any) -> Callable[..., None]:
     def run(**given: Any) -> None:
-        own = {name: given.pop(name) for name in module.OPTIONS}
+        own = {name: given.pop(name) for name in _options(module)}
         _run(module, own, **given)
 
     shared: dict[str, tuple[Any, Any]] = {
@@ -88,7 +100,7 @@ def _command(module: Any) -> Callable[..., None]:
         "near": (str, near_option()),
         "label": (list[str], label_option()),
         "ids": (Path, ids_option()),
-        **{name: _OWN[name] for name in module.OPTIONS},
+        **{name: _OWN[name] for name in _options(module)},
         "all_columns": (bool, all_columns_option()),
         "json": (bool, json_option()),
     }
@@ -99,11 +111,17 @@ def _command(module: Any) -> Callable[..., None]:
     return run
 
 
+def _options(module: Any) -> list[str]:
+    return [name for option in module.OPTIONS for name in (_JUDGED if option == "judged" else (option,))]
+
+
 def _run(module: Any, own: dict[str, Any], out: Path, gallery: Path | None, encoder: str | None, **rest: Any) -> None:
     from eyespot.gallery.exporting import ExportOptions, export
 
     json, all_columns = rest.pop("json"), rest.pop("all_columns")
     view = open_view(gallery, encoder)
+    if "judged" in module.OPTIONS:
+        own = {"judged": _judged(view, *(own[name] for name in _JUDGED))}
     labels, ids = rest.pop("label") or (), rest.pop("ids")
     chosen = Selection(**rest, labels=labels, ids=ids).mask(view)
     with progress_bar() as progress:
@@ -111,6 +129,25 @@ def _run(module: Any, own: dict[str, Any], out: Path, gallery: Path | None, enco
         done = export(view, module.write, out, options)
     left_out(view, done.left_out)
     report(done, out, json)
+
+
+def _judged(view: View, qrels: str | None, queries: Path | None, by: list[str] | None) -> JudgedQueries:
+    """Judgements of a file, or else the verdicts in the gallery, with the texts of their queries."""
+    from eyespot.cli.judges import judged_queries
+    from eyespot.runs import read_judged
+    from eyespot.runs.judged import JudgedQueries
+    from eyespot.runs.queries import read_queries
+
+    if qrels is None:
+        return judged_queries(view.gallery.path / "ledger.sqlite", by or [], queries)
+    if by:
+        raise UsageError("--by chooses among the gallery's verdicts, and --qrels names a file; drop one of them")
+    read = read_judged(Path(qrels))
+    if queries is None:
+        return read
+    texts = read_queries(queries)
+    grades = {query: read.qrels[query] for query in read.qrels if query in texts}
+    return JudgedQueries(texts, Qrels(grades))
 
 
 def open_view(gallery: Path | None, encoder: str | None) -> View:
@@ -133,6 +170,8 @@ def report(done: ExportReport, out: Path, json: bool) -> None:
     """Say what was written; exit code 3 if some pictures were not."""
     if done.converted:
         note(f"{done.converted} pictures of formats that few programs read are JPEG now")
+    for sentence in done.notes:
+        note(sentence)
     for failure in done.failed[:SHOWN]:
         note(f"not exported: {failure.path or failure.id} ({failure.reason})")
     if len(done.failed) > SHOWN:

@@ -14,6 +14,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.ledger.judgements import Judgements
+    from eyespot.runs.judged import JudgedQueries
     from eyespot.types import Query
 
 TABLES, SCORES = (".parquet", ".jsonl"), (".txt", ".trec", ".qrels", ".json")
@@ -127,6 +128,24 @@ def export(
     if json:
         print_json({"out": str(to), **told})
     print_summary(f"{', '.join(f'{count} {what}' for what, count in told.items())} written to {to}")
+
+
+def judged_queries(ledger: Path, by: list[str], queries: Path | None) -> JudgedQueries:
+    """The verdicts in a ledger as qrels, with the text of each query; `NothingFound` if there are none."""
+    from eyespot.ledger.export import Reading, qrels, voters
+    from eyespot.ledger.judgements import Judgements
+    from eyespot.runs.judged import JudgedQueries
+
+    if not ledger.is_file():
+        raise NothingFound(f"there is no ledger {ledger}; name the gallery with -g, or judgements with --qrels")
+    with Judgements(ledger) as judgements:
+        names, asked = _names(judgements, queries), judgements.queries()
+        whose = voters(judgements.judges(), by)
+        found = qrels((row for row in judgements.rows() if row.judgement.judge in whose), names, Reading())
+    if not len(found):
+        raise NothingFound(f"{ledger} has no verdict on these queries; judge first, or name judgements with --qrels")
+    texts = {names[digest]: {"text": _called(query)} for digest, query in asked.items() if query and digest in names}
+    return JudgedQueries({query: texts.get(query, {}) for query in found}, found)
 
 
 def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:

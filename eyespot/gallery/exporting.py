@@ -5,7 +5,7 @@ Nothing here loads pyarrow or numpy before rows are read, so that the help of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from eyespot.gallery.exports._pictures import PictureFile
     from eyespot.gallery.formats.exported import Chunk, ExportColumns
     from eyespot.gallery.view import View
+    from eyespot.runs.judged import JudgedQueries
     from eyespot.types import Mask
 
 
@@ -27,7 +28,7 @@ class ExportOptions:
     """What an export is asked for; a format follows those that its `OPTIONS` name.
 
     `chosen` (rows,) is True for wanted rows, None for all; `category` and `split` name columns; `pictures` puts them
-    into tables; `images_at` is the address below which the pictures are served.
+    into tables; `images_at` is the address below which the pictures are served; `judged` are queries and judgements.
     """
 
     all_columns: bool = False
@@ -38,6 +39,7 @@ class ExportOptions:
     split: str | None = None
     images_at: str | None = None
     shard_rows: int = 10_000
+    judged: JudgedQueries | None = None
     progress: Progress = no_progress
 
 
@@ -63,12 +65,13 @@ class ExportRow(NamedTuple):
 
 
 class ExportReport(NamedTuple):
-    """What was written, columns that were not, pictures that could not be, and how many changed their format."""
+    """What was written, columns that were not, pictures that could not be, how many changed their format, and notes."""
 
     rows: int
     left_out: list[str]
     failed: list[ExportFailure]
     converted: int
+    notes: list[str]
 
 
 @dataclass
@@ -79,6 +82,7 @@ class ExportRows:
     options: ExportOptions
     failed: list[ExportFailure] = field(default_factory=list)
     converted: int = 0
+    notes: list[str] = field(default_factory=list)
 
     @cached_property
     def wanted(self) -> Mask:
@@ -131,6 +135,27 @@ class ExportRows:
                 self.converted += got.converted
                 yield row, got
 
+    def judged(self, corpus: Collection[str]) -> JudgedQueries:
+        """The queries with a judgement of a picture that is in the corpus, and these judgements; a note counts others.
+
+        `NothingFound` if there are none.
+        """
+        from eyespot.runs.judged import JudgedQueries
+        from eyespot.types import Qrels
+
+        given, there = self.options.judged, set(corpus)
+        assert given is not None
+        grades = {
+            query: {image: grade for image, grade in given.qrels[query].items() if image in there}
+            for query in given.qrels
+        }
+        kept = {query: images for query, images in grades.items() if images}
+        if not kept:
+            raise NothingFound("no judgement is about a picture that is exported; judge some, or widen the filter")
+        if lost := len(given.qrels.grade) - sum(map(len, kept.values())):
+            self.notes.append(f"{lost} judgements are about pictures that are not exported, and are left out")
+        return JudgedQueries({query: given.queries.get(query, {}) for query in kept}, Qrels(kept))
+
     def column(self, name: str) -> str:
         """A column that goes out, however it is spelled; `UsageError` if it does not."""
         spelled = {column.lower(): column for column in self.columns.schema.names if column != "paths"}
@@ -161,7 +186,16 @@ def export(view: View, write: Callable[[ExportRows, Path], int], out: Path, opti
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise EyespotError(f"cannot write {out} ({reason}); make room there or name another folder") from error
-    return ExportReport(written, rows.columns.left_out, rows.failed, rows.converted)
+    return ExportReport(written, rows.columns.left_out, rows.failed, rows.converted, rows.notes)
+
+
+CAPTIONS = ("caption", "title", "text")
+
+
+def caption_column(rows: ExportRows) -> str | None:
+    """The column that says in words what a picture shows."""
+    spelled = {name.lower(): name for name in reversed(rows.columns.schema.names)}
+    return next((spelled[name] for name in CAPTIONS if name in spelled), None)
 
 
 def plain(value: Any) -> Any:

@@ -28,7 +28,7 @@ def write(rows: ExportRows, folder: Path) -> int:
     written = 0
     (folder / "data").mkdir()
     if rows.options.pictures:
-        schema = _shown_schema(schema)
+        schema = shown_schema(schema)
     with pq.ParquetWriter(folder / "data" / "train.parquet", schema, compression="zstd") as writer:
         for batch in _with_pictures(rows, schema) if rows.options.pictures else vector_tables(rows, schema):
             writer.write_batch(batch)
@@ -51,7 +51,7 @@ def vector_schema(rows: ExportRows) -> pa.Schema:
     return pa.schema([*facts, pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(kind), rows.view.space.dim))])
 
 
-def _shown_schema(plain: pa.Schema) -> pa.Schema:
+def shown_schema(plain: pa.Schema) -> pa.Schema:
     """The same with the picture in place of its paths, so that `datasets` knows it for one."""
     import pyarrow as pa
 
@@ -59,9 +59,9 @@ def _shown_schema(plain: pa.Schema) -> pa.Schema:
 
     picture = pa.field(IMAGE, pa.struct([("bytes", pa.binary()), ("path", pa.string())]))
     fields = [picture, *(field for field in plain if field.name not in (IMAGE, "paths"))]
-    vector = fields[-1].type
-    kinds = {IMAGE: SHOWN} | {field.name: _dtype(field.type) for field in fields[1:-1]}
-    return pa.schema(fields, features(kinds, {VECTOR: (_dtype(vector.value_type), vector.list_size)}))
+    kinds = {IMAGE: SHOWN} | {field.name: _dtype(field.type) for field in fields[1:] if field.name != VECTOR}
+    lists = {it.name: (_dtype(it.type.value_type), it.type.list_size) for it in fields if it.name == VECTOR}
+    return pa.schema(fields, features(kinds, lists))
 
 
 def _dtype(kind: Any) -> str:

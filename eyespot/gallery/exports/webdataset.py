@@ -13,15 +13,13 @@ if TYPE_CHECKING:
 
 ABOUT = "Write webdataset shards: tars with each picture, its facts as JSON, and its caption as text."
 OPTIONS = ("shard_rows",)
-CAPTIONS = ("caption", "title")
 
 
 def write(rows: ExportRows, folder: Path) -> int:
     """Shards of `shard_rows` pictures; a key is the picture's place, for a dot in a name would end it."""
-    from eyespot.gallery.exporting import known_facts
+    from eyespot.gallery.exporting import caption_column, known_facts
 
-    spelled = {name.lower(): name for name in reversed(rows.columns.schema.names)}
-    caption = next((spelled[name] for name in CAPTIONS if name in spelled), None)
+    caption = caption_column(rows)
     written, tar = 0, None
     try:
         for row, picture in rows.pictures():
