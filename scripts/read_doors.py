@@ -134,6 +134,41 @@ def _assert_judged(queries: Mapping[str, str], qrels: Mapping[str, Mapping[str, 
     assert sorted(qrels["mill"].values()) == [0, 0, 0, 1, 1, 1], qrels
 
 
+def label_studio(place: Path) -> Found:
+    import csv
+
+    from label_studio_sdk.converter import Converter
+    from label_studio_sdk.label_interface import LabelInterface
+
+    config = (place / "labels.xml").read_text(encoding="utf-8")
+    interface = LabelInterface(config)
+    tasks = json.loads((place / "tasks.json").read_text(encoding="utf-8"))
+    rows = []
+    for task in tasks:
+        assert interface.validate_task({"data": task["data"]}), task
+        assert all(interface.validate_region(one) for said in task["annotations"] for one in said["result"]), task
+        rows.append({**task["data"], "id": task["data"]["image_id"], "image": _opened(place, task["data"]["image"])})
+    table = f"{place}-csv"
+    Converter(config, str(place)).convert_to_csv(str(place / "tasks.json"), table, is_dir=False, sep=",", header=True)
+    with open(Path(table, "result.csv"), encoding="utf-8", newline="") as file:
+        said = {(row["image_id"], row["annotator"]): row["relevance"] for row in csv.DictReader(file)}
+    first, second = list(dict.fromkeys(row["id"] for row in rows))[:2]
+    assert said == {(first, "ada"): "relevant", (second, "ada"): "not relevant", (second, "bob"): "doubt"}, said
+    return named("label-studio-sdk"), facts_of(rows)
+
+
+def _opened(place: Path, address: str) -> Any:
+    """The picture that Label Studio would serve, with the folder as the root of its local files."""
+    from urllib.parse import parse_qs, urlsplit
+
+    from PIL import Image
+
+    (inside,) = parse_qs(urlsplit(address).query)["d"]
+    with Image.open(place / inside) as picture:
+        picture.load()
+        return picture.copy()
+
+
 DOORS: dict[str, Callable[[Path], Found]] = {
     "imagefolder": imagefolder,
     "parquet": parquet,
@@ -143,6 +178,7 @@ DOORS: dict[str, Callable[[Path], Found]] = {
     "lance": lance,
     "beir": beir,
     "mteb": mteb,
+    "label-studio": label_studio,
 }
 JUDGED = ["--qrels", "qrels.txt", "--queries", "queries.csv"]
 OPTIONS = {
@@ -188,6 +224,17 @@ def differences(found: Mapping[str, Mapping[str, Any]], known: Mapping[str, Mapp
     return wrong
 
 
+def _label(gallery: Path, ids: list[str]) -> None:
+    """Every picture is listed for a query; two people have marked the first ones."""
+    Path("run.txt").write_text("".join(f"mill Q0 {id} 1 {-at} r\n" for at, id in enumerate(ids)), encoding="utf-8")
+    eyespot("annotate", "add", "--text", "a windmill", "--id", "mill", "-g", gallery)
+    eyespot("annotate", "list", "mill", "--run", "run.txt", "-g", gallery)
+    for who, marks in {"ada": {ids[0]: "y", ids[1]: "n"}, "bob": {ids[1]: "d"}}.items():
+        table = "".join(f"{id},{mark}\n" for id, mark in marks.items())
+        Path(f"{who}.csv").write_text(f"image,mark\n{table}", encoding="utf-8")
+        eyespot("annotate", "mark", "mill", f"{who}.csv", "--as", who, "-g", gallery)
+
+
 def main() -> int:
     """The exit code."""
     if sys.argv[1:2] == ["--read"]:
@@ -201,6 +248,7 @@ def main() -> int:
     Path("queries.csv").write_text("id,text\nmill,a windmill\n", encoding="utf-8")
     judged = "".join(f"mill 0 {id} {at % 2}\n" for at, id in enumerate([*known][:6]))
     Path("qrels.txt").write_text(judged, encoding="utf-8")
+    _label(gallery, [*known])
     for door, read in DOORS.items():
         out = Path("doors", door)
         eyespot("export", door, out, "-g", gallery, *OPTIONS.get(door, []))

@@ -25,6 +25,7 @@ from eyespot.types import Qrels, UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.exporting import ExportReport
+    from eyespot.gallery.exports.label_studio import LabelTask
     from eyespot.gallery.view import View
     from eyespot.runs.judged import JudgedQueries
 
@@ -112,7 +113,9 @@ def _command(module: Any) -> Callable[..., None]:
 
 
 def _options(module: Any) -> list[str]:
-    return [name for option in module.OPTIONS for name in (_JUDGED if option == "judged" else (option,))]
+    return [
+        name for option in module.OPTIONS for name in (_JUDGED if option == "judged" else (option,)) if name in _OWN
+    ]
 
 
 def _run(module: Any, own: dict[str, Any], out: Path, gallery: Path | None, encoder: str | None, **rest: Any) -> None:
@@ -121,7 +124,9 @@ def _run(module: Any, own: dict[str, Any], out: Path, gallery: Path | None, enco
     json, all_columns = rest.pop("json"), rest.pop("all_columns")
     view = open_view(gallery, encoder)
     if "judged" in module.OPTIONS:
-        own = {"judged": _judged(view, *(own[name] for name in _JUDGED))}
+        own = {"judged": _judged(view, *(own.pop(name) for name in _JUDGED)), **own}
+    if "tasks" in module.OPTIONS:
+        own |= {"tasks": _tasks(view)}
     labels, ids = rest.pop("label") or (), rest.pop("ids")
     chosen = Selection(**rest, labels=labels, ids=ids).mask(view)
     with progress_bar() as progress:
@@ -148,6 +153,18 @@ def _judged(view: View, qrels: str | None, queries: Path | None, by: list[str] |
     texts = read_queries(queries)
     grades = {query: read.qrels[query] for query in read.qrels if query in texts}
     return JudgedQueries(texts, Qrels(grades))
+
+
+def _tasks(view: View) -> list[LabelTask]:
+    """What is labelled in the gallery; nothing where nobody labels."""
+    from eyespot.curate.annotate.annotation_store import AnnotationStore
+    from eyespot.curate.annotate.label_studio import tasks_of
+
+    ledger = view.gallery.path / "ledger.sqlite"
+    if not ledger.is_file():
+        return []
+    with AnnotationStore(ledger) as desk:
+        return tasks_of(desk)
 
 
 def open_view(gallery: Path | None, encoder: str | None) -> View:

@@ -85,6 +85,29 @@ def import_hdf5(
     _import(hdf5.source(places), gallery_here(gallery, writes=True), _checked(encoder), way, json)
 
 
+@importing.command("label-studio")
+def import_label_studio(
+    file: Path = typer.Argument(..., help="Label Studio's export of the project, as JSON or JSON-MIN."),
+    gallery: Path = gallery_option("The gallery whose photos were labelled."),
+    json: bool = json_option(),
+) -> None:
+    """Import what people said in Label Studio about tasks of eyespot export label-studio."""
+    from eyespot.curate.annotate import label_studio
+    from eyespot.curate.annotate.annotation_store import AnnotationStore
+    from eyespot.gallery.disk import read_items
+    from eyespot.gallery.view import Gallery
+
+    opened = Gallery(gallery_here(gallery, writes=True))
+    tasks = label_studio.read(file)
+    view = opened.view(opened.stem())
+    known = {id for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()}
+    with AnnotationStore(opened.path / "ledger.sqlite") as desk:
+        done = label_studio.take_in(desk, tasks, known)
+    if json:
+        print_json({"gallery": str(opened.path), **done._asdict()})
+    print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {opened.path}")
+
+
 @exporting.command("clip-retrieval")
 def export_clip_retrieval(
     out: Path = out_argument(),

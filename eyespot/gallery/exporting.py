@@ -5,7 +5,7 @@ Nothing here loads pyarrow or numpy before rows are read, so that the help of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eyespot.gallery.exports._pictures import PictureFile
+    from eyespot.gallery.exports.label_studio import LabelTask
     from eyespot.gallery.formats.exported import Chunk, ExportColumns
     from eyespot.gallery.view import View
     from eyespot.runs.judged import JudgedQueries
@@ -28,7 +29,8 @@ class ExportOptions:
     """What an export is asked for; a format follows those that its `OPTIONS` name.
 
     `chosen` (rows,) is True for wanted rows, None for all; `category` and `split` name columns; `pictures` puts them
-    into tables; `images_at` is the address below which the pictures are served; `judged` are queries and judgements.
+    into tables; `images_at` is the address below which the pictures are served; `judged` are queries and judgements,
+    `tasks` photos that people label for queries.
     """
 
     all_columns: bool = False
@@ -40,6 +42,7 @@ class ExportOptions:
     images_at: str | None = None
     shard_rows: int = 10_000
     judged: JudgedQueries | None = None
+    tasks: Sequence[LabelTask] = ()
     progress: Progress = no_progress
 
 
@@ -52,11 +55,15 @@ class ExportFailure(NamedTuple):
 
 
 class ExportRow(NamedTuple):
-    """A picture: its facts as plain values, the id among them, where it may lie, and its vector (dim,)."""
+    """A picture: its facts as plain values, the id among them, where it may lie, and its vector (dim,).
+
+    `relative` is its first path from the root that was indexed.
+    """
 
     facts: dict[str, Any]
     places: list[str]
     vector: Any
+    relative: str
 
     @property
     def id(self) -> str:
@@ -120,14 +127,19 @@ class ExportRows:
         from eyespot.gallery.formats.exported import chunks_of
 
         for chunk in chunks_of(self.view, self.columns, self.wanted):
-            for facts, vector in zip(chunk.facts.to_pylist(), chunk.vectors, strict=True):
-                yield ExportRow(facts, facts.pop("paths"), vector)
+            for facts, vector, relative in zip(chunk.facts.to_pylist(), chunk.vectors, chunk.relative, strict=True):
+                yield ExportRow(facts, facts.pop("paths"), vector, relative)
 
-    def pictures(self) -> Iterator[tuple[ExportRow, PictureFile]]:
-        """The rows whose picture can be read, with its bytes as they go out; the others are added to `failed`."""
+    def pictures(self, ids: Collection[str] = ()) -> Iterator[tuple[ExportRow, PictureFile]]:
+        """The rows whose picture can be read, with its bytes as they go out; the others are added to `failed`.
+
+        ids: only these pictures; all without any.
+        """
         from eyespot.gallery.exports._pictures import picture_of
 
         for row in self:
+            if ids and row.id not in ids:
+                continue
             got = picture_of(row.places, bare=not self.options.all_columns)
             if isinstance(got, str):
                 self.failed.append(ExportFailure(row.id, row.places[0] if row.places else "", got))

@@ -6,12 +6,11 @@ were judged and found not relevant are in `labels.csv` and in the qrels.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
 from eyespot.curate.annotate import queries
 from eyespot.curate.annotate.agreement import Said, everybody, labels, overlaps
@@ -20,6 +19,8 @@ from eyespot.curate.annotate.datasheet import QuerySheet, datasheet
 from eyespot.curate.annotate.progress import LabellingProgress, faults, standing_of
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
+from eyespot.gallery.exports import label_studio
+from eyespot.gallery.exports.label_studio import LabelTask
 from eyespot.runs import write_qrels, write_run
 from eyespot.runs.judged import JudgedQueries
 from eyespot.storage.files import whole_folder, write_csv, write_whole
@@ -27,7 +28,7 @@ from eyespot.types import NothingFound, Qrels, Run
 
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"
 QRELS, RUN = "qrels.json", "candidates.json"
-LABEL_STUDIO, SHEET = "label-studio.json", "datasheet.md"
+LABEL_STUDIO, LABEL_STUDIO_CONFIG, SHEET = "label-studio.json", "label-studio.xml", "datasheet.md"
 
 
 @dataclass(frozen=True)
@@ -89,10 +90,8 @@ def write(desk: AnnotationStore, kept: list[Labelled], out: Path) -> None:
         write_csv(folder / LABELS, chain([("query_id", "image_id", "image_path", "relevant")], labels_rows))
         write_qrels(qrels(kept), folder / QRELS)
         write_run(run(kept), folder / RUN)
-        path = folder / LABEL_STUDIO
-        value = list(_tasks(kept, paths))
-        json_text = json.dumps(value, ensure_ascii=False, indent=1)
-        write_whole(path, lambda file: file.write(json_text.encode("utf-8", "surrogatepass")))
+        label_studio.write_tasks(folder / LABEL_STUDIO, _tasks(kept, paths))
+        write_whole(folder / LABEL_STUDIO_CONFIG, lambda file: file.write(label_studio.CONFIG.encode()))
         text = datasheet([_sheet(one) for one in kept])
         write_whole(folder / SHEET, lambda file: file.write(text.encode("utf-8", "surrogatepass")))
 
@@ -117,21 +116,13 @@ def rerank_set(kept: list[Labelled], limits: RerankLimits, division: Division) -
 # -- files ----------------------------------------------------------------------------------------------------------
 
 
-def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[tuple[LabelTask, dict[str, str]]]:
     """Label Studio's tasks: a photo with its query, and an annotation of each person."""
     for one in kept:
         for image in one.labels:
-            data = {"image": paths[image], "image_id": image, "query_id": one.wanted.id, "query": one.wanted.text}
-            yield {
-                "data": data,
-                "annotations": [_annotation(who, said[image]) for who, said in one.said.items() if image in said],
-            }
-
-
-def _annotation(who: str, said: Any) -> dict[str, Any]:
-    choice = {"y": "relevant", "n": "not relevant", "d": "doubt"}[mark_of(said)]
-    result = {"from_name": "relevance", "to_name": "image", "type": "choices", "value": {"choices": [choice]}}
-    return {"result": [{**result, "meta": {"text": [who]}}]}
+            marks = {who: mark_of(said[image]) for who, said in one.said.items() if image in said}
+            address = {"image": f"/data/local-files/?d={quote(paths[image])}"}
+            yield LabelTask(one.wanted.id, one.wanted.text, image, marks), address
 
 
 def _sheet(one: Labelled) -> QuerySheet:

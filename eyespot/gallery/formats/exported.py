@@ -65,10 +65,11 @@ class ExportColumns(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Some rows: their facts with whole paths, and their vectors (rows, dim)."""
+    """Some rows: their facts with whole paths, their vectors (rows, dim), and the first path of each from its root."""
 
     facts: pa.Table
     vectors: NDArray[Any]
+    relative: list[str]
 
 
 class ExportLayout(Protocol):
@@ -146,7 +147,8 @@ def chunks_of(view: View, columns: ExportColumns, wanted: Mask) -> Iterator[Chun
             chosen = mask[at : at + len(batch)]
             facts = pa.Table.from_batches([batch]).filter(pa.array(chosen))
             if len(facts):
-                yield Chunk(_in_common(view, facts, columns), block[at : at + len(batch)][chosen])
+                first = [(paths or [""])[0] for paths in facts["paths"].to_pylist()]
+                yield Chunk(_in_common(view, facts, columns), block[at : at + len(batch)][chosen], first)
             at += len(batch)
 
 
@@ -202,7 +204,9 @@ def _cut(chunks: Iterator[Chunk], part_rows: int) -> Iterator[tuple[int, Chunk]]
         at = 0
         while at < len(chunk.vectors):
             step = min(len(chunk.vectors) - at, part_rows - done % part_rows)
-            yield done // part_rows, Chunk(chunk.facts.slice(at, step), chunk.vectors[at : at + step])
+            piece = slice(at, at + step)
+            part = Chunk(chunk.facts.slice(at, step), chunk.vectors[piece], chunk.relative[piece])
+            yield done // part_rows, part
             at, done = at + step, done + step
 
 
