@@ -9,8 +9,10 @@ It imports its program itself, so the doors can be tried one by one where not al
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 FACTS = ("title", "licence", "author")
+SCHEMAS = Path(__file__).resolve().parent.parent / "tests" / "gallery" / "camtrap-dp-1.0.2"
 Found = tuple[str, dict[str, dict[str, Any]]]
 """The program, and facts by id."""
 
@@ -135,8 +138,6 @@ def _assert_judged(queries: Mapping[str, str], qrels: Mapping[str, Mapping[str, 
 
 
 def label_studio(place: Path) -> Found:
-    import csv
-
     from label_studio_sdk.converter import Converter
     from label_studio_sdk.label_interface import LabelInterface
 
@@ -153,8 +154,44 @@ def label_studio(place: Path) -> Found:
     with open(Path(table, "result.csv"), encoding="utf-8", newline="") as file:
         said = {(row["image_id"], row["annotator"]): row["relevance"] for row in csv.DictReader(file)}
     first, second = list(dict.fromkeys(row["id"] for row in rows))[:2]
+    said = {pair: choice for pair, choice in said.items() if pair[1]}
     assert said == {(first, "ada"): "relevant", (second, "ada"): "not relevant", (second, "bob"): "doubt"}, said
     return named("label-studio-sdk"), facts_of(rows)
+
+
+def camtrap_dp(place: Path) -> Found:
+    """Its addresses of schemas are replaced by the same files, for this runs without a network."""
+    import frictionless
+    from frictionless import Package
+    from jsonschema import Draft4Validator
+    from PIL import Image
+    from referencing import Registry
+    from referencing.jsonschema import DRAFT4
+
+    about = json.loads((place / "datapackage.json").read_text(encoding="utf-8"))
+    profile = json.loads((SCHEMAS / "camtrap-dp-profile.json").read_text(encoding="utf-8"))
+    assert about["profile"].endswith("/1.0.2/camtrap-dp-profile.json")
+    own = {**profile, "allOf": [part for part in profile["allOf"] if "$ref" not in part]}  # that one is of frictionless
+    shapes = Path(frictionless.__file__).parent / "assets" / "profiles" / "geojson.json"
+    geojson = DRAFT4.create_resource(json.loads(shapes.read_text(encoding="utf-8")))
+    registry: Registry[Any] = Registry().with_resource("http://json.schemastore.org/geojson.json", geojson)
+    wrong = [error.message for error in Draft4Validator(own, registry=registry).iter_errors(about)]
+    assert not wrong, wrong
+    for table in about["resources"]:
+        table["schema"] = json.loads((SCHEMAS / table["schema"].rpartition("/")[2]).read_text(encoding="utf-8"))
+    del about["profile"]
+    package = Package.from_descriptor(about, basepath=str(place))
+    checked = package.validate()
+    assert checked.valid, checked.flatten(["type", "message"])[:5]
+    tags = {row["mediaID"]: row["observationTags"] for row in package.get_resource("observations").read_rows()}
+    rows = []
+    for medium in package.get_resource("media").read_rows():
+        title = next(tag[6:] for tag in tags[medium["mediaID"]].split(" | ") if tag.startswith("title:"))
+        rights = dict(part.split(" ", 1) for part in medium["mediaComments"].split("; "))
+        with Image.open(place / medium["filePath"]) as picture:
+            told = {"title": title, "licence": rights["licence"], "author": rights["by"], "image": picture.copy()}
+        rows.append({"id": medium["mediaID"], **told})
+    return named("frictionless"), facts_of(rows)
 
 
 def _opened(place: Path, address: str) -> Any:
@@ -179,6 +216,7 @@ DOORS: dict[str, Callable[[Path], Found]] = {
     "beir": beir,
     "mteb": mteb,
     "label-studio": label_studio,
+    "camtrap-dp": camtrap_dp,
 }
 JUDGED = ["--qrels", "qrels.txt", "--queries", "queries.csv"]
 OPTIONS = {
@@ -187,6 +225,7 @@ OPTIONS = {
     "imagefolder": ["--category", "category"],
     "beir": JUDGED,
     "mteb": JUDGED,
+    "camtrap-dp": ["--all-columns"],
 }
 
 
@@ -224,6 +263,21 @@ def differences(found: Mapping[str, Mapping[str, Any]], known: Mapping[str, Mapp
     return wrong
 
 
+def _copied(photos: Path) -> Path:
+    """The photos once more, with a time, a place, and a box that a detector found."""
+    world = Path(shutil.copytree(photos, "world"))
+    with (photos / "metadata.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    for at, row in enumerate(rows):
+        where = {"latitude": f"47.{at % 7}", "longitude": f"8.{at % 5}", "taken": f"2024-05-{1 + at % 28:02d} 10:00:00"}
+        row |= {**where, "boxes": json.dumps([["animal", 0.9, 0.25, 0.25, 0.5, 0.5]]) if at % 3 else ""}
+    with (world / "metadata.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, [*rows[0]])
+        writer.writeheader()
+        writer.writerows(rows)
+    return world
+
+
 def _label(gallery: Path, ids: list[str]) -> None:
     """Every picture is listed for a query; two people have marked the first ones."""
     Path("run.txt").write_text("".join(f"mill Q0 {id} 1 {-at} r\n" for at, id in enumerate(ids)), encoding="utf-8")
@@ -242,7 +296,7 @@ def main() -> int:
         print(json.dumps({"program": program, "facts": found}))
         return 0
     gallery, failed = Path("gallery"), 0
-    eyespot("index", sys.argv[1], "-g", gallery)
+    eyespot("index", _copied(Path(sys.argv[1])), "-g", gallery)
     known = truth(gallery)
     assert len(known) > 10 and all(facts["licence"] and facts["author"] for facts in known.values())
     Path("queries.csv").write_text("id,text\nmill,a windmill\n", encoding="utf-8")
