@@ -62,7 +62,7 @@ def read(path: Path, threshold: float = THRESHOLD) -> list[DetectedPhoto]:
         failure = row.get("failure") or row.get("failures")
         try:
             facts = {} if failure else _facts(row, kinds, classes, threshold)
-        except (TypeError, ValueError, IndexError, AttributeError):
+        except (TypeError, ValueError, LookupError, AttributeError):
             refuse(path, f"image {at}", "has detections of another shape; expected category, conf and bbox of four")
         found.append(DetectedPhoto(file, facts, None if not failure else str(failure)))
     return found
