@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ def facts_of(rows: Iterable[Mapping[str, Any]], id: str = "id") -> dict[str, dic
     found = {}
     for row in rows:
         image = row.get("image")
-        size = list(image.convert("RGB").size) if hasattr(image, "convert") else None
+        size = list(image.convert("RGB").size) if image is not None and hasattr(image, "convert") else None
         found[row[id]] = {name: row.get(name) for name in FACTS} | ({"size": size} if size else {})
     return found
 
@@ -62,9 +63,8 @@ def _loaded(place: Path) -> Any:
 
 def coco(place: Path) -> Found:
     from PIL import Image
-    from pycocotools.coco import COCO
 
-    read = COCO(str(place / "annotations.json"))
+    read = import_module("pycocotools.coco").COCO(str(place / "annotations.json"))
     licences = {one["id"]: one["name"] for one in read.dataset["licenses"]}
     rows = []
     for image in read.loadImgs(read.getImgIds()):
@@ -79,10 +79,8 @@ def coco(place: Path) -> Found:
 
 
 def webdataset(place: Path) -> Found:
-    import webdataset as wds
-
     shards = sorted(str(path) for path in place.glob("*.tar"))
-    read = wds.WebDataset(shards, shardshuffle=False).decode("pil")
+    read = import_module("webdataset").WebDataset(shards, shardshuffle=False).decode("pil")
     return named("webdataset"), facts_of(
         {**one["json"], "image": one.get("jpg") or one.get("png") or one.get("webp")} for one in read
     )
@@ -113,9 +111,7 @@ def lance(place: Path) -> Found:
 
 
 def beir(place: Path) -> Found:
-    from beir.datasets.data_loader import GenericDataLoader
-
-    corpus, queries, qrels = GenericDataLoader(str(place)).load(split="test")
+    corpus, queries, qrels = import_module("beir.datasets.data_loader").GenericDataLoader(str(place)).load(split="test")
     assert all(set(one) >= {"text", "title"} for one in corpus.values())
     _assert_judged(queries, qrels)
     lines = map(json.loads, (place / "corpus.jsonl").read_text(encoding="utf-8").splitlines())
@@ -138,11 +134,9 @@ def _assert_judged(queries: Mapping[str, str], qrels: Mapping[str, Mapping[str, 
 
 
 def label_studio(place: Path) -> Found:
-    from label_studio_sdk.converter import Converter
-    from label_studio_sdk.label_interface import LabelInterface
 
     config = (place / "labels.xml").read_text(encoding="utf-8")
-    interface = LabelInterface(config)
+    interface = import_module("label_studio_sdk.label_interface").LabelInterface(config)
     tasks = json.loads((place / "tasks.json").read_text(encoding="utf-8"))
     rows = []
     for task in tasks:
@@ -150,7 +144,8 @@ def label_studio(place: Path) -> Found:
         assert all(interface.validate_region(one) for said in task["annotations"] for one in said["result"]), task
         rows.append({**task["data"], "id": task["data"]["image_id"], "image": _opened(place, task["data"]["image"])})
     table = f"{place}-csv"
-    Converter(config, str(place)).convert_to_csv(str(place / "tasks.json"), table, is_dir=False, sep=",", header=True)
+    converter = import_module("label_studio_sdk.converter").Converter(config, str(place))
+    converter.convert_to_csv(str(place / "tasks.json"), table, is_dir=False, sep=",", header=True)
     with open(Path(table, "result.csv"), encoding="utf-8", newline="") as file:
         said = {(row["image_id"], row["annotator"]): row["relevance"] for row in csv.DictReader(file)}
     first, second = list(dict.fromkeys(row["id"] for row in rows))[:2]
@@ -161,9 +156,6 @@ def label_studio(place: Path) -> Found:
 
 def camtrap_dp(place: Path) -> Found:
     """Its addresses of schemas are replaced by the same files, for this runs without a network."""
-    import frictionless
-    from frictionless import Package
-    from jsonschema import Draft4Validator
     from PIL import Image
     from referencing import Registry
     from referencing.jsonschema import DRAFT4
@@ -172,15 +164,19 @@ def camtrap_dp(place: Path) -> Found:
     profile = json.loads((SCHEMAS / "camtrap-dp-profile.json").read_text(encoding="utf-8"))
     assert about["profile"].endswith("/1.0.2/camtrap-dp-profile.json")
     own = {**profile, "allOf": [part for part in profile["allOf"] if "$ref" not in part]}  # that one is of frictionless
+    frictionless: Any = import_module("frictionless")
     shapes = Path(frictionless.__file__).parent / "assets" / "profiles" / "geojson.json"
     geojson = DRAFT4.create_resource(json.loads(shapes.read_text(encoding="utf-8")))
     registry: Registry[Any] = Registry().with_resource("http://json.schemastore.org/geojson.json", geojson)
-    wrong = [error.message for error in Draft4Validator(own, registry=registry).iter_errors(about)]
+    wrong = [
+        error.message
+        for error in import_module("jsonschema").Draft4Validator(own, registry=registry).iter_errors(about)
+    ]
     assert not wrong, wrong
     for table in about["resources"]:
         table["schema"] = json.loads((SCHEMAS / table["schema"].rpartition("/")[2]).read_text(encoding="utf-8"))
     del about["profile"]
-    package = Package.from_descriptor(about, basepath=str(place))
+    package = frictionless.Package.from_descriptor(about, basepath=str(place))
     checked = package.validate()
     assert checked.valid, checked.flatten(["type", "message"])[:5]
     tags = {row["mediaID"]: row["observationTags"] for row in package.get_resource("observations").read_rows()}

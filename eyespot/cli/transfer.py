@@ -133,7 +133,7 @@ def import_label_studio(
     opened = Gallery(gallery_here(gallery, writes=True))
     tasks = label_studio.read(file)
     view = opened.view(opened.stem())
-    known = {id for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()}
+    known = {str(id) for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()}
     with AnnotationStore(opened.path / "ledger.sqlite") as desk:
         done = label_studio.take_in(desk, tasks, known)
     if json:

@@ -22,7 +22,7 @@ def write(rows: ExportRows, folder: Path) -> int:
     for row in rows:
         facts = known_facts(row.facts)
         del facts["id"]
-        corpus[row.id] = {"title": "", "text": str(facts.get(caption, ""))} | facts
+        corpus[row.id] = {"title": "", "text": str(facts.get(caption or "", ""))} | facts
     judged = rows.judged(corpus)
     texts = {query: {**facts, "text": facts.get("text") or query} for query, facts in judged.queries.items()}
     beir.write(JudgedQueries(texts, judged.qrels, corpus), folder)

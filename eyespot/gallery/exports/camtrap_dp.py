@@ -163,12 +163,13 @@ def _observations(photo: TrapPhoto) -> Iterator[dict[str, Any]]:
     for number, (kind, confidence, box) in enumerate(boxes, 1):
         animal = KINDS.get(kind) == "animal"
         method = {"classificationMethod": "machine", "classificationProbability": confidence}
-        own = {"observationID": f"{photo.observation}-{number}", "observationType": KINDS.get(kind, "unknown")}
+        own: dict[str, Any] = {"observationID": f"{photo.observation}-{number}"}
+        own |= {"observationType": KINDS.get(kind, "unknown")}
         yield {**shared, **own, **method, **box, "scientificName": photo.species if animal else None}
     if not boxes:
         kind = "animal" if photo.species else "unclassified"
-        own = {"observationID": photo.observation, "observationType": kind, "scientificName": photo.species}
-        yield {**shared, **own}
+        only = {"observationID": photo.observation, "observationType": kind, "scientificName": photo.species}
+        yield {**shared, **only}
 
 
 def _boxes(text: Any) -> Iterator[tuple[str, float, dict[str, float]]]:
@@ -188,7 +189,10 @@ def described(photos: Sequence[TrapPhoto], name: str, title: str, description: s
     times = [photo.time[:10] for photo in photos]
     species = sorted({photo.species for photo in photos if photo.species})
     known = {"licences": "licence", "holders": "author"}
-    rights = {what: sorted({photo.facts.get(column) for photo in photos} - {None}) for what, column in known.items()}
+    rights = {
+        what: sorted({str(photo.facts[column]) for photo in photos if photo.facts.get(column)})
+        for what, column in known.items()
+    }
     holders = [{"title": holder, "role": "rightsHolder"} for holder in rights["holders"]]
     licences = {"licenses": [_licence(one) for one in rights["licences"]]} if rights["licences"] else {}
     return {

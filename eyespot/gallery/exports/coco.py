@@ -21,7 +21,8 @@ def write(rows: ExportRows, folder: Path) -> int:
     from eyespot.gallery.exports._names import FileNames
 
     column = rows.column(rows.options.category) if rows.options.category else None
-    names, images, pairs = FileNames(), [], []
+    names, images = FileNames(), list[dict[str, Any]]()
+    pairs: list[tuple[int, int, list[float] | None]] = []
     categories, licences = _Numbers(), _Numbers()
     (folder / "images").mkdir()
     for row, picture in rows.pictures():

@@ -55,7 +55,7 @@ class _Split:
         self.category = rows.column(rows.options.category) if rows.options.category else None
         self.of_category: dict[Any, str] = {}
         facts = [field for field in rows.columns.schema if field.name not in ("paths", "file_name")]
-        self.schema = pa.schema([("file_name", pa.string()), *facts])
+        self.schema = pa.schema([pa.field("file_name", pa.string()), *facts])
         self.held: list[dict[str, Any]] = []
         folder.mkdir()
         self.writer = pq.ParquetWriter(folder / "metadata.parquet", self.schema, compression="zstd")

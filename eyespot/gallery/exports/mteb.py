@@ -29,13 +29,13 @@ def write(rows: ExportRows, folder: Path) -> int:
     for name in TABLES:
         (folder / name).mkdir()
     facts = [field for field in rows.columns.schema if field.name != "modality"]
-    schema = shown_schema(pa.schema([*facts, ("modality", pa.string())]))
+    schema = shown_schema(pa.schema([*facts, pa.field("modality", pa.string())]))
     ids: list[str] = []
     licences: set[str] = set()
     with pq.ParquetWriter(folder / places["corpus"], schema, compression="zstd") as writer:
         for batch in _corpus(rows, schema):
             writer.write_batch(batch)
-            ids += batch["id"].to_pylist()
+            ids += map(str, batch["id"].to_pylist())
             licences |= set(filter(None, batch["licence"].to_pylist())) if "licence" in schema.names else set()
     judged = rows.judged(ids)
     queries = [
@@ -47,9 +47,9 @@ def write(rows: ExportRows, folder: Path) -> int:
         for query in judged.qrels
         for image, grade in judged.qrels[query].items()
     ]
-    text = pa.string()
-    of_queries = pa.schema([("id", text), ("modality", text), ("text", text)])
-    of_qrels = pa.schema([("query-id", text), ("corpus-id", text), ("score", pa.int64())])
+    of_queries = pa.schema([pa.field(name, pa.string()) for name in ("id", "modality", "text")])
+    named = [pa.field(name, pa.string()) for name in ("query-id", "corpus-id")]
+    of_qrels = pa.schema([*named, pa.field("score", pa.int64())])
     pq.write_table(pa.Table.from_pylist(queries, of_queries), folder / places["queries"])
     pq.write_table(pa.Table.from_pylist(grades, of_qrels), folder / places["qrels"])
     told = "Judged pictures, written by `eyespot export mteb`."

@@ -72,7 +72,7 @@ def _facts(
     row: Mapping[str, Any], kinds: Mapping[str, str], classes: Mapping[str, str], threshold: float
 ) -> dict[str, Any]:
     sure = [one for one in row.get("detections") or [] if float(one["conf"]) >= threshold]
-    boxes = []
+    boxes: list[list[Any]] = []
     for one in sure:
         x, y, width, height = (round(float(share), 4) for share in one["bbox"])
         kind = str(kinds.get(str(one["category"]), one.get("label") or one["category"]))

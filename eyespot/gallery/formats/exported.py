@@ -193,7 +193,7 @@ def columns_of(view: View, all_columns: bool = False) -> ExportColumns:
     going = [field for field in fields.values() if field.name not in left_out]
     names = {field.name.lower() for field in going}
     derived = [name for name in Attribution._fields if licensed and name not in names]
-    schema = pa.schema([*going, *((name, pa.string()) for name in derived)])
+    schema = pa.schema([*going, *(pa.field(name, pa.string()) for name in derived)])
     return ExportColumns(schema, [name for name in left_out if name.lower() not in derived], derived)
 
 
