@@ -48,7 +48,7 @@ def write(rows: ExportRows, folder: Path) -> int:
         for image, grade in judged.qrels[query].items()
     ]
     of_queries = pa.schema([pa.field(name, pa.string()) for name in ("id", "modality", "text")])
-    named = [pa.field(name, pa.string()) for name in ("query-id", "corpus-id")]
+    named: list[pa.Field[Any]] = [pa.field(name, pa.string()) for name in ("query-id", "corpus-id")]
     of_qrels = pa.schema([*named, pa.field("score", pa.int64())])
     pq.write_table(pa.Table.from_pylist(queries, of_queries), folder / places["queries"])
     pq.write_table(pa.Table.from_pylist(grades, of_qrels), folder / places["qrels"])
