@@ -23,7 +23,7 @@ PLACES = {
     "faiss": ("indexes/faiss.py", "adapters/quari/mining.py", "cli/mine.py"),
     "hdf5": ("gallery/hdf5.py",),
     "inat": ("curate/inat/faces.py",),
-    "lance": ("indexes/lance.py",),
+    "lance": ("gallery/exports/lance.py", "indexes/lance.py"),
     "llm": ("llms/",),
     "local": ("descriptors/sift.py", "search/local/spatial.py"),
     "mteb": ("bridges/mteb.py",),

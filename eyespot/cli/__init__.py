@@ -12,10 +12,12 @@ from typing import NoReturn
 import typer
 
 from eyespot.cli import (
+    _exporting,
     adapt,
     annotate,
     build,
     compare,
+    convert,
     demo,
     describe,
     doctor,
@@ -75,12 +77,29 @@ def _log_to_stderr() -> None:
     logger.setLevel(logging.INFO)
 
 
-for verb in (demo, index, failures, search, serve, metrics, eval, compare, fuse, stats, adapt, describe, tune, doctor):
+for verb in (
+    demo,
+    index,
+    failures,
+    search,
+    serve,
+    metrics,
+    eval,
+    compare,
+    convert,
+    fuse,
+    stats,
+    adapt,
+    describe,
+    tune,
+    doctor,
+):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 app.command("plan")(plan.run)
 app.command("publish")(publish.run)
 app.add_typer(transfer.importing, name="import")
 transfer.exporting.command("judgements")(judges.export)
+_exporting.add_commands(transfer.exporting)
 app.add_typer(transfer.exporting, name="export")
 app.add_typer(encoders.app, name="encoders")
 app.add_typer(judges.app, name="judges")

@@ -14,6 +14,7 @@ from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
     from eyespot.ledger.judgements import Judgements
+    from eyespot.runs.judged import JudgedQueries
     from eyespot.types import Query
 
 TABLES, SCORES = (".parquet", ".jsonl"), (".txt", ".trec", ".qrels", ".json")
@@ -129,12 +130,29 @@ def export(
     print_summary(f"{', '.join(f'{count} {what}' for what, count in counts.items())} written to {to}")
 
 
+def judged_queries(ledger: Path, by: list[str], queries: Path | None) -> JudgedQueries:
+    """The verdicts in a ledger as qrels, with the text of each query; `NothingFound` if there are none."""
+    from eyespot.ledger.export import Reading, qrels, voters
+    from eyespot.ledger.judgements import Judgements
+    from eyespot.runs.judged import JudgedQueries
+
+    if not ledger.is_file():
+        raise NothingFound(f"there is no ledger {ledger}; name the gallery with -g, or judgements with --qrels")
+    with Judgements(ledger) as judgements:
+        names, asked = _names(judgements, queries), judgements.queries()
+        whose = voters(judgements.judges(), by)
+        found = qrels((row for row in judgements.rows() if row.judgement.judge in whose), names, Reading())
+    if not len(found):
+        raise NothingFound(f"{ledger} has no verdict on these queries; judge first, or name judgements with --qrels")
+    texts = {names[digest]: {"text": _text(query)} for digest, query in asked.items() if query and digest in names}
+    return JudgedQueries({query: texts.get(query, {}) for query in found}, found)
+
+
 def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
     """The name of each query: its id in the file given, else its own words."""
     from eyespot.ledger.export import distinct_names
     from eyespot.ledger.judgements import query_digest
     from eyespot.runs.queries import read_queries
-    from eyespot.search.query_language import format_query
 
     names: dict[str, str] = {}
     if queries is not None:
@@ -143,11 +161,16 @@ def _names(judgements: Judgements, queries: Path | None) -> dict[str, str]:
             if other != id:
                 raise UsageError(f"{queries}: {id!r} asks what {other!r} asks; keep one of the two")
         return names
-    for digest, query in judgements.queries().items():
-        terms = query.terms if query else ()
-        plain = len(terms) == 1 and terms[0].weight == 1 and terms[0].text
-        names[digest] = digest if query is None else plain or format_query(query)
-    return distinct_names(names)
+    asked = judgements.queries().items()
+    return distinct_names({digest: digest if query is None else _text(query) for digest, query in asked})
+
+
+def _text(query: Query) -> str:
+    """The plain words of a query, or the line that says it with weights and pictures."""
+    from eyespot.search.query_language import format_query
+
+    (first, *others) = query.terms
+    return first.text if first.text is not None and first.weight == 1 and not others else format_query(query)
 
 
 def _query(path: Path, id: str, facts: dict[str, Any]) -> Query:

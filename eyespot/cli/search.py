@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from eyespot.cli._filtering import (
+    Selection,
+    after_option,
+    before_option,
+    label_option,
+    near_option,
+    where_option,
+)
 from eyespot.cli._judge_options import (
     DEPTH,
     JudgeArguments,
@@ -41,7 +48,6 @@ from eyespot.cli.settings import gallery_here, gallery_option, index_option, jso
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.filters import Condition
     from eyespot.types import Query, Run
 
 
@@ -62,13 +68,11 @@ def run(
         None, "--rerank-local", metavar="METHOD", help="Re-rank by local descriptors: chamfer or spatial."
     ),
     image: Path = typer.Option(None, "--image", help="A picture to search with, alone or with words."),
-    where: str = typer.Option(None, "--where", help="A SQL condition over the gallery's columns."),
-    after: str = typer.Option(None, "--after", help="Taken at or after this date (2024, 2024-05, 2024-05-01)."),
-    before: str = typer.Option(None, "--before", help="Taken before this date."),
-    near: str = typer.Option(None, "--near", metavar="LAT,LON,KM", help="Taken within KM of a place."),
-    label: list[str] = typer.Option(
-        None, "--label", metavar="COLUMN=VALUE", help="Only pictures with this label; repeatable."
-    ),
+    where: str = where_option(),
+    after: str = after_option(),
+    before: str = before_option(),
+    near: str = near_option(),
+    label: list[str] = label_option(),
     expand: str = expand_option(),
     rerank: str = typer.Option(
         None, metavar="JUDGE", help="Let a judge re-rank: encoder:starter, person:ada, openai:…"
@@ -111,7 +115,8 @@ def run(
     collection = eyespot.open(gallery_here(gallery), encoder, index)
     if ray:
         collection.means = context.with_resource(means_on(ray, workers))
-    allowed = collection.allowed(_condition(collection.view.tables, where, (after, before), near, label or []))
+    chosen = Selection(where, after, before, near, label or ())
+    allowed = collection.allowed(chosen.condition(collection.view.tables))
     wanted = collection.query(query, image)
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = None if expand is None else rewriter(expand, ledger_of(ledger, collection.gallery.path))
@@ -132,34 +137,6 @@ def run(
     _print(shown, took, json, b"\n" if paths else b"\0" if print0 else None)
     if shown.looked:
         end(shown.looked)
-
-
-def _condition(
-    tables: Sequence[Path],
-    where: str | None,
-    dates: tuple[str | None, str | None],
-    near: str | None,
-    labels: Sequence[str],
-) -> Condition | None:
-    """All filters of the command line in one; None without any. `dates`: taken at or after, and before."""
-    from eyespot.gallery import filters
-
-    if where is not None and not where.strip():
-        raise UsageError('--where is empty; write a condition, as in --where "width > 300", or leave it out')
-    conditions = [] if where is None else [filters.checked(where, list(filters.columns_of(tables)))]
-    conditions += [form(date) for form, date in zip((filters.after, filters.before), dates, strict=True) if date]
-    if near:
-        try:
-            latitude, longitude, kilometres = (float(part) for part in near.split(","))
-        except ValueError:
-            raise UsageError(f"--near takes LAT,LON,KM, as in --near 47.56,7.59,20, not {near!r}") from None
-        conditions.append(filters.near(latitude, longitude, kilometres))
-    for label in labels:
-        column, sign, value = label.partition("=")
-        if not sign or not column:
-            raise UsageError(f"--label takes COLUMN=VALUE, as in --label category=fishes, not {label!r}")
-        conditions.append(filters.label(column.strip(), value.strip()))
-    return filters.all_of(*conditions) if conditions else None
 
 
 def _note_wordings(model: str, query: Query, results: Run) -> None:

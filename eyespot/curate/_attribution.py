@@ -1,41 +1,16 @@
-"""Under which licence a photo may be handed on, and whom that licence asks to name, by what its gallery says of it."""
+"""The licence of each photo of a set, and whom it asks to name."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from eyespot.gallery.attribution import Attribution, attribution_of
 
 if TYPE_CHECKING:
     from eyespot.curate._world import PhotoWorld
 
-# Columns in lower case without separators, the most telling first: Darwin Core, Flickr, iNaturalist, Commons.
-LICENCES = ("licence", "license", "rights", "usageterms", "licenceurl", "licenseurl")
-AUTHORS = (
-    *("rightsholder", "copyrightholder", "author", "photographer", "artist", "creator", "ownername", "owner"),
-    *("recordedby", "observer", "username", "userlogin", "uploader", "attribution", "credit"),
-)
-ADDRESSES = ("source", "sourceurl", "url", "pageurl", "page", "link", "references")
-
-
-class Attribution(NamedTuple):
-    """A photo's licence, its author and where it is from; None where the gallery does not say.
-
-    Author and address of a photo without a licence are not told: nobody asked to be named there.
-    """
-
-    licence: str | None = None
-    author: str | None = None
-    url: str | None = None
-
-
-def attribution_of(facts: Mapping[str, Any]) -> Attribution:
-    """What the columns of a gallery say of a photo, however they are spelled."""
-    plain = {re.sub(r"[^a-z0-9]", "", name.lower()): str(value).strip() for name, value in facts.items() if value}
-    licence, author, url = (
-        next((plain[name] for name in names if plain.get(name)), None) for names in (LICENCES, AUTHORS, ADDRESSES)
-    )
-    return Attribution(licence, author, url) if licence else Attribution()
+__all__ = ["Attribution", "attribution_of", "attributions"]
 
 
 def attributions(world: PhotoWorld, images: Iterable[str], encoder: str | None) -> dict[str, dict[str, str | None]]:

@@ -6,13 +6,12 @@ were judged and found not relevant are in `labels.csv` and in the qrels.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import methodcaller
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
 from eyespot.curate.annotate import queries
 from eyespot.curate.annotate.agreement import Said, everybody, labels, overlaps
@@ -21,6 +20,8 @@ from eyespot.curate.annotate.datasheet import QuerySheet, datasheet
 from eyespot.curate.annotate.progress import LabellingProgress, faults, standing_of
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.rerank import Division, RerankLimits, RerankSet, divide, select
+from eyespot.gallery.exports import label_studio
+from eyespot.gallery.exports.label_studio import LabelTask
 from eyespot.runs import write_qrels, write_run
 from eyespot.runs.judged import JudgedQueries
 from eyespot.storage.files import whole_folder, write_csv, write_whole
@@ -28,7 +29,7 @@ from eyespot.types import NothingFound, Qrels, Run
 
 QUERIES, ANNOTATIONS, LABELS = "queries.csv", "annotations.csv", "labels.csv"
 QRELS, RUN = "qrels.json", "candidates.json"
-LABEL_STUDIO, SHEET = "label-studio.json", "datasheet.md"
+LABEL_STUDIO, LABEL_STUDIO_CONFIG, SHEET = "label-studio.json", "label-studio.xml", "datasheet.md"
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,14 @@ def write(store: AnnotationStore, kept: list[Labelled], out: Path) -> None:
         write_csv(folder / LABELS, chain([("query_id", "image_id", "image_path", "relevant")], labels_rows))
         write_qrels(qrels(kept), folder / QRELS)
         write_run(run(kept), folder / RUN)
+        label_studio.write_tasks(folder / LABEL_STUDIO, _tasks(kept, paths))
         sheets = [
             QuerySheet(
                 one.wanted, one.stands, sum(one.labels.values()), len(one.labels), overlaps(one.said), one.faults
             )
             for one in kept
         ]
-        tasks = json.dumps(list(_tasks(kept, paths)), ensure_ascii=False, indent=1)
-        for name, text in {LABEL_STUDIO: tasks, SHEET: datasheet(sheets)}.items():
+        for name, text in {LABEL_STUDIO_CONFIG: label_studio.CONFIG, SHEET: datasheet(sheets)}.items():
             write_whole(folder / name, methodcaller("write", text.encode("utf-8", "surrogatepass")))
 
 
@@ -121,16 +122,10 @@ def rerank_set(kept: list[Labelled], limits: RerankLimits, division: Division) -
 # -- files ----------------------------------------------------------------------------------------------------------
 
 
-def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _tasks(kept: list[Labelled], paths: dict[str, str]) -> Iterator[tuple[LabelTask, dict[str, str]]]:
     """Label Studio's tasks: a photo with its query, and an annotation of each person."""
-    choices = {"y": "relevant", "n": "not relevant", "d": "doubt"}
-    relevance = {"from_name": "relevance", "to_name": "image", "type": "choices"}
     for one in kept:
         for image in one.labels:
-            annotations = []
-            for who, said in one.said.items():
-                if image in said:
-                    value = {"choices": [choices[mark_of(said[image])]]}
-                    annotations.append({"result": [{**relevance, "value": value, "meta": {"text": [who]}}]})
-            data = {"image": paths[image], "image_id": image, "query_id": one.wanted.id, "query": one.wanted.text}
-            yield {"data": data, "annotations": annotations}
+            marks = {who: mark_of(said[image]) for who, said in one.said.items() if image in said}
+            address = {"image": f"/data/local-files/?d={quote(paths[image])}"}
+            yield LabelTask(one.wanted.id, one.wanted.text, image, marks), address

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import DTypeLike, NDArray
 
+from eyespot.gallery.attribution import LICENCES, Attribution, attribution_of, plain_name
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.view import View, place_of
 from eyespot.storage.files import whole_folder
-from eyespot.types import EyespotError, NothingFound
+from eyespot.types import EyespotError, Mask, NothingFound
 
 BATCH = 1 << 14
 # Compared in lower case without separators: Darwin Core, EXIF, Flickr, iNaturalist and img2dataset spell them so.
@@ -35,10 +35,14 @@ OWNERS = """
 
 @dataclass(frozen=True)
 class Export:
-    """What goes out: columns that tell of places and owners too, or not; vectors as they are, or in another type."""
+    """What goes out: columns that tell of places and owners too, or not; vectors as they are, or in another type.
+
+    `chosen` (rows,) is True for the rows that are wanted; None: all.
+    """
 
     all_columns: bool = False
     dtype: str | None = None
+    chosen: Mask | None = None
 
 
 class Exported(NamedTuple):
@@ -49,11 +53,23 @@ class Exported(NamedTuple):
     left_out: list[str]
 
 
+class ExportColumns(NamedTuple):
+    """The columns that go out, those that do not, and those of `Attribution` that are put together out of others.
+
+    A photo with a licence is handed on with it and with whom it asks to name, for it may not be handed on without.
+    """
+
+    schema: pa.Schema
+    left_out: list[str]
+    derived: list[str]
+
+
 class Chunk(NamedTuple):
-    """Some rows: their facts with whole paths, and their vectors (rows, dim)."""
+    """Some rows: their facts with whole paths, their vectors (rows, dim), and the first path of each from its root."""
 
     facts: pa.Table
     vectors: NDArray[Any]
+    relative: list[str]
 
 
 class ExportLayout(Protocol):
@@ -70,17 +86,13 @@ class ExportLayout(Protocol):
 
 def tells_too_much(name: str) -> bool:
     """Whether a column by this name tells where a picture was taken or whose it is."""
-    plain = _plain(name)
+    plain = plain_name(name)
     return plain in PLACES.split() or names_owner(name) or plain.startswith(("gps", "exif"))
 
 
 def names_owner(name: str) -> bool:
     """Whether a column by this name tells whose a picture is."""
-    return _plain(name) in OWNERS.split()
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    return plain_name(name) in OWNERS.split()
 
 
 def write(view: View, out: Path, form: ExportLayout, export: Export) -> Exported:
@@ -88,15 +100,16 @@ def write(view: View, out: Path, form: ExportLayout, export: Export) -> Exported
 
     Raises `UsageError` if the folder holds something, `NothingFound` for a space without pictures.
     """
-    total = int(view.live.sum())
-    if not total:
-        raise NothingFound(f"{view.gallery.path} has no pictures to export; add some with: eyespot index PHOTOS")
-    dtype = np.dtype(export.dtype or np.result_type(*(block.dtype for block in view.blocks)))
-    schema, left_out = _schema(view, export)
+    wanted = wanted_rows(view, export)
+    total = int(wanted.sum())
+    dtype = dtype_of(view, export)
+    columns = columns_of(view, export.all_columns)
     parts = -(-total // form.part_rows)
     try:
         with whole_folder(out) as folder:
-            for number, chunks in groupby(_cut(_chunks(view, schema), form.part_rows), key=lambda piece: piece[0]):
+            for number, chunks in groupby(
+                _cut(chunks_of(view, columns, wanted), form.part_rows), key=lambda piece: piece[0]
+            ):
                 rows = min(form.part_rows, total - number * form.part_rows)
                 name = str(number).zfill(len(str(parts - 1)))
                 part = _FilePart(folder / form.vectors.format(name), folder / form.table.format(name), form)
@@ -104,35 +117,58 @@ def write(view: View, out: Path, form: ExportLayout, export: Export) -> Exported
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise EyespotError(f"cannot write {out} ({reason}); make room there or name another folder") from error
-    return Exported(total, parts, left_out)
+    return Exported(total, parts, columns.left_out)
+
+
+def wanted_rows(view: View, export: Export) -> Mask:
+    """The rows that go out, (rows,): those that can be found and are chosen; `NothingFound` if there are none."""
+    if not view.live.any():
+        raise NothingFound(f"{view.gallery.path} has no pictures to export; add some with: eyespot index PHOTOS")
+    wanted: Mask = view.live if export.chosen is None else view.live & export.chosen
+    if not wanted.any():
+        raise NothingFound("no picture fits the filter; widen it, or leave it out to export all")
+    return wanted
+
+
+def dtype_of(view: View, export: Export) -> np.dtype[Any]:
+    """The type of the vectors that go out."""
+    return np.dtype(export.dtype or np.result_type(*(block.dtype for block in view.blocks)))
 
 
 # -- rows ---------------------------------------------------------------------------------------------------
 
 
-def _chunks(view: View, schema: pa.Schema) -> Iterator[Chunk]:
-    roots = view.gallery.header.roots
-    live = np.split(view.live, view.starts[1:-1])  # a mask (rows,) for each shard
-    for table, block, mask in zip(view.tables, view.blocks, live, strict=True):
+def chunks_of(view: View, columns: ExportColumns, wanted: Mask) -> Iterator[Chunk]:
+    """The wanted rows in their order, some thousand at a time; `paths` are whole."""
+    masks = np.split(wanted, view.starts[1:-1])  # a mask (rows,) for each shard
+    for table, block, mask in zip(view.tables, view.blocks, masks, strict=True):
         at = 0
         for batch in _batches(table):
-            kept = mask[at : at + len(batch)]
-            facts = pa.Table.from_batches([batch]).filter(pa.array(kept))
-            # Facts in the common columns, every path whole
-            places = [
-                [place_of(roots[number], path) for number, path in zip(row["roots"], row["paths"], strict=True)]
-                for row in facts.select(["roots", "paths"]).to_pylist()
-            ]
-            spelled = {name.lower(): name for name in facts.column_names}
-            columns = {
-                field.name: facts[spelled[field.name.lower()]].cast(field.type)
-                if field.name.lower() in spelled
-                else pa.nulls(len(facts), field.type)
-                for field in schema
-            }
-            export_columns = pa.table(columns | {"paths": pa.array(places, pa.list_(pa.string()))}, schema=schema)
-            yield Chunk(export_columns, block[at : at + len(batch)][kept])
+            chosen = mask[at : at + len(batch)]
+            facts = pa.Table.from_batches([batch]).filter(pa.array(chosen))
+            if len(facts):
+                first = [(paths or [""])[0] for paths in facts["paths"].to_pylist()]
+                yield Chunk(_in_common(view, facts, columns), block[at : at + len(batch)][chosen], first)
             at += len(batch)
+
+
+def _in_common(view: View, facts: pa.Table, columns: ExportColumns) -> pa.Table:
+    """Facts of a shard in the columns of all."""
+    roots = view.gallery.header.roots
+    places = [
+        [place_of(roots[number], path) for number, path in zip(row["roots"], row["paths"], strict=True)]
+        for row in facts.select(["roots", "paths"]).to_pylist()
+    ]
+    made: dict[str, Any] = {"paths": pa.array(places, pa.list_(pa.string()))}
+    if columns.derived:
+        rights = [attribution_of(row)._asdict() for row in facts.drop_columns(["roots", "paths"]).to_pylist()]
+        made |= {name: pa.array([row[name] for row in rights], pa.string()) for name in columns.derived}
+    spelled = {name.lower(): name for name in facts.column_names}
+    for field in columns.schema:
+        if field.name not in made:
+            there = spelled.get(field.name.lower())
+            made[field.name] = pa.nulls(len(facts), field.type) if there is None else facts[there].cast(field.type)
+    return pa.table({name: made[name] for name in columns.schema.names}, schema=columns.schema)
 
 
 def _batches(table: Path) -> Iterator[pa.RecordBatch]:
@@ -140,8 +176,8 @@ def _batches(table: Path) -> Iterator[pa.RecordBatch]:
         yield from file.iter_batches(BATCH)
 
 
-def _schema(view: View, export: Export) -> tuple[pa.Schema, list[str]]:
-    """The columns of all shards, a name once whatever its case; and those that are left out."""
+def columns_of(view: View, all_columns: bool = False) -> ExportColumns:
+    """The columns of all shards, a name once whatever its case; those left out tell of places and owners."""
     fields: dict[str, pa.Field[Any]] = {}
     for table in view.tables:
         for field in pq.read_schema(table):
@@ -152,8 +188,13 @@ def _schema(view: View, export: Export) -> tuple[pa.Schema, list[str]]:
                 wider = pa.float64() if {known.type, field.type} == {pa.int64(), pa.float64()} else pa.string()
             fields[field.name.lower()] = known.with_type(wider)
     del fields["live"], fields["roots"]
-    left_out = [] if export.all_columns else [field.name for field in fields.values() if tells_too_much(field.name)]
-    return pa.schema([field for field in fields.values() if field.name not in left_out]), left_out
+    licensed = any(plain_name(name) in LICENCES for name in fields)
+    left_out = [] if all_columns else [field.name for field in fields.values() if tells_too_much(field.name)]
+    going = [field for field in fields.values() if field.name not in left_out]
+    names = {field.name.lower() for field in going}
+    derived = [name for name in Attribution._fields if licensed and name not in names]
+    schema = pa.schema([*going, *(pa.field(name, pa.string()) for name in derived)])
+    return ExportColumns(schema, [name for name in left_out if name.lower() not in derived], derived)
 
 
 def _cut(chunks: Iterator[Chunk], part_rows: int) -> Iterator[tuple[int, Chunk]]:
@@ -163,7 +204,9 @@ def _cut(chunks: Iterator[Chunk], part_rows: int) -> Iterator[tuple[int, Chunk]]
         at = 0
         while at < len(chunk.vectors):
             step = min(len(chunk.vectors) - at, part_rows - done % part_rows)
-            yield done // part_rows, Chunk(chunk.facts.slice(at, step), chunk.vectors[at : at + step])
+            piece = slice(at, at + step)
+            part = Chunk(chunk.facts.slice(at, step), chunk.vectors[piece], chunk.relative[piece])
+            yield done // part_rows, part
             at, done = at + step, done + step
 
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from eyespot.gallery.hub import configurations
 from eyespot.pipelines.data_card.content import Card
 from eyespot.storage.files import write_whole
 
@@ -32,8 +33,4 @@ def front_matter(card: Card, tables: Tables) -> str:
     """The head, in YAML."""
     lines = ["---", f"pretty_name: {json.dumps(card.told.title)}"]
     lines += [f"license: {json.dumps(card.told.licence)}"] if card.told.licence else []
-    lines += ["configs:"]
-    for at, (name, splits) in enumerate(tables.items()):
-        lines += [f"- config_name: {name}", *["  default: true"] * (at == 0), "  data_files:"]
-        lines += [f"  - {{split: {split}, path: {path}}}" for split, path in splits.items()]
-    return "\n".join([*lines, "---", "", ""])
+    return "\n".join([*lines, *configurations(tables), "---", "", ""])

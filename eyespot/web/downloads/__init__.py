@@ -12,11 +12,11 @@ from typing import Any, Literal, NamedTuple, get_args
 from fastapi import Response
 
 from eyespot.gallery.formats.exported import tells_too_much
+from eyespot.storage.files import csv_bytes
 from eyespot.web._items import items_of, verdict_of
 from eyespot.web._judging import verdicts_on
 from eyespot.web._state import AppState
 from eyespot.web.downloads.camtrap import archive
-from eyespot.web.downloads.tables import as_csv
 from eyespot.web.found.results import RankedResult
 
 Format = Literal["json", "csv", "trec", "camtrap-dp"]
@@ -62,7 +62,7 @@ def _json(frozen: RankedResult, items: list[dict[str, Any]]) -> bytes:
 
 def _csv(_: RankedResult, items: list[dict[str, Any]]) -> bytes:
     names = list(dict.fromkeys(name for item in items for name in item if name != "thumbnail"))
-    return as_csv(names, items)
+    return csv_bytes(names, items)
 
 
 def _trec(frozen: RankedResult, items: list[dict[str, Any]]) -> bytes:

@@ -1,0 +1,105 @@
+"""Boxes and species of detectors become facts of the photos that a gallery has."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eyespot.gallery.formats import detections
+from eyespot.gallery.indexing import index
+from eyespot.gallery.view import Gallery
+from eyespot.types import Encoder, UsageError
+
+MEGADETECTOR = {
+    "images": [
+        {
+            "file": "photo1.jpg",
+            "detections": [
+                {"category": "1", "conf": 0.91, "bbox": [0.1, 0.2, 0.3, 0.4], "classifications": [["4", 0.8]]},
+                {"category": "2", "conf": 0.6, "bbox": [0, 0, 0.5, 0.5]},
+                {"category": "3", "conf": 0.1, "bbox": [0, 0, 1, 1]},
+            ],
+        },
+        {"file": "deep/er/photo0.jpg", "detections": []},
+        {"file": "photo2.jpg", "failure": "Failure image access"},
+        {"file": "elsewhere.jpg", "detections": []},
+    ],
+    "detection_categories": {"1": "animal", "2": "person", "3": "vehicle"},
+    "classification_categories": {"4": "Vulpes vulpes"},
+}
+SPECIESNET = {
+    "predictions": [
+        {
+            "filepath": "photo1.jpg",
+            "detections": [{"category": "1", "label": "animal", "conf": 0.97, "bbox": [0.1, 0.2, 0.3, 0.4]}],
+            "prediction": "0a1b;mammalia;carnivora;canidae;vulpes;vulpes;red fox",
+            "prediction_score": 0.88,
+        },
+        {"filepath": "photo2.jpg", "detections": [], "prediction": "9c;;;;;;blank", "prediction_score": 0.99},
+    ]
+}
+
+
+def taken_in(
+    tmp_path: Path, photos: Path, starter: Encoder, told: Any
+) -> tuple[detections.ImportedFacts, dict[str, Any]]:
+    """What the import did, and the facts that the gallery then has, by the name of a photo."""
+    gallery = tmp_path / "gallery"
+    index(gallery, [str(photos)], [starter])
+    (tmp_path / "found.json").write_text(json.dumps(told))
+    done = detections.take_in(gallery, detections.read(tmp_path / "found.json"), "found", tmp_path)
+    index(gallery, [str(done.path)], [])
+    opened = Gallery(gallery)
+    view = opened.view(opened.stem())
+    assert int(view.starts[-1]) == 9 and not view.pending
+    return done, {Path(fact["path"]).name: fact for fact in view.facts(range(9))}
+
+
+def test_megadetectors_boxes_are_facts_of_known_photos(tmp_path: Path, photos: Path, starter: Encoder) -> None:
+    done, facts = taken_in(tmp_path, photos, starter, MEGADETECTOR)
+
+    fox, empty = facts["photo1.jpg"], facts["photo0.jpg"]
+    assert (done.photos, done.known, done.failed, done.unknown) == (4, 2, 1, ["elsewhere.jpg"])
+    assert (fox["detected"], fox["detections"], fox["detection_confidence"]) == ("animal; person", 2, 0.91)
+    assert json.loads(fox["boxes"]) == [["animal", 0.91, 0.1, 0.2, 0.3, 0.4], ["person", 0.6, 0, 0, 0.5, 0.5]]
+    assert (fox["species"], fox["species_confidence"]) == ("Vulpes vulpes", 0.8)
+    assert (empty["detected"], empty["detections"], empty["boxes"]) == ("blank", 0, None)
+    assert facts["photo2.jpg"]["detected"] is None
+
+
+def test_speciesnets_answer_is_a_species_with_its_taxonomy(tmp_path: Path, photos: Path, starter: Encoder) -> None:
+    _, facts = taken_in(tmp_path, photos, starter, SPECIESNET)
+
+    fox, blank = facts["photo1.jpg"], facts["photo2.jpg"]
+    assert (fox["species"], fox["common_name"], fox["species_confidence"]) == ("Vulpes vulpes", "red fox", 0.88)
+    assert fox["taxonomy"] == "mammalia;carnivora;canidae;vulpes;vulpes"
+    assert (blank["species"], blank["common_name"], blank["detected"]) == (None, "blank", "blank")
+
+
+def test_nothing_is_written_where_no_photo_is_known(tmp_path: Path, photos: Path, starter: Encoder) -> None:
+    index(tmp_path / "gallery", [str(photos)], [starter])
+    found = [detections.DetectedPhoto("elsewhere.jpg", {}, None)]
+    done = detections.take_in(tmp_path / "gallery", found, "found", tmp_path)
+
+    assert done.path is None and not (tmp_path / "gallery" / "facts").exists()
+
+
+@pytest.mark.parametrize(
+    ("told", "sentence"),
+    [
+        ([], "has no list `images`"),
+        ({"images": [{"detections": []}]}, "image 1: has no file or filepath"),
+        (
+            {"images": [{"file": "a.jpg", "detections": [{"category": "1"}]}]},
+            "1: has detections of another shape",
+        ),
+        ({"images": [{"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [1]}]}]}, "bbox of four"),
+    ],
+)
+def test_a_file_of_another_shape_is_refused_with_the_image(tmp_path: Path, told: Any, sentence: str) -> None:
+    (tmp_path / "found.json").write_text(json.dumps(told))
+    with pytest.raises(UsageError, match=sentence):
+        detections.read(tmp_path / "found.json")

@@ -1,0 +1,308 @@
+"""What is exported: all that was chosen, with its facts and rights, without places and owners, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tarfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from eyespot import rooms
+from eyespot.gallery.exporting import ExportOptions, ExportReport, export
+from eyespot.gallery.exports._names import FileNames, safe_name
+from eyespot.gallery.exports._pictures import bare_jpeg, picture_of
+from eyespot.gallery.indexing import Options, index
+from eyespot.gallery.photos.sources import roots_of
+from eyespot.gallery.view import Gallery, View
+from eyespot.types import Encoder, NothingFound, UsageError
+from tests.curate.outside import loaded
+from tests.examples import examples
+from tests.lazy_import import lazy_import, requires
+
+lancedb = lazy_import("lancedb")
+FORMATS = rooms.names("gallery.exports")
+GPS, ARTIST, ORIENTATION, LATITUDE = 0x8825, 0x013B, 0x0112, 2
+
+
+@pytest.fixture
+def licensed(photos: Path) -> Path:
+    """Nine photos: eight with a licence and an author, one with an author alone."""
+    rows = [["file_name", "title", "license", "author", "kind"]]
+    for at, path in enumerate(sorted(photos.rglob("*.jpg"))):
+        name = path.relative_to(photos).as_posix()
+        rows.append([name, f"Nr {at}", "CC BY 4.0" if at else "", f"Ann {at}", "bird" if at % 2 else "a/b: c"])
+    with (photos / "metadata.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return photos
+
+
+@pytest.fixture
+def view(licensed: Path, tmp_path: Path, starter: Encoder) -> View:
+    return opened(tmp_path / "gallery", licensed, starter)
+
+
+def opened(gallery: Path, photos: Path, starter: Encoder) -> View:
+    index(gallery, [str(photos)], [starter])
+    found = Gallery(gallery)
+    return found.view(found.stem())
+
+
+def written(name: str, view: View, out: Path, **options: Any) -> ExportReport:
+    return export(view, rooms.module("gallery.exports", name).write, out, ExportOptions(**options))
+
+
+def known(view: View) -> list[dict[str, Any]]:
+    return view.facts(range(int(view.starts[-1])))
+
+
+# -- read by those that they are for ------------------------------------------------------------------------
+
+
+@requires("datasets")
+@pytest.mark.parametrize(("name", "options"), [("imagefolder", {"category": "kind"}), ("parquet", {"pictures": True})])
+def test_datasets_reads_pictures_and_every_fact(view: View, tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    report = written(name, view, tmp_path / "out", **options)
+
+    (split,) = loaded("datasets", tmp_path / "out")["default"].values()
+    first = split["first"]
+    (fact,) = [fact for fact in known(view) if fact["id"] == first["id"]]
+    assert (split["rows"], report.rows, report.failed) == (9, 9, [])
+    assert first["image"] == [fact["width"], fact["height"]]
+    assert [first[column] for column in ("title", "license", "kind")] == [fact["title"], fact["license"], fact["kind"]]
+    assert first["author"] == (fact["author"] if fact["license"] else None)
+    assert "latitude" not in split["columns"]
+
+
+def test_h5py_reads_vectors_ids_and_facts(view: View, tmp_path: Path) -> None:
+    written("hdf5", view, tmp_path / "out", float16=True)
+
+    with h5py.File(tmp_path / "out" / "vectors.hdf5") as file:
+        ids, titles = file["index"].asstr()[:].tolist(), file["facts/title"].asstr()[:].tolist()
+        assert [(fact["id"], fact["title"]) for fact in known(view)] == list(zip(ids, titles, strict=True))
+        np.testing.assert_array_equal(file["features"], view.vectors(range(9)).astype(np.float16))
+
+
+@requires("lancedb")
+def test_lancedb_finds_a_picture_by_its_own_vector_with_its_facts(view: View, tmp_path: Path) -> None:
+    written("lance", view, tmp_path / "out")
+
+    table = lancedb.connect(str(tmp_path / "out")).open_table("pictures")
+    fact = known(view)[4]
+    (nearest,) = table.search(view.vectors([4])[0]).limit(1).to_list()
+    assert (nearest["id"], nearest["title"], nearest["kind"]) == (fact["id"], fact["title"], fact["kind"])
+    assert table.count_rows() == 9
+
+
+def test_shards_are_indexed_again_with_their_facts(view: View, tmp_path: Path, starter: Encoder) -> None:
+    written("webdataset", view, tmp_path / "out", shard_rows=4)
+
+    again = opened(tmp_path / "again", tmp_path / "out", starter)
+    assert sorted(fact["title"] for fact in known(again)) == sorted(fact["title"] for fact in known(view))
+    members = []
+    for path in sorted((tmp_path / "out").glob("*.tar")):
+        with tarfile.open(path) as tar:
+            members.append(len(tar.getnames()))
+    assert members == [12, 12, 3]
+
+
+def test_coco_has_categories_licences_and_boxes_in_pixels(photos: Path, tmp_path: Path, starter: Encoder) -> None:
+    boxes = json.dumps([["animal", 0.9, 0.5, 0.1, 0.25, 0.2]])
+    rows = [["file_name", "kind", "license", "boxes"], ["photo1.jpg", "gull", "CC0", boxes]]
+    with (photos / "metadata.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    written("coco", opened(tmp_path / "gallery", photos, starter), tmp_path / "out", category="kind")
+
+    told = json.loads((tmp_path / "out" / "annotations.json").read_text())
+    names = {one["id"]: one["name"] for one in told["categories"]}
+    (image,) = [one for one in told["images"] if "license" in one]
+    pairs = {names[one["category_id"]]: one for one in told["annotations"]}
+    assert len(told["images"]) == 9
+    assert pairs.keys() == {"gull", "animal"} and {one["image_id"] for one in pairs.values()} == {image["id"]}
+    assert pairs["animal"]["bbox"] == [60, 9, 30, 18]
+    assert told["licenses"][image["license"] - 1]["name"] == "CC0"
+
+
+# -- what goes out ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "camtrap_dp"])
+def test_only_what_was_chosen_is_written_and_progress_is_told(view: View, tmp_path: Path, name: str) -> None:
+    chosen = np.zeros(9, np.bool_)
+    chosen[[2, 5]] = True
+    told: list[tuple[int, int]] = []
+    report = written(
+        name, view, tmp_path / "out", chosen=chosen, progress=lambda _what, done, total: told.append((done, total))
+    )
+
+    assert report.rows == 2 and told[-1] == (2, 2)
+
+
+def test_splits_are_those_of_a_column(view: View, tmp_path: Path) -> None:
+    written("imagefolder", view, tmp_path / "out", split="KIND")
+
+    splits = {path.parent.name: pq.read_table(path) for path in (tmp_path / "out").rglob("metadata.parquet")}
+    assert {name: len(table) for name, table in splits.items()} == {"bird": 4, "a_b_c": 5}
+    assert "{split: bird, path: bird/**}" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_column_that_is_not_there_is_named_before_anything_is_written(view: View, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no column colour; there are: .*kind"):
+        written("coco", view, tmp_path / "out", category="colour")
+    with pytest.raises(UsageError, match="--all-columns exports it"):
+        written("coco", view, tmp_path / "out", category="latitude")
+    assert not (tmp_path / "out").exists() and not list(tmp_path.glob(".out*"))
+
+
+def test_pictures_that_are_gone_or_damaged_are_named_and_the_rest_is_written(
+    view: View, licensed: Path, tmp_path: Path
+) -> None:
+    (licensed / "photo1.jpg").unlink()
+    (licensed / "photo2.jpg").write_bytes(b"\xff\xd8\xff\xe0 no picture")
+    report = written("imagefolder", view, tmp_path / "out")
+
+    assert report.rows == 7 == len(list((tmp_path / "out").rglob("*.jpg")))
+    assert {Path(one.path).name: bool(one.reason) for one in report.failed} == {"photo1.jpg": True, "photo2.jpg": True}
+
+
+def test_nothing_is_left_where_no_picture_can_be_read(view: View, licensed: Path, tmp_path: Path) -> None:
+    for path in licensed.rglob("*.jpg"):
+        path.unlink()
+    with pytest.raises(NothingFound, match="no picture could be read, such as"):
+        written("webdataset", view, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_holds_something_is_refused(view: View, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").touch()
+    with pytest.raises(UsageError, match="name a new folder"):
+        written("coco", view, tmp_path / "out")
+
+
+def test_pictures_of_a_tar_and_of_one_name_get_names_of_their_own(
+    photos: Path, tmp_path: Path, starter: Encoder
+) -> None:
+    with tarfile.open(tmp_path / "00000.tar", "w") as tar:
+        for at, path in enumerate(sorted(photos.rglob("*.jpg"))):
+            tar.add(path, f"{at}/../../same.jpg" if at else "0/SAME.jpg")
+    assert [root.kind for root in roots_of(str(tmp_path / "00000.tar"))] == ["tar"]
+    report = written("coco", opened(tmp_path / "gallery", tmp_path / "00000.tar", starter), tmp_path / "out")
+
+    names = [path.name.casefold() for path in (tmp_path / "out" / "images").iterdir()]
+    assert len(set(names)) == report.rows + len(report.failed) == 9
+
+
+# -- names --------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=examples(200))
+@given(st.lists(st.tuples(st.text(), st.sampled_from([".jpg", ""])), max_size=30))
+def test_names_stay_in_their_folder_and_are_distinct(tmp_path_factory: pytest.TempPathFactory, wanted: Any) -> None:
+    names = FileNames()
+    taken = [names.take(text, suffix) for text, suffix in wanted]
+    folder = tmp_path_factory.mktemp("names")
+    for name in taken:
+        (folder / name).touch()
+
+    assert len({name.casefold() for name in taken}) == len(taken) == len(list(folder.iterdir()))
+    assert not any(name.startswith((".", "-")) for name in taken)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("../../etc/passwd", "_.._etc_passwd"), ("a\0b\nc", "a_b_c"), ("con", "_con"), ("", "_"), ("-rf", "_-rf")],
+)
+def test_hostile_names_become_harmless(text: str, name: str) -> None:
+    assert safe_name(text) == name
+
+
+# -- pictures -----------------------------------------------------------------------------------------------
+
+
+def telling(size: tuple[int, int], orientation: int, **options: Any) -> bytes:
+    """A JPEG of noise with a position, an artist and a comment."""
+    exif, jpeg = Image.Exif(), BytesIO()
+    exif[ARTIST], exif[ORIENTATION] = "Ann Owner", orientation
+    exif.get_ifd(GPS)[LATITUDE] = (47.0, 33.0, 12.0)
+    pixels = np.random.default_rng(sum(size)).integers(0, 255, (*size, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(jpeg, "JPEG", exif=exif, comment=b"by Ann Owner", **options)
+    return jpeg.getvalue()
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.tuples(st.integers(1, 90), st.integers(1, 90)),
+    st.integers(1, 8),
+    st.booleans(),
+    st.sampled_from([b"", b"\0" * 9, b"\xff\xd8\xff\xe1 another picture, with its own GPS"]),
+)
+def test_a_bare_jpeg_has_the_same_pixels_and_nothing_that_tells(
+    size: tuple[int, int], orientation: int, progressive: bool, behind: bytes
+) -> None:
+    data = telling(size, orientation, progressive=progressive, icc_profile=b"a profile", quality=95)
+    bare = bare_jpeg(data + behind)
+
+    assert b"Ann" not in bare and b"GPS" not in bare
+    with Image.open(BytesIO(data)) as was, Image.open(BytesIO(bare)) as now:
+        np.testing.assert_array_equal(np.asarray(was), np.asarray(now))
+        assert not now.getexif().get_ifd(GPS)
+        assert now.getexif().get(ORIENTATION, 1) == orientation
+        assert now.info["icc_profile"] == b"a profile"
+
+
+def test_with_all_columns_a_picture_is_copied_byte_for_byte(tmp_path: Path) -> None:
+    data = telling((20, 30), 6)
+    (tmp_path / "a.jpg").write_bytes(data)
+    got = picture_of([str(tmp_path / "gone.jpg"), str(tmp_path / "a.jpg")], bare=False)
+
+    assert not isinstance(got, str) and got.data == data
+
+
+@pytest.mark.parametrize("format", ["PNG", "WEBP"])
+def test_a_bare_png_or_webp_loses_only_its_metadata(tmp_path: Path, format: str) -> None:
+    exif = Image.Exif()
+    exif[ARTIST], exif[ORIENTATION] = "Ann Owner", 6
+    pixels = np.random.default_rng(0).integers(0, 255, (20, 30, 3), dtype=np.uint8)
+    place = tmp_path / f"a.{format.lower()}"
+    Image.fromarray(pixels).save(place, format, exif=exif, lossless=True)
+    got = picture_of([str(place)], bare=True)
+
+    assert not isinstance(got, str) and b"Ann" not in got.data and not got.converted
+    with Image.open(BytesIO(got.data)) as now:
+        np.testing.assert_array_equal(np.asarray(now.convert("RGB")), pixels)
+        assert now.getexif().get(ORIENTATION) == 6
+
+
+def test_what_few_programs_read_becomes_a_jpeg(tmp_path: Path) -> None:
+    Image.new("RGB", (8, 6)).save(tmp_path / "a.tif")
+    got = picture_of([str(tmp_path / "a.tif")], bare=True)
+
+    assert not isinstance(got, str)
+    assert (got.converted, got.name, got.suffix, got.size, got.data[:3]) == (True, "a", ".jpg", (8, 6), b"\xff\xd8\xff")
+
+
+def test_all_columns_tell_places_and_owners(view: View, tmp_path: Path) -> None:
+    report = written("parquet", view, tmp_path / "out", all_columns=True)
+
+    (path,) = (tmp_path / "out" / "data").iterdir()
+    table = pq.read_table(path)
+    assert report.left_out == [] and {"latitude", "author"} < set(table.column_names)
+    assert None not in table["author"].to_pylist()
+
+
+def test_no_part_is_left_of_an_index_without_pictures(tmp_path: Path, starter: Encoder) -> None:
+    (tmp_path / "empty").mkdir()
+    index(tmp_path / "gallery", [str(tmp_path / "empty")], [starter], Options())
+    found = Gallery(tmp_path / "gallery")
+    with pytest.raises(NothingFound, match="no pictures to export"):
+        written("coco", found.view(next(iter(found.header.spaces))), tmp_path / "out")
