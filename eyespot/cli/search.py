@@ -115,12 +115,11 @@ def run(
     collection = eyespot.open(gallery_here(gallery), encoder, index)
     if ray:
         collection.means = context.with_resource(means_on(ray, workers))
-    chosen = Selection(where, after, before, near, label or ())
-    allowed = collection.allowed(chosen.condition(collection.view.tables))
+    filters = Selection(where, after, before, near, label or ()).condition(collection.view.tables)
     wanted = collection.query(query, image)
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = None if expand is None else rewriter(expand, ledger_of(ledger, collection.gallery.path))
-    options = StageOptions(deep, allowed, adapt, neighbours, rerank_local, rewriting=rewriting)
+    options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
     results = collection.answered(wanted, chain_of(collection, options))
     if expand is not None:
         _note_wordings(expand, wanted, results)
