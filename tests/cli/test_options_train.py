@@ -8,10 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tiny_models
 from click.testing import Result
 from typer.testing import CliRunner
 
 from eyespot.cli import app
+from tests.gallery.conftest import draw
 from tests.lazy_import import requires
 
 pytestmark = requires("torch")
@@ -120,3 +122,22 @@ def test_semi_positives_are_kept_of_neighbours_and_weighed(pairs: Path, tmp_path
     assert (rows.shape, more.shape) == ((40, 2), (40, 3))
     assert np.array_equal(near, rows) and (heavy > weights).all()  # fewer share the softmax
     assert np.array_equal(same, rows) and (warm < weights[:, :1]).all()
+
+
+def test_the_seed_of_a_backbone(tmp_path: Path) -> None:
+    """The order of the captions is drawn by it."""
+    pytest.importorskip("transformers")
+    model = tiny_models.hf_clip(tmp_path / "clip")
+    rows = [f'{draw(tmp_path / f"{at}.png", at)},"caption {at}"' for at in range(8)]
+    (tmp_path / "list.csv").write_text("path,caption\n" + "\n".join(rows) + "\n")
+    done("index", tmp_path / "list.csv", "-g", tmp_path / "g", "-e", f"hf:{model}")
+    small = ("--captions", "caption", "--batch", 4, "--epochs", 1, "--json")
+
+    losses = [
+        json.loads(
+            done("train", "backbone", tmp_path / "g", "--out", tmp_path / str(seed), "--seed", seed, *small).stdout
+        )["loss"]
+        for seed in (0, 1)
+    ]
+
+    assert losses[0] != losses[1]
