@@ -408,3 +408,10 @@ def test_an_accelerator_learns_the_same(precision: str, tmp_path: Path) -> None:
     here = loop.train(material(), SMALL, recipe, tmp_path / "here")
 
     assert there.loss == pytest.approx(here.loss, rel=0.1)
+
+
+def test_pairs_whose_ids_are_not_those_of_their_images_are_refused() -> None:
+    one = np.eye(2, 4, dtype=np.float32)
+
+    with pytest.raises(UsageError, match="2 images need as many ids, not 3"):
+        Pairs(one, one, np.arange(2), ["a", "b", "c"])
