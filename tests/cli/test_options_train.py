@@ -124,6 +124,7 @@ def test_semi_positives_are_kept_of_neighbours_and_weighed(pairs: Path, tmp_path
     assert np.array_equal(same, rows) and (warm < weights[:, :1]).all()
 
 
+@pytest.mark.long
 def test_the_seed_of_a_backbone(tmp_path: Path) -> None:
     """The order of the captions is drawn by it."""
     pytest.importorskip("transformers")

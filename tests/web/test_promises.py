@@ -70,14 +70,16 @@ class Process:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, answer.read().decode(errors="replace")
         except urllib.error.HTTPError as refused:
-            return refused.code, refused.read().decode(errors="replace")
+            with refused:
+                return refused.code, refused.read().decode(errors="replace")
 
     def refused(self, token: str) -> tuple[int, str]:
         """The status that a wrong token gets, and how long it is to wait."""
         headers = {"Authorization": f"Bearer {token}"}
         with pytest.raises(urllib.error.HTTPError) as told:
             urllib.request.urlopen(urllib.request.Request(f"{self.address}v1/items", headers=headers), timeout=60)
-        return told.value.code, told.value.headers["Retry-After"] or ""
+        with told.value as refusal:
+            return refusal.code, refusal.headers["Retry-After"] or ""
 
     def search(self, words: str, **more: str) -> Any:
         return json.loads(self.ask("v1/search?" + urllib.parse.urlencode({"q": words, **more}), token=self.token)[1])
