@@ -213,13 +213,16 @@ def labelled(tmp_path: Path) -> tuple[str, Path]:
     return where
 
 
-def test_an_hour_costs_what_is_paid_for_it(labelled: tuple[str, Path]) -> None:
+def test_an_hour_costs_what_is_paid_for_it(labelled: tuple[str, Path], tmp_path: Path) -> None:
+    """Thirty marks came at once, and one a moment later; at a billion an hour the moment costs something."""
+    (tmp_path / "later.csv").write_text("image,mark\nclip-retrieval:pictures/0029.jpg,d\n")
+    told("annotate", "mark", "1", tmp_path / "later.csv", "--as", "Ada", *labelled)
     costs = [
         told("annotate", "status", "1", *labelled, "--wage", wage)["1"]["annotators"]["Ada"]["cost"]
-        for wage in (0, 100_000_000)
+        for wage in (0, 10**9, 2 * 10**9)
     ]
 
-    assert costs[0] == 0 and costs[1] >= 0
+    assert costs[0] == 0 < costs[1] and costs[2] == pytest.approx(2 * costs[1], abs=0.011)
 
 
 def test_two_who_labelled_the_same_differ_until_it_is_settled(labelled: tuple[str, Path]) -> None:

@@ -136,8 +136,8 @@ def test_a_judge_is_asked_in_words_of_ones_own(
     assert all("Siehst du a colour?" in json.dumps(seen.body["messages"]) for seen in server.seen)
 
 
-def test_a_judge_that_may_be_asked_once_a_minute_waits(dated: Path, server: Double, tmp_path: Path) -> None:
-    """Both limits reach the client, which says how long it waits before the second request."""
+def test_limits_by_the_minute_reach_the_judge(dated: Path, server: Double, tmp_path: Path) -> None:
+    """A limit of 0 is refused under its name, before anything is asked."""
     line = ("search", "a colour", "-g", dated, "--rerank", "openai:tiny", "--ledger", tmp_path / "l.sqlite")
 
     for limit in ("requests_per_minute=0", "tokens_per_minute=0"):
