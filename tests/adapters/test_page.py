@@ -26,3 +26,16 @@ def test_its_lines_and_its_code_run(tmp_path: Path) -> None:
     (code,) = blocks(PAGE, "python")
     ours = code + "\nimport sys; kept = np.load('found.npz'); sys.exit(int((kept['ids'] != found.rows).any()))"
     assert subprocess.run([sys.executable, "-c", ours], cwd=tmp_path, env=env).returncode == 0
+
+
+@pytest.mark.long
+def test_the_page_on_training_runs(tmp_path: Path) -> None:
+    """Its first block; the others need sets that others publish, and a model from the hub."""
+    pytest.importorskip("torch")
+    script, *others = blocks(ROOT / "docs" / "training.md", "sh")
+
+    shell = subprocess.run(["sh", "-ec", script], cwd=tmp_path, env=tools(tmp_path), capture_output=True, text=True)
+
+    assert shell.returncode == 0, shell.stderr
+    assert "380 pairs, 20 held out" in shell.stderr and (tmp_path / "found.npz").is_file()
+    assert ["train2017" in others[0], "hf:openai" in others[1], len(others)] == [True, True, 2]

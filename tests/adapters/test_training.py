@@ -389,6 +389,16 @@ def test_half_precision_learns_nearly_the_same(tmp_path: Path) -> None:
     assert half.loss != full.loss and half.loss == pytest.approx(full.loss, rel=0.05)
 
 
+def test_unasked_a_processor_trains_in_full_precision(tmp_path: Path) -> None:
+    """Halves save no time there and lose digits."""
+    unasked, full, half = (
+        loop.train(material(), SMALL, replace(SHORT, epochs=1, precision=name), tmp_path / name)
+        for name in ("auto", "float32", "bfloat16")
+    )
+
+    assert SHORT.precision == "auto" and unasked.loss == full.loss != half.loss
+
+
 @pytest.mark.parametrize("precision", ["bfloat16", "float16", "float32"])
 def test_an_accelerator_learns_the_same(precision: str, tmp_path: Path) -> None:
     if not torch.cuda.is_available():
@@ -398,3 +408,10 @@ def test_an_accelerator_learns_the_same(precision: str, tmp_path: Path) -> None:
     here = loop.train(material(), SMALL, recipe, tmp_path / "here")
 
     assert there.loss == pytest.approx(here.loss, rel=0.1)
+
+
+def test_pairs_whose_ids_are_not_those_of_their_images_are_refused() -> None:
+    one = np.eye(2, 4, dtype=np.float32)
+
+    with pytest.raises(UsageError, match="2 images need as many ids, not 3"):
+        Pairs(one, one, np.arange(2), ["a", "b", "c"])

@@ -19,6 +19,7 @@ from eyespot.cluster.starting import _shared_out, connected
 from eyespot.extras import install_line
 from eyespot.types import UsageError
 from tests.cluster.conftest import unit
+from tests.curate.rmir import worlds as rmir
 from tests.gallery.conftest import draw
 from tests.gallery.test_killed import contents
 from tests.search.imported import drawn, take
@@ -93,6 +94,16 @@ def test_mine_semipositives(tmp_path: Path) -> None:
     with np.load(tmp_path / "here.npz") as here, np.load(tmp_path / "there.npz") as there:
         assert here["rows"].tolist() == there["rows"].tolist()
         assert here["weights"].tobytes() == there["weights"].tobytes()
+
+
+def test_photos_of_an_rmir_set_are_clustered_alike(tmp_path: Path) -> None:
+    photos = rmir.photos(tmp_path / "photos", ("hammer1", "plier1", "dam1", "windmill1", "pencil", "erasers"))
+    for place, more in (("here", ()), ("there", RAY)):
+        recipe = rmir.recipe(tmp_path / place, photos, seeds="clusters = 3\neach = 1")
+        eyespot("build", "rmir", recipe, "--out", tmp_path / place, *more)
+
+    here, there = (next((tmp_path / place).rglob("*seeds/kept.parquet")).read_bytes() for place in ("here", "there"))
+    assert here == there
 
 
 def test_eval(gallery: Path, tmp_path: Path) -> None:

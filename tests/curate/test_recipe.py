@@ -150,3 +150,11 @@ def test_the_page_runs_as_it_stands(tmp_path: Path) -> None:
 
     assert shown.stdout.splitlines() == ["[False, False]", "5 What is it made of?"], shown.stderr
     assert (tmp_path / "work" / "card.html").is_file()
+
+
+@pytest.mark.parametrize("models", ["[1]", '"small"', "3"])
+def test_models_of_a_step_are_a_list_of_names(recipe: Path, models: str) -> None:
+    recipe.write_text(GOOD.replace('model = "small"', f"models = {models}"))
+
+    with pytest.raises(UsageError, match=r"models: are .*; write names that stand under \[models\]"):
+        read_recipe(recipe)

@@ -449,3 +449,25 @@ def test_the_log_says_why_a_step_runs_or_does_not(tmp_path: Path, caplog: pytest
         run([source(count)], tmp_path)
     text = caplog.text
     assert text.index("it was never finished") < text.index("is finished") < text.index("inputs or records changed")
+
+
+def test_a_table_whose_drops_have_no_reason_is_told(tmp_path: Path) -> None:
+    def unreasoned(_records: Records, folder: Path, _context: Context) -> int:
+        (folder / "kept.jsonl").write_text('{"id": "n0"}\n')
+        (folder / "dropped.jsonl").write_text('{"id": "n1", "why": "high"}\n')
+        return 0
+
+    with pytest.raises(EyespotError, match=r"dropped\.jsonl of a step cannot be counted (?s:.*); give it `id` and"):
+        run([source(2), Step("unreasoned", SqlStep(unreasoned))], tmp_path)
+
+
+def test_a_value_without_a_form_in_json_is_told_and_not_written_as_nothing(tmp_path: Path) -> None:
+    odd = Step("odd", MapStep(lambda record, _context: Keep({**record, "odd": object()})))
+
+    with pytest.raises(EyespotError, match=r"no JSON \(object has no JSON form\); give text, numbers and lists"):
+        run([source(1), odd], tmp_path)
+
+
+def test_a_trial_takes_a_record_or_more() -> None:
+    with pytest.raises(UsageError, match="a trial takes 1 record or more, not 0"):
+        RunOptions(limit=0)

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyespot.gallery.filters import Condition, after, all_of, before, checked, columns_of, label, mask, near
+from eyespot.gallery.filters.parsing import sealed
 from eyespot.types import EyespotError, UsageError
 from tests.examples import examples
 
@@ -458,3 +459,11 @@ def test_a_missing_or_broken_file_is_not_the_filters_fault(tmp_path: Path) -> No
         with pytest.raises(EyespotError, match="the gallery's facts cannot be read: ") as caught:
             mask([file], all_of())
         assert not isinstance(caught.value, UsageError)
+
+
+def test_whoever_got_past_the_parser_cannot_open_the_connection_again() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with sealed() as connection:
+        for statement in ("SET memory_limit = '8GB'", "SET enable_external_access = true", "RESET threads"):
+            with pytest.raises(duckdb.Error, match=r"locked|external access"):
+                connection.execute(statement)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shutil
+import sqlite3
 import tarfile
 from pathlib import Path
 
@@ -473,3 +474,59 @@ def test_a_tar_written_anew_is_read_anew_though_sizes_and_times_are_the_same(
         summary = run(gallery, tmp_path / "shard.tar", starter)
 
     assert (summary.embedded, summary.pictures) == (1, 1)
+
+
+def test_roots_that_are_away_say_what_becomes_of_their_pictures(
+    gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    """Of a known one they are kept, and the line that takes it out is named; an unknown one has none."""
+    run(gallery, photos, starter)
+    photos.rename(tmp_path / "elsewhere")
+
+    known = index(gallery, [], [starter], Options(workers=2)).notes
+    unknown = index(gallery, [str(tmp_path / "never")], [starter], Options(workers=2)).notes
+
+    (kept,), (nothing,) = ([note for note in notes if "missing or empty" in note] for notes in (known, unknown))
+    line = f"if it is gone for good, take it out with: eyespot index --remove {photos} -g {gallery}"
+    assert kept.startswith(f"{photos} is missing") and kept.endswith(f"its pictures are kept; {line}")
+    assert nothing.startswith(f"{tmp_path / 'never'} is missing") and nothing.endswith("nothing to index there")
+
+
+def test_facts_are_written_again_only_where_something_changed(gallery: Path, photos: Path, starter: Encoder) -> None:
+    told: list[str] = []
+
+    def tell(what: str, _done: int, _total: int) -> None:
+        told.append(what)
+
+    counts = []
+    for labels in ("", "file_name,species\nphoto1.jpg,heron\n", ""):
+        if labels:
+            (photos / "metadata.csv").write_text(labels)
+        told.clear()
+        run(gallery, photos, starter, progress=tell)
+        counts.append(told.count("refreshing facts"))
+
+    assert counts == [0, 1, 0]
+
+
+def test_what_a_killed_run_left_of_a_shard_goes_if_its_pictures_are_gone(
+    gallery: Path, photos: Path, starter: Encoder, tmp_path: Path
+) -> None:
+    """The shard is there and the ledger does not know it yet: so it is where a kill comes between both."""
+
+    def tell(what: str, _done: int, _total: int) -> None:
+        if what == "embedding":
+            with sqlite3.connect(gallery / "ledger.sqlite") as now, sqlite3.connect(tmp_path / "planned") as kept:
+                now.backup(kept)
+
+    run(gallery, photos, starter, progress=tell)
+    with sqlite3.connect(tmp_path / "planned") as kept, sqlite3.connect(gallery / "ledger.sqlite") as now:
+        kept.backup(now)
+    left = (gallery / "shards" / "00000").is_dir()
+    for photo in photos.rglob("*.jpg"):
+        photo.unlink()
+    (photos / "notes.txt").write_text("the disk is there")
+
+    summary = run(gallery, photos, starter)
+
+    assert left and summary.pictures == 0 and not (gallery / "shards" / "00000").exists()

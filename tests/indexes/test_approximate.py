@@ -12,7 +12,7 @@ import pytest
 from eyespot.indexes import _approximate
 from eyespot.indexes.exact import Exact
 from eyespot.kernels.codes import NOT_FINITE
-from eyespot.types import Index, UsageError
+from eyespot.types import EyespotError, Index, UsageError
 from tests.indexes.test_contract import KEPT, WAYS, loading
 
 ALL = [(name, way) for name, ways in WAYS.items() for way in ways]
@@ -106,3 +106,55 @@ def test_more_lists_than_rows_are_refused_where_there_are_lists() -> None:
     with pytest.raises(UsageError, match="9 lists of 8 rows"):
         faiss.FaissShape("ivf", lists=9).settled(8, 4)
     assert faiss.FaissShape("pq", lists=9).settled(8, 4).lists == 1
+
+
+# -- how much is looked into ------------------------------------------------------------------------------------------
+
+
+def test_unasked_an_eighth_of_the_lists_is_looked_into() -> None:
+    from eyespot.indexes.faiss import FaissShape
+
+    assert FaissShape("ivf", lists=64).settled(10_000, 32).probes == 8
+    assert FaissShape("hnsw").settled(10_000, 32).probes == 400
+
+
+def test_lists_of_lance_have_some_thousand_rows() -> None:
+    from eyespot.indexes.lance import LanceShape
+
+    assert [LanceShape().settled(rows).lists for rows in (1, 4096, 4097, 100_000)] == [1, 1, 2, 25]
+    assert LanceShape(7).settled(100_000).lists == 7
+
+
+def test_lance_looks_into_all_lists_or_into_as_many_as_asked() -> None:
+    vectors = clustered(20_000)
+    exact, queries = Exact([vectors]), clustered(40, seed=2)
+
+    every, one = (loading("lance", {"lists": 64, "depth": 200, **more})([vectors]) for more in ({}, {"probes": 1}))
+
+    assert share(every, exact, queries, None) > share(one, exact, queries, None) + 0.1
+
+
+@pytest.mark.parametrize(("kind", "mapped"), [("hnsw", True), ("ivf", False)])
+def test_a_graph_is_mapped_from_its_file_and_lists_are_read(kind: str, mapped: bool, tmp_path: Path) -> None:
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        pytest.skip("needs /proc")
+    way = {"kind": kind} | ({"lists": 16} if kind == "ivf" else {})
+    vectors = clustered(5000)
+    loading("faiss", way)([vectors], folder=tmp_path)
+
+    index = loading("faiss", way)([vectors], folder=tmp_path)  # what the first one built
+    index.search(vectors[:1], 5)
+
+    assert (str(tmp_path) in maps.read_text()) is mapped
+
+
+def test_a_table_that_lance_cannot_read_is_told_with_the_reason(tmp_path: Path) -> None:
+    vectors = clustered(5000)
+    loading("lance", {})([vectors], folder=tmp_path)
+    for path in [*tmp_path.rglob("*.manifest"), *tmp_path.rglob("*.lance")]:
+        if path.is_file():
+            path.write_bytes(b"nothing")
+
+    with pytest.raises(EyespotError, match=r"cannot be read \([^)]{5,}.*delete it and build it again"):
+        loading("lance", {})([vectors], folder=tmp_path).search(vectors[:1], 5)

@@ -29,9 +29,11 @@ from eyespot.judges._wording import INQUIRE, JudgePrompt
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
 from eyespot.llms.budget import Budget, BudgetSpent
-from eyespot.llms.errors import seconds_to_wait
+from eyespot.llms.errors import NoReply, seconds_to_wait
+from eyespot.llms.retry import RetryPolicy
 from eyespot.types import Answer, EyespotError, Pair, Query, Term, UsageError
 from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
+from tests.test_docs import ROOT
 
 CHAT = "/v1/chat/completions"
 
@@ -600,6 +602,29 @@ def test_a_request_waits_until_its_tokens_fit_into_the_minute() -> None:
     assert left == [0, 10, 60, 70]
 
 
+def test_tokens_are_counted_for_the_request_that_had_them() -> None:
+    """Of two under way the first had 90 of 100: a third leaves when that one is a minute old, not the second."""
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    limiter = RateLimiter(tokens=100, clock=lambda: now[0], sleep=sleep)
+    first = limiter.acquire()
+    now[0] = 50
+    second = limiter.acquire()
+    limiter.settle(second, 5)
+    limiter.settle(first, 90)
+    limiter.settle(second, 5)
+
+    third = limiter.acquire()
+
+    assert (first.time, first.tokens, second.time, second.tokens, third.time) == (0, 90, 50, 5, 50)
+    now[0] = 51
+    limiter.settle(third, 20)
+    assert limiter.acquire().time == 60
+
+
 def test_results_under_way_are_handed_out_before_the_error_that_ends_the_run() -> None:
     both = threading.Barrier(2, timeout=10)
 
@@ -724,8 +749,9 @@ def test_an_answer_that_does_not_fit_is_mended_once() -> None:
     with Double([chat('{"species": "heron", "count": "many"}')], then=FITS) as server:
         found = judge(server).language_model.answer(ASKED, Sighting)
 
-    assert found.count == 2
-    assert "count: Input should be a valid integer" in server.seen[1].body["messages"][-1]["content"]
+    *_, its_own, request = server.seen[1].body["messages"]
+    assert found.count == 2 and "count: Input should be a valid integer" in request["content"]
+    assert (its_own["role"], its_own["content"]) == ("assistant", '{"species": "heron", "count": "many"}')
 
 
 def test_a_second_answer_that_does_not_fit_is_a_failure_with_its_reason() -> None:
@@ -813,3 +839,15 @@ def test_without_address_and_key_one_is_told_what_to_set(monkeypatch: pytest.Mon
 def test_a_model_must_be_named() -> None:
     with pytest.raises(UsageError, match="name the model that is to judge, as in openai:MODEL"):
         rooms.load("judges", "openai")
+
+
+def test_a_request_that_always_fails_is_sent_as_often_as_the_page_says() -> None:
+    """Six times, unless `attempts` says otherwise; a retry policy of one's own has the same default."""
+    sent = []
+    for options in ({}, {"attempts": 2}):
+        with Double(then=error(500, "busy")) as server, pytest.raises(NoReply):
+            judge(server, first_rest=0.001, **options).language_model.answer(ASKED, Sighting)
+        sent.append(len(server.seen))
+
+    assert sent == [6, 2] and RetryPolicy().attempts == 6
+    assert "at most 6 attempts (`attempts`)" in (ROOT / "docs" / "encoders.md").read_text(encoding="utf-8")

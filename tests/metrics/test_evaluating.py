@@ -274,3 +274,17 @@ def test_importing_the_room_loads_no_numba() -> None:
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
 
     assert shown.stdout.strip() == "set()", shown.stderr
+
+
+def test_each_query_keeps_its_own_grades_in_a_random_order() -> None:
+    """Three queries whose relevant images have one grade each: the mean of nDCG does not hang on which grade that is.
+
+    One relevant image in a pool of two stands first or second: (1 + 1/log2(3)) / 2.
+    """
+    offsets, grades = np.array([0, 2, 4, 6]), np.array([3, 0, 1, 0, 2, 0], np.int32)
+    ideal = np.array([3, 1, 2], np.int32)
+    known = Aligned(["p", "q", "r"], offsets, grades, np.array([2.0, 1.0] * 3), np.array([0, 1, 2, 3]), ideal)
+
+    drawn = simulated_floor(parse("nDCG"), known, rounds=2000)
+
+    assert drawn.values == pytest.approx([(1 + 1 / np.log2(3)) / 2] * 3, abs=0.02)

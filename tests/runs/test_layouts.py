@@ -381,3 +381,13 @@ def test_inquire_rerank_hard() -> None:
     grades = run.graded(qrels)
     assert (len(run), len(grades), int(grades.sum()), int(grades.min())) == (59, 5_900, 739, 0)
     assert inquire.read_queries(folder / "queries.csv")["307"]["candidates"] == "100"
+
+
+@pytest.mark.parametrize(
+    "mapping", [[], {"queries": "q.jsonl"}, {"queries": {"columns": []}}, {"queries": {"file": 3}}]
+)
+def test_a_mapping_of_an_rmir_set_that_is_none_is_told(tmp_path: Path, mapping: Any) -> None:
+    written(tmp_path / "mapping.json", mapping)
+
+    with pytest.raises(UsageError, match=r'queries: is not \{"file": NAME, "columns": \{OURS: THEIRS\}\}'):
+        rmir.place(tmp_path, "queries")

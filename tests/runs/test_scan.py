@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,14 @@ def test_rankings_out_of_order_are_ordered_and_ties_stay() -> None:
     found = scan.run_in(b"q Q0 a 1 1 t\r\nq Q0 b 2 3 t\r\n\r\nq Q0 c 3 1.0 t\nq Q0 d 4 3 t")
     assert found is not None
     assert plain(found) == {"q": [("b", 3.0), ("d", 3.0), ("a", 1.0), ("c", 1.0)]}
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_query() -> None:
+    run = scan.run_in(codecs.BOM_UTF8 + b"heron Q0 a 1 2 t\nheron Q0 b 2 1 t\n")
+    qrels = scan.qrels_in(codecs.BOM_UTF8 + b"heron 0 a 1\nowl 0 b 2\n")
+
+    assert run is not None and plain(run) == {"heron": [("a", 2.0), ("b", 1.0)]}
+    assert qrels is not None and qrels.grades == {"heron": {"a": 1}, "owl": {"b": 2}}
 
 
 def test_a_query_that_goes_on_in_another_part_is_one_query(monkeypatch: pytest.MonkeyPatch) -> None:

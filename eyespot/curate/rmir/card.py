@@ -239,7 +239,8 @@ def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:
     What is given for another section is handed on, to be refused there.
     """
     found, split = made.pipe.settings("candidates"), made.pipe.settings("split")
-    depth = f"the first {found.images} of each index of pictures and the first {found.texts} by description"
+    by_description = f" and the first {found.texts} by description" * (found.text_encoder is not None)
+    depth = f"the first {found.images} of each index of pictures{by_description}"
     composition = {
         "items": "A record is a query: a picture, a question about it (functional, temporal or causal), and the photos "
         f"of the pool that answer it. The pool of {len(made.pool):,} photos is shared by all queries.",

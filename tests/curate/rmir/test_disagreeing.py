@@ -1,0 +1,247 @@
+"""The disagreeing world: reliability under both rules of votes, the split, and every number of the card, by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eyespot.curate.rmir import card
+from eyespot.curate.rmir.dry_run import foretold
+from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.making import RmirJob
+from eyespot.pipelines import read_recipe
+from eyespot.types import UsageError
+from tests.cli.conftest import run_eyespot
+from tests.curate.rmir import worlds
+from tests.curate.rmir.disagreeing import VOTES, made, name_of, photos, recipe
+
+SURE = "least = 0.75"
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Seven photos."""
+    return photos(tmp_path_factory.mktemp("photos"))
+
+
+@pytest.fixture(scope="module")
+def retrieved(tmp_path_factory: pytest.TempPathFactory, gallery: Path) -> FinishedSteps:
+    """The set by the votes of every hit that was found; over 0.6 a query tests."""
+    out = tmp_path_factory.mktemp("retrieved")
+    return made(recipe(out, gallery, confident=SURE, split="threshold = 0.6"), out)
+
+
+@pytest.fixture(scope="module")
+def confident(tmp_path_factory: pytest.TempPathFactory, gallery: Path) -> FinishedSteps:
+    """The set by the votes of what the panel is sure of alone, over the pool of all photos that nobody doubts."""
+    out = tmp_path_factory.mktemp("confident")
+    settings = 'threshold = 0.6\nvotes = "confident"\npool = "seeds"'
+    return made(recipe(out, gallery, confident=SURE, split=settings), out)
+
+
+def reliability(found: FinishedSteps) -> dict[str, float]:
+    return {query["target"]: query["tsr"] for query in found.queries}
+
+
+def named(ids: list[str], found: FinishedSteps) -> list[str]:
+    return [name_of(found.seeds[id]["path"]) for id in ids]
+
+
+def rows(found: FinishedSteps, title: str) -> list[list[object]]:
+    return [list(row) for row in table(found, title).rows]
+
+
+def table(found: FinishedSteps, title: str) -> card.CardTable:
+    return next(one for one in card.tables(found) if one.title == title)
+
+
+def test_the_lists_are_those_that_the_votes_were_thought_of_for(retrieved: FinishedSteps) -> None:
+    lists: dict[str, list[str]] = {target: [] for target in VOTES}
+    for one in sorted(retrieved.records("candidates"), key=lambda one: one["ranks"]["starter"]):
+        lists[one["target"]].append(name_of(one["candidate_path"]))
+
+    assert lists == {target: list(votes) for target, votes in VOTES.items()}
+
+
+def test_reliability_by_every_hit_that_was_found(retrieved: FinishedSteps) -> None:
+    """Refused by 0, 3 of 3 that answered, 3 of 4; by 0, 4 of 4, 2 of 4; by 0, 0, and 1, which is under half.
+
+    (1.75/3 + 1.75/2 + .75)/3 = .7361; (1.5/3 + 1.5/2 + .5)/3 = .5833; 0.
+    """
+    wanted = {"pliers": 0.736111, "a dam": 0.583333, "an igloo": 0.0}
+    assert reliability(retrieved) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_reliability_by_what_the_panel_is_sure_of(confident: FinishedSteps) -> None:
+    """The silence, the tie and the abstentions make room for artificial negatives.
+
+    0, .75, 1: (1.75/3 + 1.75/2 + 1)/3 = .8194; 0, 1, 1: (2/3 + 1 + 1)/3 = .8889; 0, 0, 1: (1/3 + 1/2 + 1)/3 = .6111.
+    """
+    wanted = {"pliers": 0.819444, "a dam": 0.888889, "an igloo": 0.611111}
+    assert reliability(confident) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_what_is_in_doubt_anywhere_leaves_everywhere(retrieved: FinishedSteps, confident: FinishedSteps) -> None:
+    """Judges are silent or abstain on the pencil and tie on the fish, which the fourth query loses its target by."""
+    targets = {query["target"]: named(query["targets"], retrieved) for query in retrieved.queries}
+
+    assert set(named(sorted(retrieved.doubted), retrieved)) == {"pencil", "fish1"}
+    assert targets == {"pliers": ["plier1"], "a dam": ["dam1"], "an igloo": ["igloo", "windmill1"]}
+    assert set(named(retrieved.pool, retrieved)) == {"plier1", "dam1", "igloo", "windmill1"}
+    assert set(named(confident.pool, confident)) == {"plier1", "dam1", "igloo", "windmill1", "hammer1"}
+
+
+def test_reasons_of_losses(retrieved: FinishedSteps) -> None:
+    losses = {name: retrieved.of(name).counts.dropped for name in ("checked", "judged", "confident", "queries")}
+
+    assert losses == {
+        "checked": {"fails inference": 1, "the check contradicts itself": 1},
+        "judged": {"a judge gives no answer": 1},
+        "confident": {"confidence below 1": 1, "most judges abstain": 1, "its photo left the seed set": 1},
+        "queries": {"a further target of its query": 1, "a judged negative": 2, "its query has no target": 2},
+    }
+
+
+# -- the card -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("title", "wanted"),
+    [
+        ("Queries", [["functional", 1, 0, "1.0"], ["temporal", 0, 1, "1.0"], ["causal", 0, 1, "2.0"]]),
+        (
+            "Queries from stage to stage",
+            [["functional", 2, 1, 1, 1], ["temporal", 2, 1, 1, 1], ["causal", 2, 2, 1, 1]],
+        ),
+        (
+            "Rules that questions break",
+            [["dependence", 0, "0.0%"], ["inference", 1, "16.7%"], ["specificity", 0, "0.0%"], ["wording", 1, "16.7%"]],
+        ),
+        (  # the shares of true of the others: 16 of 35, 17 of 35, 17 of 36
+            "How the panel votes",
+            [
+                ["strict", "12", "50.0%", "41.7%", "8.3%", "+4.3", "90.9%"],
+                ["mild", "12", "50.0%", "41.7%", "8.3%", "+4.3", "90.9%"],
+                ["odd/1", "12", "41.7%", "50.0%", "8.3%", "-6.9", "90.9%"],
+                ["odd/2", "11", "45.5%", "45.5%", "9.1%", "-1.8", "60.0%"],
+            ],
+        ),
+        (  # a query whose reliability is 0 is over no threshold
+            "Queries over a threshold of reliability",
+            [[f"{at / 10:.1f}", 2 if at < 6 else 1 if at < 8 else 0] for at in range(10)],
+        ),
+    ],
+)
+def test_tables_of_the_card(retrieved: FinishedSteps, title: str, wanted: list[list[object]]) -> None:
+    assert rows(retrieved, title) == wanted
+
+
+def test_how_far_the_panel_agrees(retrieved: FinishedSteps) -> None:
+    """22 votes are true, 18 false and 4 abstain on the eleven triplets with four votes; with the twelfth 21 are false.
+
+    Fleiss: 8.3333/11 agree and 824/44² by chance. Krippendorff: 1 − 46 · 10.6667/1268, and 1 − 41 · 6.6667/880 without
+    the abstentions and the vote that is then alone.
+    """
+    told = [(row[1].partition(" ")[0], *row[2:]) for row in table(retrieved, "How far the panel agrees").rows]
+
+    assert told == [("0.578", "11", "44"), ("0.613", "12", "47"), ("0.689", "11", "42")]
+
+
+def test_sentences_of_the_card(retrieved: FinishedSteps) -> None:
+    place = retrieved.pipe.work.parent / "set" / "README.md"
+    text = " ".join(place.read_text(encoding="utf-8").split())
+
+    for sentence in (
+        "1 records failed and are left out; --retry-failed tries them again.",
+        "The pool holds 4 photos; 2 of 7 left the seed set.",
+        "Of 6 questions that were checked; one may break several rules. In 1 the check contradicted itself.",
+        "Taken: 0.6.",
+        "0 if under half of all 4 did. On 1 hits of these queries a judge failed.",
+        "By starter, over the pool of 4, on 1 queries (test).",
+        "The pool of 4 photos is shared by all queries.",
+        "test: reliability over 0.6, 1 queries to report on; train: the others, 2 to train with.",
+        "Of 7 photos 7 were drawn, from each cluster of alike ones a few; 7 of these were asked about.",
+        "judged by strict (world:strict), mild (world:mild), odd (world:odd).",
+        "Only the first 3 of each index of pictures were judged;",
+        "Reliability (TSR) of 3 queries; those over 0.6 test.",
+    ):
+        assert sentence in text
+    assert "demonstration" not in text and "No query" not in text
+
+
+@pytest.mark.parametrize(
+    ("threshold", "splits", "sentence"),
+    [
+        (0.9, (0, 3), "No query reaches the threshold of reliability, so there is no test set."),
+        (0.6, (3, 0), ""),
+    ],
+)
+def test_an_empty_and_a_full_test_split(
+    gallery: Path, tmp_path: Path, threshold: float, splits: tuple[int, int], sentence: str
+) -> None:
+    settings = f'threshold = {threshold}\nvotes = "confident"'
+    found = made(recipe(tmp_path, gallery, confident=SURE, split=settings), tmp_path)
+
+    assert (len(found.in_split("test")), len(found.in_split("train"))) == splits
+    assert [note for note in card.notes(found) if note.startswith("No query")] == [sentence] * bool(sentence)
+    which = f"on {3} queries ({'test' if splits[0] else 'all'})"
+    assert which in table(found, "Shortcuts: targets found by").note
+
+
+def test_the_set_in_numbers(retrieved: FinishedSteps) -> None:
+    queries = {"test": {"functional": 1}, "train": {"temporal": 1, "causal": 1}}
+
+    assert card.summary(retrieved) == {"queries": queries, "pool": 4, "seeds": 7, "left": 2}
+
+
+# -- before anything is asked ---------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_counts_the_photos_that_clusters_give(gallery: Path, tmp_path: Path) -> None:
+    """Two of each of two clusters: 4 photos, 12 questions, 8 candidates of each, three votes on each."""
+    place = worlds.recipe(tmp_path, gallery, worlds.behind("http://127.0.0.1:9"), seeds="clusters = 2\neach = 2")
+    job = RmirJob(read_recipe(place), tmp_path)
+
+    planned = {one.name: (one.records, one.spent.calls) for one in foretold(job.pipeline(), job.running())}
+
+    assert planned["seeds"][0] == 7 and planned["inputs"] == (4, 0)
+    assert planned["questions"] == (4, 4) and planned["checked"] == (12, 12) and planned["judged"] == (96, 288)
+
+
+def test_clusters_larger_than_the_gallery_give_no_more_than_there_is(gallery: Path, tmp_path: Path) -> None:
+    job = RmirJob(read_recipe(recipe(tmp_path, gallery, seeds="clusters = 5\neach = 10")), tmp_path)
+
+    planned = {one.name: one.records for one in foretold(job.pipeline(), job.running())}
+
+    assert planned["inputs"] == 7
+
+
+def test_a_budget_of_the_recipe_holds_where_none_is_given(
+    gallery: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Money cannot be counted where no table has a model's price."""
+    pytest.importorskip("openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    models = "".join(f'{name} = {{ use = "openai:nobodys" }}\n' for name in ("teacher", "first", "second"))
+    place = worlds.recipe(tmp_path, gallery, models)
+    place.write_text(place.read_text(encoding="utf-8") + "[budget]\nmoney = 5\n", encoding="utf-8")
+
+    with pytest.raises(UsageError, match="no price is known for openai:nobodys"):
+        RmirJob(read_recipe(place), tmp_path).check()
+
+
+def test_photos_are_needed(gallery: Path, tmp_path: Path) -> None:
+    """And the way out that the sentence names works."""
+    place = worlds.recipe(tmp_path, gallery)
+    text = place.read_text(encoding="utf-8").replace(f'inputs = {{ gallery = "{gallery}" }}', "")
+    place.write_text(text, encoding="utf-8")
+    line = ("build", "rmir", place, "--out", tmp_path / "out", "--dry-run")
+
+    lacking, given = run_eyespot(*line), run_eyespot(*line, "-g", gallery)
+
+    assert lacking.returncode == 2 and lacking.stderr.startswith(
+        "eyespot: no gallery is named; write inputs = { gallery"
+    )
+    assert (given.returncode, given.stderr) == (0, "")
