@@ -27,7 +27,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -221,12 +221,15 @@ class Coverage:
         return set().union(*(lines.get(line, set()) for line in range(first, last + 1)))
 
     def _naming(self, name: str) -> set[str]:
-        """Tests that run a line which names a function, or names one that is not seen to run and names it."""
+        """Tests that run a line which names a function, or names one that is not seen to run and names it.
+
+        Of a file of tests that names it all are meant.
+        """
         found: set[str] = set()
         names, seen = [name], {name}
         while names:
             for file, line, function in self.mentions.get(names.pop(), ()):
-                tests = self._on(file, line, line)
+                tests = self._on(file, line, line) or {test for test in self.seconds if test.startswith(f"{file}::")}
                 found |= tests
                 if not tests and function and function not in seen:
                     names.append(function)
@@ -234,8 +237,8 @@ class Coverage:
         return found
 
 
-def mentions_in(package: Path, root: Path) -> dict[str, list[tuple[str, int, str]]]:
-    """Where every name stands in the package."""
+def mentions_in(paths: Iterable[Path], root: Path) -> dict[str, list[tuple[str, int, str]]]:
+    """Where every name stands in these files."""
     found: dict[str, list[tuple[str, int, str]]] = {}
 
     def walk(node: ast.AST, file: str, function: str) -> None:
@@ -247,7 +250,7 @@ def mentions_in(package: Path, root: Path) -> dict[str, list[tuple[str, int, str
         for child in ast.iter_child_nodes(node):
             walk(child, file, function)
 
-    for path in package.rglob("*.py"):
+    for path in paths:
         walk(ast.parse(path.read_text(encoding="utf-8")), path.relative_to(root).as_posix(), "")
     return found
 
@@ -282,7 +285,8 @@ class Workshop:
             }
             for name in measured.measured_files()
         }
-        mentions = mentions_in(self.root / self.settings.package, self.root)
+        sources = [*(self.root / self.settings.package).rglob("*.py"), *(self.root / test for test in tests)]
+        mentions = mentions_in(sources, self.root)
         return Coverage(files, json.loads(seconds.read_text()), mentions)
 
     def test(self, mutant: Mutant, coverage: Coverage) -> Verdict:

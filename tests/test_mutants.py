@@ -122,7 +122,7 @@ def test_faults_of_a_made_up_package_are_killed_survive_or_take_too_long(tmp_pat
         (tmp_path / "made" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "made" / name).write_text(text)
     line = [sys.executable, ROOT / "scripts" / "mutants.py", "--root", tmp_path / "made", "--package", "pack"]
-    line += ["--json", tmp_path / "verdicts.json", "--grace", "30", "--each", "99"]
+    line += ["--json", tmp_path / "verdicts.json", "--grace", "60", "--each", "99"]
 
     pids = tmp_path / "pids"
     done = subprocess.run(line, env=os.environ | {"PIDS": str(pids)}, capture_output=True, text=True)
@@ -143,5 +143,5 @@ def test_faults_of_a_made_up_package_are_killed_survive_or_take_too_long(tmp_pat
     assert "survived  pack/rooms/rules.py:2: count < limit → count <= limit (1 tests pass)" in done.stdout
     assert {name: (tmp_path / "made" / name).read_text() for name in files} == files
     for pid in pids.read_text().split():
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(pid), 0)
+        state = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True).stdout
+        assert state.strip()[:1] in ("", "Z")  # gone, or only not waited for
