@@ -291,7 +291,8 @@ class Workshop:
 
     def test(self, mutant: Mutant, coverage: Coverage) -> Verdict:
         """What the tests that run a mutant's line say of it."""
-        tests, expected = [], 0.0
+        tests: list[str] = []
+        expected = 0.0
         for test in coverage.tests(mutant):
             expected += coverage.seconds[test]
             if not tests or expected <= self.settings.seconds:
@@ -331,7 +332,7 @@ class Workshop:
             process = subprocess.Popen(
                 [sys.executable, *PYTEST, *SEEDED, *words],
                 cwd=self.root,
-                env=os.environ | usual | env,
+                env={**os.environ, **usual, **env},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -16,7 +16,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import RLock
@@ -55,7 +55,9 @@ class Recorder:
     def __init__(self, root: Path, log: Path) -> None:
         self._root, self._log, self._lock = root, log, RLock()
         self._pins: dict[str, int] = {}  # open handles: an inode that is held is not given to another file
-        self._names, self._data = self._scan()
+        self._names: Names = {}
+        self._data: Data = {}
+        self._look()
         self._flushed_names, self._flushed_data = dict(self._names), dict(self._data)
         self._flush = os.fsync
 
@@ -71,7 +73,7 @@ class Recorder:
         self._note("fsync")
         self._flush(file)
         with self._lock:
-            self._names, self._data = self._scan()
+            self._look()
             inode = str(os.fstat(file).st_ino)
             if inode in self._names:
                 self._flushed_names[inode] = self._names[inode]
@@ -80,27 +82,23 @@ class Recorder:
 
     def _note(self, event: str) -> None:
         with self._lock, (self._log / "moments.jsonl").open("a") as file:
-            names, data = self._scan()
-            self._data |= data  # a file whose name is gone keeps its bytes
-            self._names |= names
+            self._look()
             moment = Moment(event, self._names, self._data, self._flushed_names, self._flushed_data)
             file.write(json.dumps(asdict(moment)) + "\n")
 
-    def _scan(self) -> tuple[Names, Data]:
-        names: Names = {}
-        data: Data = {}
+    def _look(self) -> None:
+        """What programs see; files and folders whose names are gone stay as they were, for the names may come back."""
         folders = [self._root]
         while folders:
             folder = folders.pop()
-            listed = names.setdefault(self._pinned(folder), {})
+            listed = self._names[self._pinned(folder)] = {}
             for entry in os.scandir(folder):
                 if not entry.name.endswith(MADE_ANEW):
                     listed[entry.name] = inode = self._pinned(Path(entry.path))
                     if entry.is_dir():
                         folders.append(Path(entry.path))
                     else:
-                        data[inode] = self._kept(Path(entry.path))
-        return names, data
+                        self._data[inode] = self._kept(Path(entry.path))
 
     def _pinned(self, path: Path) -> str:
         inode = str(path.stat().st_ino)
@@ -281,8 +279,12 @@ def content(digest: str, log: Path) -> bytes:
     return new[: (len(data if new.startswith(data) else b"") + len(new)) // 2]
 
 
+SCENARIOS: dict[str, Callable[[Path], None]] = {
+    scenario.__name__: scenario
+    for scenario in (new_file, new_folder, put_folder, make_folder, locked, connect, append_line, index, pipeline)
+}
+
 if __name__ == "__main__":
     name, place, log = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
-    scenario = globals()[name]
     Recorder(place, log).start()
-    scenario(place)
+    SCENARIOS[name](place)
