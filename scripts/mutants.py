@@ -208,13 +208,18 @@ class Coverage:
 
     def tests(self, mutant: Mutant) -> list[str]:
         """Those that may notice a mutant, the quickest first."""
-        fault, lines = mutant.fault, self.files.get(mutant.file, {})
-        found = self._on(mutant.file, fault.first, fault.last)
+        fault = mutant.fault
         if not fault.function:  # it runs when the file is imported, by whatever test does so first
-            found = found.union(*lines.values())
-        elif not found:
+            found = set().union(*self.files.get(mutant.file, {}).values())
+        elif self.is_seen(mutant):
+            found = self._on(mutant.file, fault.first, fault.last)
+        else:
             found = self._naming(fault.function)
         return sorted(found & self.seconds.keys(), key=lambda test: (self.seconds[test], test))
+
+    def is_seen(self, mutant: Mutant) -> bool:
+        """Whether Python runs it; else it is compiled, or no test runs it."""
+        return bool(self._on(mutant.file, mutant.fault.first, mutant.fault.last))
 
     def _on(self, file: str, first: int, last: int) -> set[str]:
         lines = self.files.get(file, {})
@@ -298,25 +303,23 @@ class Workshop:
             if not tests or expected <= self.settings.seconds:
                 tests.append(test)
         begun = time.monotonic()
-        outcome = self._run(mutant, tests, self.settings.grace + SLACK * min(expected, self.settings.seconds))
+        # A compiled function keeps what it was compiled with, also of other files.
+        compiled = not (mutant.fault.function and coverage.is_seen(mutant))
+        env = {"NUMBA_CACHE_DIR": str(self.place / "fresh")} if compiled else {}
+        limit = self.settings.grace + SLACK * min(expected, self.settings.seconds)
+        outcome = self._run(mutant, tests, env, limit) if tests else SURVIVED
         fault = mutant.fault
         place = (mutant.room, mutant.file, fault.line, fault.before, fault.after)
         return Verdict(*place, outcome, len(tests), round(time.monotonic() - begun, 1))
 
-    def _run(self, mutant: Mutant, tests: list[str], limit: float) -> str:
-        if not tests:
-            return SURVIVED
+    def _run(self, mutant: Mutant, tests: Sequence[str], env: Mapping[str, str], limit: float) -> str:
         path, original = self.root / mutant.file, self.settings.root / mutant.file
-        source = original.read_text(encoding="utf-8")
         chosen = self.place / "tests.json"
         chosen.write_text(json.dumps(tests))
-        # A compiled function keeps what it was compiled with, also of other files.
-        compiled = "numba" in source or not mutant.fault.function
-        cache = self.place / ("fresh" if compiled else "compiled")
+        files = dict.fromkeys(test.partition("::")[0] for test in tests)
         try:
-            path.write_text(mutant.fault.apply(source), encoding="utf-8")
-            env = {"MUTANTS_CHOSEN": str(chosen), "NUMBA_CACHE_DIR": str(cache)}
-            code = self._pytest(["-x", *dict.fromkeys(test.partition("::")[0] for test in tests)], env, limit)
+            path.write_text(mutant.fault.apply(original.read_text(encoding="utf-8")), encoding="utf-8")
+            code = self._pytest(["-x", *files], {**env, "MUTANTS_CHOSEN": str(chosen)}, limit)
         finally:
             shutil.copy2(original, path)
             shutil.rmtree(self.place / "fresh", ignore_errors=True)
