@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # Tests start hundreds of processes: none of them compiles the package anew, whatever the shell says of bytecode.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check fix test-long test-slow docs bench package extras clean
+.PHONY: demo test check fix test-long test-slow mutants docs bench package extras clean
 
 demo: $(VENV)/.demo       ## index the sample photos, search them, write demo.html and demo.png
 	$(BIN)/eyespot demo
@@ -29,6 +29,9 @@ test-long: $(VENV)/.dev   ## pages of the documentation, browsers, a Ray cluster
 
 test-slow: $(VENV)/.dev   ## the tests that take minutes
 	$(BIN)/python -m pytest -q -m slow
+
+mutants: $(VENV)/.dev     ## put 25 small faults into each room, one at a time: 85 % of them must fail a test; hours
+	$(BIN)/python scripts/mutants.py --jobs 2 $(ARGS)
 
 docs: $(VENV)/.dev        ## the pages and the README as a site in docs/_build/html, with warnings as errors
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

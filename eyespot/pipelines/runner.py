@@ -88,7 +88,6 @@ def run(steps: Sequence[Step], work: Path, how: RunOptions = RunOptions()) -> li
     """
     check(steps)
     with locked(work), WorkDB(work) as memory:
-        (work / "steps").mkdir(exist_ok=True)
         done: list[StepResult] = []
         for number, step in enumerate(steps, 1):
             before = done[-1].records if done else Records()

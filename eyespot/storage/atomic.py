@@ -96,9 +96,12 @@ def flush(place: Path | str) -> None:
 
 def append_line(file: IO[bytes], line: bytes) -> None:
     """Write a line to a log; it is on the disk when this returns."""
+    is_first = not os.fstat(file.fileno()).st_size
     file.write(line)
     file.flush()
     os.fsync(file.fileno())
+    if is_first:  # the log may be new, and then its name is not on the disk yet
+        flush(Path(file.name).parent)
 
 
 def _exchanged(one: Path, other: Path) -> bool:

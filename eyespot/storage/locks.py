@@ -11,13 +11,14 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from eyespot.storage.atomic import make_folder
 from eyespot.types import EyespotError
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """One writer at a time; `EyespotError` if another eyespot is writing here."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     lock = FileLock(folder / "lock", blocking=False, fallback_to_soft=False)
     try:
         lock.acquire()

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shlex import quote
 
+from eyespot.storage.atomic import make_folder
 from eyespot.types import EyespotError
 
 # What SQLite says of a disk, a right or another program, and not of the file.
@@ -32,7 +33,7 @@ def connect(path: Path, schema: str = "") -> sqlite3.Connection:
 
     Raises `DamagedLedger` if the file is not SQLite's, `sqlite3.OperationalError` if the disk is full.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
     try:
         with whole(path):
