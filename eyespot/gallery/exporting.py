@@ -150,13 +150,14 @@ class ExportRows:
     def judged(self, corpus: Collection[str]) -> JudgedQueries:
         """The queries with a judgement of a picture that is in the corpus, and these judgements; a note counts others.
 
-        `NothingFound` if there are none.
+        `NothingFound` if there are none; `UsageError` if the options have no judgements.
         """
         from eyespot.runs.judged import JudgedQueries
         from eyespot.types import Qrels
 
         given, there = self.options.judged, set(corpus)
-        assert given is not None
+        if given is None:
+            raise UsageError("this format needs judgements; pass them as ExportOptions(judged=…)")
         grades = {
             query: {image: grade for image, grade in given.qrels[query].items() if image in there}
             for query in given.qrels

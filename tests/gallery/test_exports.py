@@ -24,7 +24,8 @@ from eyespot.gallery.exports._pictures import bare_jpeg, picture_of
 from eyespot.gallery.indexing import Options, index
 from eyespot.gallery.photos.sources import roots_of
 from eyespot.gallery.view import Gallery, View
-from eyespot.types import Encoder, NothingFound, UsageError
+from eyespot.runs.judged import JudgedQueries
+from eyespot.types import Encoder, NothingFound, Qrels, UsageError
 from tests.curate.outside import loaded
 from tests.examples import examples
 from tests.lazy_import import lazy_import, requires
@@ -139,12 +140,24 @@ def test_coco_has_categories_licences_and_boxes_in_pixels(photos: Path, tmp_path
 def test_only_what_was_chosen_is_written_and_progress_is_told(view: View, tmp_path: Path, name: str) -> None:
     chosen = np.zeros(9, np.bool_)
     chosen[[2, 5]] = True
-    told: list[tuple[int, int]] = []
+    judged = JudgedQueries({"gull": {"text": "a gull"}}, Qrels({"gull": {fact["id"]: 1 for fact in known(view)}}))
+    steps: list[tuple[int, int]] = []
     report = written(
-        name, view, tmp_path / "out", chosen=chosen, progress=lambda _what, done, total: told.append((done, total))
+        name,
+        view,
+        tmp_path / "out",
+        chosen=chosen,
+        judged=judged,
+        progress=lambda _what, done, total: steps.append((done, total)),
     )
 
-    assert report.rows == 2 and told[-1] == (2, 2)
+    assert report.rows == 2 and steps[-1] == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["beir", "mteb"])
+def test_a_format_of_judgements_says_that_it_needs_them(view: View, tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"ExportOptions\(judged="):
+        written(name, view, tmp_path / "out")
 
 
 def test_splits_are_those_of_a_column(view: View, tmp_path: Path) -> None:
