@@ -97,7 +97,7 @@ def test_a_hit_exactly_at_the_cut_counts_with_averaged_ties() -> None:
     """Grades 0, 0, 1 without equal scores, then with equal ones at ranks 2 and 3."""
     assert value("RR@3", ranking([0, 0, 1]), ties="average") == pytest.approx(1 / 3)
     assert value("RR@2", ranking([0, 0, 1]), ties="average") == 0
-    assert value("RR@2", ranking([0, 0, 1], scores=[2, 1, 1]), ties="average") == pytest.approx((1 / 2 + 0) / 2)
+    assert value("RR@3", ranking([0, 0, 1], scores=[2, 1, 1]), ties="average") == pytest.approx((1 / 2 + 1 / 3) / 2)
 
 
 def test_nothing_ranked_and_nothing_relevant_score_zero() -> None:
