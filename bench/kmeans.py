@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 
 from bench.harness import DIM, Command, Floats, Measurement, Race, clusters, say
-from eyespot.kernels.kmeans import KMeans, cluster, drawn
+from eyespot.kernels.kmeans import KMeans, cluster, sample_rows
 
 Task = Callable[[int], Floats]  # from a seed to centroids
 
@@ -43,7 +43,7 @@ def theirs(vectors: Floats, count: int) -> Task:
 
     def task(seed: int) -> Floats:
         peer = faiss.Kmeans(DIM, count, niter=ITERATIONS, seed=seed, **options)
-        peer.train(vectors, init_centroids=vectors[drawn(len(vectors), count, seed)])
+        peer.train(vectors, init_centroids=vectors[sample_rows(len(vectors), count, seed)])
         return np.asarray(peer.centroids, np.float32)
 
     return task

@@ -30,7 +30,7 @@ def recos(
     """Make a ReCoS set: captioned pictures (v0), a similar one for each (v1), and many more like them (v2)."""
     from eyespot.cli._building import carry_out, tell_done, tell_lapsed, tell_planned
     from eyespot.curate.recos.card import notes
-    from eyespot.curate.recos.dry_run import foretold
+    from eyespot.curate.recos.dry_run import plan_steps
     from eyespot.curate.recos.making import SET, RecosJob, galleries_of, place_of, recipe_at
     from eyespot.pipelines import CostLimits
     from eyespot.storage.files import text_of
@@ -46,7 +46,7 @@ def recos(
     limits = CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)
     how = making.running(limits, retry_failed)
     if dry_run:
-        tell_planned(foretold(making.pipeline, how), json)
+        tell_planned(plan_steps(making.pipeline, how), json)
         return
     making.check(how.limits)
     done = carry_out(making.steps, making.pipeline.work, how)

@@ -39,7 +39,7 @@ def rmir(
     from eyespot.curate.rmir import files
     from eyespot.curate.rmir.audit import Sizes
     from eyespot.curate.rmir.card import notes, summary
-    from eyespot.curate.rmir.dry_run import foretold
+    from eyespot.curate.rmir.dry_run import plan_steps
     from eyespot.curate.rmir.finished import FinishedSteps
     from eyespot.curate.rmir.making import AUDIT, SET, RmirJob, write_set
     from eyespot.pipelines import CostLimits, read_recipe
@@ -50,7 +50,7 @@ def rmir(
     limits = CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)
     pipe, how = making.pipeline(), making.running(limits, retry_failed)
     if dry_run:
-        tell_planned(foretold(pipe, how), json)
+        tell_planned(plan_steps(pipe, how), json)
         return
     making.check(how.limits)
     made = FinishedSteps(pipe, carry_out(pipe.steps, pipe.work, how))

@@ -16,7 +16,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot.curate.stratified import drawn
+from eyespot.curate.stratified import draw_stratified
 from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.runs.queries import groups
 from eyespot.types import NothingFound, Qrels, RankedImage, Run, UsageError
@@ -138,7 +138,7 @@ def divide(made: RerankSet, division: Division, by: str | None = None) -> Rerank
     """
     queries = made.judged.queries
     strata = {"": list(queries)} if by is None else groups(queries, by)
-    val = drawn(strata, division.seats(len(queries)), division.seed)
+    val = draw_stratified(strata, division.seats(len(queries)), division.seed)
     return _with_splits(made, {query: VAL if query in val else TEST for query in queries})
 
 

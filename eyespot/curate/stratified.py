@@ -25,7 +25,7 @@ def apportioned(sizes: Mapping[str, int], seats: int, seed: int = 0) -> dict[str
     return {name: count + (name in extra) for name, count in whole.items()}
 
 
-def drawn(strata: Mapping[str, Iterable[str]], seats: int, seed: int = 0) -> set[str]:
+def draw_stratified(strata: Mapping[str, Iterable[str]], seats: int, seed: int = 0) -> set[str]:
     """The members taken, `seats` in all, from each stratum as many as `apportioned` says."""
     members = {name: sorted(ids, key=lambda id: _lot(seed, "member", id)) for name, ids in strata.items()}
     counts = apportioned({name: len(ids) for name, ids in members.items()}, seats, seed)

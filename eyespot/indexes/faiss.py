@@ -162,7 +162,7 @@ class Parts:
         return np.where(rows < 0, -np.inf, scores), np.where(rows < 0, -1, rows + start)
 
 
-class _Held:
+class _PartedIndex:
     """An index whose parts others search."""
 
     def __init__(self, layout: _Layout, searched: Searched) -> None:
@@ -186,7 +186,7 @@ def likeliest(found: Sequence[Scored], count: int) -> Scored:
 # -- building -----------------------------------------------------------------------------------------------
 
 
-def _built(rows: RowBlocks, shape: FaissShape, folder: Path | None) -> Parts | _Held | None:
+def _built(rows: RowBlocks, shape: FaissShape, folder: Path | None) -> Parts | _PartedIndex | None:
     """None where there are too few rows; a folder then holds a layout and nothing else."""
     shape = shape.settled(len(rows), rows.dim)
     enough = len(rows) >= max(LEAST, _FEWEST)
@@ -246,13 +246,13 @@ def _width(dim: int, shape: FaissShape) -> int:
 # -- files --------------------------------------------------------------------------------------------------
 
 
-def _opened(folder: Path, rows: RowBlocks, held: Hold | None = None) -> Parts | _Held | None:
+def _opened(folder: Path, rows: RowBlocks, held: Hold | None = None) -> Parts | _PartedIndex | None:
     """The index in a folder; `UsageError` if it is of other rows than these, `EyespotError` if it is damaged."""
     layout = _layout(folder)
     if not layout.sizes:
         return None
     refuse_others(rows, layout.name, sum(layout.sizes))
-    return open_parts(folder) if held is None else _Held(layout, held(folder, layout.sizes))
+    return open_parts(folder) if held is None else _PartedIndex(layout, held(folder, layout.sizes))
 
 
 def open_parts(folder: Path, which: slice = slice(None)) -> Parts:

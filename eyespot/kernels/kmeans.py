@@ -95,11 +95,11 @@ def cluster(vectors: Block, how: KMeans, progress: Progress | None = None, sweep
         means = _Means(progress or no_progress, sweep or sweep_here)
         if how.sample is None or how.sample >= len(vectors):
             return _learned(CentredRows.of(vectors, how), how, means)
-        learned = _learned(CentredRows.of(vectors[drawn(len(vectors), how.sample, how.seed)], how), how, means)
+        learned = _learned(CentredRows.of(vectors[sample_rows(len(vectors), how.sample, how.seed)], how), how, means)
         return _everywhere(CentredRows.of(vectors, how), learned, how, means)
 
 
-def drawn(rows: int, count: int, seed: int = 0) -> Ids:
+def sample_rows(rows: int, count: int, seed: int = 0) -> Ids:
     """`count` of so many rows, ascending: the same draw for a seed on every machine and with every release."""
     return np.sort(np.argsort(_lots(rows, seed), kind="stable")[:count])
 
@@ -134,7 +134,7 @@ class CentredRows(NamedTuple):
 
     @classmethod
     def of(cls, block: Block, how: KMeans) -> CentredRows:
-        some = block[drawn(len(block), 1000, 1)].astype(np.float64)
+        some = block[sample_rows(len(block), 1000, 1)].astype(np.float64)
         mean = some.mean(axis=0)
         far = not how.unit and mean @ mean > _FAR * np.square(some - mean).sum(axis=1).mean()
         return cls(block, mean.astype(np.float32) if far else None)
@@ -377,8 +377,8 @@ def _hand_over(row: int, vector: Floats, label: int, state: State) -> None:
 
 def _seeds(rows: CentredRows, how: KMeans) -> Floats:
     if how.seeding == "sampled":
-        return rows.floats(drawn(len(rows.block), how.clusters, how.seed))
-    tried = rows.floats(drawn(len(rows.block), _TRIED * how.clusters, how.seed))
+        return rows.floats(sample_rows(len(rows.block), how.clusters, how.seed))
+    tried = rows.floats(sample_rows(len(rows.block), _TRIED * how.clusters, how.seed))
     return tried[_spread_out(tried, how)]
 
 

@@ -1,6 +1,6 @@
 """Questions to models from a step: pictures and words in, an answer of a strict form out.
 
-`prompt_of` makes the prompt, `answered` asks it through a step's `Context`, and `Models` is the client that sends it to
+`prompt_of` makes the prompt, `ask_model` sends it through a step's `Context`, and `Models` is the client that sends it to
 language models (`eyespot.llms`) or to models of a pipeline's own, such as a demonstration that runs offline.
 """
 
@@ -96,7 +96,7 @@ def prompt_of(
     return {**options, **question, **more, "_pictures": [picture.path for picture in pictures], "_form": form}
 
 
-def answered(context: Context, prompt: Prompt, form: type[Answer]) -> ModelAnswer[Answer]:
+def ask_model(context: Context, prompt: Prompt, form: type[Answer]) -> ModelAnswer[Answer]:
     """The model's answer, from the disk if it was ever asked this; `NoAnswer` where it gives none of this form."""
     answer = context.ask(prompt)
     if "declined" in answer and "declined" not in form.model_fields:

@@ -142,13 +142,13 @@ class JudgeRerank:
 
     def plan(self, queries: Sequence[Query], run: Run) -> RerankEstimate:
         """What asking would take, without asking."""
-        return self._planned(_Named(_first(queries, run, self.depth), run.facts))
+        return self._planned(_PairNames(_first(queries, run, self.depth), run.facts))
 
     def plan_at(self, query: Query, run: Run, ranks: Iterable[int]) -> RerankEstimate:
         """The same for the hits at these ranks, from 1, of one query."""
-        return self._planned(_Named(_at(query, run, ranks), run.facts))
+        return self._planned(_PairNames(_at(query, run, ranks), run.facts))
 
-    def _planned(self, named: _Named) -> RerankEstimate:
+    def _planned(self, named: _PairNames) -> RerankEstimate:
         to_ask = unknown(self.judge, named.pairs, self.ledger)
         return RerankEstimate(len(named.pairs), len(to_ask), named.pictureless)
 
@@ -157,13 +157,13 @@ class JudgeRerank:
 
         Each answer is in the ledger before the next one is waited for.
         """
-        return self._look(_Named(_first(queries, run, self.depth), run.facts))
+        return self._look(_PairNames(_first(queries, run, self.depth), run.facts))
 
     def look_at(self, query: Query, run: Run, ranks: Iterable[int]) -> JudgeResult:
         """The same on the hits at these ranks, from 1, of one query."""
-        return self._look(_Named(_at(query, run, ranks), run.facts))
+        return self._look(_PairNames(_at(query, run, ranks), run.facts))
 
-    def _look(self, named: _Named) -> JudgeResult:
+    def _look(self, named: _PairNames) -> JudgeResult:
         asking = ask(self.judge, named.pairs, self.ledger, named.ranks)
         found: dict[Key, Judgement] = {}
         stopped = ""
@@ -277,7 +277,7 @@ def _at(query: Query, run: Run, ranks: Iterable[int]) -> Heads:
     return {query: {int(rank): hits[rank - 1] for rank in ranks}}
 
 
-class _Named:
+class _PairNames:
     """Hits of a run as pairs, and the way back from a judgement to the names that the run gives them."""
 
     def __init__(self, heads: Heads, facts: Mapping[str, Mapping[str, Any]]) -> None:

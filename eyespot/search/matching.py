@@ -79,7 +79,7 @@ def matched(view: View, names: Iterable[str], column: str | None = None) -> RowM
     "17". Raises `UsageError` for a column that the gallery has not.
     """
     distinct = list(dict.fromkeys(names))
-    looked = _Looked(view, distinct)
+    looked = _NameLookup(view, distinct)
     way = looked.by(column) if column else looked.best()
     there = way.rows >= 0
     ids = np.full(len(distinct), None, dtype=object)
@@ -135,7 +135,7 @@ class _Keys(NamedTuple):
     rows: NDArray[np.int64]  # (keys,), ascending
 
 
-class _Looked:
+class _NameLookup:
     """Names on their way to rows."""
 
     def __init__(self, view: View, names: list[str]) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from eyespot.types import Judgement, UsageError
 from eyespot.web._problems import Problem
-from eyespot.web.found.calibrated import Known
+from eyespot.web.found.calibrated import CalibrationSummary
 from eyespot.web.found.results import RankedResult, Slice
 
 
@@ -26,7 +26,7 @@ def items_of(frozen: RankedResult, found: Slice) -> list[dict[str, Any]]:
     return items
 
 
-def with_probability(items: list[dict[str, Any]], known: Known | None) -> list[dict[str, Any]]:
+def with_probability(items: list[dict[str, Any]], known: CalibrationSummary | None) -> list[dict[str, Any]]:
     """The hits with how probable each is, where verdicts tell it."""
     if known is None:
         return items

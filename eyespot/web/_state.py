@@ -26,9 +26,9 @@ from eyespot.web._judging import verdicts_on
 from eyespot.web._request_metrics import RequestMetrics
 from eyespot.web._search_params import SearchParams, query_of, refuse
 from eyespot.web._settings import ServerSettings
-from eyespot.web.found.calibrated import Known, Own, known_of, voices_on
+from eyespot.web.found.calibrated import CalibrationSummary, Own, known_of, voices_on
 from eyespot.web.found.facets import facets_of
-from eyespot.web.found.judged import Heard, in_its_order
+from eyespot.web.found.judged import LedgerJudge, in_its_order
 from eyespot.web.found.results import RankedResult, Results, SearchContext
 from eyespot.web.found.snapshot import Snapshot
 from eyespot.web.pictures.thumbnails import Thumbnails
@@ -47,7 +47,7 @@ class AppState:
         self.counts, self.results = RequestMetrics(), Results()
         self.adapters = open_adapters(settings.adapters, self.gallery)
         self.judges, self.jobs = open_judges(settings.judging), Jobs()
-        self._calibrations: OrderedDict[Any, Known | None] = OrderedDict()
+        self._calibrations: OrderedDict[Any, CalibrationSummary | None] = OrderedDict()
         self.ready, self.unready = False, "the gallery is still being opened; come again in a moment"
         self._snapshots: dict[str, Snapshot] = {}
         self._preparing: Thread | None = None
@@ -160,11 +160,11 @@ class AppState:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
         return self.results.keep(plain.cut(asked, known.calibration.likely(asked.likely).hits))
 
-    def heard(self, name: str) -> Heard:
+    def heard(self, name: str) -> LedgerJudge:
         """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
-        return Heard(self.judges[name].judge, self.said, self.judges.depth)
+        return LedgerJudge(self.judges[name].judge, self.said, self.judges.depth)
 
-    def calibration(self, frozen: RankedResult, own: Own | None) -> Known | None:
+    def calibration(self, frozen: RankedResult, own: Own | None) -> CalibrationSummary | None:
         """What the verdicts in the ledger say of a search's own order; None where there are not enough."""
         frozen = frozen.origin or frozen
         with suppress(EyespotError):  # a ledger that cannot be opened is told to whoever judges

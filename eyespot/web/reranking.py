@@ -20,7 +20,7 @@ from eyespot.web._search_params import Given, SearchParams
 from eyespot.web._security import needs, person_of
 from eyespot.web._settings import Role, User
 from eyespot.web._state import AppState, Served
-from eyespot.web.found.judged import Heard, leave_out_changed, planned, query_to_judge, run_of
+from eyespot.web.found.judged import LedgerJudge, leave_out_changed, planned, query_to_judge, run_of
 from eyespot.web.found.results import RankedResult
 
 router = APIRouter(dependencies=[Depends(needs(Role.READER))])
@@ -97,7 +97,7 @@ def stop_looking(house: AppState, frozen: RankedResult, name: str) -> RerankProg
     return standing(house, frozen, name)
 
 
-def _looks(plain: RankedResult, judges: Judges, allowed: Allowed, heard: Heard) -> Iterator[str]:
+def _looks(plain: RankedResult, judges: Judges, allowed: Allowed, heard: LedgerJudge) -> Iterator[str]:
     """A few photos at a time, in the order of their ranks; yields what should be known of each few."""
     query, run = query_to_judge(plain), run_of(plain, heard.depth)
     hits = len(run[query.id])

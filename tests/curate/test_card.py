@@ -16,15 +16,15 @@ from eyespot.pipelines import RunOptions, StepResult, run
 from eyespot.pipelines.data_card import (
     QUESTIONS,
     Card,
+    CardContent,
     CardFigure,
     CardTable,
     SampleRecord,
-    Told,
     card_of,
     wording,
     write_card,
 )
-from eyespot.pipelines.data_card.datasheet import answered
+from eyespot.pipelines.data_card.datasheet import datasheet_answers
 from eyespot.pipelines.data_card.sankey import NARROW, SankeyStage, sankey
 from eyespot.pipelines.data_card.wording import flesch_kincaid, syllables, words
 from eyespot.types import UsageError
@@ -48,7 +48,7 @@ def numbered(prompt: dict[str, str], till: object) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def card(done: list[StepResult]) -> Card:
     photo = next(Path(sample.photos()).rglob("*.jpg"))
-    told = Told(
+    told = CardContent(
         "A title | with <b>",
         NASTY,
         answers={"motivation": {"purpose": NASTY}, "distribution": {"licence": "CC0"}},
@@ -102,11 +102,11 @@ def test_what_nobody_answered_is_open(card: Card) -> None:
 )
 def test_answers_to_what_nobody_asks_are_refused(answers: dict[str, object], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        answered([], answers)
+        datasheet_answers([], answers)
 
 
 def test_an_answer_of_the_maker_goes_before_the_counted_one(done: list[StepResult]) -> None:
-    found = answered(done, {"composition": {"count": "Six, all told."}})
+    found = datasheet_answers(done, {"composition": {"count": "Six, all told."}})
 
     assert [one.answer for one in found if one.question.startswith("How many records")] == ["Six, all told."]
 

@@ -24,8 +24,8 @@ from eyespot.pipelines import (
     read_recipe,
     run,
 )
-from eyespot.pipelines.data_card import Told, card_of, write_card
-from eyespot.pipelines.prompts import AnswerForm, Models, answered, prompt_of
+from eyespot.pipelines.data_card import CardContent, card_of, write_card
+from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.types import EyespotError, UsageError
 from tests.curate.made_up import asked as made_up
 from tests.curate.made_up import client, source
@@ -62,7 +62,7 @@ def steps(server: Double, count: int = 6, version: int = 1) -> list[Step]:
     model = {**MODEL, "url": server.url}
 
     def ask(record: Record, context: Context) -> Outcome:
-        answered(context, prompt_of(model, record["id"], Word), Word)
+        ask_model(context, prompt_of(model, record["id"], Word), Word)
         return Keep(record)
 
     return [source(count), Step("asked", MapStep(ask, workers=4), version, models={"m": MODEL})]
@@ -76,7 +76,7 @@ def put(folder: Path, server: Double, version: int = 1, **how: Any) -> list[Step
 
 def otherwise(done: list[StepResult]) -> list[list[Any]]:
     """What the card says of requests that differ from the recipe."""
-    return [list(row) for row in card_of(done, Told("A set")).requests.rows]
+    return [list(row) for row in card_of(done, CardContent("A set")).requests.rows]
 
 
 DROPPED = ["asked", "openai:gpt-x", "temperature 0.25 not accepted: model's own was used", "6 of 6"]
@@ -100,7 +100,7 @@ def test_the_card_counts_what_was_not_accepted_from_the_answers(tmp_path: Path) 
 
 def test_both_layouts_of_the_card_show_it(tmp_path: Path) -> None:
     with Double(then=thinker) as server:
-        write_card(card_of(put(tmp_path / "work", server), Told("A set")), tmp_path)
+        write_card(card_of(put(tmp_path / "work", server), CardContent("A set")), tmp_path)
 
     for name in ("card.md", "card.html"):
         text = (tmp_path / name).read_text(encoding="utf-8").replace("&#x27;", "'").replace("&#39;", "'")
@@ -110,7 +110,7 @@ def test_both_layouts_of_the_card_show_it(tmp_path: Path) -> None:
 def test_a_model_that_takes_all_has_no_such_table(tmp_path: Path) -> None:
     with Double(then=chat(WORD)) as server:
         done = put(tmp_path / "work", server)
-        write_card(card_of(done, Told("A set")), tmp_path)
+        write_card(card_of(done, CardContent("A set")), tmp_path)
 
     assert otherwise(done) == [] and TITLE not in (tmp_path / "card.md").read_text(encoding="utf-8")
 

@@ -27,7 +27,7 @@ from eyespot.pipelines import (
     Step,
     run,
 )
-from eyespot.pipelines.prompts import AnswerForm, Models, answered, prompt_of
+from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.pipelines.reserved_budget import PromptMeter, ReservedBudget
 from eyespot.pipelines.work_db import StepKey, WorkDB
 from eyespot.types import UsageError
@@ -208,7 +208,7 @@ def put(folder: Path, server: Double, limits: CostLimits, count: int = 4) -> Spe
     model = {"use": "openai:m", "url": server.url, "attempts": 3, "first_rest": 0.01}
 
     def ask(record: Record, context: Context) -> Outcome:
-        answered(context, prompt_of(model, record["id"], Word), Word)
+        ask_model(context, prompt_of(model, record["id"], Word), Word)
         return Keep(record)
 
     steps = [source(count), Step("asked", MapStep(ask))]
@@ -243,7 +243,7 @@ def test_a_limit_of_the_answer_is_what_it_may_cost(tmp_path: Path) -> None:
     limits, model = CostLimits(tokens=4000), {"use": "openai:m", "max_tokens": 5000}
 
     def ask(record: Record, context: Context) -> Outcome:
-        answered(context, prompt_of({**model, "url": server.url}, record["id"], Word), Word)
+        ask_model(context, prompt_of({**model, "url": server.url}, record["id"], Word), Word)
         return Keep(record)
 
     steps = [source(1), Step("asked", MapStep(ask))]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.curate.stratified import apportioned, drawn
+from eyespot.curate.stratified import apportioned, draw_stratified
 from eyespot.types import UsageError
 
 sizes = st.dictionaries(st.text(max_size=3), st.integers(0, 30), max_size=8)
@@ -46,14 +46,14 @@ def test_the_order_of_the_input_changes_nothing(
     strata = {name: [f"{name}/{one}" for one in ids] for name, ids in numbers.items()}
     seats = int(share * sum(map(len, strata.values())))
     turned = {name: chance.sample(strata[name], len(strata[name])) for name in chance.sample([*strata], len(strata))}
-    taken = drawn(strata, seats, 7)
-    assert drawn(turned, seats, 7) == taken and len(taken) == seats
+    taken = draw_stratified(strata, seats, 7)
+    assert draw_stratified(turned, seats, 7) == taken and len(taken) == seats
     assert taken <= {id for ids in strata.values() for id in ids}
 
 
 def test_another_seed_is_another_draw() -> None:
     strata = {"a": [str(number) for number in range(30)]}
-    assert len({frozenset(drawn(strata, 10, seed)) for seed in range(5)}) == 5
+    assert len({frozenset(draw_stratified(strata, 10, seed)) for seed in range(5)}) == 5
 
 
 @pytest.mark.parametrize("seats", [-1, 4])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from eyespot.kernels import kmeans
-from eyespot.kernels.kmeans import Clusters, KMeans, cluster, drawn, drawn_from_each
+from eyespot.kernels.kmeans import Clusters, KMeans, cluster, drawn_from_each, sample_rows
 from eyespot.types import UsageError
 from tests.examples import examples
 
@@ -31,7 +31,7 @@ def squared(vectors: NDArray[np.float32], centroids: NDArray[np.float32]) -> NDA
 
 def plain_lloyd(vectors: NDArray[np.float32], clusters: int, iterations: int) -> NDArray[np.float64]:
     """Centroids by the textbook, from the same first ones."""
-    centroids = vectors[drawn(len(vectors), clusters)].astype(np.float64)
+    centroids = vectors[sample_rows(len(vectors), clusters)].astype(np.float64)
     for _ in range(iterations):
         labels = squared(vectors, centroids).argmin(axis=1)
         centroids = np.stack([vectors[labels == one].astype(np.float64).mean(axis=0) for one in range(clusters)])
@@ -112,7 +112,7 @@ def test_a_memory_mapped_file_of_half_precision_gives_what_its_values_give(tmp_p
 def test_centroids_learned_from_a_sample_label_all_rows() -> None:
     vectors = blobs(2000)
     found = cluster(vectors, KMeans(12, sample=400, iterations=5))
-    some = drawn(2000, 400)
+    some = sample_rows(2000, 400)
     assert np.allclose(found.centroids, cluster(vectors[some], KMeans(12, iterations=5)).centroids)
     assert found.labels.tolist() == squared(vectors, found.centroids).argmin(axis=1).tolist()
     assert len(found.history) == 5
@@ -182,7 +182,7 @@ def test_every_row_has_the_same_chance() -> None:
 
 
 def test_a_draw_is_the_same_in_every_release() -> None:
-    assert drawn(1000, 5, seed=7).tolist() == drawn(1000, 5, seed=7).tolist()
+    assert sample_rows(1000, 5, seed=7).tolist() == sample_rows(1000, 5, seed=7).tolist()
     # the first outputs of splitmix64 from the state 1234567, as published with it
     assert [int(lot) for lot in kmeans._lots(3, 1234567)] == [
         6457827717110365317,

@@ -53,16 +53,16 @@ class Dispute:
     word: Word | None = None
 
 
-Said = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo
+MarksByPerson = Mapping[str, Mapping[str, Judgement]]  # by annotator, by photo
 
 
-def everybody(store: AnnotationStore, id: str) -> Said:
+def everybody(store: AnnotationStore, id: str) -> MarksByPerson:
     """The last words of all annotators of a query, by name."""
     found = store.said_by(id, store.annotators())
     return {who: said for who, said in found.items() if said}
 
 
-def overlaps(said: Said) -> list[Overlap]:
+def overlaps(said: MarksByPerson) -> list[Overlap]:
     """Every two annotators who share a photo."""
     found = []
     for first, second in combinations(said, 2):
@@ -73,7 +73,7 @@ def overlaps(said: Said) -> list[Overlap]:
     return [overlap for overlap in found if overlap.photos]
 
 
-def coefficients(said: Said) -> dict[str, Agreement]:
+def coefficients(said: MarksByPerson) -> dict[str, Agreement]:
     """Agreement beyond chance, each with its interval: Cohen's kappa of two people, Fleiss's of more over the photos
     that all labelled, and Krippendorff's alpha of all; none where nobody shares a photo."""
     if not overlaps(said):
@@ -85,13 +85,13 @@ def coefficients(said: Said) -> dict[str, Agreement]:
     return {**told, "krippendorff_alpha": krippendorff_alpha(every)}
 
 
-def _ratings(said: Said, images: set[str]) -> list[tuple[str, str, int]]:
+def _ratings(said: MarksByPerson, images: set[str]) -> list[tuple[str, str, int]]:
     # In order of the ids: the intervals are drawn item by item, and sets come in any order.
     pairs = ((image, who) for image in sorted(images) for who in said)
     return [(image, who, int(relevant(said[who][image]))) for image, who in pairs if image in said[who]]
 
 
-def differences(store: AnnotationStore, id: str, said: Said | None = None) -> list[Dispute]:
+def differences(store: AnnotationStore, id: str, said: MarksByPerson | None = None) -> list[Dispute]:
     """The photos on which annotators differ, settled or not, in the order of the list."""
     said = everybody(store, id) if said is None else said
     words = _words(store, id)
@@ -103,7 +103,7 @@ def differences(store: AnnotationStore, id: str, said: Said | None = None) -> li
     return found
 
 
-def disputes(store: AnnotationStore, id: str, said: Said | None = None) -> list[Dispute]:
+def disputes(store: AnnotationStore, id: str, said: MarksByPerson | None = None) -> list[Dispute]:
     """Those that nobody has settled."""
     return [one for one in differences(store, id, said) if one.word is None]
 
@@ -113,7 +113,7 @@ def settle(store: AnnotationStore, id: str, who: str, image: str, mark: str | No
     store.mark(id, who, {image: mark}, ADJUDICATION)
 
 
-def labels(store: AnnotationStore, id: str, said: Said | None = None) -> dict[str, bool]:
+def labels(store: AnnotationStore, id: str, said: MarksByPerson | None = None) -> dict[str, bool]:
     """What counts in the end for every photo that somebody labelled, in the order of the list."""
     said = everybody(store, id) if said is None else said
     done = {image: word.mark == "y" for image, word in _words(store, id).items()}

@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from eyespot.curate.annotate import queries
-from eyespot.curate.annotate.agreement import Said, everybody, labels, overlaps
+from eyespot.curate.annotate.agreement import MarksByPerson, everybody, labels, overlaps
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, mark_of
 from eyespot.curate.annotate.datasheet import QuerySheet, datasheet
 from eyespot.curate.annotate.progress import LabellingProgress, faults, standing_of
@@ -38,7 +38,7 @@ class Labelled:
 
     wanted: AnnotationQuery
     photos: list[Candidate]
-    said: Said
+    said: MarksByPerson
     labels: dict[str, bool]
     stands: list[LabellingProgress] = field(default_factory=list)
 

@@ -10,7 +10,7 @@ from eyespot.curate.inat.collection import CollectionInputs, CollectionTally
 from eyespot.curate.inat.coverage import Cell, drawn_map
 from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.pipelines import StepResult
-from eyespot.pipelines.data_card import CardFigure, CardTable, Told, card_of, write_card
+from eyespot.pipelines.data_card import CardContent, CardFigure, CardTable, card_of, write_card
 
 
 class CollectionFacts(NamedTuple):
@@ -28,7 +28,7 @@ def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings:
     tally = facts.tally
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
-    content = Told(
+    content = CardContent(
         out.absolute().name,
         f"{len(tally.species):,} pictures of {len(set(tally.species)):,} species, each of one observation; drawn so "
         "that there are as many places, days and observers as possible.",

@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 
 import eyespot
 from eyespot.curate.inat.licences import Licence, licence_of
-from eyespot.curate.inat.naming import SPLIT, Named, told_position
+from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
 from eyespot.curate.inat.settings import Positions
 from eyespot.curate.inat.source import RANKS
 from eyespot.storage.atomic import new_file
@@ -31,7 +31,7 @@ Row = Mapping[str, Any]
 class CollectionInputs(NamedTuple):
     """The inputs of the files besides rows."""
 
-    species: Sequence[Named]
+    species: Sequence[CollectionSpecies]
     positions: Positions
     licence_version: str
     citation: str
@@ -55,7 +55,7 @@ class Image(NamedTuple):
     group: int | None
     observation: str
     photo: str
-    species: Named
+    species: CollectionSpecies
 
 
 def image_of(id: int, row: Row, inputs: CollectionInputs) -> Image:

@@ -21,7 +21,7 @@ _FARTHEST = 1000 * math.pi * RADIUS  # metres from one end of the Earth to the o
 _KM_A_DEGREE = math.radians(1) * RADIUS
 
 
-class Named(NamedTuple):
+class CollectionSpecies(NamedTuple):
     """A species of the list as the collection has it."""
 
     id: int
@@ -46,7 +46,7 @@ class Named(NamedTuple):
         return {"id": self.id, "name": self.name, **common, "supercategory": ranks["class"] or ranks["kingdom"], **rest}
 
 
-def species_of(aligned: Path, positions: Positions) -> list[Named]:
+def species_of(aligned: Path, positions: Positions) -> list[CollectionSpecies]:
     """The target list of a finished step, in which species with hidden positions are marked."""
     hidden, several = {name.casefold() for name in hidden_taxa(positions)}, []
     for fields in json.loads((aligned / TARGETS).read_text(encoding="utf-8")):
@@ -54,7 +54,9 @@ def species_of(aligned: Path, positions: Positions) -> list[Named]:
         lineage = [f"{fields['id']:05d}", *(ranks.get(rank, "") for rank in RANKS[:-1]), name]
         # Only letters, digits and dashes, so that no list names a folder outside of the collection
         folder = re.sub(r"[^\w-]+", "_", fields["folder"] or "_".join(lineage)).strip("_")[:200] or "species"
-        species = Named(fields["id"], name, folder, ranks, fields["common"], fields["taxa"], fields["unmapped"])
+        species = CollectionSpecies(
+            fields["id"], name, folder, ranks, fields["common"], fields["taxa"], fields["unmapped"]
+        )
         several.append(species._replace(hidden=bool(species.answers_to() & hidden)))
     return several
 
@@ -64,7 +66,7 @@ def hidden_taxa(positions: Positions) -> set[str]:
     return listed(positions.taxa, TAXA) if positions.taxa else set()
 
 
-def unmatched(species: Iterable[Named], positions: Positions) -> set[str]:
+def unmatched(species: Iterable[CollectionSpecies], positions: Positions) -> set[str]:
     """Entries of the list of hidden taxa that match no species: their positions would not be hidden."""
     known = {key for named in species for key in named.answers_to()}
     return {name for name in hidden_taxa(positions) if name.casefold() not in known}

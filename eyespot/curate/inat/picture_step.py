@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from eyespot.curate.inat.naming import Named, file_name, species_of
+from eyespot.curate.inat.naming import CollectionSpecies, file_name, species_of
 from eyespot.curate.inat.pictures import Looks, digest_folder
 from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.curate.inat.steps import ALIGNED
@@ -35,7 +35,7 @@ def picture_step(out: Path, settings: CollectionSettings) -> Step:
     return Step(PICTURES, SqlStep(look, "number"), settings=fields, needs=(ALIGNED,), about=ABOUT, always=True)
 
 
-def drawn_rows(listed: Path, species: Sequence[Named]) -> Iterator[dict[str, Any]]:
+def drawn_rows(listed: Path, species: Sequence[CollectionSpecies]) -> Iterator[dict[str, Any]]:
     """The drawn rows in order, each with its place in the collection."""
     for row in read_rows(listed / KEPT):
         row["target_file"] = file_name(row["photo"], species[row["target"]].folder)

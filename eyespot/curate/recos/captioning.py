@@ -11,7 +11,7 @@ from eyespot.curate.recos.drawn import generator_of
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.curate.recos.subtasks import subtask
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Prompt, Record
-from eyespot.pipelines.prompts import AnswerForm, PromptPicture, answered, filled, prompt_of
+from eyespot.pipelines.prompts import AnswerForm, PromptPicture, ask_model, filled, prompt_of
 
 CAPTIONS = 5
 UNSUITABLE, DECLINED, EMPTY, REPEATED = "unsuitable", "declined", "empty caption", "repeated caption"
@@ -56,7 +56,7 @@ def captioned(record: Record, context: Context, writer: CaptionWriter) -> Iterat
         texts = generator_of(record["subtask"]).wording(record["facts"]).usual
         yield from _caption_outcomes({**record, "level": USUAL}, list(texts))
         return
-    reply = answered(context, writer.prompt("caption", record, Captions, count=CAPTIONS), Captions)
+    reply = ask_model(context, writer.prompt("caption", record, Captions, count=CAPTIONS), Captions)
     if reply.answer is None:
         yield Drop(record, DECLINED, reply.declined)
     elif reply.answer.unsuitable or not reply.answer.captions:

@@ -19,7 +19,7 @@ from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.rewriting import Rewriting
 from eyespot.curate.recos.subtasks import names
 from eyespot.pipelines import Record, StepResult, drops
-from eyespot.pipelines.data_card import CardFigure, CardTable, SampleRecord, Told, joined
+from eyespot.pipelines.data_card import CardContent, CardFigure, CardTable, SampleRecord, joined
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.files import toml_of
 
@@ -51,12 +51,12 @@ class RecosSteps:
         """The step of this name."""
         return next(result for result in self.done if result.step.name == name)
 
-    def card_content(self) -> Told:
+    def card_content(self) -> CardContent:
         """The parts of its card that cannot be counted from the steps."""
         recipe = self.pipe.recipe
         given = {name: part for name, part in recipe.card.items() if name not in OWN}
         tables, figures = _measurements(self)
-        return Told(
+        return CardContent(
             recipe.name,
             recipe.about,
             recipe.seed,

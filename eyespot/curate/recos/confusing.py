@@ -21,7 +21,7 @@ from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.pipelines import Added, Context, Drop, Keep, Outcome, Record, Records
 from eyespot.pipelines.data_card.wording import words
-from eyespot.pipelines.prompts import AnswerForm, answered
+from eyespot.pipelines.prompts import AnswerForm, ask_model
 from eyespot.types import Mask
 
 ALONE, UNCHANGED, REWRITTEN = "no similar picture", "nothing is changed", "too much is changed"
@@ -176,7 +176,7 @@ def _swaps_of(record: Record, context: Context, writer: CaptionWriter) -> list[S
         ]
     listed = "\n".join(f"{original['number']}. {original['text']}" for original in record["originals"])
     prompt = writer.prompt("confuse", record, Swaps, captions=listed, before=record["before"])
-    reply = answered(context, prompt, Swaps)
+    reply = ask_model(context, prompt, Swaps)
     if reply.answer is None:
         return Drop(record, DECLINED, reply.declined)
     if reply.answer.unsuitable or not reply.answer.captions:

@@ -14,7 +14,7 @@ from eyespot.pipelines import PlannedStep, RunOptions, plan
 REQUESTS = {"caption": 1, "discriminate": CAPTIONS, "confuse": 1}  # for each photo of v0
 
 
-def foretold(pipe: RecosPipeline, how: RunOptions) -> list[PlannedStep]:
+def plan_steps(pipe: RecosPipeline, how: RunOptions) -> list[PlannedStep]:
     """What a run would do; each step that is not finished with the most records that can reach it."""
     declared = {step.step: step for step in pipe.recipe.steps}
     kinds = {step.name: step.step for step in pipe.recipe.steps}

@@ -16,7 +16,7 @@ from eyespot.curate.recos.drawing.generator import DETAILED, VAGUE
 from eyespot.curate.recos.drawn import AMBIGUOUS, generator_of, same_words, wordings
 from eyespot.curate.recos.sources import DRAWN, Sources
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Record
-from eyespot.pipelines.prompts import AnswerForm, answered
+from eyespot.pipelines.prompts import AnswerForm, ask_model
 from eyespot.types import UsageError, Vectors
 
 DIGITS = 6  # of a cosine that is written down
@@ -144,7 +144,7 @@ def _next_wording(
     else:
         wish = "less" if less else "more"
         prompt = writer.prompt("rewrite", made, Rewritten, caption=made["text"], wish=wish)
-        reply = answered(context, prompt, Rewritten)
+        reply = ask_model(context, prompt, Rewritten)
         text = "" if reply.answer is None else reply.answer.caption
     text = " ".join(text.split())
     tried = {turn.text.casefold() for turn in turns}

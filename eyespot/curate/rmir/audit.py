@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eyespot.curate.rmir.confident import settled
+from eyespot.curate.rmir.confident import settle_votes
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import KINDS
 from eyespot.curate.rmir.split import TEST, Lists, tail_reliability
@@ -46,7 +46,7 @@ def write_queues(made: FinishedSteps, folder: Path, sizes: Sizes = Sizes()) -> d
     answers: dict[str, list[Record]] = {"true": [], "false": []}
     for triplet in sure:
         answers["true" if triplet["answers"] else "false"].append(triplet)
-    last = [(hits[-1], settled(hits[-1], len(made.seats)).answers) for hits in made.hits.values()]
+    last = [(hits[-1], settle_votes(hits[-1], len(made.seats)).answers) for hits in made.hits.values()]
     hits = {"true": [one for one, yes in last if yes], "false": [one for one, yes in last if yes is False]}
     drawn = {VERDICTS: _drawn(made, answers, sizes.verdicts), LAST: _drawn(made, hits, sizes.last)}
     folder.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ def read_panel(folder: Path) -> dict[str, Sealed]:
 def _sealed(made: FinishedSteps, triplets: Iterable[Record]) -> dict[str, Sealed]:
     judges, before = len(made.seats), before_last(made.hits, made.counted, made.pipe.lists)
     return {
-        id: Sealed(id, one["kind"], one["question"], settled(one, judges).answers, before.get(id), one["votes"])
+        id: Sealed(id, one["kind"], one["question"], settle_votes(one, judges).answers, before.get(id), one["votes"])
         for one in triplets
         for id in [one["id"]]
     }

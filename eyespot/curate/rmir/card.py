@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eyespot.curate.rmir import demonstration, questions
-from eyespot.curate.rmir.confident import settled
+from eyespot.curate.rmir.confident import settle_votes
 from eyespot.curate.rmir.files import COLUMNS
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import CONSTRAINTS, KINDS
@@ -19,7 +19,7 @@ from eyespot.curate.rmir.shortcuts import CUTOFFS, shortcuts
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.curate.rmir.votes import ABSTAIN, FALSE, TRUE
 from eyespot.pipelines import drops
-from eyespot.pipelines.data_card import CardFigure, CardTable, SampleRecord, Told, joined
+from eyespot.pipelines.data_card import CardContent, CardFigure, CardTable, SampleRecord, joined
 from eyespot.runs.agreement import Ratings, fleiss_kappa, krippendorff_alpha
 
 CITATION = "RMIR: A Benchmark Dataset for Reasoning-Intensive Multimodal Image Retrieval"
@@ -27,14 +27,14 @@ SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
 OWN = ("citation", "licence")  # of the recipe's [card], what is no part of the datasheet
 
 
-def card_content(made: FinishedSteps) -> Told:
+def card_content(made: FinishedSteps) -> CardContent:
     """The pipeline's own part of the card."""
     recipe = made.pipe.recipe
     given = {name: part for name, part in recipe.card.items() if name not in OWN}
     texts = {f"questions, {kind}": [q["question"] for q in made.queries if q["kind"] == kind] for kind in KINDS}
     texts |= {"target descriptions": [query["target"] for query in made.queries]}
     closing = {name: str(recipe.card.get(name, "")) for name in OWN}
-    return Told(
+    return CardContent(
         recipe.name,
         recipe.about,
         recipe.seed,
@@ -149,7 +149,7 @@ def _rules(made: FinishedSteps) -> CardTable:
 def _judges(made: FinishedSteps) -> CardTable:
     """How each judge votes, beside the others: one that says yes too often shows."""
     judges = len(made.seats)
-    said = {one["id"]: settled(one, judges).answers for one in made.triplets}
+    said = {one["id"]: settle_votes(one, judges).answers for one in made.triplets}
     votes: dict[str, list[tuple[str, str]]] = {seat: [] for seat in made.seats}
     for one in made.triplets:
         for vote in one["votes"]:

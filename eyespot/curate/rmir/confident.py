@@ -23,14 +23,14 @@ class Settled(NamedTuple):
     confidence: float
 
 
-def settled(triplet: Record, judges: int) -> Settled:
+def settle_votes(triplet: Record, judges: int) -> Settled:
     """What the votes come to."""
     return Settled(*confidence([vote["verdict"] for vote in triplet["votes"]], judges))
 
 
 def doubtful(judged: Records, found: Records, judges: int, least: float) -> set[str]:
     """Photos that leave the seed set: candidates in doubt, and those on which a judge gave no answer."""
-    sure = {one["id"]: _is_sure(settled(one, judges), least) for one in judged}
+    sure = {one["id"]: _is_sure(settle_votes(one, judges), least) for one in judged}
     return {one["candidate"] for one in found if not sure.get(one["id"], False)}
 
 
@@ -38,7 +38,7 @@ def confident(judged: Records, context: Context, judges: int, least: float) -> I
     """Triplets of which the panel is sure and whose photo nobody doubts."""
     leaving = doubtful(judged, context.earlier["candidates"], judges, least)
     for one in judged:
-        said = settled(one, judges)
+        said = settle_votes(one, judges)
         told = {**one, "answers": said.answers, "confidence": said.confidence}
         if not _is_sure(said, least):
             yield Drop(told, DOUBTED if said.confidence else ABSTAINED, f"confidence {said.confidence:.2f}")

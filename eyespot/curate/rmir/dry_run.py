@@ -9,7 +9,7 @@ from eyespot.curate.rmir.pipeline import ORDER, RmirPipeline
 from eyespot.pipelines import PlannedStep, RunOptions, plan
 
 
-def foretold(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:
+def plan_steps(pipe: RmirPipeline, how: RunOptions) -> list[PlannedStep]:
     """What running would do; each step that is not finished with the most records that can come to it."""
     planned = plan(pipe.steps, pipe.work, how)
     most = most_records(pipe, {one.name: one.records for one in planned if one.finished})

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from eyespot.curate.rmir.forms import Vote
 from eyespot.pipelines import Context, Failed, Keep, NoAnswer, Outcome, Record, Records, drops
-from eyespot.pipelines.prompts import PromptPicture, answered, filled, prompt_of
+from eyespot.pipelines.prompts import PromptPicture, ask_model, filled, prompt_of
 from eyespot.types import UsageError
 
 UNANSWERED = "a judge gives no answer"
@@ -51,7 +51,7 @@ def vote(triplet: Record, context: Context, panel: Sequence[PanelJudge], templat
             ]
             # Two judges may be one model behind two addresses, and an answer is kept under what was asked, not where.
             more = {"judge": seat.judge, "draw": seat.draw, "_task": "judge", "_about": triplet}
-            said = answered(context, prompt_of(seat.model, words, Vote, shown, **more), Vote)
+            said = ask_model(context, prompt_of(seat.model, words, Vote, shown, **more), Vote)
             if (
                 said.answer is None
             ):  # its guard does not want to look at what may be delicate, which is what to abstain means

@@ -16,7 +16,7 @@ from eyespot.curate.rmir.forms import (
 )
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 from eyespot.pipelines.data_card import wording
-from eyespot.pipelines.prompts import PromptPicture, answered, filled, prompt_of
+from eyespot.pipelines.prompts import PromptPicture, ask_model, filled, prompt_of
 
 NOT_ASKED = "not drawn as an input"
 DECLINED, UNSUITABLE, ABSTAINED = "the model declines", "the whole picture is unsuitable", "no fitting question: {kind}"
@@ -47,7 +47,7 @@ def propose(photo: Record, context: Context, model: Mapping[str, Any], template:
     """Up to three questions about a photo, an outcome for each kind; one for all where the photo is unsuitable."""
     more = {"_task": "question", "_about": photo}
     prompt = prompt_of(model, filled(template), Questions, [PromptPicture(photo["id"], photo["path"])], **more)
-    said = answered(context, prompt, Questions)
+    said = ask_model(context, prompt, Questions)
     if said.answer is None or said.answer.unsuitable.strip():
         told = (DECLINED, said.declined) if said.answer is None else (UNSUITABLE, said.answer.unsuitable)
         yield Drop({**photo, "id": f"{photo['id']}/all", "image": photo["id"]}, *told, of=photo["id"])
@@ -90,7 +90,7 @@ def check(query: Record, context: Context, model: Mapping[str, Any], template: s
     """Whether a question keeps the rules; the verdict and the single rules must say the same."""
     asked = filled(template, kind=query["kind"], question=query["question"], target=query["target"])
     shown = [PromptPicture(query["image"], query["path"])]
-    said = answered(context, prompt_of(model, asked, Checked, shown, _task="check", _about=query), Checked)
+    said = ask_model(context, prompt_of(model, asked, Checked, shown, _task="check", _about=query), Checked)
     if said.answer is None:
         return Drop(query, DECLINED, said.declined)
     failing = said.answer.failing

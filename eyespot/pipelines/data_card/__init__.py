@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eyespot.pipelines.data_card.content import Card, CardFigure, CardTable, SampleRecord, Told, card_of
+from eyespot.pipelines.data_card.content import Card, CardContent, CardFigure, CardTable, SampleRecord, card_of
 from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined
 from eyespot.pipelines.data_card.hub import Tables, write_head, write_readme
 from eyespot.pipelines.data_card.markdown import LOSSES, as_markdown
@@ -22,12 +22,12 @@ from eyespot.storage.files import write_whole
 __all__ = [
     "QUESTIONS",
     "Card",
+    "CardContent",
     "CardFigure",
     "CardTable",
     "SampleRecord",
     "Tables",
     "TextStatistics",
-    "Told",
     "card_of",
     "joined",
     "wording",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import eyespot
 from eyespot.pipelines import Provenance, Spent, StepResult
-from eyespot.pipelines.data_card.datasheet import Answered, answered
+from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
 from eyespot.pipelines.data_card.sankey import SankeyStage
 from eyespot.pipelines.data_card.wording import wording
 from eyespot.pipelines.outcomes import line_of
@@ -48,7 +48,7 @@ class CardFigure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Told:
+class CardContent:
     """What a card cannot count from the steps. `answers` are those of the datasheet, `texts` by what they are.
 
     `tables` and `drawings` are the pipeline's own: a histogram, a map, the licences. `notes` stand at the top.
@@ -81,7 +81,7 @@ class StepCard(NamedTuple):
 class Card:
     """All of a card, ready to be laid out."""
 
-    told: Told
+    told: CardContent
     records: int
     stages: list[SankeyStage]
     losses: CardTable
@@ -101,7 +101,7 @@ class Card:
         return f"{self.records:,} records; {rest if unanswered else 'the datasheet is complete'}."
 
 
-def card_of(done: Sequence[StepResult], told: Told) -> Card:
+def card_of(done: Sequence[StepResult], told: CardContent) -> Card:
     """The card of a pipeline that has run; `UsageError` for answers to questions that nobody asks."""
     lost = [
         [step.name, reason, _number(count), f"{count / (counts.came + counts.added):.1%}"]
@@ -119,7 +119,7 @@ def card_of(done: Sequence[StepResult], told: Told) -> Card:
         _cost(done),
         _requests(done),
         _reading(told.texts),
-        answered(done, told.answers),
+        datasheet_answers(done, told.answers),
         [_step(one) for one in done],
         _versions(),
     )

@@ -82,7 +82,7 @@ class Answered(NamedTuple):
     answer: str
 
 
-def answered(done: Sequence[StepResult], answers: Mapping[str, Any]) -> list[Answered]:
+def datasheet_answers(done: Sequence[StepResult], answers: Mapping[str, Any]) -> list[Answered]:
     """Every question, in order; `answers` are {section: {name: text}} and go before what the run itself can say."""
     for section, given in answers.items():
         if section not in QUESTIONS or not isinstance(given, Mapping):

@@ -27,7 +27,7 @@ Own: TypeAlias = tuple[str, str]  # a judge, and the digest of how it is asked
 PRECISIONS = (0.95, 0.9, 0.8, 0.7, 0.5)
 
 
-class Known(NamedTuple):
+class CalibrationSummary(NamedTuple):
     """What verdicts say of the first `hits` of a ranking, and who gave them."""
 
     calibration: Calibration
@@ -56,7 +56,7 @@ class SpreadSample(NamedTuple):
 
     wanted: list[str]
     verdicts: int
-    known: Known | None
+    known: CalibrationSummary | None
 
 
 def voices_on(frozen: RankedResult, ledger: Judgements) -> list[Voice]:
@@ -64,7 +64,9 @@ def voices_on(frozen: RankedResult, ledger: Judgements) -> list[Voice]:
     return [] if frozen.query is None else ledger.voices(query_digest(frozen.query))
 
 
-def known_of(frozen: RankedResult, ledger: Judgements, voices: Sequence[Voice], own: Own | None) -> Known | None:
+def known_of(
+    frozen: RankedResult, ledger: Judgements, voices: Sequence[Voice], own: Own | None
+) -> CalibrationSummary | None:
     """By one's own verdicts (a judge and the digest of how it was asked), else by those of another person.
 
     None where nobody has judged enough of the first hits, from the first ranks to the last ones that are spoken of.
@@ -76,10 +78,10 @@ def known_of(frozen: RankedResult, ledger: Judgements, voices: Sequence[Voice], 
     return next((one for one in found if one is not None), None)
 
 
-def _known(frozen: RankedResult, ledger: Judgements, own: Own) -> Known | None:
+def _known(frozen: RankedResult, ledger: Judgements, own: Own) -> CalibrationSummary | None:
     depth = _depth(frozen, ledger, own)
     made = None if depth is None else _calibrated(frozen, depth, _Silent(*own), ledger)
-    return None if made is None else Known(made, own[0], len(made.curve.sample.ranks))
+    return None if made is None else CalibrationSummary(made, own[0], len(made.curve.sample.ranks))
 
 
 def _depth(frozen: RankedResult, ledger: Judgements, own: Own) -> int | None:

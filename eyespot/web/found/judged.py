@@ -20,7 +20,7 @@ from eyespot.web.found.snapshot import PicturePlace as Place
 from eyespot.web.pictures.thumbnails import bytes_of
 
 
-class Heard(NamedTuple):
+class LedgerJudge(NamedTuple):
     """A judge with the ledger that has its verdicts, and how many of the first hits it looks at."""
 
     judge: Judge
@@ -68,12 +68,12 @@ def _intact(id: str, place: Place) -> bool:
     return False
 
 
-def planned(frozen: RankedResult, heard: Heard) -> RerankEstimate:
+def planned(frozen: RankedResult, heard: LedgerJudge) -> RerankEstimate:
     """What asking the judge would take; nothing is asked or written."""
     return heard.stage.plan([query_to_judge(frozen)], run_of(frozen, heard.depth))
 
 
-def in_its_order(frozen: RankedResult, asked: SearchParams, heard: Heard) -> RankedResult:
+def in_its_order(frozen: RankedResult, asked: SearchParams, heard: LedgerJudge) -> RankedResult:
     """The ranking in the judge's order by the verdicts that the ledger has; the others follow as they were."""
     query, run = query_to_judge(frozen), run_of(frozen, heard.depth)
     rank = {hit.image: at for at, hit in enumerate(run[query.id], 1)}

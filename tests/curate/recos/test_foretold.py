@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eyespot.curate.recos.dry_run import foretold
+from eyespot.curate.recos.dry_run import plan_steps
 from eyespot.curate.recos.making import RecosJob
 from eyespot.pipelines import read_recipe, run
 from tests.cli.conftest import run_eyespot
@@ -17,7 +17,7 @@ def test_the_most_that_can_come_to_each_step(tmp_path: Path, gallery: Path) -> N
     """Nine are drawn; v0 has eleven pictures, seven of them photos; in two rounds each caption is written again."""
     making = RecosJob(read_recipe(recipe(tmp_path, gallery, MODEL)), tmp_path / "out")
 
-    told = {one.name: (one.records, one.spent.calls) for one in foretold(making.pipeline, making.running())}
+    told = {one.name: (one.records, one.spent.calls) for one in plan_steps(making.pipeline, making.running())}
 
     assert told == {
         "draw": (0, 0),
@@ -43,7 +43,7 @@ def test_what_is_finished_makes_the_rest_exact(tmp_path: Path, gallery: Path) ->
     making = RecosJob(read_recipe(place), tmp_path / "out")
     photos = run(making.steps[:3], making.pipeline.work, making.running())[-1].counts.kept
 
-    told = {one.name: one for one in foretold(making.pipeline, making.running())}
+    told = {one.name: one for one in plan_steps(making.pipeline, making.running())}
 
     assert 0 < photos < 40 and told["collect"].finished
     assert (told["caption"].spent.calls, told["discriminate"].spent.calls) == (photos, photos * 5 * 2)

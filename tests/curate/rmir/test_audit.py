@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.rmir.audit import LAST, VERDICTS, agreements, incomplete_beta, last_hits, welch, wilson
-from eyespot.curate.rmir.confident import settled
+from eyespot.curate.rmir.confident import settle_votes
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.pipelines.human_review import Queue
 
@@ -31,7 +31,7 @@ def test_a_case_does_not_tell_what_the_panel_said(audit: Path, demonstrated: Fin
 
 
 def test_who_says_what_the_panel_says_agrees_always(audit: Path, demonstrated: FinishedSteps) -> None:
-    panel = {one["id"]: bool(settled(one, 3).answers) for one in demonstrated.triplets}
+    panel = {one["id"]: bool(settle_votes(one, 3).answers) for one in demonstrated.triplets}
     decided(audit / VERDICTS, panel)
 
     found = {one.kind: one for one in agreements(demonstrated, audit)}

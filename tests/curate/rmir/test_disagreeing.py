@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.rmir import card
-from eyespot.curate.rmir.dry_run import foretold
+from eyespot.curate.rmir.dry_run import plan_steps
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import RmirJob
 from eyespot.pipelines import read_recipe
@@ -203,7 +203,7 @@ def test_a_dry_run_counts_the_photos_that_clusters_give(gallery: Path, tmp_path:
     place = worlds.recipe(tmp_path, gallery, worlds.behind("http://127.0.0.1:9"), seeds="clusters = 2\neach = 2")
     job = RmirJob(read_recipe(place), tmp_path)
 
-    planned = {one.name: (one.records, one.spent.calls) for one in foretold(job.pipeline(), job.running())}
+    planned = {one.name: (one.records, one.spent.calls) for one in plan_steps(job.pipeline(), job.running())}
 
     assert planned["seeds"][0] == 7 and planned["inputs"] == (4, 0)
     assert planned["questions"] == (4, 4) and planned["checked"] == (12, 12) and planned["judged"] == (96, 288)
@@ -212,7 +212,7 @@ def test_a_dry_run_counts_the_photos_that_clusters_give(gallery: Path, tmp_path:
 def test_clusters_larger_than_the_gallery_give_no_more_than_there_is(gallery: Path, tmp_path: Path) -> None:
     job = RmirJob(read_recipe(recipe(tmp_path, gallery, seeds="clusters = 5\neach = 10")), tmp_path)
 
-    planned = {one.name: one.records for one in foretold(job.pipeline(), job.running())}
+    planned = {one.name: one.records for one in plan_steps(job.pipeline(), job.running())}
 
     assert planned["inputs"] == 7
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.rmir import card, panel, questions
-from eyespot.curate.rmir.dry_run import foretold
+from eyespot.curate.rmir.dry_run import plan_steps
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import CONSTRAINTS
 from eyespot.curate.rmir.making import RmirJob
@@ -138,7 +138,7 @@ def test_a_dry_run_tells_the_most_that_can_be_asked(tmp_path: Path, gallery: Pat
     """Seven photos, 21 questions, up to 6 + 2 candidates of each, three votes on each; and nothing is asked."""
     with Double(then=Scripted(BAD)) as server:
         making = RmirJob(read_recipe(recipe(tmp_path, gallery, behind(server.url), inputs=FEW)), tmp_path)
-        calls = {one.name: one.spent.calls for one in foretold(making.pipeline(), making.running())}
+        calls = {one.name: one.spent.calls for one in plan_steps(making.pipeline(), making.running())}
 
     assert [calls[name] for name in ("questions", "checked", "judged")] == [7, 21, 21 * 8 * 3]
     assert server.seen == []

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyespot.curate.rmir import candidates
-from eyespot.curate.rmir.dry_run import foretold
+from eyespot.curate.rmir.dry_run import plan_steps
 from eyespot.curate.rmir.making import RmirJob
 from eyespot.pipelines import BatchStep, RunOptions, Step, drops, read_recipe, run
 from eyespot.pipelines.outcomes import Added
@@ -107,7 +107,7 @@ def test_a_dry_run_goes_on_counting_after_the_finished_steps(tmp_path: Path, gal
     how = RunOptions(pipe.recipe.seed)
     run(pipe.steps[:2], pipe.work, how)
 
-    planned = foretold(pipe, how)
+    planned = plan_steps(pipe, how)
 
     calls = {one.name: one.spent.calls for one in planned}
     assert [one.name for one in planned if one.finished] == ["seeds", "inputs"]
