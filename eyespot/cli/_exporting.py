@@ -24,8 +24,7 @@ from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import Qrels, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.exporting import ExportReport
-    from eyespot.gallery.exports.label_studio import LabelTask
+    from eyespot.gallery.exporting import ExportReport, LabelTask
     from eyespot.gallery.view import View
     from eyespot.runs.judged import JudgedQueries
 

@@ -5,7 +5,7 @@ Nothing here loads pyarrow or numpy before rows are read, so that the help of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
@@ -17,11 +17,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from eyespot.gallery.exports._pictures import PictureFile
-    from eyespot.gallery.exports.label_studio import LabelTask
     from eyespot.gallery.formats.exported import Chunk, ExportColumns
     from eyespot.gallery.view import View
     from eyespot.runs.judged import JudgedQueries
     from eyespot.types import Mask
+
+
+@dataclass(frozen=True)
+class LabelTask:
+    """A picture that is labelled for a query: y, n or d for doubt by each person."""
+
+    query: str
+    text: str
+    image: str
+    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

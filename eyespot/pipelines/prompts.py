@@ -1,7 +1,7 @@
 """Questions to models from a step: pictures and words in, an answer of a strict form out.
 
-`prompt_of` makes the prompt, `ask_model` sends it through a step's `Context`, and `Models` is the client that sends it to
-language models (`eyespot.llms`) or to models of a pipeline's own, such as a demonstration that runs offline.
+`prompt_of` makes the prompt, `ask_model` sends it through a step's `Context`, and `Models` is the client that sends it
+to language models (`eyespot.llms`) or to models of a pipeline's own, such as a demonstration that runs offline.
 """
 
 from __future__ import annotations

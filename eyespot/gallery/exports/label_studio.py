@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from eyespot.gallery.exporting import LabelTask
 from eyespot.storage.files import write_whole
 
 if TYPE_CHECKING:
@@ -31,16 +31,6 @@ CONFIG = f"""<View>
   </Choices>
 </View>
 """
-
-
-@dataclass(frozen=True)
-class LabelTask:
-    """A picture that is labelled for a query: y, n or d for doubt by each person."""
-
-    query: str
-    text: str
-    image: str
-    marks: Mapping[str, str] = field(default_factory=dict)
 
 
 def write(rows: ExportRows, folder: Path) -> int:

@@ -230,7 +230,7 @@ def test_the_demonstration_asks_what_is_seen_from_the_top_where_somebody_goes_th
         ('step = "queries"', 'step = "query"', "has the steps seeds"),
         ('step = "queries"', 'step = "queries"\nname = "mine"', "keeps its name"),
         ('step = "split"', 'step = "split"\nthreshhold = 1', "knows no 'threshhold'"),
-        ("votes = { second = 2 }", "votes = { third = 2 }", "is no judge"),
+        ("votes = { second = 2 }", "votes = { third = 2 }", "is not a judge"),
         ('models = ["first", "second"]\nvotes = { second = 2 }', "", "nobody judges"),
         ('model = "teacher"', "", "asks one model"),
     ],
