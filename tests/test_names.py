@@ -87,7 +87,7 @@ def test_no_room_imports_what_is_private_to_another() -> None:
 
 
 def test_a_private_import_is_seen_however_it_is_written() -> None:
-    lines = "import eyespot.judges._wording\nfrom eyespot.judges._wording import JudgePrompt\n"
+    lines = "import eyespot.judges._prompt\nfrom eyespot.judges._prompt import JudgePrompt\n"
     lines += "from eyespot.judges import _wording\nfrom eyespot.search import _plan\nfrom eyespot import __version__\n"
 
     found = [place.split()[0] for place in private_imports(PACKAGE / "search" / "new.py", ast.parse(lines))]

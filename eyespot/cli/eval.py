@@ -211,7 +211,7 @@ def _evaluation(
 ) -> Evaluation:
     """The results with how they were made: the options, and the digest of every file that they depend on."""
     from eyespot.benchmarks import Evaluation, check, files_of, made_by
-    from eyespot.search.stored_indexes import EXACT, SETTINGS, folder_of
+    from eyespot.search.index_choice import EXACT, SETTINGS, folder_of
 
     files = files_of(whole, options.run or ())
     header = results[0].run.header

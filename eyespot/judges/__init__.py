@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
+    from eyespot.judges._prompt import INQUIRE, JudgePrompt, wording
     from eyespot.judges._rounds import JudgeStats, JudgingRound, ask, known, prompts_of, unknown
     from eyespot.judges._scale import on_one_scale, scale_of
-    from eyespot.judges._wording import INQUIRE, JudgePrompt, wording
 
 __all__ = [
     "INQUIRE",
@@ -33,8 +33,8 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
     __getattr__ = lazy(
         __name__,
         {
-            "INQUIRE": "_wording",
-            "JudgePrompt": "_wording",
+            "INQUIRE": "_prompt",
+            "JudgePrompt": "_prompt",
             "JudgeStats": "_rounds",
             "JudgingRound": "_rounds",
             "ask": "_rounds",
@@ -43,6 +43,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "prompts_of": "_rounds",
             "scale_of": "_scale",
             "unknown": "_rounds",
-            "wording": "_wording",
+            "wording": "_prompt",
         },
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
-from eyespot.judges._wording import INQUIRE
+from eyespot.judges._prompt import INQUIRE
 from eyespot.types import UsageError
 
 SPELLING = "anthropic:MODEL"

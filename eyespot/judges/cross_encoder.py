@@ -15,7 +15,7 @@ from eyespot.judges._local.judging import LocalJudge
 from eyespot.judges._local.settings import OPTIONS as LOCAL
 from eyespot.judges._local.settings import LocalSettings
 from eyespot.judges._local.source import ModelSource, loading, source
-from eyespot.judges._wording import described
+from eyespot.judges._prompt import described
 from eyespot.storage.digests import text_digest
 from eyespot.types import UsageError
 

@@ -12,7 +12,7 @@ from typing import Any
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.first_token import FirstToken
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
-from eyespot.judges._wording import INQUIRE
+from eyespot.judges._prompt import INQUIRE
 from eyespot.types import UsageError
 
 SPELLING = "openai:MODEL"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from eyespot.judges._free import FreeJudge
-from eyespot.judges._wording import described
+from eyespot.judges._prompt import described
 from eyespot.llms.budget import BudgetSpent
 from eyespot.types import Answer, Pair, UsageError, Verdict
 

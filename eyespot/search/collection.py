@@ -59,7 +59,7 @@ class Collection:
 
             numbers = int(self.view.starts[-1]) * self.view.space.dim
             return Exact(self.view.blocks, self.view.codes if numbers >= SMALL else None)  # small ones use no codes
-        from eyespot.search.stored_indexes import open_index
+        from eyespot.search.index_choice import open_index
 
         return open_index(self.view, self._searched_by, self.means)
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.gallery.view import View
+from eyespot.search.index_choice import EXACT, Measured, building, open_index, store_index, stored_of
 from eyespot.search.nearest import K
-from eyespot.search.stored_indexes import EXACT, Measured, building, open_index, store_index, stored_of
 from eyespot.types import Index, NothingFound, UsageError, Vectors
 
 KINDS = ("auto", "pq", "ivf", "hnsw", "lance")

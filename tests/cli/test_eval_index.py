@@ -9,7 +9,7 @@ import pytest
 
 import eyespot
 from eyespot import rooms
-from eyespot.search.stored_indexes import Measured, building, store_index, stored_of
+from eyespot.search.index_choice import Measured, building, store_index, stored_of
 from eyespot.types import UsageError
 from tests.cli.test_eval import evaluated, told
 from tests.lazy_import import requires

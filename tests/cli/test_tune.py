@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from eyespot.cli import app
-from eyespot.search.stored_indexes import names_in
+from eyespot.search.index_choice import names_in
 from eyespot.search.tuning import QUERIES, Try, Tuning, TuningQueries, candidates, pictures_moved
 from eyespot.types import EyespotError, NothingFound, UsageError
 from tests.cli.conftest import run_eyespot

@@ -24,8 +24,8 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.judges._endpoint import EndpointJudge
 from eyespot.judges._endpoint.first_token import SystemOne
+from eyespot.judges._prompt import INQUIRE, JudgePrompt
 from eyespot.judges._rounds import ask
-from eyespot.judges._wording import INQUIRE, JudgePrompt
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
 from eyespot.llms.budget import Budget, BudgetSpent

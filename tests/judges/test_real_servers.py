@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._wording import INQUIRE
+from eyespot.judges._prompt import INQUIRE
 from eyespot.llms import JpegEncoder
 from eyespot.types import Pair, Query
 from tests.judges import tiny

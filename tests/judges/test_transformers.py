@@ -21,7 +21,7 @@ from eyespot import rooms
 from eyespot.extras import install_line
 from eyespot.judges._local.judging import PairBatches
 from eyespot.judges._local.yes_or_no import FirstWord, spellings
-from eyespot.judges._wording import JudgePrompt
+from eyespot.judges._prompt import JudgePrompt
 from eyespot.types import Answer, EyespotError, Pair, Query, UsageError
 from tests.examples import examples
 from tests.judges import tiny_models as tiny

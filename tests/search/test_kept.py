@@ -18,9 +18,7 @@ import eyespot
 from eyespot import rooms
 from eyespot.gallery import disk
 from eyespot.gallery.view import View
-from eyespot.search.nearest import Nearest
-from eyespot.search.query_expansion import QueryExpansion
-from eyespot.search.stored_indexes import (
+from eyespot.search.index_choice import (
     Measured,
     building,
     folder_of,
@@ -30,6 +28,8 @@ from eyespot.search.stored_indexes import (
     store_index,
     stored_of,
 )
+from eyespot.search.nearest import Nearest
+from eyespot.search.query_expansion import QueryExpansion
 from eyespot.types import EyespotError, Query, UsageError
 from tests.lazy_import import requires
 from tests.search.imported import drawn, take, view_of

@@ -106,7 +106,7 @@ def local(place: Path) -> Path:
 
 def index(place: Path) -> Path:
     from eyespot.gallery.view import Gallery
-    from eyespot.search.stored_indexes import Measured, building, store_index, stored_of
+    from eyespot.search.index_choice import Measured, building, store_index, stored_of
     from tests.search.imported import drawn, take
 
     if not place.exists():

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from eyespot.judges._endpoint.judging import VerdictWithFallback, VisionPrompt
 from eyespot.judges._endpoint.ways import MOST, Words, bare, in_words
-from eyespot.judges._wording import JudgePrompt
+from eyespot.judges._prompt import JudgePrompt
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import SORRY, BadAnswer, Declined, Halted, Refused
 from eyespot.types import EyespotError, Reply, Token, Verdict

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
-from eyespot.judges._wording import JudgePrompt, examples
+from eyespot.judges._prompt import JudgePrompt, examples
 from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.client import Endpoint
 from eyespot.llms.concurrency import LastResult, Underway

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from eyespot import llms
 from eyespot.judges._endpoint.judging import AnswerMode, EndpointJudge
-from eyespot.judges._wording import JudgePrompt
+from eyespot.judges._prompt import JudgePrompt
 from eyespot.llms.images import SIDE
 from eyespot.llms.settings import POSITIVE, refuse_not_positive
 from eyespot.types import UsageError

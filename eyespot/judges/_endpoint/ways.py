@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from eyespot.judges._endpoint.judging import VerdictWithFallback, VisionPrompt
-from eyespot.judges._wording import JudgePrompt
+from eyespot.judges._prompt import JudgePrompt
 from eyespot.llms.client import Endpoint
 from eyespot.llms.errors import SORRY, BadAnswer, Declined
 from eyespot.types import Reply, Verdict

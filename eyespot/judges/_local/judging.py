@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from eyespot.judges._free import FreeJudge
 from eyespot.judges._local.settings import LocalSettings
-from eyespot.judges._wording import examples
+from eyespot.judges._prompt import examples
 from eyespot.models import hub
 from eyespot.rooms import needs
 from eyespot.types import Answer, EyespotError, Pair, Query, Verdict

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.judges._wording import INQUIRE, JudgePrompt
+from eyespot.judges._prompt import INQUIRE, JudgePrompt
 from eyespot.models import device as devices
 from eyespot.types import UsageError
 
