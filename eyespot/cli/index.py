@@ -82,7 +82,7 @@ def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
     from eyespot.gallery.photos.sources import roots_of
 
     roots = [root for path in photos for root in roots_of(path)]
-    away = [root for root in roots if not os.path.exists(root.path)]
+    away = [root for root in roots if not os.path.exists(root.place)]
     if roots and not away:
         return roots
     from eyespot.gallery.reading import known_roots
@@ -92,7 +92,7 @@ def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
         raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
     for root in away:
         if root.path not in [other.path for other in known]:
-            raise UsageError(f"there is nothing at {root.path}; check the path")
+            raise UsageError(f"there is nothing at {root.place}; check the path")
     return roots or known
 
 
@@ -126,7 +126,7 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
 
     for root in roots:
         if not is_there(root):
-            note(f"{root.path} is missing or empty (an unplugged disk?)")
+            note(f"{root.place} is missing or empty (an unplugged disk?)")
     counts = survey(gallery, [root for root in roots if is_there(root)])
     if json:
         print_json(vars(counts) | {"files": counts.files} | _other_files(counts.skipped))
@@ -179,7 +179,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
 
 
 def _skipped_texts(skipped: SkippedFiles) -> list[str]:
-    return [*filter(None, [str(skipped)]), *([f"{skipped.hidden:,} hidden left out"] if skipped.hidden else [])]
+    return [*filter(None, [str(skipped)]), *skipped.left_out_texts()]
 
 
 def _counted(count: int, noun: str) -> str:
@@ -187,4 +187,4 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _other_files(skipped: SkippedFiles) -> dict[str, Any]:
-    return {"skipped": skipped.rows(), "hidden": skipped.hidden}
+    return {"skipped": skipped.rows(), "hidden": skipped.hidden, "left_out": skipped.left_out_rows()}

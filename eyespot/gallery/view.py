@@ -156,7 +156,7 @@ class View:
         ]
         row.pop("live")
         if len(places) > 1:  # a picture that was moved is known at its old path too until that is forgotten
-            places = sorted(dict.fromkeys(places), key=lambda place: not os.path.exists(place))
+            places = sorted(dict.fromkeys(places), key=lambda place: (not os.path.exists(place), os.path.islink(place)))
         return row | {"path": places[0] if places else None, "paths": places}
 
     def vectors(self, rows: Sequence[int]) -> Vectors:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import DTypeLike, NDArray
 
 from eyespot.gallery.formats import arrays
+from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.view import View, place_of
 from eyespot.storage.files import whole_folder
 from eyespot.types import EyespotError, NothingFound
@@ -119,10 +120,9 @@ def _chunks(view: View, schema: pa.Schema) -> Iterator[Chunk]:
             kept = mask[at : at + len(batch)]
             facts = pa.Table.from_batches([batch]).filter(pa.array(kept))
             # Facts in the common columns, every path whole
-            places = [
-                [place_of(roots[number], path) for number, path in zip(row["roots"], row["paths"], strict=True)]
-                for row in facts.select(["roots", "paths"]).to_pylist()
-            ]
+            rows = facts.select(["roots", "paths"]).to_pylist()
+            named = (zip(row["roots"], row["paths"], strict=True) for row in rows)
+            places = [[stored_name(place_of(roots[number], path)) for number, path in row] for row in named]
             spelled = {name.lower(): name for name in facts.column_names}
             columns = {
                 field.name: facts[spelled[field.name.lower()]].cast(field.type)
