@@ -41,6 +41,14 @@ def run(
         max=256,
         help="Reading threads, or workers on Ray; 0: all cores.",
     ),
+    memory: str = typer.Option(
+        None,
+        "--memory",
+        envvar="EYESPOT_DECODE_MEMORY",
+        metavar="SIZE",
+        help="The most that decoding takes in all threads together, as in 2G or 800M.",
+        show_default="half of what is free, 0.5G to 2G",
+    ),
     ray: str = ray_option(),
     half: bool = typer.Option(False, "--half", help="Store new vectors in float16, half the size, from now on."),
     codes: bool = typer.Option(False, "--codes", help="Also store int8 codes: fast exact search in little memory."),
@@ -57,7 +65,11 @@ def run(
 ) -> None:
     """Index photos, or update an index: only new and changed photos are embedded."""
     from eyespot.gallery.indexing import Options, index
+    from eyespot.gallery.photos.memory import VARIABLE, decode_limit
 
+    if memory is not None:
+        os.environ[VARIABLE] = memory  # where threads, and workers that are started from here, look for it
+        decode_limit()
     place = gallery_here(gallery, writes=True)
     if remove and dry_run:
         raise UsageError("--remove and --dry-run exclude each other: a dry run changes nothing")

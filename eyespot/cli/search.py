@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperCommand
 
 from eyespot.cli._judge_options import (
     DEPTH,
@@ -45,9 +46,19 @@ if TYPE_CHECKING:
     from eyespot.types import Query, Run
 
 
+class QueryCommand(TyperCommand):
+    """A verb whose query may begin with a minus and a space, which no option does."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Let such a query pass as an argument."""
+        return super().parse_args(ctx, [f" {arg}" if arg.startswith("- ") else arg for arg in args])
+
+
 def run(
     context: typer.Context,
-    query: str = typer.Argument(None, help='Words, pictures, weights: "2:heron + ./pool.jpg - people".'),
+    query: list[str] = typer.Argument(
+        None, help="Words, pictures, weights: 2:heron + ./pool.jpg - people; without any, filters list by date."
+    ),
     gallery: Path = gallery_option("The gallery to search."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
     index: str = index_option(),
@@ -99,7 +110,12 @@ def run(
 
     if json + paths + print0 > 1:
         raise UsageError("--json, --paths and --print0 exclude each other; choose one")
-    refuse_halves([where or "", query or "", *(label or [])])
+    words = " ".join(query) if query else None  # as one text, however the terminal split it
+    refuse_halves([where or "", words or "", *(label or [])])
+    if words is None and image is None:
+        needing = {"--rerank": rerank, "--adapt": adapt, "--neighbours": neighbours, "--expand": expand}
+        _refuse_without_words(needing | {"--rerank-local": rerank_local})
+    path_end = b"\n" if paths else b"\0" if print0 else None
     curve = calibrating(calibrate, likely, accuracy, blend)
     # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
     judged = depth if calibrate is None else depth or max(k or FEW, DEPTH)
@@ -111,8 +127,13 @@ def run(
     collection = eyespot.open(gallery_here(gallery), encoder, index)
     if ray:
         collection.means = context.with_resource(means_on(ray, workers))
-    allowed = collection.allowed(_condition(collection.view.tables, where, (after, before), near, label or []))
-    wanted = collection.query(query, image)
+    condition = _condition(collection.view.tables, where, (after, before), near, label or [])
+    allowed = collection.allowed(condition)
+    if words is None and image is None and condition is not None:
+        listed = collection.by_date(allowed, k or FEW)
+        _show(SearchOutput(listed, {}, {}, listed, column="taken"), started, json, html, path_end)
+        return
+    wanted = collection.query(words, image)
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = None if expand is None else rewriter(expand, ledger_of(ledger, collection.gallery.path))
     options = StageOptions(deep, allowed, adapt, neighbours, rerank_local, rewriting=rewriting)
@@ -124,12 +145,7 @@ def run(
         look.tell_plan(results, wanted, json)
         return
     shown = look.shown(results, wanted, k)
-    took = round((time.perf_counter() - started) * 1000, 1)
-    if html:
-        from eyespot.search.sheets import write_html
-
-        write_html(html, [shown.sheet])
-    _print(shown, took, json, b"\n" if paths else b"\0" if print0 else None)
+    _show(shown, started, json, html, path_end)
     if shown.looked:
         end(shown.looked)
 
@@ -169,8 +185,20 @@ def _note_wordings(model: str, query: Query, results: Run) -> None:
     note(f"searched as well: {more}" if more else f"{model} has no other wording of this query")
 
 
-def _print(shown: SearchOutput, took_ms: float, json: bool, path_end: bytes | None) -> None:
-    """The items as JSON, as bare paths that each end with `path_end`, or as lines for people."""
+def _refuse_without_words(options: Mapping[str, object]) -> None:
+    """`UsageError` for what compares pictures with a query, where there is none."""
+    for option, value in options.items():
+        if value is not None:
+            raise UsageError(f'{option} needs words or a picture, as in: eyespot search "a heron" {option} …')
+
+
+def _show(shown: SearchOutput, started: float, json: bool, html: Path | None, path_end: bytes | None) -> None:
+    """The contact sheet, and the items as JSON, as bare paths that each end with `path_end`, or as lines for people."""
+    took_ms = round((time.perf_counter() - started) * 1000, 1)
+    if html:
+        from eyespot.search.sheets import write_html
+
+        write_html(html, [shown.sheet], captions=("taken",) if shown.column == "taken" else ())
     for sentence in shown.run.notes:
         note(sentence)
     items = _items(shown)
@@ -181,8 +209,10 @@ def _print(shown: SearchOutput, took_ms: float, json: bool, path_end: bytes | No
         return
     if path_end is None:
         for item in items:
-            # Hits are listed by their score, or by a judge's probability, which some lack.
-            number = "    –" if item[shown.column] is None else f"{item[shown.column]:.3f}"
+            # Hits are listed by their score, by a judge's probability, or by their date, which some lack.
+            value = item[shown.column]
+            form, width = ("%Y-%m-%d", 10) if shown.column == "taken" else (".3f", 5)
+            number = "–".rjust(width) if value is None else format(value, form)
             title = f"  {escaped(item['title'])}" if item.get("title") else ""
             print_line(f"{item['rank']:>4}  {number}  {escaped(item['path'] or item['id'])}{title}")
         return
@@ -203,7 +233,8 @@ def _items(shown: SearchOutput) -> list[dict[str, Any]]:
         facts = shown.run.facts[hit.image]
         # The documented fields come first; a label of the same name (of an older or an imported gallery) never
         # replaces them.
-        own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6)}
+        score = None if shown.column == "taken" else round(hit.score, 6)
+        own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": score}
         own |= (shown.verdicts or {}).get(hit.image, {})
         items.append(own | {name: value for name, value in facts.items() if name not in own})
     return items

@@ -27,7 +27,7 @@ from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.gallery.recovery import recover
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import make_folder, new_folder
+from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.locks import locked
 from eyespot.types import (
     Encoder,
@@ -98,7 +98,7 @@ def _no_room(gallery: Path, error: Exception) -> str:
     reason = (getattr(error, "strerror", None) or str(error)).lower()
     if "locked" in reason:
         return f"another program has {gallery / 'ledger.sqlite'} open for writing; close it and run again"
-    if isinstance(error, PermissionError) or "read-only" in reason or "readonly" in reason:  # the latter says SQLite
+    if is_forbidden(error):
         return f"{gallery} may not be written ({reason}); choose another place with -g"
     return f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
 

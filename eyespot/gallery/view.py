@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, let_open, need_open
@@ -158,6 +159,15 @@ class View:
         if len(places) > 1:  # a picture that was moved is known at its old path too until that is forgotten
             places = sorted(dict.fromkeys(places), key=lambda place: (not os.path.exists(place), os.path.islink(place)))
         return row | {"path": places[0] if places else None, "paths": places}
+
+    def newest(self, rows: NDArray[np.integer[Any]], count: int) -> NDArray[np.int64]:
+        """The `count` rows that were taken last, the newest first, those without a date last; (at most count,)."""
+        import pyarrow as pa
+
+        taken = pa.chunked_array([disk.read_items(shard, ["taken"])["taken"].combine_chunks() for shard in self.shards])
+        dates = taken.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()[rows]  # (rows,)
+        chosen: NDArray[np.int64] = rows[np.argsort(-dates.astype(np.float64), kind="stable")[:count]]
+        return chosen
 
     def vectors(self, rows: Sequence[int]) -> Vectors:
         """The vectors of these rows, (rows, dim), in float32 and of unit length."""

@@ -170,8 +170,10 @@ def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, t
 
     refused = run_eyespot("index", disk / "photos", "-g", disk / "gallery", before=before)
     elsewhere = run_eyespot("index", disk / "photos", "-g", tmp_path / "gallery", before=before)
+    exported = run_eyespot("export", "npy", disk / "out", "-g", tmp_path / "gallery", before=before)
 
     assert refused.returncode == 1
+    assert "read-only file system); name another folder" in exported.stderr
     told = rf"eyespot: {disk}/gallery may not be written \(.*read-?only.*\); choose another place with -g\n"
     assert re.fullmatch(told, refused.stderr)
     assert elsewhere.returncode == 0

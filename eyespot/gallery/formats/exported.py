@@ -18,6 +18,7 @@ from numpy.typing import DTypeLike, NDArray
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.view import View, place_of
+from eyespot.storage.atomic import is_forbidden
 from eyespot.storage.files import whole_folder
 from eyespot.types import EyespotError, NothingFound
 
@@ -104,7 +105,8 @@ def write(view: View, out: Path, form: ExportLayout, export: Export) -> Exported
                 part.write((chunk for _, chunk in chunks), (rows, view.space.dim), dtype)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise EyespotError(f"cannot write {out} ({reason}); make room there or name another folder") from error
+        way_out = "name another folder" if is_forbidden(error) else "make room there or name another folder"
+        raise EyespotError(f"cannot write {out} ({reason}); {way_out}") from error
     return Exported(total, parts, left_out)
 
 
