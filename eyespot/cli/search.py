@@ -209,18 +209,22 @@ def _show(shown: SearchOutput, started: float, json: bool, html: Path | None, pa
         return
     if path_end is None:
         for item in items:
-            # Hits are listed by their score, by a judge's probability, or by their date, which some lack.
-            value = item[shown.column]
-            form, width = ("%Y-%m-%d", 10) if shown.column == "taken" else (".3f", 5)
-            number = "–".rjust(width) if value is None else format(value, form)
             title = f"  {escaped(item['title'])}" if item.get("title") else ""
-            print_line(f"{item['rank']:>4}  {number}  {escaped(item['path'] or item['id'])}{title}")
+            place = escaped(item["path"] or item["id"])
+            print_line(f"{item['rank']:>4}  {_value_text(item.get(shown.column), shown.column)}  {place}{title}")
         return
     paths = [item["path"] for item in items if item["path"]]
     if len(paths) < len(items):
         note(f"{len(items) - len(paths)} pictures have no path; --json shows their ids")
     for path in paths:
         print_raw(path, path_end)
+
+
+def _value_text(value: Any, column: str) -> str:
+    """What hits are listed by: a score, a judge's probability, or a date; some hits lack the latter two."""
+    if column == "taken":
+        return "–".rjust(10) if value is None else str(value)[:10]
+    return "    –" if value is None else f"{value:.3f}"
 
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:

@@ -160,14 +160,16 @@ class View:
             places = sorted(dict.fromkeys(places), key=lambda place: (not os.path.exists(place), os.path.islink(place)))
         return row | {"path": places[0] if places else None, "paths": places}
 
-    def newest(self, rows: NDArray[np.integer[Any]], count: int) -> NDArray[np.int64]:
+    def newest(self, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
         """The `count` rows that were taken last, the newest first, those without a date last; (at most count,)."""
-        import pyarrow as pa
-
-        taken = pa.chunked_array([disk.read_items(shard, ["taken"])["taken"].combine_chunks() for shard in self.shards])
-        dates = taken.cast(pa.int64()).fill_null(np.iinfo(np.int64).min).to_numpy()[rows]  # (rows,)
-        chosen: NDArray[np.int64] = rows[np.argsort(-dates.astype(np.float64), kind="stable")[:count]]
-        return chosen
+        dates = np.full(int(self.starts[-1]), -np.inf)  # (rows of the view,), seconds
+        for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            table = disk.read_items(shard, ["taken"])
+            if "taken" in table.column_names:  # imported facts may have none
+                taken: Any = table["taken"].combine_chunks()
+                seconds = taken.cast("timestamp[s]").cast("int64").cast("float64")
+                dates[start : start + len(taken)] = seconds.fill_null(-np.inf).to_numpy(zero_copy_only=False)
+        return rows[np.argsort(-dates[rows], kind="stable")[:count]]
 
     def vectors(self, rows: Sequence[int]) -> Vectors:
         """The vectors of these rows, (rows, dim), in float32 and of unit length."""

@@ -132,8 +132,9 @@ class Collection:
     def by_date(self, allowed: Mask, k: int) -> Run:
         """The k newest of these pictures, those without a date last; a score is minus the rank, and says no more."""
         newest = self.view.newest(np.flatnonzero(allowed), k)
-        listed = NearestRows(newest[None], -np.arange(1.0, len(newest) + 1)[None])
+        listed = NearestRows(newest[None], -np.arange(1, len(newest) + 1, dtype=np.float32)[None])
         run = as_run([Query("q", ())], listed, self.view)
+        run.notes = self._notes(Query("q", ()), run)
         run.header |= {"query": "", "heading": "Newest first", "pictures": [], "by_date": True}
         return run
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from eyespot.gallery.photos.found import Excluded, Labels, Record, Seen, Unreadable, clamped, reason
-from eyespot.gallery.photos.kinds import KIND_OF, Skipped, ending_of, skipped_by_head
+from eyespot.gallery.photos.found import Excluded, Labels, Record, Seen, Skipped, Unreadable, clamped, reason
+from eyespot.gallery.photos.kinds import KIND_OF, ending_of, skipped_by_head
 from eyespot.gallery.photos.labels import LabelError, label_rows
 from eyespot.gallery.photos.left_out import HIDDEN, LINKED, files_below, why_left_out, why_left_out_below
 from eyespot.gallery.photos.names import real_name, stored_name
