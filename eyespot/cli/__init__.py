@@ -40,6 +40,7 @@ from eyespot.cli import (
 )
 from eyespot.cli.console import escaped, note
 from eyespot.cli.settings import from_toml
+from eyespot.storage.atomic import is_forbidden
 from eyespot.types import EyespotError
 
 app = typer.Typer(
@@ -52,8 +53,19 @@ app = typer.Typer(
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from eyespot import __version__
+
+        print(f"eyespot {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
 def options(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+    ),
     debug: bool = typer.Option(False, "--debug", envvar="EYESPOT_DEBUG", help="Show the traceback of an error."),
     verbose: bool = typer.Option(False, "--verbose", help="Log requests, retries and decisions on stderr."),
 ) -> None:
@@ -94,7 +106,7 @@ for verb in (
     tune,
     doctor,
 ):
-    app.command(verb.__name__.rpartition(".")[2])(verb.run)
+    app.command(verb.__name__.rpartition(".")[2], cls=search.QueryCommand if verb is search else None)(verb.run)
 app.command("plan")(plan.run)
 app.command("publish")(publish.run)
 app.add_typer(transfer.importing, name="import")
@@ -127,6 +139,8 @@ def main() -> None:
         reason = (error.strerror or str(error)).lower()
         if error.filename is None:
             _fail(f"cannot write what was found ({reason}); make room, or send it elsewhere")
+        if is_forbidden(error):
+            _fail(f"{error.filename!s}: {reason}; give yourself the right to it, or choose another place")
         _fail(f"{error.filename!s}: {reason}; check that it is there, that you may use it, and that its disk has room")
     except Exception as error:
         kind = type(error).__name__

@@ -41,6 +41,14 @@ def run(
         max=256,
         help="Reading threads, or workers on Ray; 0: all cores.",
     ),
+    memory: str = typer.Option(
+        None,
+        "--memory",
+        envvar="EYESPOT_DECODE_MEMORY",
+        metavar="SIZE",
+        help="The most that decoding takes in all threads together, as in 2G or 800M.",
+        show_default="half of what is free, 0.5G to 2G",
+    ),
     ray: str = ray_option(),
     half: bool = typer.Option(False, "--half", help="Store new vectors in float16, half the size, from now on."),
     codes: bool = typer.Option(False, "--codes", help="Also store int8 codes: fast exact search in little memory."),
@@ -57,7 +65,11 @@ def run(
 ) -> None:
     """Index photos, or update an index: only new and changed photos are embedded."""
     from eyespot.gallery.indexing import Options, index
+    from eyespot.gallery.photos.memory import VARIABLE, decode_limit
 
+    if memory is not None:
+        os.environ[VARIABLE] = memory  # where threads, and workers that are started from here, look for it
+        decode_limit()
     place = gallery_here(gallery, writes=True)
     if remove and dry_run:
         raise UsageError("--remove and --dry-run exclude each other: a dry run changes nothing")
@@ -82,7 +94,7 @@ def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
     from eyespot.gallery.photos.sources import roots_of
 
     roots = [root for path in photos for root in roots_of(path)]
-    away = [root for root in roots if not os.path.exists(root.path)]
+    away = [root for root in roots if not os.path.exists(root.place)]
     if roots and not away:
         return roots
     from eyespot.gallery.reading import known_roots
@@ -92,7 +104,7 @@ def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
         raise UsageError(f"there is no gallery at {gallery} yet; name a folder of photos: eyespot index PHOTOS")
     for root in away:
         if root.path not in [other.path for other in known]:
-            raise UsageError(f"there is nothing at {root.path}; check the path")
+            raise UsageError(f"there is nothing at {root.place}; check the path")
     return roots or known
 
 
@@ -126,7 +138,7 @@ def _tell_survey(gallery: Path, roots: Sequence[Root], json: bool) -> None:
 
     for root in roots:
         if not is_there(root):
-            note(f"{root.path} is missing or empty (an unplugged disk?)")
+            note(f"{root.place} is missing or empty (an unplugged disk?)")
     counts = survey(gallery, [root for root in roots if is_there(root)])
     if json:
         print_json(vars(counts) | {"files": counts.files} | _other_files(counts.skipped))
@@ -179,7 +191,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
 
 
 def _skipped_texts(skipped: SkippedFiles) -> list[str]:
-    return [*filter(None, [str(skipped)]), *([f"{skipped.hidden:,} hidden left out"] if skipped.hidden else [])]
+    return [*filter(None, [str(skipped)]), *skipped.left_out_texts()]
 
 
 def _counted(count: int, noun: str) -> str:
@@ -187,4 +199,4 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _other_files(skipped: SkippedFiles) -> dict[str, Any]:
-    return {"skipped": skipped.rows(), "hidden": skipped.hidden}
+    return {"skipped": skipped.rows(), "hidden": skipped.hidden, "left_out": skipped.left_out_rows()}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from typer.core import TyperCommand
 
 from eyespot.cli._filtering import (
     Selection,
@@ -51,9 +53,19 @@ if TYPE_CHECKING:
     from eyespot.types import Query, Run
 
 
+class QueryCommand(TyperCommand):
+    """A verb whose query may begin with a minus and a space, which no option does."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Let such a query pass as an argument."""
+        return super().parse_args(ctx, [f" {arg}" if arg.startswith("- ") else arg for arg in args])
+
+
 def run(
     context: typer.Context,
-    query: str = typer.Argument(None, help='Words, pictures, weights: "2:heron + ./pool.jpg - people".'),
+    query: list[str] = typer.Argument(
+        None, help="Words, pictures, weights: 2:heron + ./pool.jpg - people; without any, filters list by date."
+    ),
     gallery: Path = gallery_option("The gallery to search."),
     encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Search this encoder's space."),
     index: str = index_option(),
@@ -99,11 +111,13 @@ def run(
     """Find pictures by words, by picture, or both."""
     import eyespot
     from eyespot.search.chain import StageOptions, chain_of
-    from eyespot.search.query_language import refuse_halves
 
-    if json + paths + print0 > 1:
-        raise UsageError("--json, --paths and --print0 exclude each other; choose one")
-    refuse_halves([where or "", query or "", *(label or [])])
+    path_end = _path_end(json, paths, print0)
+    words = _words(query, [where or "", *(label or [])])
+    without_query = words is None and image is None
+    if without_query:
+        needing = {"--rerank": rerank, "--adapt": adapt, "--neighbours": neighbours, "--expand": expand}
+        _refuse_without_words(needing | {"--rerank-local": rerank_local})
     curve = calibrating(calibrate, likely, accuracy, blend)
     # A calibration covers all hits that are shown; a judge that re-ranks costs more the deeper it looks.
     judged = depth if calibrate is None else depth or max(k or FEW, DEPTH)
@@ -116,26 +130,39 @@ def run(
     if ray:
         collection.means = context.with_resource(means_on(ray, workers))
     filters = Selection(where, after, before, near, label or ()).condition(collection.view.tables)
-    wanted = collection.query(query, image)
+    if without_query and filters is not None:
+        listed = collection.by_date(collection.allowed(filters), k or FEW)
+        return _show(SearchOutput(listed, {}, {}, listed, column="taken"), started, json, html, path_end)
+    wanted = collection.query(words, image)
     deep = max(k or FEW, second.depth if second else 1)
-    rewriting = None if expand is None else rewriter(expand, ledger_of(ledger, collection.gallery.path))
+    rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
     options = StageOptions(deep, collection.allowed(filters), adapt, neighbours, rerank_local, rewriting=rewriting)
     results = collection.answered(wanted, chain_of(collection, options))
     if expand is not None:
         _note_wordings(expand, wanted, results)
     look = RerankView(second, curve, collection.gallery.path)
     if dry_run:
-        look.tell_plan(results, wanted, json)
-        return
+        return look.tell_plan(results, wanted, json)
     shown = look.shown(results, wanted, k)
-    took = round((time.perf_counter() - started) * 1000, 1)
-    if html:
-        from eyespot.search.sheets import write_html
-
-        write_html(html, [shown.sheet])
-    _print(shown, took, json, b"\n" if paths else b"\0" if print0 else None)
+    _show(shown, started, json, html, path_end)
     if shown.looked:
         end(shown.looked)
+
+
+def _path_end(json: bool, paths: bool, print0: bool) -> bytes | None:
+    """What ends each path; None where more than paths is printed."""
+    if json + paths + print0 > 1:
+        raise UsageError("--json, --paths and --print0 exclude each other; choose one")
+    return b"\n" if paths else b"\0" if print0 else None
+
+
+def _words(query: Sequence[str] | None, others: Sequence[str]) -> str | None:
+    """The query as one text, however the terminal split it; half a character in it or in `others` is refused."""
+    from eyespot.search.query_language import refuse_halves
+
+    words = " ".join(query) if query else None
+    refuse_halves([words or "", *others])
+    return words
 
 
 def _note_wordings(model: str, query: Query, results: Run) -> None:
@@ -145,8 +172,20 @@ def _note_wordings(model: str, query: Query, results: Run) -> None:
     note(f"searched as well: {more}" if more else f"{model} has no other wording of this query")
 
 
-def _print(shown: SearchOutput, took_ms: float, json: bool, path_end: bytes | None) -> None:
-    """The items as JSON, as bare paths that each end with `path_end`, or as lines for people."""
+def _refuse_without_words(options: Mapping[str, object]) -> None:
+    """`UsageError` for what compares pictures with a query, where there is none."""
+    for option, value in options.items():
+        if value is not None:
+            raise UsageError(f'{option} needs words or a picture, as in: eyespot search "a heron" {option} …')
+
+
+def _show(shown: SearchOutput, started: float, json: bool, html: Path | None, path_end: bytes | None) -> None:
+    """The contact sheet, and the items as JSON, as bare paths that each end with `path_end`, or as lines for people."""
+    took_ms = round((time.perf_counter() - started) * 1000, 1)
+    if html:
+        from eyespot.search.sheets import write_html
+
+        write_html(html, [shown.sheet], captions=("taken",) if shown.column == "taken" else ())
     for sentence in shown.run.notes:
         note(sentence)
     items = _items(shown)
@@ -157,16 +196,22 @@ def _print(shown: SearchOutput, took_ms: float, json: bool, path_end: bytes | No
         return
     if path_end is None:
         for item in items:
-            # Hits are listed by their score, or by a judge's probability, which some lack.
-            number = "    –" if item[shown.column] is None else f"{item[shown.column]:.3f}"
             title = f"  {escaped(item['title'])}" if item.get("title") else ""
-            print_line(f"{item['rank']:>4}  {number}  {escaped(item['path'] or item['id'])}{title}")
+            place = escaped(item["path"] or item["id"])
+            print_line(f"{item['rank']:>4}  {_value_text(item.get(shown.column), shown.column)}  {place}{title}")
         return
     paths = [item["path"] for item in items if item["path"]]
     if len(paths) < len(items):
         note(f"{len(items) - len(paths)} pictures have no path; --json shows their ids")
     for path in paths:
         print_raw(path, path_end)
+
+
+def _value_text(value: Any, column: str) -> str:
+    """What hits are listed by: a score, a judge's probability, or a date; some hits lack the latter two."""
+    if column == "taken":
+        return "–".rjust(10) if value is None else str(value)[:10]
+    return "    –" if value is None else f"{value:.3f}"
 
 
 def _items(shown: SearchOutput) -> list[dict[str, Any]]:
@@ -179,7 +224,8 @@ def _items(shown: SearchOutput) -> list[dict[str, Any]]:
         facts = shown.run.facts[hit.image]
         # The documented fields come first; a label of the same name (of an older or an imported gallery) never
         # replaces them.
-        own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": round(hit.score, 6)}
+        score = None if shown.column == "taken" else round(hit.score, 6)
+        own = {"rank": rank, "id": facts["id"], "path": facts["path"], "score": score}
         own |= (shown.verdicts or {}).get(hit.image, {})
         items.append(own | {name: value for name, value in facts.items() if name not in own})
     return items

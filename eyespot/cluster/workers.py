@@ -60,7 +60,7 @@ class Embedder:
         for root in set(roots.values()) - self._there:
             if not is_there(root):
                 raise EyespotError(
-                    f"{root.path} is not there on {host()}; keep photos on a disk that all machines of the cluster see"
+                    f"{root.place} is not there on {host()}; keep photos on a disk that all machines of the cluster see"
                 )
             self._there.add(root)
         encoders = {stem: self._known[stem] for stem in stems}

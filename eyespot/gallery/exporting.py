@@ -11,6 +11,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eyespot.gallery.photos.names import shown_name
 from eyespot.types import NothingFound, Progress, UsageError, no_progress
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class ExportRows:
                 continue
             got = picture_of(row.places, bare=not self.options.all_columns)
             if isinstance(got, str):
-                self.failed.append(ExportFailure(row.id, row.places[0] if row.places else "", got))
+                self.failed.append(ExportFailure(row.id, shown_name(row.places[0]) if row.places else "", got))
             else:
                 self.converted += got.converted
                 yield row, got

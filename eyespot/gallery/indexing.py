@@ -23,10 +23,11 @@ from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, ThreadedR
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
 from eyespot.gallery.looked import Looked
+from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.gallery.recovery import recover
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import make_folder, new_folder
+from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
 from eyespot.storage.locks import locked
 from eyespot.types import (
     Encoder,
@@ -97,7 +98,7 @@ def _no_room(gallery: Path, error: Exception) -> str:
     reason = (getattr(error, "strerror", None) or str(error)).lower()
     if "locked" in reason:
         return f"another program has {gallery / 'ledger.sqlite'} open for writing; close it and run again"
-    if isinstance(error, PermissionError) or "read-only" in reason or "readonly" in reason:  # the latter says SQLite
+    if is_forbidden(error):
         return f"{gallery} may not be written ({reason}); choose another place with -g"
     return f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done so far is kept"
 
@@ -154,7 +155,7 @@ class _IndexJob:
         roots = self.ledger.roots()
         for number in dict.fromkeys(number for path in self.options.remove for number in _numbers_of(path, roots)):
             alone = self.ledger.remove_root(number)
-            self.summary.notes.append(f"{roots[number].path} was taken out, and {alone} pictures that lay only there")
+            self.summary.notes.append(f"{roots[number].place} was taken out, and {alone} pictures that lay only there")
 
     def _look(self, roots: Sequence[Root]) -> dict[int, Root]:
         """Look through the roots that are there; those looked at, by number."""
@@ -163,14 +164,14 @@ class _IndexJob:
         for root in roots:
             if not is_there(root):
                 known = root in self.ledger.roots().values()
-                line = f"eyespot index --remove {quote(root.path)} -g {quote(str(self.gallery))}"
+                line = f"eyespot index --remove {quote(root.place)} -g {quote(str(self.gallery))}"
                 kept = f"its pictures are kept; if it is gone for good, take it out with: {line}"
                 tail = kept if known else "nothing to index there"
-                self.summary.notes.append(f"{root.path} is missing or empty (an unplugged disk?); {tail}")
+                self.summary.notes.append(f"{root.place} is missing or empty (an unplugged disk?); {tail}")
                 continue
             number = self.ledger.add_root(root)
             looked[number] = root
-            self.options.progress(f"looking through {root.path}", 0, 0)
+            self.options.progress(f"looking through {root.place}", 0, 0)
             self.ledger.look(number, root, self.summary.looked.skipped)
         return looked
 
@@ -180,10 +181,10 @@ class _IndexJob:
             known, not_seen, lost = self.ledger.gone(number)
             if not_seen and (self.options.forget or lost <= GONE_LIMIT * known):
                 self.ledger.forget_gone(number)
-                self.summary.notes += [f"{lost} pictures are gone from {root.path}"] if lost else []
+                self.summary.notes += [f"{lost} pictures are gone from {root.place}"] if lost else []
             elif not_seen:
                 self.summary.notes.append(
-                    f"{lost} of {known} pictures are gone from {root.path}; they are kept until you run with --forget"
+                    f"{lost} of {known} pictures are gone from {root.place}; they are kept until you run with --forget"
                 )
 
     def _write_header(self) -> None:
@@ -300,7 +301,7 @@ class _IndexJob:
         """Whether no disk with pictures of the shard is away, for then it would lose their vectors; notes say which."""
         roots = self.ledger.roots()
         there = {number for number, root in roots.items() if is_there(root)}
-        away = next((roots[row.roots[0]].path for row in rows if row.roots and there.isdisjoint(row.roots)), None)
+        away = next((roots[row.roots[0]].place for row in rows if row.roots and there.isdisjoint(row.roots)), None)
         tail = "its pictures are embedded again" if away is None else f"it is repaired when {away} is there again"
         self.summary.notes.append(f"{folder} has damaged vectors ({why}); {tail}")
         return away is None
@@ -331,14 +332,14 @@ class _IndexJob:
 
 def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
     """The root at this path, and the tars of a folder that were indexed with it."""
-    place = os.path.abspath(os.path.expanduser(path))
+    place = stored_name(os.path.abspath(os.path.expanduser(path)))
     matching = {
         number: root
         for number, root in roots.items()
         if root.path in (path, place) or (root.kind == "tar" and os.path.dirname(root.path) == place)
     }
     if not matching:
-        known = ", ".join(root.path for root in roots.values()) or "none"
+        known = ", ".join(root.place for root in roots.values()) or "none"
         raise UsageError(f"{path} is no root of this gallery, so it cannot be taken out; its roots are: {known}")
     if any(root.kind == "import" for root in matching.values()):
         raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")

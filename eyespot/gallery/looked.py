@@ -18,7 +18,7 @@ class Looked:
 
     @property
     def files(self) -> int:
-        """All that lies there, hidden files aside."""
+        """All that lies there, but what was left out: hidden files, thumbnails, caches."""
         return self.paths + self.failures + self.skipped.files
 
     @property

@@ -28,7 +28,7 @@ class PictureSurvey:
 
     @property
     def files(self) -> int:
-        """All that lies there, hidden files aside."""
+        """All that lies there, but what was left out: hidden files, thumbnails, caches."""
         return self.pictures + self.unreadable + self.skipped.files
 
     def add(self, record: Met, known: Seen | None) -> None:

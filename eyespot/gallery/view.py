@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged, let_open, need_open
@@ -156,8 +157,19 @@ class View:
         ]
         row.pop("live")
         if len(places) > 1:  # a picture that was moved is known at its old path too until that is forgotten
-            places = sorted(dict.fromkeys(places), key=lambda place: not os.path.exists(place))
+            places = sorted(dict.fromkeys(places), key=lambda place: (not os.path.exists(place), os.path.islink(place)))
         return row | {"path": places[0] if places else None, "paths": places}
+
+    def newest(self, rows: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+        """The `count` rows that were taken last, the newest first, those without a date last; (at most count,)."""
+        dates = np.full(int(self.starts[-1]), -np.inf)  # (rows of the view,), seconds
+        for start, shard in zip(self.starts.tolist(), self.shards, strict=False):
+            table = disk.read_items(shard, ["taken"])
+            if "taken" in table.column_names:  # imported facts may have none
+                taken: Any = table["taken"].combine_chunks()
+                seconds = taken.cast("timestamp[s]").cast("int64").cast("float64")
+                dates[start : start + len(taken)] = seconds.fill_null(-np.inf).to_numpy(zero_copy_only=False)
+        return rows[np.argsort(-dates[rows], kind="stable")[:count]]
 
     def vectors(self, rows: Sequence[int]) -> Vectors:
         """The vectors of these rows, (rows, dim), in float32 and of unit length."""

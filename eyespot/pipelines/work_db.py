@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from eyespot.pipelines.budget_limits import Adjustment, LargestCost, Provenance, Spent
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
 from eyespot.storage import sqlite
+from eyespot.storage.atomic import is_forbidden
 from eyespot.types import EyespotError
 
 FILE = "work.sqlite"
@@ -99,9 +100,8 @@ class WorkDB:
         try:
             self._sql = sqlite.connect(folder / FILE, _SCHEMA)
         except (sqlite3.Error, OSError) as error:
-            raise EyespotError(
-                f"cannot write to {folder / FILE} ({error}); make room, or name another folder"
-            ) from None
+            way_out = "name another folder" if is_forbidden(error) else "make room, or name another folder"
+            raise EyespotError(f"cannot write to {folder / FILE} ({error}); {way_out}") from None
         self._lock = Lock()
         self._pending = _Pending([], [], time.monotonic())
 

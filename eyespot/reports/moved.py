@@ -108,13 +108,14 @@ def from_folder(folder: Path, images: Iterable[str]) -> dict[str, Picture]:
 
     A name that two files answer to in the same way shows neither. Raises `UsageError` if there is no such folder.
     """
+    from eyespot.gallery.photos.names import real_name, stored_name
     from eyespot.gallery.photos.sources import Root, Seen, scan
 
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}; name one that holds the images with --images")
     wanted = set(images)
     ways: list[dict[str, list[str]]] = [{} for _ in _SPELLINGS]
-    for seen in scan(Root(str(folder), "folder")):
+    for seen in scan(Root(stored_name(str(folder)), "folder")):
         if isinstance(seen, Seen):
             for way, spelled in zip(ways, _SPELLINGS, strict=True):
                 if (name := spelled(PurePosixPath(seen.path))) in wanted:
@@ -123,7 +124,7 @@ def from_folder(folder: Path, images: Iterable[str]) -> dict[str, Picture]:
     for image in sorted(wanted):
         paths: Sequence[str] = next((way[image] for way in ways if image in way), ())
         if len(paths) == 1:
-            pictures[image] = Picture(str(folder / paths[0]), image)
+            pictures[image] = Picture(str(folder / real_name(paths[0])), image)
     return pictures
 
 

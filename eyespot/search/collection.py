@@ -7,10 +7,24 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from eyespot import rooms
 from eyespot.gallery.view import Gallery
 from eyespot.search import query_language, query_log
-from eyespot.types import Encoder, EyespotError, Index, Mask, NothingFound, Query, Run, Stage, UsageError
+from eyespot.search.nearest import as_run
+from eyespot.types import (
+    Encoder,
+    EyespotError,
+    Index,
+    Mask,
+    NearestRows,
+    NothingFound,
+    Query,
+    Run,
+    Stage,
+    UsageError,
+)
 
 if TYPE_CHECKING:
     from eyespot.gallery.filters import Condition
@@ -78,7 +92,9 @@ class Collection:
         if image is not None:
             return query_language.with_picture(parsed, Path(image))
         if parsed is None:
-            raise UsageError('nothing to search for; give words, as in: eyespot search "a heron", or --image FILE')
+            raise UsageError(
+                'nothing to search for; give words, as in: eyespot search "a heron", or --image FILE, or a filter'
+            )
         return parsed
 
     def search(
@@ -93,11 +109,14 @@ class Collection:
         """The k nearest pictures to words, a picture, or both; the run holds the items' facts and notes.
 
         `query` may use weights, pictures and minus (`2:heron + ./pool.jpg - people`). `where` is a SQL condition over
-        the gallery's columns; `adapt` a QuARI checkpoint that gives the query its own view of the space. Raises
+        the gallery's columns, which alone lists pictures by date, newest first; `adapt` a QuARI checkpoint that gives
+        the query its own view of the space. Raises
         `UsageError` for what cannot be searched and `NothingFound` if no picture is left.
         """
         from eyespot.search.chain import StageOptions, chain_of  # which takes a collection
 
+        if query is None and image is None and where is not None and adapt is None:
+            return self.by_date(self.allowed(where), k)
         query = self.query(query, image)
         return self.answered(query, chain_of(self, StageOptions(k, self.allowed(where), adapt)))
 
@@ -108,6 +127,15 @@ class Collection:
         run.header["query"] = query_language.format_query(query)
         run.header["pictures"] = [str(term.image) for term in query.terms if term.image is not None]
         run.notes = [*run.notes, *self._notes(query, run)]
+        return run
+
+    def by_date(self, allowed: Mask, k: int) -> Run:
+        """The k newest of these pictures, those without a date last; a score is minus the rank, and says no more."""
+        newest = self.view.newest(np.flatnonzero(allowed), k)
+        listed = NearestRows(newest[None], -np.arange(1, len(newest) + 1, dtype=np.float32)[None])
+        run = as_run([Query("q", ())], listed, self.view)
+        run.notes = self._notes(Query("q", ()), run)
+        run.header |= {"query": "", "heading": "Newest first", "pictures": [], "by_date": True}
         return run
 
     def allowed(self, where: str | Condition | None = None) -> Mask:

@@ -32,7 +32,7 @@ class Tile:
 
     thumbnail: bytes | None  # JPEG
     rank: int
-    score: float
+    score: float | None
     title: str
     caption: str = ""  # author, licence, …: only what was asked for
 
@@ -127,7 +127,7 @@ def _row(contents: Sequence[Image.Image], width: int) -> Image.Image:
 
 def _content(tile: Tile, width: int) -> Image.Image:
     facts_width = width - 2 * PAD
-    score = f"{tile.score:.3f}"
+    score = "" if tile.score is None else f"{tile.score:.3f}"
     room = round(_font(0, _SCORE.size).getlength(score)) + 1
     line = _written(str(tile.rank), _RANK, facts_width)
     line.paste(_written(score, _SCORE, room), (facts_width - room, 0))

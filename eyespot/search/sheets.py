@@ -36,7 +36,8 @@ def panels(runs: Sequence[Run], captions: Sequence[str] = ()) -> list[SheetPanel
             facts = run.facts[hit.image]
             title = facts.get("title") or (Path(facts["path"]).stem if facts["path"] else facts["id"])
             caption = " · ".join(str(facts[name]) for name in captions if facts.get(name))
-            tiles.append(Tile(thumbnail_of(facts["path"]), rank, hit.score, str(title), caption))
+            score = None if run.header.get("by_date") else hit.score
+            tiles.append(Tile(thumbnail_of(facts["path"]), rank, score, str(title), caption))
         heading = run.header.get("heading", run.header["query"])
         pictures = run.header["pictures"]
         picture = thumbnail_of(pictures[0]) if pictures else None

@@ -115,3 +115,9 @@ def _exchanged(one: Path, other: Path) -> bool:
     else:
         return False
     return not failed
+
+
+def is_forbidden(error: Exception) -> bool:
+    """Whether a write failed for want of a right or on a disk that is read-only, where more room would not help."""
+    text = str(error).lower()
+    return isinstance(error, PermissionError) or "read-only" in text or "readonly" in text  # the latter says SQLite

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from eyespot.gallery.photos.found import Skipped
+from eyespot.gallery.photos.found import Excluded, Skipped
 from eyespot.gallery.photos.kinds import SkippedFiles, skipped_by_head
 from eyespot.gallery.photos.signatures import HEAD, is_picture
 from tests.cli.conftest import confined, run_eyespot
@@ -70,8 +71,10 @@ def test_nothing_vanishes_without_a_word(mess: Path, tmp_path: Path) -> None:
 
     line, failed = indexed.stderr.splitlines()
     assert (indexed.returncode, indexed.stdout) == (3, "")
-    assert line.startswith("5 pictures from 24 files: 5 embedded now, 2 exact copies, 16 skipped (3 video: .mp4 .mov,")
-    assert "; 1 RAW: .cr2, export them as JPEG;" in line
+    assert line.startswith(
+        "5 pictures from 24 files: 5 embedded now, 2 exact copies, 16 skipped (2 .mp4 + 1 .mov video,"
+    )
+    assert "; 1 .cr2 RAW, export them as JPEG;" in line
     assert line.endswith(f"), 2 hidden left out, 1 failed; {tmp_path / '.eyespot'} holds 5 pictures")
     assert "eyespot failures" in failed
     assert again.stderr.splitlines()[0] == line.replace("5 embedded now, ", "")
@@ -82,7 +85,7 @@ def test_json_counts_by_kind_and_names_examples(mess: Path, tmp_path: Path) -> N
 
     rows = first["looked"].pop("skipped")
     assert kinds(rows) == expected()
-    assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2}
+    assert first["looked"] == {"files": 24, "pictures": 5, "copies": 2, "failed": 1, "hidden": 2, "left_out": []}
     assert rows[0] == {
         "kind": "video",
         "files": 3,
@@ -97,7 +100,9 @@ def test_a_dry_run_says_the_same_of_what_is_skipped(mess: Path, tmp_path: Path) 
     line = run_eyespot("index", mess, "--dry-run", cwd=tmp_path).stdout
     found = looked(mess, "--dry-run", cwd=tmp_path)
 
-    assert line.startswith("8 pictures (") and "16 skipped (3 video: .mp4 .mov," in line and "2 hidden left out" in line
+    assert (
+        line.startswith("8 pictures (") and "16 skipped (2 .mp4 + 1 .mov video," in line and "2 hidden left out" in line
+    )
     assert (found["pictures"], found["files"], kinds(found["skipped"])) == (8, 24, expected())
 
 
@@ -165,8 +170,10 @@ def test_a_disk_that_may_only_be_read_is_not_told_to_make_room(tmp_path: Path, t
 
     refused = run_eyespot("index", disk / "photos", "-g", disk / "gallery", before=before)
     elsewhere = run_eyespot("index", disk / "photos", "-g", tmp_path / "gallery", before=before)
+    exported = run_eyespot("export", "npy", disk / "out", "-g", tmp_path / "gallery", before=before)
 
     assert refused.returncode == 1
+    assert "read-only file system); name another folder" in exported.stderr
     told = rf"eyespot: {disk}/gallery may not be written \(.*read-?only.*\); choose another place with -g\n"
     assert re.fullmatch(told, refused.stderr)
     assert elsewhere.returncode == 0
@@ -211,8 +218,70 @@ def test_any_bytes_and_names_are_sorted(head: bytes, name: str) -> None:
 def test_every_file_is_counted_once_however_many_endings_there_are(files: list[tuple[str, str]]) -> None:
     counted = SkippedFiles()
     for kind, ending in files:
-        counted.add(Skipped("a", kind, "" if kind == "hidden" else ending), "/a")
+        counted.add(Excluded("a", kind) if kind == "hidden" else Skipped("a", kind, ending), "/a")
 
     assert counted.files + counted.hidden == len(files)
     assert counted.files == sum(row["files"] for row in counted.rows())
     assert len(counted.counts) <= 203
+    assert counted.left_out_texts() == ([f"{counted.hidden} hidden left out"] if counted.hidden else [])
+
+
+# -- names and ways that a file may have ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """Two pictures whose names are not UTF-8, one of them reached by a link as well, and thumbnails of a third."""
+    folder = tmp_path / "odd"
+    for seed, name in enumerate([b"caf\xe9.jpg", b"\xfcber/k\xf6ln.jpg", b"@eaDir/small.jpg"], 40):
+        draw(folder / os.fsdecode(name), seed)
+    (folder / "again").symlink_to(folder / os.fsdecode(b"\xfcber"))
+    return folder
+
+
+def test_pictures_with_names_that_are_not_utf8_are_indexed_found_and_shown(odd: Path, tmp_path: Path) -> None:
+    indexed = run_eyespot("index", odd, cwd=tmp_path)
+    again = run_eyespot("index", odd, cwd=tmp_path)
+    table = run_eyespot("search", "stripes", "--html", "sheet.html", cwd=tmp_path)
+    line = [sys.executable, "-m", "eyespot.cli", "search", "stripes", "--print0"]
+    raw = subprocess.run(line, cwd=tmp_path, capture_output=True)
+    items = json.loads(run_eyespot("search", "stripes", "--json", cwd=tmp_path).stdout)["items"]
+
+    line_told = indexed.stderr.splitlines()[0]
+    account = "2 pictures from 2 files: 2 embedded now, 1 linked folder not entered again, 1 thumbnail left out; "
+    assert (indexed.returncode, again.returncode, line_told.startswith(account)) == (0, 0, True), line_told
+    names = {os.fsencode(odd) + name for name in (b"/caf\xe9.jpg", b"/\xfcber/k\xf6ln.jpg")}
+    assert set(raw.stdout.split(b"\0")) - {b""} == names == {os.fsencode(item["path"]) for item in items}
+    assert r"caf\xe9.jpg" in table.stdout and "unreadable" not in (tmp_path / "sheet.html").read_text()
+
+
+def test_what_is_wrong_with_a_file_whose_name_is_not_utf8_is_listed_and_goes_away(odd: Path, tmp_path: Path) -> None:
+    torn = odd / os.fsdecode(b"t\xf6rn.jpg")
+    torn.write_bytes(b"\xff\xd8 no more")
+    run_eyespot("index", odd, cwd=tmp_path)
+    listed = run_eyespot("failures", cwd=tmp_path).stdout
+    torn.unlink()
+
+    assert r"t\xf6rn.jpg" in listed
+    assert run_eyespot("index", odd, "--forget", cwd=tmp_path).returncode == 0
+
+
+def test_a_root_whose_name_is_not_utf8_is_indexed_and_taken_out(odd: Path, tmp_path: Path) -> None:
+    root = odd / os.fsdecode(b"\xfcber")
+    line = [sys.executable, "-m", "eyespot.cli", "index"]
+    indexed = subprocess.run([*line, root], cwd=tmp_path, capture_output=True, text=True)
+    removed = subprocess.run([*line, "--remove", root], cwd=tmp_path, capture_output=True, text=True)
+
+    assert (indexed.returncode, "1 embedded now" in indexed.stderr) == (0, True), indexed.stderr
+    assert (removed.returncode, r"\xfcber was taken out" in removed.stderr) == (0, True), removed.stderr
+
+
+def test_a_gallery_with_such_names_is_exported_and_its_facts_survive_a_lost_ledger(odd: Path, tmp_path: Path) -> None:
+    run_eyespot("index", odd, cwd=tmp_path)
+    (tmp_path / ".eyespot" / "ledger.sqlite").unlink()
+
+    again = json.loads(run_eyespot("index", odd, "--json", cwd=tmp_path).stdout)
+    exported = run_eyespot("export", "npy", "out", cwd=tmp_path)
+
+    assert (again["pictures"], again["embedded"]) == (2, 0)
+    assert exported.returncode == 0, exported.stderr

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import eyespot
 from eyespot import sample
@@ -155,6 +156,8 @@ def test_a_contact_sheet_is_one_page_with_the_pictures_inside(sample_gallery: Pa
         (["a windmill", "--label", "title=caf\udce9"], 2, "not valid UTF-8"),
         (["a windmill", "-k", "0"], 2, "greater than or equal to 1"),
         ([], 2, "nothing to search for"),
+        ([""], 2, "the query is empty"),
+        (["--after", "2021", "--rerank", "encoder:starter"], 2, "--rerank needs words or a picture"),
         (["./not-there.jpg"], 2, "not-there.jpg"),
         (["https://example.org/a.jpg"], 2, "fetch"),
         (["a windmill", "-e", "hf:no/such"], 2, "no vectors of hf:no/such"),
@@ -168,6 +171,56 @@ def test_what_cannot_be_searched_is_one_sentence(
     assert (asked.returncode, asked.stdout) == (code, "")
     assert sentence in asked.stderr
     assert "Traceback" not in asked.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "query"),
+    [
+        (["a", "windmill"], "a windmill"),
+        (["2:a", "windmill", "-", "people"], "2:a windmill - people"),
+        (["a", "windmill", "-k", "3", "+", "a", "river"], "a windmill + a river"),
+        (["--", "-", "people"], "- people"),
+        (["- people"], "- people"),
+    ],
+)
+def test_a_query_needs_no_quotes(sample_gallery: Path, words: list[str], query: str) -> None:
+    asked = run_eyespot("search", "-g", sample_gallery, "--json", *words)
+
+    assert asked.returncode == 0, asked.stderr
+    assert json.loads(asked.stdout)["query"] == query
+
+
+@pytest.fixture
+def dated(tmp_path: Path) -> Path:
+    """A folder with a gallery of three dated pictures and one without a date, named by their order."""
+    for seed, date in enumerate(["2023:05:02 10:00:00", "2022:01:01 09:00:00", "2020:07:01 00:00:00", ""]):
+        place = draw(tmp_path / "photos" / f"{seed}.jpg", seed)
+        exif = Image.Exif()
+        exif.get_ifd(0x8769).update({36867: date} if date else {})
+        with Image.open(place) as picture:
+            picture.save(place, exif=exif)
+    assert run_eyespot("index", "photos", cwd=tmp_path).returncode == 0
+    return tmp_path
+
+
+def test_filters_without_words_list_by_date(dated: Path) -> None:
+    def names(*words: object) -> list[str]:
+        return [Path(line).stem for line in run_eyespot("search", *words, "--paths", cwd=dated).stdout.splitlines()]
+
+    items = json.loads(run_eyespot("search", "--where", "width > 0", "--json", cwd=dated).stdout)["items"]
+    table = run_eyespot("search", "--where", "width > 0", "--html", "sheet.html", cwd=dated).stdout.splitlines()
+    run = eyespot.open(dated / ".eyespot").search(where="width > 0", k=2)
+
+    assert (names("--after", "2021"), names("--before", "2023", "-k", 1)) == (["0", "1"], ["1"])
+    assert [(item["rank"], item["score"]) for item in items] == [(n, None) for n in range(1, 5)]
+    assert [Path(item["path"]).stem for item in items] == ["0", "1", "2", "3"]
+    assert table[0].startswith("   1  2023-05-02  ") and table[3].startswith("   4           –  ")
+    assert "2023-05-02" in (dated / "sheet.html").read_text()
+    assert [Path(run.facts[hit.image]["path"]).stem for hit in run["q"]] == ["0", "1"]
+
+
+def test_the_version_is_printed(tmp_path: Path) -> None:
+    assert run_eyespot("--version", cwd=tmp_path).stdout == f"eyespot {eyespot.__version__}\n"
 
 
 def test_a_file_that_is_no_picture_cannot_be_searched_with(sample_gallery: Path, tmp_path: Path) -> None:

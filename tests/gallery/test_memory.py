@@ -108,13 +108,28 @@ def test_a_picture_that_was_refused_is_read_with_the_value_that_the_refusal_name
     with limited("1M"), pytest.raises(TooLarge) as refused:
         open_picture(data)
     words = re.fullmatch(
-        r"3000 x 2000 pixels take (\S+) of memory to decode, over the limit of 1M; allow more with (\S+)=(\S+)",
+        r"3000 x 2000 pixels take (\S+) of memory to decode, over the limit of 1M; allow more with"
+        r" eyespot index --memory (\S+), or EYESPOT_DECODE_MEMORY=(\S+)",
         refused.value.reason,
     )
-    assert words is not None and words[1] == words[3]
+    assert words is not None and words[1] == words[2] == words[3]
 
     with limited(words[3]):
         assert open_picture(data).image.size == (3000, 2000)
+
+
+def test_the_option_that_a_refusal_names_reads_the_picture(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "large.png").write_bytes(png(3000, 2000, 3))
+    refused = run_eyespot("index", "photos", "--memory", "1M", cwd=tmp_path)
+    line = re.search("eyespot (index --memory [0-9.]+[MG])", run_eyespot("failures", cwd=tmp_path).stdout)
+    assert (refused.returncode, line is not None) == (3, True)
+
+    again = run_eyespot(*str(line and line[1]).split(), cwd=tmp_path)
+    wrong = run_eyespot("index", "--memory", "much", cwd=tmp_path)
+
+    assert again.returncode == 0, again.stderr
+    assert (wrong.returncode, "is a size such as 800M or 2G" in wrong.stderr) == (2, True)
 
 
 def test_a_refused_picture_is_listed_and_tried_again_by_the_same_line(tmp_path: Path) -> None:
@@ -124,7 +139,7 @@ def test_a_refused_picture_is_listed_and_tried_again_by_the_same_line(tmp_path: 
     failed = run_eyespot("failures", cwd=tmp_path)
     again = run_eyespot("index", "photos", "--json", cwd=tmp_path)
 
-    assert (refused.returncode, "allow more with EYESPOT_DECODE_MEMORY=" in failed.stdout) == (3, True)
+    assert (refused.returncode, "allow more with eyespot index --memory " in failed.stdout) == (3, True)
     assert (again.returncode, json.loads(again.stdout)["pictures"]) == (0, 1)
 
 
@@ -169,7 +184,7 @@ def test_the_limit_is_an_environment_variable(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0G", "lots", "-1G", "12", "1e3M"])
 def test_a_wrong_limit_is_the_users_mistake(text: str) -> None:
-    with limited(text), pytest.raises(UsageError, match="EYESPOT_DECODE_MEMORY is a size such as 800M or 2G"):
+    with limited(text), pytest.raises(UsageError, match="EYESPOT_DECODE_MEMORY, or index --memory, is a size"):
         open_picture(encoded(quarters(), "PNG"))
 
 

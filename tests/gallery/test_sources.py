@@ -15,17 +15,22 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from eyespot.gallery.facts import table_of
 from eyespot.gallery.index_db import StoredRow
 from eyespot.gallery.photos import found, tars
-from eyespot.gallery.photos.found import NOT_UTF8
 from eyespot.gallery.photos.labels import LABELS_LOST
+from eyespot.gallery.photos.left_out import LINKED
+from eyespot.gallery.photos.names import real_name, shown_name, stored_name
 from eyespot.gallery.photos.sources import (
+    Excluded,
     Labels,
     Record,
     Root,
     Seen,
+    SkippedFiles,
     Unreadable,
     full_path,
     is_there,
@@ -33,6 +38,7 @@ from eyespot.gallery.photos.sources import (
     read_bytes,
     root_of,
     scan,
+    scan_counting,
 )
 from eyespot.types import UsageError
 
@@ -93,17 +99,104 @@ def test_a_linked_folder_is_followed(photos: Path, tmp_path: Path) -> None:
     assert len(pictures(walk(tmp_path / "other"))) == 9
 
 
+def test_a_link_to_a_folder_that_is_walked_anyway_is_not_entered_and_its_labels_find_the_pictures(photos: Path) -> None:
+    (photos / "alink").symlink_to(photos / "deep")
+    (photos / "metadata.csv").write_text("file_name,species\nalink/er/photo0.jpg,heron\n")
+
+    found = walk(photos)
+
+    assert len(pictures(found)) == 9 and "deep/er/photo0.jpg" in pictures(found)
+    assert [(left.path, left.reason) for left in found if isinstance(left, Excluded)] == [("alink", LINKED)]
+    assert (labels(found), problems(found)) == ({"deep/er/photo0.jpg": {"species": "heron"}}, {})
+
+
+def test_of_two_links_to_a_folder_elsewhere_the_first_is_followed(photos: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / "other" / name).symlink_to(photos)
+    (tmp_path / "other" / "zdeep").symlink_to(photos / "deep")
+
+    found = pictures(walk(tmp_path / "other"))
+
+    assert len(found) == 9 and all(path.startswith("one/") for path in found)
+
+
+def test_a_link_to_what_is_left_out_elsewhere_is_followed(photos: Path) -> None:
+    (photos / ".annex").mkdir()
+    (photos / "photo1.jpg").rename(photos / ".annex" / "photo1.jpg")
+    (photos / "shown").symlink_to(photos / ".annex")
+
+    assert "shown/photo1.jpg" in pictures(walk(photos))
+
+
+@pytest.mark.parametrize(
+    ("folder", "reason"),
+    [
+        ("__MACOSX", "resource forks"),
+        ("@eaDir/photo1.jpg", "thumbnails"),
+        ("My.photoslibrary/resources/derivatives/0", "thumbnails"),
+        ("Lightroom Catalog Previews.lrdata/A", "thumbnails"),
+        ("site/node_modules/logo", "program files"),
+        ("$RECYCLE.BIN", "deleted files"),
+    ],
+)
+def test_folders_of_caches_are_left_out_in_folders_and_tars_and_counted(
+    tmp_path: Path, folder: str, reason: str
+) -> None:
+    names = (f"{folder}/small.jpg", f"{folder}/index.db", "photo.jpg")
+    for name in names:
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / name).write_bytes(b"x")
+    with tarfile.open(tmp_path / "photos.tar", "w") as tar:
+        for name in names:
+            tar.add(tmp_path / "photos" / name, name)
+
+    for place in (tmp_path / "photos", tmp_path / "photos.tar"):
+        skipped = SkippedFiles()
+        found = list(scan_counting(root_of(str(place)), skipped))
+
+        assert pictures(list(found)) == ["photo.jpg"]
+        assert skipped.left_out == {reason: 2}
+
+
+def test_originals_and_edits_of_a_photo_library_and_a_cache_that_is_named_itself_are_read(tmp_path: Path) -> None:
+    for name in ("originals/0/a.jpg", "resources/renders/b.jpg", "resources/derivatives/c.jpg"):
+        (tmp_path / "My.photoslibrary" / name).parent.mkdir(parents=True)
+        (tmp_path / "My.photoslibrary" / name).write_bytes(b"x")
+
+    assert pictures(walk(tmp_path / "My.photoslibrary")) == ["originals/0/a.jpg", "resources/renders/b.jpg"]
+    assert pictures(walk(tmp_path / "My.photoslibrary" / "resources" / "derivatives")) == ["c.jpg"]
+
+
 def test_a_pipe_named_jpg_does_not_hang_the_walk(photos: Path) -> None:
     os.mkfifo(photos / "pipe.jpg")
 
     assert problems(walk(photos))["pipe.jpg"] == "not a regular file"
 
 
-def test_a_name_that_is_no_utf8_is_told_and_not_lost(photos: Path) -> None:
+def test_a_name_that_is_no_utf8_is_read_like_any_other(photos: Path) -> None:
     with open(os.fsencode(photos) + b"/caf\xe9.jpg", "wb") as file:
         file.write(b"x")
 
-    assert problems(walk(photos)) == {"caf\\xe9.jpg": NOT_UTF8}
+    (odd,) = (record for record in walk(photos) if isinstance(record, Seen) and not record.path.isascii())
+
+    assert (shown_name(odd.path), read_bytes(root_of(str(photos)), odd)) == ("caf\\xe9.jpg", b"x")
+
+
+@given(st.binary(max_size=12).filter(lambda name: b"\0" not in name))
+@example(b"caf\xe9.jpg")
+@example("a \U0010dce9".encode() + b"\xf4\x8d")  # a name that really has the character of a stored byte
+def test_every_name_can_be_stored_and_is_the_same_name_again(name: bytes) -> None:
+    stored = stored_name(os.fsdecode(name))
+
+    assert stored.encode().decode() == stored
+    assert os.fsencode(real_name(stored)) == name
+    assert shown_name(stored).isascii() or shown_name(stored).encode()
+
+
+@given(st.text(max_size=12).filter(lambda name: not any("\U0010dc80" <= char <= "\U0010dcff" for char in name)))
+def test_a_name_that_is_utf8_is_stored_as_it_is(name: str) -> None:
+    assert (stored_name(name), real_name(name), shown_name(name)) == (name, name, name)
 
 
 def test_metadata_csv_gives_labels_and_names_its_bad_rows(photos: Path) -> None:
@@ -270,7 +363,7 @@ def test_a_folder_is_a_folder_whatever_its_name(tmp_path: Path, name: str) -> No
     assert root_of(str(tmp_path / name)) == Root(str(tmp_path / name), "folder")
 
 
-def test_a_folder_whose_name_is_no_utf8_is_told_once_and_not_entered(photos: Path) -> None:
+def test_a_folder_whose_name_is_no_utf8_is_looked_through_with_its_labels(photos: Path) -> None:
     odd = Path(os.fsdecode(os.fsencode(photos) + b"/caf\xe9"))
     odd.mkdir()
     (odd / "a.jpg").write_bytes(b"x")
@@ -278,10 +371,10 @@ def test_a_folder_whose_name_is_no_utf8_is_told_once_and_not_entered(photos: Pat
 
     found = walk(photos)
 
-    assert problems(found) == {"caf\\xe9/": NOT_UTF8}
-    assert (len(pictures(found)), labels(found)) == (9, {})
-    with pytest.raises(UsageError, match="not valid UTF-8"):
-        root_of(str(odd))
+    name = stored_name(odd.name)
+    assert (problems(found), labels(found)) == ({}, {f"{name}/a.jpg": {"species": "heron"}})
+    assert len(pictures(found)) == 10 and f"{name}/a.jpg" in pictures(found)
+    assert (pictures(walk(odd)), root_of(str(odd)).place) == (["a.jpg"], str(odd))
 
 
 def test_one_bad_row_of_labels_does_not_cost_the_others(photos: Path) -> None:
@@ -407,11 +500,11 @@ def test_odd_tar_members_are_named_and_the_rest_is_read(tmp_path: Path, monkeypa
 
     seen = walk(tmp_path / "odd.tar")
 
-    assert pictures(seen) == ["far.jpg", "inf.jpg"]
+    assert sorted(pictures(seen)) == sorted(["far.jpg", "inf.jpg", stored_name("caf\udce9.jpg")])
     assert all(abs(record.mtime) < 2**63 for record in seen if isinstance(record, Seen))
     assert labels(seen) == {"inf.jpg": {"text": "a heron"}}
     told = problems(seen)
-    assert set(told) == {"large.jpg", "caf\\xe9.jpg", "far.json"}
+    assert set(told) == {"large.jpg", "far.json"}
     assert "over the limit" in told["large.jpg"] and told["far.json"] == "is no JSON object"
 
 

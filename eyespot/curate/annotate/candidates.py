@@ -13,6 +13,7 @@ import numpy as np
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate
 from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
+from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.view import View
 from eyespot.search.collection import Collection
 from eyespot.types import NothingFound, Run
@@ -72,7 +73,7 @@ def _photos(found: Run, view: View) -> Iterable[Candidate]:
 
 def _candidate(facts: Mapping[str, Any], view: View) -> Candidate:
     """A photo with its place within its root: what lies above that is nobody's business."""
-    path, roots = str(facts["path"] or ""), (root.path for root in view.gallery.header.roots.values())
+    path, roots = stored_name(str(facts["path"] or "")), (root.path for root in view.gallery.header.roots.values())
     above = max((root for root in roots if path.startswith(f"{root}/")), key=len, default=None)
     return Candidate(str(facts["id"]), path if above is None else path[len(above) + 1 :])
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, LeftOut, PairRow, digest
 from eyespot.gallery.photos.found import Labels, Seen, Unreadable
+from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.photos.sources import Root, scan
 from eyespot.storage.files import refuse
 from eyespot.types import Progress
@@ -42,7 +43,7 @@ class Cc12m:
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """Each picture with its caption, in the order of the shard; `UsageError` if the shard is cut short."""
         uncaptioned: dict[str, None] = {}  # pictures in their order
-        for found in scan(Root(str(file.absolute()), "tar")):
+        for found in scan(Root(stored_name(str(file.absolute())), "tar")):
             if isinstance(found, Seen):
                 uncaptioned[found.path] = None
             elif isinstance(found, Unreadable):

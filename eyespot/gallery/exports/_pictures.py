@@ -14,6 +14,7 @@ from typing import NamedTuple
 from PIL import Image
 
 from eyespot.gallery.photos.found import reason
+from eyespot.gallery.photos.names import real_name, shown_name
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 
@@ -35,21 +36,21 @@ class PictureFile(NamedTuple):
 
 
 def picture_of(places: list[str], bare: bool) -> PictureFile | str:
-    """The first of these places that gives a picture, or why none does; `bare`: without telling metadata."""
+    """The first of these stored places that gives a picture, or why none does; `bare`: without telling metadata."""
     why = "only its vector is known, and no place where it lies"
     for place in places:
         if "://" in place:
             why = "only its address is known, and eyespot fetches none; download it first"
             continue
         try:
-            data = read_again(place)
+            data = read_again(real_name(place))
             shown = open_picture(data).image  # a broken picture would end the program that reads the export
         except BadPicture as error:
             why = error.reason
         except OSError as error:
             why = reason(error)
         else:
-            name = os.path.basename(place)
+            name = os.path.basename(shown_name(place))
             return _as_file(data, name, shown, bare)
     return why
 

@@ -16,7 +16,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from eyespot.gallery.attribution import LICENCES, Attribution, attribution_of, plain_name
 from eyespot.gallery.formats import arrays
+from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.view import View, place_of
+from eyespot.storage.atomic import is_forbidden
 from eyespot.storage.files import whole_folder
 from eyespot.types import EyespotError, Mask, NothingFound
 
@@ -116,7 +118,8 @@ def write(view: View, out: Path, form: ExportLayout, export: Export) -> Exported
                 part.write((chunk for _, chunk in chunks), (rows, view.space.dim), dtype)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise EyespotError(f"cannot write {out} ({reason}); make room there or name another folder") from error
+        way_out = "name another folder" if is_forbidden(error) else "make room there or name another folder"
+        raise EyespotError(f"cannot write {out} ({reason}); {way_out}") from error
     return Exported(total, parts, columns.left_out)
 
 
@@ -156,7 +159,7 @@ def _in_common(view: View, facts: pa.Table, columns: ExportColumns) -> pa.Table:
     """Facts of a shard in the columns of all."""
     roots = view.gallery.header.roots
     places = [
-        [place_of(roots[number], path) for number, path in zip(row["roots"], row["paths"], strict=True)]
+        [stored_name(place_of(roots[number], path)) for number, path in zip(row["roots"], row["paths"], strict=True)]
         for row in facts.select(["roots", "paths"]).to_pylist()
     ]
     made: dict[str, Any] = {"paths": pa.array(places, pa.list_(pa.string()))}

@@ -36,7 +36,7 @@ from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.places import Root
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import new_file, new_folder
+from eyespot.storage.atomic import is_forbidden, new_file, new_folder
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
@@ -143,9 +143,9 @@ def take_in(
             return _Import(gallery, known, source, encoder).run(way, progress)
     except (OSError, sqlite3.OperationalError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise EyespotError(
-            f"cannot write to {gallery} ({reason}); make room and run the same line again, what is done is kept"
-        ) from error
+        again = "make room and run the same line again, what is done is kept"
+        way_out = "choose another place with -g" if is_forbidden(error) else again
+        raise EyespotError(f"cannot write to {gallery} ({reason}); {way_out}") from error
 
 
 class _Import:

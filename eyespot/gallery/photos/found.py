@@ -1,18 +1,17 @@
-"""What a walk meets: a picture where it lies, labels for one, what cannot be read and why, and what is skipped."""
+"""What a walk meets: a picture where it lies, labels for one, what cannot be read and why, and what is left out."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple, TypeAlias
 
 MAX_FILE_BYTES = 512 << 20
-NOT_UTF8 = "its name is not valid UTF-8; rename it"
 _INT64 = 2**63 - 1
 
 
 class Seen(NamedTuple):
     """A picture where it lies now; `offset` is its place inside a tar, else -1."""
 
-    path: str  # relative to the root
+    path: str  # relative to the root, as `names.py` stores it
     size: int
     mtime: int  # nanoseconds
     offset: int = -1
@@ -40,22 +39,25 @@ class Skipped(NamedTuple):
     ending: str
 
 
+class Excluded(NamedTuple):
+    """A folder that is not looked through, or a hidden file: why (`left_out.py` has it), and how many files it is."""
+
+    path: str
+    reason: str
+    files: int = 1
+
+
 Met: TypeAlias = Seen | Labels | Unreadable
-Record: TypeAlias = Met | Skipped
+Record: TypeAlias = Met | Skipped | Excluded
 
 
 def is_utf8(path: str) -> bool:
-    """Whether a name can be written down; the bytes of other names become lone surrogates in Python."""
+    """Whether a text can be written down: lone surrogates cannot."""
     try:
         path.encode()
     except UnicodeEncodeError:
         return False
     return True
-
-
-def spelled_out(path: str) -> str:
-    """A path in which bytes that are not UTF-8 stand as `\\xe9`."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def refuse_size(size: int) -> None:

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eyespot.gallery.photos.found import Skipped
+from eyespot.gallery.photos.found import Excluded, Skipped
+from eyespot.gallery.photos.left_out import HIDDEN, LINKED
 from eyespot.gallery.photos.signatures import is_picture
 
-HIDDEN, UNKNOWN, NO_ENDING, NO_FILE = "hidden", "with an unknown ending", "without an ending", "pipes and devices"
+UNKNOWN, NO_ENDING, NO_FILE = "with an unknown ending", "without an ending", "pipes and devices"
 _EXAMPLES, _ENDINGS, _SHOWN = 3, 200, 4  # of a kind: names, endings that are counted apart, endings in a sentence
 
 
@@ -90,35 +91,55 @@ def skipped_by_head(path: str, head: bytes | None) -> Skipped | None:
 
 @dataclass
 class SkippedFiles:
-    """How many files of which kinds and endings were left alone, with the names of some."""
+    """How many files of which kinds and endings were left alone, with the names of some.
+
+    `left_out` counts what was not looked at at all; a hidden folder and a linked one count once.
+    """
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    left_out: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)
 
-    def add(self, file: Skipped, place: str) -> None:
-        """Count a file that lies at `place`."""
-        key = (file.kind, file.ending)
-        self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (file.kind, "")] += 1
-        names = self.examples.setdefault(file.kind, [])
+    def add(self, file: Skipped | Excluded, place: str) -> None:
+        """Count a file or folder that lies at `place`."""
+        if isinstance(file, Excluded):
+            kind = file.reason
+            self.left_out[kind] += 1 if kind == HIDDEN else file.files
+        else:
+            kind, key = file.kind, (file.kind, file.ending)
+            self.counts[key if key in self.counts or len(self.counts) < _ENDINGS else (kind, "")] += 1
+        names = self.examples.setdefault(kind, [])
         if len(names) < _EXAMPLES:
             names.append(place)
 
     @property
     def files(self) -> int:
-        """All of them but the hidden ones."""
-        return self.counts.total() - self.hidden
+        """All files that are no pictures; what was left out does not count."""
+        return self.counts.total()
 
     @property
     def hidden(self) -> int:
         """Hidden files, and hidden folders, each of which counts once."""
-        return self.counts[HIDDEN, ""]
+        return self.left_out[HIDDEN]
+
+    def left_out_rows(self) -> list[dict[str, Any]]:
+        """A row for each reason why something was left out, hidden files aside, with examples."""
+        counts = sorted(self.left_out.items(), key=lambda count: (-count[1], count[0]))
+        return [{"kind": k, "files": n, "examples": self.examples[k]} for k, n in counts if k != HIDDEN]
+
+    def left_out_texts(self) -> list[str]:
+        """`2 hidden left out`, `31 thumbnails left out`, …"""
+        own = [(HIDDEN, self.hidden), *((row["kind"], row["files"]) for row in self.left_out_rows())]
+        named = [
+            (files, kind.removesuffix("s") if files == 1 else kind, kind == LINKED) for kind, files in own if files
+        ]
+        return [f"{files:,} {kind} {'not entered again' if again else 'left out'}" for files, kind, again in named]
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each kind but the hidden, the most frequent first, with endings, examples and a way out."""
+        """A row for each kind, the most frequent first, with endings, examples and a way out."""
         kinds: Counter[str] = Counter()
         for (kind, _), count in self.counts.items():
             kinds[kind] += count
-        del kinds[HIDDEN]
         rows = []
         for kind, files in sorted(kinds.items(), key=lambda count: (-count[1], count[0])):
             endings = {ending: n for (of, ending), n in self.counts.most_common() if of == kind and ending}
@@ -127,16 +148,12 @@ class SkippedFiles:
         return rows
 
     def __str__(self) -> str:
-        """`52 skipped (40 video: .mp4 .mov, save stills of them as pictures; 12 documents: .pdf)`; empty if none."""
+        """`52 skipped (39 .mp4 + 1 .mov video, save stills of them as pictures; 12 .pdf documents)`; empty if none."""
         parts = []
         for row in self.rows():
-            if row["endings"]:
-                names = list(row["endings"])
-                ending_list = " ".join([*names[:_SHOWN], *(["…"] if len(names) > _SHOWN else [])])
-                endings = f": {ending_list}"
-            else:
-                endings = ""
+            counts = [f"{files:,} {ending}" for ending, files in row["endings"].items()]
+            others = row["files"] - sum(list(row["endings"].values())[:_SHOWN])
+            counts = counts[:_SHOWN] + ([f"{others:,}{' others' if counts else ''}"] if others else [])
             way_out = f", {row['way_out']}" if row["way_out"] else ""
-            part = f"{row['files']:,} {row['kind']}{endings}{way_out}"
-            parts.append(part)
+            parts.append(f"{' + '.join(counts)} {row['kind']}{way_out}")
         return f"{self.files:,} skipped ({'; '.join(parts)})" if parts else ""

@@ -23,7 +23,7 @@ from eyespot.gallery.photos.colours import LARGE, conversion_bytes, reduced
 from eyespot.types import UsageError
 
 VARIABLE = "EYESPOT_DECODE_MEMORY"
-MOST, LEAST = 4 << 30, 512 << 20  # of the default
+MOST, LEAST = 2 << 30, 512 << 20  # of the default
 _UNITS = {"M": 1 << 20, "G": 1 << 30}
 _TRIMMED = 32 << 20  # bytes from which on freed memory goes back to the system
 _POINTER = 8  # bytes: Pillow keeps one to each row of an image
@@ -70,7 +70,7 @@ def decode_limit() -> int:
         return _default_limit()
     size = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE)
     if size is None or float(size[1]) == 0:
-        raise UsageError(f"{VARIABLE} is a size such as 800M or 2G, not {text!r}")
+        raise UsageError(f"{VARIABLE}, or index --memory, is a size such as 800M or 2G, not {text!r}")
     return int(float(size[1]) * _UNITS[size[2].upper()])
 
 

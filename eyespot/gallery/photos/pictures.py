@@ -139,7 +139,7 @@ def _opened(data: bytes, min_side: int | None, memory: ExitStack) -> DecodedPict
     if need > limit:
         raise TooLarge(
             f"{size[0]} x {size[1]} pixels take {as_size(need)} of memory to decode, over the limit of"
-            f" {as_size(limit)}; allow more with {VARIABLE}={as_size(need)}"
+            f" {as_size(limit)}; allow more with eyespot index --memory {as_size(need)}, or {VARIABLE}={as_size(need)}"
         )
     memory.enter_context(_DECODING.reserve(need, limit))
     image.load()

@@ -8,29 +8,35 @@ import stat
 from typing import NamedTuple
 
 from eyespot.gallery.photos.found import Seen, refuse_size
+from eyespot.gallery.photos.names import real_name, stored_name
 
 
 class Root(NamedTuple):
     """One place that was indexed; its kind says how to read it again."""
 
-    path: str  # absolute
+    path: str  # absolute, as `names.py` stores it
     kind: str  # folder | tar | list | file
+
+    @property
+    def place(self) -> str:
+        """The path as functions of the file system take it."""
+        return real_name(self.path)
 
 
 def full_path(root: Root, path: str) -> str:
-    """Where a picture lies, for people and programs; inside a tar it is `archive.tar/member`."""
+    """Where a picture lies, as the file system names it; inside a tar it is `archive.tar/member`."""
     if root.kind == "file":
-        return root.path
+        return root.place
     if root.kind == "tar":
-        return f"{root.path}/{path}"  # not joined: a member may call itself /etc/passwd
-    base = os.path.dirname(root.path) if root.kind == "list" else root.path
-    return os.path.join(base, path)
+        return f"{root.place}/{real_name(path)}"  # not joined: a member may call itself /etc/passwd
+    base = os.path.dirname(root.place) if root.kind == "list" else root.place
+    return os.path.join(base, real_name(path))
 
 
 def read_bytes(root: Root, seen: Seen) -> bytes:
     """The picture's bytes as they are now; OSError if they are gone."""
     if root.kind == "tar":
-        with open(root.path, "rb") as archive:
+        with open(root.place, "rb") as archive:
             archive.seek(seen.offset)
             return archive.read(seen.size)
     place = full_path(root, seen.path)
@@ -46,7 +52,7 @@ def read_again(place: str) -> bytes:
             from eyespot.gallery.photos.tars import read_member
 
             return read_member(place[: end.end()], place[end.end() + 1 :])
-    return read_bytes(Root(place, "file"), Seen("", 0, 0))
+    return read_bytes(Root(stored_name(place), "file"), Seen("", 0, 0))
 
 
 def stat_of(place: str) -> os.stat_result:

@@ -14,19 +14,19 @@ from functools import lru_cache
 from typing import Any
 
 from eyespot.gallery.photos.found import (
-    NOT_UTF8,
+    Excluded,
     Labels,
     Record,
     Seen,
     Skipped,
     Unreadable,
     clamped,
-    is_utf8,
     refuse_size,
-    spelled_out,
 )
 from eyespot.gallery.photos.kinds import KIND_OF, skipped_by_head
 from eyespot.gallery.photos.labels import LabelError, sidecar
+from eyespot.gallery.photos.left_out import why_left_out_below
+from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.gallery.photos.signatures import HEAD
 
@@ -79,34 +79,36 @@ def _members(place: str, mtime: int, size: int) -> dict[str, tuple[int, int]]:
 
 
 def _scan_member(archive: tarfile.TarFile, member: tarfile.TarInfo, samples: _Samples) -> Iterator[Record]:
-    key, suffix = split_key(member.name)
+    name = stored_name(member.name)
+    key, suffix = split_key(name)
+    if why := why_left_out_below(os.path.dirname(member.name)):
+        yield Excluded(name, why)
+        return
     labels = sidecar(suffix, archive, member)
     if isinstance(labels, LabelError):
-        samples.of(key).problems.append((member.name, labels.reason))
+        samples.of(key).problems.append((name, labels.reason))
     elif labels is not None:
         samples.of(key).facts.update(labels)
     elif left_out := None if suffix in SUFFIXES else _skipped(archive, member, suffix):
         yield left_out
-    elif not is_utf8(member.name):
-        yield Unreadable(spelled_out(member.name), NOT_UTF8)
     else:
         try:
             refuse_size(member.size)
         except OSError as error:
-            yield Unreadable(member.name, str(error))
+            yield Unreadable(name, str(error))
             return
         # A member counts as changed with its archive: tools give members a fixed time, and sizes may stay the same
         written = clamped(os.stat(archive.name or "").st_mtime_ns)
-        yield Seen(member.name, member.size, written, member.offset_data)
-        samples.of(key).pictures.append(member.name)
+        yield Seen(name, member.size, written, member.offset_data)
+        samples.of(key).pictures.append(name)
 
 
 def _skipped(archive: tarfile.TarFile, member: tarfile.TarInfo, suffix: str) -> Skipped | None:
     """A member that is no picture; None for one that is by its first bytes."""
     if kind := KIND_OF.get(suffix):
-        return Skipped(spelled_out(member.name), kind, suffix)
+        return Skipped(stored_name(member.name), kind, suffix)
     file = archive.extractfile(member)
-    return skipped_by_head(spelled_out(member.name), file.read(HEAD) if file else None)
+    return skipped_by_head(stored_name(member.name), file.read(HEAD) if file else None)
 
 
 def split_key(name: str) -> tuple[str, str]:
@@ -146,7 +148,7 @@ class _Samples:
         for key in list(self.open):
             yield from self._let_go(key)
         if self.parted:
-            first, more = spelled_out(self.parted[0].removeprefix("/")), len(self.parted) - 1
+            first, more = self.parted[0].removeprefix("/"), len(self.parted) - 1
             too = f" (and so do those of {more} other keys)" if more else ""
             yield Unreadable(first, f"its labels lie too far from its picture{too}; keep the files of a key together")
 
@@ -159,4 +161,4 @@ class _Samples:
         for path in sample.pictures:
             yield from [Labels(path, sample.facts)] if sample.facts else []
         if sample.pictures:
-            yield from (Unreadable(spelled_out(name), reason) for name, reason in sample.problems)
+            yield from (Unreadable(name, reason) for name, reason in sample.problems)

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from eyespot.gallery import disk, filters
 from eyespot.gallery.filters import Condition
+from eyespot.gallery.photos.names import shown_name
 from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import View, place_of
 from eyespot.search.chain import StageOptions, chain_of
@@ -135,7 +136,7 @@ class Snapshot:
                     path = os.path.basename(path)
                 elif "://" not in path and place is not None and place.kind in ("folder", "tar"):
                     path = f"{os.path.basename(place.path)}/{path}"
-                shown.append(path)
+                shown.append(shown_name(path))
             plain = {name: _plain(value) for name, value in row.items() if name not in BOOKKEEPING}
             row_fields.append(plain | {"path": shown[0] if shown else None})
         return row_fields

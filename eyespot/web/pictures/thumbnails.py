@@ -84,7 +84,7 @@ def bytes_of(id: str, placed: PicturePlace) -> bytes:
 
 
 def _within(placed: PicturePlace) -> bool:
-    base = placed.root.path if placed.root.kind in ("folder", "import") else os.path.dirname(placed.root.path)
+    base = placed.root.place if placed.root.kind in ("folder", "import") else os.path.dirname(placed.root.place)
     base = base if os.path.isdir(base) else os.path.dirname(base)
     real = os.path.realpath(placed.place)
     return "://" not in placed.place and os.path.commonpath([real, os.path.realpath(base)]) == os.path.realpath(base)
