@@ -31,7 +31,7 @@ def most_records(pipe: RmirPipeline, kept: dict[str, int | None]) -> dict[str, i
     each = candidates.images * len(candidates.named(pipe.world)) + by_text
     grows: dict[str, Callable[[int], int]] = {
         "seeds": lambda coming: min(coming, drawn),
-        "inputs": lambda coming: min(coming, *limits),
+        "inputs": lambda coming: min((coming, *limits)),
         "questions": lambda coming: coming * len(KINDS),
         "candidates": lambda coming: coming * each,
     }

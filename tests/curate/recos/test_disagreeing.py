@@ -91,7 +91,7 @@ def test_confusing_captions_say_what_they_were(disagreeing: RecosSteps) -> None:
     ],
 )
 def test_tables_of_the_card(disagreeing: RecosSteps, title: str, rows: list[list[object]]) -> None:
-    (table,) = [one for one in disagreeing.told().tables if one.title == title]
+    (table,) = [one for one in disagreeing.card_content().tables if one.title == title]
 
     assert [list(row) for row in table.rows] == rows
 
@@ -100,7 +100,7 @@ def test_sentences_of_the_card(disagreeing: RecosSteps) -> None:
     text = (disagreeing.pipe.out / "set" / "README.md").read_text(encoding="utf-8")
 
     for sentence in (
-        "No person has looked at 11 of 11 captions: 8 wait for one (eyespot build review), 3 were put to nobody.",
+        "No person has looked at 11 of 11 captions: 8 wait for one (eyespot build review), 3 were shown to nobody.",
         "Sub-task colour: 4 of 6 pictures were found.",
         "1 of 4 pictures of v0 lost all their captions and are left out with them.",
         "v0: 3 pictures, 8 captions; v1: 6 pictures, 11 captions; v2: 6 pictures, 11 captions.",
