@@ -134,8 +134,8 @@ def import_label_studio(
     tasks = label_studio.read(file)
     view = opened.view(opened.stem())
     known = {str(id) for shard in view.shards for id in read_items(shard, ["id"])["id"].to_pylist()}
-    with AnnotationStore(opened.path / "ledger.sqlite") as desk:
-        done = label_studio.take_in(desk, tasks, known)
+    with AnnotationStore(opened.path / "ledger.sqlite") as store:
+        done = label_studio.take_in(store, tasks, known)
     if json:
         print_json({"gallery": str(opened.path), **done._asdict()})
     print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {opened.path}")

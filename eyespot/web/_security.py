@@ -224,7 +224,7 @@ def _same_origin(headers: Headers) -> bool:
 
 
 class _Body:
-    """The body of a request up to so many bytes, whatever its header promised.
+    """The body of a request up to a number of bytes, whatever its header promised.
 
     starlette's RequestBodyLimitMiddleware has one limit for uploads and texts alike, and answers in plain text.
     """

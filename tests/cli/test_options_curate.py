@@ -349,7 +349,7 @@ def line_of(verb: str, place: Path, photos: Path, url: str) -> Sequence[object]:
 
 
 def script_of(verb: str, breaks: float = 0.0) -> Any:
-    """A model, of whose answers so many are none."""
+    """A model that fails to answer a given number of times."""
     return rmir.Scripted(rmir.Rates(breaks=breaks)) if verb == "rmir" else recos.Scripted(recos.Rates(breaks=breaks))
 
 

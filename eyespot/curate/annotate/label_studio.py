@@ -30,12 +30,12 @@ class ImportedMarks(NamedTuple):
     marks: int
 
 
-def tasks_of(desk: AnnotationStore) -> list[LabelTask]:
+def tasks_of(store: AnnotationStore) -> list[LabelTask]:
     """A task for each photo of each query's list, with what everybody said of it."""
     made = []
-    for id, wanted in desk.queries().items():
-        said = everybody(desk, id)
-        for photo in desk.shown(id):
+    for id, wanted in store.queries().items():
+        said = everybody(store, id)
+        for photo in store.shown(id):
             marks = {who: mark_of(words[photo.image]) for who, words in said.items() if photo.image in words}
             made.append(LabelTask(id, wanted.text, photo.image, marks))
     return made
@@ -91,7 +91,7 @@ def _mark(path: Path, at: int, choice: Any) -> str:
     return MARKS[choice]
 
 
-def take_in(desk: AnnotationStore, tasks: Iterable[LabelTask], known: set[str]) -> ImportedMarks:
+def take_in(store: AnnotationStore, tasks: Iterable[LabelTask], known: set[str]) -> ImportedMarks:
     """Keep what was said; queries and photos that are new to the store are added, photos of no gallery refused.
 
     known: the ids of the gallery's photos. What is kept already is not kept twice.
@@ -100,16 +100,16 @@ def take_in(desk: AnnotationStore, tasks: Iterable[LabelTask], known: set[str]) 
     strange = sorted({task.image for task in tasks} - known)
     if strange:
         raise UsageError(f"{len(strange)} photos are not in the gallery, such as {strange[0]}; name another with -g")
-    there = desk.queries()
+    there = store.queries()
     new = {task.query: task.text for task in tasks if task.query not in there}
-    desk.take_in([AnnotationQuery(id, text, {}) for id, text in new.items()])
+    store.take_in([AnnotationQuery(id, text, {}) for id, text in new.items()])
     listed = marks = 0
     for query in dict.fromkeys(task.query for task in tasks):
         mine = [task for task in tasks if task.query == query]
-        listed += desk.extend(query, [Candidate(task.image) for task in mine])
+        listed += store.extend(query, [Candidate(task.image) for task in mine])
         by_person: dict[str, dict[str, str | None]] = {}
         for task in mine:
             for who, mark in task.marks.items():
                 by_person.setdefault(who, {})[task.image] = mark
-        marks += sum(desk.mark(query, who, said) for who, said in by_person.items())
+        marks += sum(store.mark(query, who, said) for who, said in by_person.items())
     return ImportedMarks(len(tasks), len(new), listed, marks)
