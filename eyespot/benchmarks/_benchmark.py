@@ -28,13 +28,13 @@ class Needed(NamedTuple):
     required: bool = True
     split: str | None = None
 
-    def found(self, data: Path) -> Path | None:
+    def find(self, data: Path) -> Path | None:
         """Where it lies in the data folder, or None."""
         return next((place for pattern in self.path.split("|") for place in sorted(data.glob(pattern))), None)
 
     def place(self, data: Path) -> Path:
         """Where it lies; `UsageError` says where to get it."""
-        found = self.found(data)
+        found = self.find(data)
         if found is None:
             raise UsageError(f"there is no {self.path.partition('|')[0]} in {data} ({self.what}); get it: {self.where}")
         return found

@@ -45,7 +45,7 @@ def fine_grained_tasks(needs: tuple[Needed, Needed], scoring: str, data: Path, a
     """The tasks of FG captions; the list of images beside them widens the pool of text→image."""
     captions, pool = needs
     i2t, t2i = both_ways(karpathy.read(captions.place(data)), preset(scoring))
-    listed = pool.found(data)
+    listed = pool.find(data)
     if listed is None:
         return [i2t, t2i]
     wider = t2i.pool | {image: {"path": image} for image in karpathy.images_of(listed)}

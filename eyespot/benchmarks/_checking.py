@@ -36,7 +36,7 @@ def unofficial(needed: Needed, data: Path) -> str:
 
 
 def _status(needed: Needed, data: Path) -> FileStatus:
-    place = needed.found(data) if data.is_dir() else None
+    place = needed.find(data) if data.is_dir() else None
     if place is None:
         return FileStatus(needed, None, "missing" if needed.required else "absent")
     differences: list[str] = []

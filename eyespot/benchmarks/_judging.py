@@ -65,5 +65,5 @@ class Jury:
         if task.way == "i2t":
             raise NothingFound("a judge looks at pictures, and this task ranks captions")
         ranked, _ = fitted(task, run)
-        asked = [query for query in self.searcher.asked(task) if query.id in ranked]
+        asked = [query for query in self.searcher.runnable_queries(task) if query.id in ranked]
         return asked, self.searcher.pictured(task, ranked, self.stage.depth)

@@ -179,7 +179,7 @@ class GallerySearcher:
 
     # -- for whoever looks at pictures ---------------------------------------------------------------------
 
-    def asked(self, task: Task) -> list[Query]:
+    def runnable_queries(self, task: Task) -> list[Query]:
         """The task's queries in words and pictures; without those whose pictures are not here."""
         pictures = [image for _, image in task_queries(task).values() if image is not None]
         matching = self._matched(pictures, {**task.judged.images, **task.pool}) if pictures else None

@@ -108,7 +108,7 @@ def _asking(data: Path, judged: Any, kind: str) -> Any:
 
 
 def _taxonomies(data: Path) -> tuple[ByTaxonomy, ...]:
-    path = NEEDS[3].found(data)
+    path = NEEDS[3].find(data)
     if path is None:
         return ()
     found = json_of(path)

@@ -44,13 +44,13 @@ class RerankView:
     curve: CalibrationOptions | None
     gallery: Path
 
-    def shown(self, run: Run, query: Query, k: int | None) -> SearchOutput:
+    def output(self, run: Run, query: Query, k: int | None) -> SearchOutput:
         """The first k hits after the look; None: the usual number, or all that are likely."""
         if self.second is None:
             return SearchOutput(run, {}, {}, run)
         with self.second.stage(self.gallery) as stage:
             if self.curve is not None:
-                return self.curve.shown(run, query, k, stage)
+                return self.curve.output(run, query, k, stage)
             looked = stage.look([query], run)
             tell_cost(stage, looked)
             first = _first(stage.reranked(run, looked), k or FEW)
@@ -134,7 +134,7 @@ class CalibrationOptions:
             refuse_unverified(stage.judge.name, self.accuracy)
         return Calibrated(stage, self.verdicts, self.accuracy)
 
-    def shown(self, run: Run, query: Query, k: int | None, stage: JudgeRerank) -> SearchOutput:
+    def output(self, run: Run, query: Query, k: int | None, stage: JudgeRerank) -> SearchOutput:
         """The ranking as it was with a probability for each hit; a note says how many are relevant."""
         made = self.of(stage)(query, run)
         tell_cost(stage, made.looked)

@@ -221,7 +221,7 @@ def status(
     if json:
         fields = {}
         for query in queries:
-            people = {stands.who: {**stands.told(), "cost": round(stands.cost(wage), 2)} for stands in query.stands}
+            people = {stands.who: {**stands.as_json(), "cost": round(stands.cost(wage), 2)} for stands in query.stands}
             own = {"text": query.wanted.text, "listed": len(query.photos)}
             fields[query.wanted.id] = {**own, "annotators": people, "faults": query.faults}
         print_json(fields)

@@ -143,7 +143,7 @@ def run(
     look = RerankView(second, curve, collection.gallery.path)
     if dry_run:
         return look.tell_plan(results, wanted, json)
-    shown = look.shown(results, wanted, k)
+    shown = look.output(results, wanted, k)
     _show(shown, started, json, html, path_end)
     if shown.looked:
         end(shown.looked)

@@ -192,9 +192,9 @@ class _Rows:
         """What all workers find that have a row to be found; one worker, where nobody has."""
         parts = [None if mask is None else mask[a:b] for a, b in pairwise(self.starts.tolist())]
         chosen = [at for at, part in enumerate(parts) if part is None or part.any()] or [0][: len(parts)]
-        return answered([self.asked(at, method, *asked, _bits(parts[at])) for at in chosen])
+        return answered([self.call(at, method, *asked, _bits(parts[at])) for at in chosen])
 
-    def asked(self, at: int, method: str, *question: Any) -> PendingCall:
+    def call(self, at: int, method: str, *question: Any) -> PendingCall:
         """A question to one worker."""
         answer = getattr(self.workers[at], method).remote(self._runs[at], *question)
         return PendingCall(self.workers[at], answer, self._patience)
@@ -250,7 +250,7 @@ class RayScan:
             raise UsageError(f"rows are numbered from 0 to {len(self) - 1}; {chosen.min()} to {chosen.max()} asked")
         holders = np.searchsorted(self._rows.starts, chosen, side="right") - 1
         places = {holder: np.flatnonzero(holders == holder) for holder in np.unique(holders).tolist()}
-        asked = [self._rows.asked(at, "rescore", adapted, chosen[its]) for at, its in places.items()]
+        asked = [self._rows.call(at, "rescore", adapted, chosen[its]) for at, its in places.items()]
         scores = np.empty(len(chosen))
         for its, answer in zip(places.values(), answered(asked), strict=True):
             scores[its] = answer

@@ -50,7 +50,7 @@ def load(spec: str, *, device: str = "auto", batch: int | None = None, thoughts:
         image = model.processor.image_processor
         settings = {key: value for key, value in sorted(image.to_dict().items()) if not key.startswith("_")}
         limits = {"pixels": MOST_PIXELS, "ratio": MOST_RATIO, "thoughts": thoughts if chosen.thought else 0}
-        asked = {"family": chosen.told, "template": model.processor.chat_template, **limits}
+        asked = {"family": chosen.preprocessing, "template": model.processor.chat_template, **limits}
         prompt_json = json.dumps(
             {"processor": type(image).__name__, "image": settings, **asked}, sort_keys=True, default=str
         )
@@ -86,11 +86,13 @@ class MultimodalEncoder:
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Words that ask, under the family's instruction and after reasoning where it has that, (n, dim)."""
-        return self._rows(self.speaker.asked, [ModelInput(None, text) for text in texts])
+        return self._rows(self.speaker.query_vectors, [ModelInput(None, text) for text in texts])
 
     def encode_composed(self, pixels: Pixels, texts: Sequence[str]) -> Vectors:
         """Pictures (n, ...) with words about each, read together, (n, dim)."""
-        return self._rows(self.speaker.asked, [ModelInput(row, text) for row, text in zip(pixels, texts, strict=True)])
+        return self._rows(
+            self.speaker.query_vectors, [ModelInput(row, text) for row, text in zip(pixels, texts, strict=True)]
+        )
 
     def caveat(self, text: str) -> str | None:
         """None: these models read what languages there are."""
@@ -123,7 +125,7 @@ class Speaker:
     family: Family
     thoughts: int
 
-    def asked(self, shown: Sequence[ModelInput]) -> torch.Tensor:
+    def query_vectors(self, shown: Sequence[ModelInput]) -> torch.Tensor:
         """The vectors of queries, (n, dim): after reasoning where the family reasons."""
         return self.reasoned(shown) if self.family.thought else self.embedded(shown)
 

@@ -58,7 +58,7 @@ def load(spec: str, **options: Any) -> ServedEncoder:
     listed = {str(card.get("id")): card for card in cards}
     dim, composes = _learned(first, listed)
     revision = _revision(listed.get(model, {}), wanted)
-    space = Space(f"served:{spec}", revision, UNTOLD, asking.wording.told(composes), dim)
+    space = Space(f"served:{spec}", revision, UNTOLD, asking.wording.preprocessing(composes), dim)
     kind = ComposingEncoder if composes else ServedEncoder
     return kind(asking, space, settings.batch or 2 * settings.workers)
 

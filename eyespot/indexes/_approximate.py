@@ -125,7 +125,7 @@ class Approximate:
         rough = _Rough.of(self._finder, self._depth(k), self.use.probes, self._old.mask(mask))
         step = max(1, _NAMED // rough.count)
         for some in (queries[start : start + step] for start in range(0, len(queries), step)):
-            found = self._old.numbered(rough.named(some))
+            found = self._old.numbered(rough.candidate_rows(some))
             fresh = np.empty((len(some), 0), np.int64)
             if self._new.left(mask):
                 fresh = self._new.numbered(self._fresh.search(some, k, self._new.mask(mask)).rows)
@@ -167,7 +167,7 @@ class _Rough:
         most = count if finder.sieving else min(len(mask), math.ceil(1.2 * count * thinned))
         return cls(finder, most, math.ceil(probes * thinned), mask)
 
-    def named(self, queries: NDArray[np.float32]) -> Ids:
+    def candidate_rows(self, queries: NDArray[np.float32]) -> Ids:
         """(m, count) rows that the mask lets through, -1 in the place of others."""
         if self.mask is None or self.finder.sieving:
             return self.finder.likely(queries, self.count, self.probes, self.mask)

@@ -46,7 +46,7 @@ class JudgingRound(Iterator[Judgement]):
         self._coming = round.judgements(pairs)
 
     @property
-    def asked(self) -> JudgeStats:
+    def stats(self) -> JudgeStats:
         """How it went so far."""
         return self._round.asked
 

@@ -213,7 +213,7 @@ class Pass(NamedTuple):
         )  # 0, 1, 4, …
         return thorough or not 0 < self.how.candidates < clusters
 
-    def kept(self, clusters: int) -> int:
+    def candidates(self, clusters: int) -> int:
         """How many candidates to note for each row: none where the next pass looks at all centroids."""
         last = self.number == self.how.iterations
         return 0 if last or Pass(self.how, self.number + 1, self.tell).looks_at_all(clusters) else self.how.candidates
@@ -253,7 +253,7 @@ def _assigning(state: State, now: Pass) -> Callable[[Floats, slice], None]:
     centroids = state.centroids, np.square(state.centroids).sum(axis=1) / 2
     if not now.looks_at_all(clusters):
         return lambda vectors, part: _nearest_of_few(vectors, part, (state, centroids), now.threads)
-    kept = now.kept(clusters)
+    kept = now.candidates(clusters)
     state.candidates = np.empty((len(state.labels), kept), np.int32) if kept else None
     return lambda vectors, part: _nearest_of_all(vectors, part, (state, centroids), now.threads)
 

@@ -59,7 +59,7 @@ class Aligned:
         return counts_where(self.ideal_offsets, self.ideal >= rel)
 
     @cached_property
-    def found(self) -> RelevantHits:
+    def relevant_hits(self) -> RelevantHits:
         """The relevant hits with their ranks; made once."""
         room = len(self.ideal)
         offsets, ranks, first, last = (np.empty(n, np.int64) for n in (len(self.offsets), room, room, room))

@@ -49,7 +49,7 @@ class Measure(ABC):
 
     def __call__(self, rankings: Aligned) -> Reals:
         """The value of each query, (q,)."""
-        return self.score((rankings.judged_only() if self.judged_only else rankings).found)
+        return self.score((rankings.judged_only() if self.judged_only else rankings).relevant_hits)
 
     @abstractmethod
     def score(self, found: RelevantHits) -> Reals:

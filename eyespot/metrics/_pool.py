@@ -49,7 +49,7 @@ class RankingPool:
 def pool_of(rankings: Aligned, size: Any = None) -> RankingPool:
     """The pool of each query. `size`: its images, an int or (q,), all relevant ones included; None: its own ranking."""
     if size is None:
-        found, ranked = rankings.found, rankings.lengths
+        found, ranked = rankings.relevant_hits, rankings.lengths
         query = np.repeat(np.arange(len(ranked)), np.diff(found.offsets))
         grades = found.grades[np.lexsort((-found.grades, query))]
         return RankingPool(ranked, found.offsets, grades, rankings.ideal_offsets, rankings.ideal)

@@ -181,7 +181,7 @@ class JudgeRerank:
                 found |= {(query, image): judgement for image, judgement in judgements.items()}
         digests = {query.id: digest for query, digest in asking.digests.items()}
         said = named.by_name(found, digests)
-        return JudgeResult(said, asking.asked, stopped, named.pictureless, prompts_of(self.judge))
+        return JudgeResult(said, asking.stats, stopped, named.pictureless, prompts_of(self.judge))
 
     def reranked(self, run: Run, looked: JudgeResult) -> Run:
         """The run in the order of what was said, for people and programs that show it: no two scores are equal."""

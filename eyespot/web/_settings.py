@@ -24,7 +24,7 @@ class Role(IntEnum):
     OWNER = 3  # see how the server fares
 
     @classmethod
-    def named(cls, name: str) -> Role:
+    def from_name(cls, name: str) -> Role:
         """The role by its name; `UsageError` if there is none."""
         try:
             return cls[name.upper()]
@@ -76,7 +76,7 @@ def read_access(path: Path) -> tuple[Access, ...]:
         if len(words) not in (0, 3):
             raise UsageError(f"{path}:{number} is no line of ROLE NAME TOKEN, such as: annotator ada 9fK2…")
         if words:
-            access.append(Access.by(words[2], words[1], Role.named(words[0])))
+            access.append(Access.by(words[2], words[1], Role.from_name(words[0])))
     return tuple(access)
 
 
@@ -152,6 +152,6 @@ class ServerSettings:
         return self.gallery / "ledger.sqlite"
 
     @property
-    def kept(self) -> Path:
+    def cache_folder(self) -> Path:
         """Where thumbnails and uploads lie."""
         return self.cache or self.gallery / "web"

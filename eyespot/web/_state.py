@@ -54,9 +54,9 @@ class AppState:
         self._opening, self._copying, self._copied = Lock(), Lock(), ExitStack()
 
     @cached_property
-    def kept(self) -> Path:
+    def cache_folder(self) -> Path:
         """A folder for thumbnails, uploads and copies of facts; a passing one where the gallery may not be written."""
-        place = self.settings.kept
+        place = self.settings.cache_folder
         with suppress(OSError):
             place.mkdir(parents=True, exist_ok=True)
             if os.access(place, os.W_OK):
@@ -67,12 +67,12 @@ class AppState:
     @property
     def pictures(self) -> Path:
         """Where uploaded pictures lie."""
-        return self.kept / "pictures"
+        return self.cache_folder / "pictures"
 
     @cached_property
     def thumbnails(self) -> Thumbnails:
         """The small pictures."""
-        return Thumbnails(self.kept / "thumbnails")
+        return Thumbnails(self.cache_folder / "thumbnails")
 
     @cached_property
     def judgements(self) -> Judgements:
@@ -81,7 +81,7 @@ class AppState:
             return Judgements(self.settings.ledger)
 
     @property
-    def said(self) -> Judgements:
+    def readable_judgements(self) -> Judgements:
         """The same for who only reads; where the ledger cannot be written, a copy of it as it was at the first look."""
         try:
             return self.judgements
@@ -125,7 +125,7 @@ class AppState:
                 collection = Collection(self.settings.gallery, name)
                 if known is not None and known.view.space == collection.view.space:
                     collection.encoder = known.collection.encoder  # loading a large one again would take minutes
-                made = Snapshot(collection, self.kept / "facts", f"{name} {version}")
+                made = Snapshot(collection, self.cache_folder / "facts", f"{name} {version}")
                 made.prepare()
                 facets_of(made)
                 self.gallery = collection.gallery
@@ -134,7 +134,7 @@ class AppState:
 
     # -- searches -------------------------------------------------------------------------------------------
 
-    def found(self, asked: SearchParams, own: Own | None = None) -> RankedResult:
+    def search(self, asked: SearchParams, own: Own | None = None) -> RankedResult:
         """The result of a search, frozen, in a judge's order or down to what is likely where that is asked for.
 
         `own` is under which name and question somebody judges. `Problem` for words that the owner refuses.
@@ -152,7 +152,7 @@ class AppState:
         if asked.rerank is not None:
             if asked.likely is not None:
                 raise UsageError("what is likely is known of the search's own order; leave out rerank or likely")
-            return self.results.keep(in_its_order(plain, asked, self.heard(asked.rerank)))
+            return self.results.keep(in_its_order(plain, asked, self.judge(asked.rerank)))
         if asked.likely is None:
             return plain
         known = self.calibration(plain, own)
@@ -160,18 +160,18 @@ class AppState:
             raise UsageError("nobody knows how probable these hits are; judge about 30 photos spread over them first")
         return self.results.keep(plain.cut(asked, known.calibration.likely(asked.likely).hits))
 
-    def heard(self, name: str) -> LedgerJudge:
+    def judge(self, name: str) -> LedgerJudge:
         """A judge that the owner allowed, with the ledger; `UsageError` if there is none of that name."""
-        return LedgerJudge(self.judges[name].judge, self.said, self.judges.depth)
+        return LedgerJudge(self.judges[name].judge, self.readable_judgements, self.judges.depth)
 
     def calibration(self, frozen: RankedResult, own: Own | None) -> CalibrationSummary | None:
         """What the verdicts in the ledger say of a search's own order; None where there are not enough."""
         frozen = frozen.origin or frozen
         with suppress(EyespotError):  # a ledger that cannot be opened is told to whoever judges
-            voices = voices_on(frozen, self.said) if self.settings.ledger.exists() else []
+            voices = voices_on(frozen, self.readable_judgements) if self.settings.ledger.exists() else []
             key = (frozen.id, own, tuple(voices))
             if key not in self._calibrations:
-                self._calibrations[key] = known_of(frozen, self.said, voices, own) if voices else None
+                self._calibrations[key] = known_of(frozen, self.readable_judgements, voices, own) if voices else None
                 while len(self._calibrations) > CALIBRATIONS:
                     self._calibrations.popitem(last=False)
             return self._calibrations[key]
@@ -179,7 +179,7 @@ class AppState:
 
     def verdicts(self, asked: SearchParams, items: Sequence[str], judge: str) -> dict[str, Judgement]:
         """What somebody last said of these items for the words and the picture of a search."""
-        return verdicts_on(self.said, query_of(asked, self.pictures), items, judge)
+        return verdicts_on(self.readable_judgements, query_of(asked, self.pictures), items, judge)
 
     def prepare(self) -> None:
         """Load in the background what the first search would wait for."""

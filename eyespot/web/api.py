@@ -40,7 +40,7 @@ def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, l
     """The best pictures for words, a picture, both, or items like some others; a cursor goes on in the same ranking."""
     begun = time.perf_counter()
     id, seen = read_cursor(cursor) if cursor else ("", 0)
-    frozen = house.results[id] if cursor else house.found(given, own_of(person))
+    frozen = house.results[id] if cursor else house.search(given, own_of(person))
     found = frozen.slice(seen, limit)
     known = None if frozen.judged else house.calibration(frozen, own_of(person))
     told = {
@@ -222,7 +222,7 @@ class Which(BaseModel):
 def judgements(house: Served, which: Annotated[Which, Query()]) -> Response:
     """What was judged, in the order in which it came."""
     _, seen = read_cursor(which.cursor) if which.cursor else ("", 0)
-    rows = ((at, row.judgement) for at, row in enumerate(house.said.rows(), 1) if at > seen)
+    rows = ((at, row.judgement) for at, row in enumerate(house.readable_judgements.rows(), 1) if at > seen)
     wanted = (one for one in rows if which.query in (None, one[1].query) and which.by in (None, one[1].judge))
     found = list(islice(wanted, which.limit + 1))
     told = [_judgement_fields(judgement) for _, judgement in found[: which.limit]]

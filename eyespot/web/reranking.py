@@ -50,7 +50,7 @@ class RerankProgress(NamedTuple):
         """What should be known of its last round."""
         return self.job.notes if self.job else []
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The same for programs."""
         return {
             "judge": self.judge.name,
@@ -69,7 +69,7 @@ def standing(house: AppState, frozen: RankedResult, name: str) -> RerankProgress
     """How far this judge is; nothing is asked or written. `UsageError` if there is none of that name."""
     plain, allowed = frozen.origin or frozen, house.judges[name]
     job = house.jobs.get((plain.id, name))  # before the verdicts: a round that is done has all of its own among them
-    plan = planned(plain, house.heard(name))
+    plan = planned(plain, house.judge(name))
     return RerankProgress(allowed, plan, allowed.cost(plan.to_ask), job)
 
 
@@ -86,7 +86,7 @@ def let_look(house: AppState, frozen: RankedResult, name: str, most: int | None)
         raise Problem(409, f"{photos} photos would be asked about by now, not {most}; look at the cost again")
     if not photos:
         return stands
-    heard = house.heard(name)._replace(ledger=house.judgements)  # told now if nothing can be written there
+    heard = house.judge(name)._replace(ledger=house.judgements)  # told now if nothing can be written there
     house.jobs.start((plain.id, name), lambda: _looks(plain, house.judges, stands.judge, heard))
     return standing(house, frozen, name)
 
@@ -134,20 +134,20 @@ def let_judge(request: Request, house: Served, id: str, wanted: RerankRequest) -
     """Have a judge look at the first hits of a result, in the background; a search with `rerank` has its order."""
     frozen = house.results[id]
     judge = _allowed(house, wanted.judge, person_of(request))
-    return JSONResponse(let_look(house, frozen, judge, wanted.most).told(), 202)
+    return JSONResponse(let_look(house, frozen, judge, wanted.most).as_json(), 202)
 
 
 @router.get("/v1/runs/{id}/rerank", tags=["runs"])
 def how_far(house: Served, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
     """How far a judge is with the first hits of a result, and what its look at the rest would cost."""
-    return JSONResponse(standing(house, house.results[id], judge).told())
+    return JSONResponse(standing(house, house.results[id], judge).as_json())
 
 
 @router.delete("/v1/runs/{id}/rerank", status_code=202, tags=["runs"])
 def let_stop(request: Request, house: Served, id: str, judge: Annotated[str, Query(max_length=300)]) -> Response:
     """Have a judge stop; what it has said is kept, and it can be asked to go on."""
     name = _allowed(house, judge, person_of(request))
-    return JSONResponse(stop_looking(house, house.results[id], name).told(), 202)
+    return JSONResponse(stop_looking(house, house.results[id], name).as_json(), 202)
 
 
 # -- pages ------------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def let_stop(request: Request, house: Served, id: str, judge: Annotated[str, Que
 @router.get("/judges", include_in_schema=False)
 def judges(request: Request, house: Served, given: Given) -> Response:
     """What each judge's look at this search would cost, without a page around it."""
-    frozen, person = house.found(given.plain), person_of(request)
+    frozen, person = house.search(given.plain), person_of(request)
     stands = [standing(house, frozen, name) for name in house.judges.named]
     may = [may_ask(one.judge, person) for one in stands]
     return page(request, "judges.html", asked=given.plain, budget=house.judges.budget, stands=stands, may=may)
@@ -165,7 +165,7 @@ def judges(request: Request, house: Served, given: Given) -> Response:
 @router.get("/looking", include_in_schema=False)
 def looking(request: Request, house: Served, given: Given) -> Response:
     """How far the judge of this search is, without a page around it; once it has ended, the page is to come anew."""
-    frozen = house.found(given.plain)
+    frozen = house.search(given.plain)
     shown = looking_of(house, frozen, given, person_of(request))
     answer: HTMLResponse = page(request, "looking.html", asked=given, **shown)
     if not shown["stands"].running:
@@ -184,14 +184,14 @@ def looking_of(house: AppState, frozen: RankedResult, given: SearchParams, perso
 @router.post("/look", include_in_schema=False)
 def look(request: Request, house: Served, given: Given, most: Annotated[int | None, Form(ge=0)] = None) -> Response:
     """Have the judge look, and back to the page, which follows it."""
-    let_look(house, house.found(given.plain), _allowed(house, given.rerank, person_of(request)), most)
+    let_look(house, house.search(given.plain), _allowed(house, given.rerank, person_of(request)), most)
     return RedirectResponse(f"/?{given.address()}", 303)
 
 
 @router.post("/stop", include_in_schema=False)
 def stop(request: Request, house: Served, given: Given) -> Response:
     """Have the judge stop, and back to the page."""
-    stop_looking(house, house.found(given.plain), _allowed(house, given.rerank, person_of(request)))
+    stop_looking(house, house.search(given.plain), _allowed(house, given.rerank, person_of(request)))
     return RedirectResponse(f"/?{given.address()}", 303)
 
 

@@ -62,7 +62,7 @@ def search_page(request: Request, house: Served, given: Given, cursor: Cursor = 
         snapshot = house.snapshot(given.encoder)
         # The state of the judge in whose order the hits stand; before the hits, so that it is never ahead of them
         judged = given.rerank is not None and given.something
-        look = looking_of(house, house.found(given.plain), given, person) if judged else None
+        look = looking_of(house, house.search(given.plain), given, person) if judged else None
         hits = _hits(house, given, cursor, person)
         more = _about(house, hits.frozen, person) | {"look": look}
     except (EyespotError, Problem) as error:  # the form stays, with what was typed and what is wrong with it
@@ -130,7 +130,7 @@ def _hits(house: AppState, given: SearchParams, cursor: str | None, person: User
     try:
         frozen = house.results[kind]
     except Problem:
-        frozen = house.found(given, own_of(person))
+        frozen = house.search(given, own_of(person))
     found = frozen.slice(seen, PAGE)
     known = None if frozen.judged else house.calibration(frozen, own_of(person))
     items = with_probability(items_of(frozen, found), known)

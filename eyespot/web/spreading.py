@@ -25,8 +25,8 @@ router = APIRouter(dependencies=[Depends(needs(Role.READER))])
 @router.get("/spread", include_in_schema=False, dependencies=[Depends(needs(Role.ANNOTATOR))])
 def spread(request: Request, house: Served, given: Given) -> Response:
     """The next photos to judge of a search, from its first ranks to its last."""
-    frozen, person = house.found(given.plain), person_of(request)
-    found = spread_of(frozen, house.said, (judge_of(person), PROMPT))
+    frozen, person = house.search(given.plain), person_of(request)
+    found = spread_of(frozen, house.readable_judgements, (judge_of(person), PROMPT))
     items = _items(frozen, found.wanted)
     about: dict[str, Any] = {"known": found.known, "verdicts": found.verdicts, "wanted": WANTED}
     return page(request, "spread.html", asked=given.plain, frozen=frozen, items=items, **about, **helpers(given.plain))
@@ -48,7 +48,7 @@ def calibration(request: Request, house: Served, id: str) -> Response:
         told |= {"by": known.by, "verdicts": known.verdicts}
         told["likely"] = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
     # The photos to judge next, for whoever may judge
-    wanted = [] if own is None else _items(frozen, spread_of(frozen, house.said, own).wanted)
+    wanted = [] if own is None else _items(frozen, spread_of(frozen, house.readable_judgements, own).wanted)
     told["judge_next"] = [{"item": item["id"], "rank": item["rank"]} for item in wanted]
     return JSONResponse(told)
 

@@ -177,7 +177,7 @@ def test_queries_whose_pictures_are_not_here_are_not_asked(tmp_path: Path, ledge
     task = tasks_of("circo", worlds.circo(tmp_path / "data"))["it2i"]
     photos = gallery(tmp_path, f"{100:012}", f"{300:012}")
 
-    asked = GallerySearcher(photos, tmp_path / "data", allow_missing=True).asked(task)
+    asked = GallerySearcher(photos, tmp_path / "data", allow_missing=True).runnable_queries(task)
 
     assert [query.id for query in asked] == ["0"] and asked[0] == Query.composed(
         asked[0].terms[0].image, "is black", "0"

@@ -88,7 +88,7 @@ def test_every_pair_is_answered_and_kept(ledger: Judgements) -> None:
 
     heron, owl = query_digest(HERON), query_digest(OWL)
     assert told == dict.fromkeys([(heron, "a"), (heron, "b"), (owl, "b")], Verdict(0.75))
-    assert asking.asked == JudgeStats(known=0, asked=3, spent=Spent(3, 300, 3, 0.75))
+    assert asking.stats == JudgeStats(known=0, asked=3, spent=Spent(3, 300, 3, 0.75))
     assert kept(ledger) == "abb"
 
 
@@ -99,7 +99,7 @@ def test_what_is_known_comes_first_in_the_order_given_and_costs_nothing(ledger: 
 
     assert images(asking) == "acbd"
     assert judge.sent == ["b", "d"]
-    assert asking.asked == JudgeStats(known=2, asked=2, spent=Spent(2, 200, 2, 0.5))
+    assert asking.stats == JudgeStats(known=2, asked=2, spent=Spent(2, 200, 2, 0.5))
 
 
 def test_a_finished_set_asks_nothing(ledger: Judgements) -> None:
@@ -134,7 +134,7 @@ def test_a_failure_is_told_counted_and_asked_again(ledger: Judgements) -> None:
     list(ask(second, pairs("ab"), ledger))
 
     assert failures == ["the server hung up", ""]
-    assert first.asked.failed == 1
+    assert first.stats.failed == 1
     assert second.sent == ["a"]
 
 
@@ -144,7 +144,7 @@ def test_a_refusal_is_counted_and_not_asked_again(ledger: Judgements) -> None:
     second = ask(judge, pairs("ab"), ledger)
     list(second)
 
-    assert (first.asked.refused, second.asked.refused, judge.sent) == (1, 1, [])
+    assert (first.stats.refused, second.stats.refused, judge.sent) == (1, 1, [])
 
 
 def test_the_rank_at_which_a_picture_was_seen_is_kept(ledger: Judgements) -> None:
@@ -173,7 +173,7 @@ def test_a_spent_budget_keeps_all_answers_and_is_told(ledger: Judgements, width:
 
     assert judge.sent == [*"abcd"]
     assert kept(ledger) == "abcd"
-    assert asking.asked.spent.calls == 4
+    assert asking.stats.spent.calls == 4
 
 
 def test_after_a_spent_budget_the_rest_is_asked(ledger: Judgements) -> None:

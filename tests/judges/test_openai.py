@@ -186,7 +186,7 @@ def test_what_stands_in_for_probabilities_is_kept_under_a_prompt_of_its_own(
         told = list(again)
 
     assert {one.prompt for one in first} == {one.prompt for one in told} == {judge(server, answer="words").prompt}
-    assert (again.asked.known, len(server.seen)) == (3, paid)
+    assert (again.stats.known, len(server.seen)) == (3, paid)
 
 
 def test_words_are_not_asked_for_again_once_the_same_model_gives_probabilities(
@@ -210,7 +210,7 @@ def test_a_refusal_is_no_sign_of_probabilities(tmp_path: Path, pictures: list[Pa
         again = ask(judge(server), pairs(pictures[:3]), ledger)
         list(again)
 
-    assert again.asked[:3] == (3, 0, 1)
+    assert again.stats[:3] == (3, 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -501,7 +501,7 @@ def test_what_a_cut_pair_cost_is_in_the_counts_and_in_the_ledger(
             list(asking)
         recorded = [row.judgement.spent for row in ledger.rows()]
 
-    counted = asking.asked.spent
+    counted = asking.stats.spent
     assert len(server.seen) == counted.calls == sum(spent.calls for spent in recorded) == budget.spent.calls == 7
     assert counted.tokens_in == sum(spent.tokens_in for spent in recorded) == 100 * len(server.asked(CHAT))
 

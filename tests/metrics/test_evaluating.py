@@ -163,7 +163,7 @@ def test_more_relevant_hits_than_the_ideal_ranking_holds_are_refused() -> None:
 
 @given(st.lists(st.integers(-1, 3), max_size=70))
 def test_relevant_hits_are_found_wherever_they_stand(grades: list[int]) -> None:
-    assert ranking(grades).found.ranks.tolist() == [rank for rank, grade in enumerate(grades, 1) if grade > 0]
+    assert ranking(grades).relevant_hits.ranks.tolist() == [rank for rank, grade in enumerate(grades, 1) if grade > 0]
 
 
 # -- uncertainty ------------------------------------------------------------------------------------------------

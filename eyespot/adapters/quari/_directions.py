@@ -50,7 +50,7 @@ class Ways(Protocol):
         """The `count` directions that tell most, or all there are."""
         ...
 
-    def told(self, count: int) -> float:
+    def energy(self, count: int) -> float:
         """How much of the mean ‖f(x)‖² of the sample these give."""
         ...
 
@@ -65,10 +65,10 @@ def ways(formula: Formula, sample: NDArray[np.float32]) -> Ways:
     if not formula.identity:
         return Outside.of(formula, direction, likely)
     about = NormTerms.of(formula, direction, likely)
-    if about.told(_LIKELY) > _ENOUGH * formula.identity**2:
+    if about.energy(_LIKELY) > _ENOUGH * formula.identity**2:
         return about
     outside = Outside.of(formula, direction, likely)
-    return about if about.told(_LIKELY) > outside.told(_LIKELY) else outside
+    return about if about.energy(_LIKELY) > outside.energy(_LIKELY) else outside
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Outside:
         kept = self.columns[: min(count, _worth(self.energies))]
         return Directions(self.direction, kept, self.columns[:0], 1.0, 0.0, self.size)
 
-    def told(self, count: int) -> float:
+    def energy(self, count: int) -> float:
         return self.own + float(self.energies[:count].sum())
 
 
@@ -136,7 +136,7 @@ class NormTerms:
         scaled = self.negative[:owed] * np.sqrt(self.depths[:owed] - rest)[:, None]
         return Directions(self.direction, kept, scaled, 0.0, self.own - float(rest), self.size)
 
-    def told(self, count: int) -> float:
+    def energy(self, count: int) -> float:
         return self._explained(self._split(count), count)
 
     def _split(self, count: int) -> int:

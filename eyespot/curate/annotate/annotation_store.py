@@ -252,7 +252,7 @@ class AnnotationStore:
             self.judgements.record(judgements)
         return len(changed)
 
-    def said(self, id: str, who: str, kind: str = "") -> dict[str, Judgement]:
+    def last_judgements(self, id: str, who: str, kind: str = "") -> dict[str, Judgement]:
         """The last word of somebody on each photo of a query's list and audits; photos without one are left out."""
         return self.said_by(id, [who], kind)[who]
 
@@ -261,7 +261,7 @@ class AnnotationStore:
         query, prompt, images = self._digest(id), _prompt(kind), self.photos(id)
         return {who: self._known(Judgement(query, "", judge_of(who), prompt, None), images) for who in people}
 
-    def shown(self, id: str) -> list[Candidate]:
+    def all_candidates(self, id: str) -> list[Candidate]:
         """All photos that somebody may be shown for a query: those of its list, then those of audits alone."""
         drawn = self._select("SELECT drawn FROM audits WHERE annotated = ?", self._number(id))
         audited = [Candidate(*photo) for (photos,) in drawn for photo in json.loads(photos)]
@@ -269,7 +269,7 @@ class AnnotationStore:
 
     def photos(self, id: str) -> list[str]:
         """The ids of all of them."""
-        return [photo.image for photo in self.shown(id)]
+        return [photo.image for photo in self.all_candidates(id)]
 
     def _known(self, asked: Judgement, images: Iterable[str]) -> dict[str, Judgement]:
         return self.judgements.known(asked.query, images, asked.judge, asked.prompt)

@@ -62,7 +62,7 @@ def draw(
         left = underway.size - underway.done
         raise UsageError(f"{left} photos of the audit are still to be labelled; finish it before you draw another")
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
-    seen = store.said(id, who)
+    seen = store.last_judgements(id, who)
     if store.grows(id):
         if collection is None:
             raise UsageError(
@@ -85,7 +85,7 @@ def standing(store: AnnotationStore, id: str, who: str) -> Audited | None:
     drawn = store.audit(id, who)
     if drawn is None:
         return None
-    return audit_result({image: relevant(said) for image, said in store.said(id, who).items()}, drawn)
+    return audit_result({image: relevant(said) for image, said in store.last_judgements(id, who).items()}, drawn)
 
 
 def audit_result(labels: Mapping[str, bool], drawn: AuditSample) -> Audited:

@@ -77,7 +77,7 @@ def write(store: AnnotationStore, kept: list[Labelled], out: Path) -> None:
     """Labelled queries in a new folder, whole or not at all; `UsageError` if the folder holds something."""
     # Where each photo lies; the list of another query may know what one made of a ranking does not
     paths: dict[str, str] = {}
-    for photo in (photo for one in kept for photo in store.shown(one.wanted.id)):
+    for photo in (photo for one in kept for photo in store.all_candidates(one.wanted.id)):
         paths[photo.image] = paths.get(photo.image) or photo.path
     with whole_folder(out) as folder:
         queries.write(folder / QUERIES, (one.wanted for one in kept))

@@ -35,7 +35,7 @@ def tasks_of(store: AnnotationStore) -> list[LabelTask]:
     made = []
     for id, wanted in store.queries().items():
         said = everybody(store, id)
-        for photo in store.shown(id):
+        for photo in store.all_candidates(id):
             marks = {who: mark_of(words[photo.image]) for who, words in said.items() if photo.image in words}
             made.append(LabelTask(id, wanted.text, photo.image, marks))
     return made

@@ -65,7 +65,7 @@ class LabellingProgress:
         """What the time cost, at this wage an hour."""
         return self.seconds / 3600 * wage
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """All of it as JSON has it."""
         own = {"stopped": self.stopped, "found_at_least": self.found_at_least, "cost": round(self.cost(), 2)}
         audit = self.audit
@@ -77,7 +77,7 @@ class LabellingProgress:
 
 def standing(store: AnnotationStore, id: str, who: str, in_a_row: int = IN_A_ROW) -> LabellingProgress:
     """How somebody's labelling of a query stands."""
-    return standing_of(store, id, who, (store.candidates(id), store.said(id, who)), in_a_row)
+    return standing_of(store, id, who, (store.candidates(id), store.last_judgements(id, who)), in_a_row)
 
 
 def standing_of(

@@ -39,7 +39,7 @@ class CandidateSettings:
     text_encoder: str | None = None
     copy: float = 0.97
 
-    def named(self, world: PhotoWorld) -> list[str]:
+    def space_names(self, world: PhotoWorld) -> list[str]:
         """The spaces of pictures by the names of their encoders, the first the one that reliability is told by."""
         return list(self.spaces) or [world.view().space.encoder]
 
@@ -79,7 +79,7 @@ class _Indexes:
 
     @classmethod
     def of(cls, world: PhotoWorld, settings: CandidateSettings, seeds: Sequence[Record]) -> _Indexes:
-        spaces = settings.named(world)
+        spaces = settings.space_names(world)
         rows = {space: world.rows(space) for space in spaces}
         by_row = {
             space: {its[seed["id"]]: at for at, seed in enumerate(seeds) if seed["id"] in its}

@@ -256,7 +256,7 @@ def answers(made: FinishedSteps, given: Mapping[str, Any]) -> dict[str, Any]:
     seeds, inputs = made.of("seeds").counts, made.of("inputs").counts
     collection = {
         "means": f"Questions by {_model_names(made, 'questions')}; checked by {_model_names(made, 'checked')}; "
-        f"candidates by {', '.join(made.pipe.settings('candidates').named(made.pipe.world))}; "
+        f"candidates by {', '.join(made.pipe.settings('candidates').space_names(made.pipe.world))}; "
         f"judged by {_model_names(made, 'judged')}.",
         "sampling": f"Of {seeds.added:,} photos {seeds.kept:,} were drawn, from each cluster of alike ones a few; "
         f"{inputs.kept:,} of these were asked about.",

@@ -28,7 +28,7 @@ def most_records(pipe: RmirPipeline, kept: dict[str, int | None]) -> dict[str, i
     drawn = photos if seeds.clusters is None else seeds.clusters * seeds.each
     limits = [count for count in (pipe.settings("inputs").count, pipe.limit) if count is not None]
     by_text = candidates.texts if candidates.text_encoder is not None else 0
-    each = candidates.images * len(candidates.named(pipe.world)) + by_text
+    each = candidates.images * len(candidates.space_names(pipe.world)) + by_text
     grows: dict[str, Callable[[int], int]] = {
         "seeds": lambda coming: min(coming, drawn),
         "inputs": lambda coming: min((coming, *limits)),

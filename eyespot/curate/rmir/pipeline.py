@@ -82,7 +82,7 @@ class RmirPipeline:
     def lists(self) -> split.Lists:
         """What reliability is told by."""
         found: candidates.CandidateSettings = self.settings("candidates")
-        return split.Lists(found.named(self.world)[0], found.images, len(self.seats))
+        return split.Lists(found.space_names(self.world)[0], found.images, len(self.seats))
 
     @property
     def models(self) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def _asking(work: Callable[..., Any], prompt: str, about: str, _pipe: RmirPipeli
 def _candidates(pipe: RmirPipeline, declared: Declared) -> Step:
     settings: candidates.CandidateSettings = declared.fitted(candidates.CandidateSettings)
     about = "Finds photos that may answer, by what they look like and by what is said of them; records become triplets."
-    named = {**declared.settings, "spaces": settings.named(pipe.world)}
+    named = {**declared.settings, "spaces": settings.space_names(pipe.world)}
     work = BatchStep(candidates.work(pipe.world, settings))
     return declared.made(work, settings=named, inputs={"gallery": pipe.world.digest}, needs=("seeds",), about=about)
 

@@ -59,7 +59,7 @@ class Family:
     positions: str = "grid"
 
     @property
-    def told(self) -> dict[str, Any]:
+    def preprocessing(self) -> dict[str, Any]:
         """All of it, as a space's preprocessing is told."""
         return asdict(self)
 

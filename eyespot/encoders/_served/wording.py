@@ -54,7 +54,7 @@ class ServedPrompt:
         ]
         return {"model": model, "messages": messages, "encoding_format": "float", **self.request}
 
-    def told(self, composes: bool) -> str:
+    def preprocessing(self, composes: bool) -> str:
         """The same as JSON, for a space's preprocessing, with whether a picture and words are one input."""
         sent = {"format": self.pictures, **FORMATS[self.pictures], "pixels": MOST_PIXELS, "ratio": MOST_RATIO}
         instructions = {name: words for name, words in asdict(self.instructions).items() if name != "reasoning"}

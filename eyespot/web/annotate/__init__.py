@@ -55,7 +55,7 @@ def overview(request: Request, at: Session, house: Served) -> Response:
 @router.post("/queries")
 def take_in(at: Session, house: Served, text: Words, label: Short = "") -> Response:
     """Take a query in and list the nearest photos to its words, or all of a label."""
-    at.named()
+    at.annotator_name()
     snapshot = house.snapshot()
     mask = mask_of_a_label(snapshot, label) if label.strip() else None  # a wrong one leaves no query behind
     query = query_of_words(at, house, text)
@@ -92,7 +92,7 @@ class QueryFacts(BaseModel):
 @router.post("/about")
 def describe(at: Session, about: Annotated[QueryFacts, Form()]) -> Response:
     """Keep what somebody tells of a query; what they leave as it was stays as others may have changed it."""
-    at.named()
+    at.annotator_name()
     at.store.describe(about.query, about.changed())
     return RedirectResponse("/annotate", 303)
 
@@ -100,7 +100,7 @@ def describe(at: Session, about: Annotated[QueryFacts, Form()]) -> Response:
 @router.post("/remove")
 def remove(at: Session, query: Annotated[str, Form(max_length=LONGEST_ID)]) -> Response:
     """Forget a query that nobody has marked a photo for."""
-    at.named()
+    at.annotator_name()
     at.store.remove(query)
     return RedirectResponse("/annotate", 303)
 
@@ -126,7 +126,7 @@ def label(request: Request, at: Session, query: Id, what: What = "list") -> Resp
 @router.get("/disputes")
 def disputes(request: Request, at: Session, query: Id) -> Response:
     """The photos on which annotators differ, each with what they said, to be settled."""
-    at.named()
+    at.annotator_name()
     wanted = at.store.query(query)
     said = agreement.everybody(at.store, query)
     found = agreement.differences(at.store, query, said)
@@ -147,7 +147,7 @@ class LastWord(BaseModel):
 def settle(request: Request, at: Session, word: Annotated[LastWord, Form()]) -> Response:
     """The last word on a photo. A script gets the photo anew, whoever has none is led back to where they were."""
     _check(at, word.query, [word.image])
-    who = at.named()
+    who = at.annotator_name()
     agreement.settle(at.store, word.query, who, word.image, None if word.mark == "back" else word.mark)
     found = agreement.differences(at.store, word.query)
     number = next((place for place, one in enumerate(found, 1) if one.image == word.image), 0)
@@ -173,7 +173,7 @@ class Stretch(BaseModel):
 @router.get("/photos")
 def photos(at: Session, house: Served, asked: Annotated[Stretch, Query()]) -> Response:
     """A stretch of the photos to label, with what was said of them, and how many there are."""
-    said = at.store.said(asked.query, at.named())
+    said = at.store.last_judgements(asked.query, at.annotator_name())
     listed = photos_shown(at, house, asked.query, asked.what)
     fields = []
     for image in (photo.image for photo in listed[asked.first : asked.first + asked.count]):
@@ -187,7 +187,7 @@ def photos(at: Session, house: Served, asked: Annotated[Stretch, Query()]) -> Re
 def mark(at: Session, query: Id, given: Marks) -> Response:
     """Keep marks; they are on the disk when the answer comes, which says how the query stands."""
     _check(at, query, given.marks)
-    changed = at.store.mark(query, at.named(), given.marks)
+    changed = at.store.mark(query, at.annotator_name(), given.marks)
     return JSONResponse({"changed": changed, **_stands(at, query)})
 
 
@@ -200,22 +200,22 @@ def stands(at: Session, query: Id) -> Response:
 @router.post("/grow")
 def grow(at: Session, house: Served, query: Id) -> Response:
     """Let the list of a search go on."""
-    at.named()
+    at.annotator_name()
     return JSONResponse({"new": grow_list(at, house, query) if at.store.grows(query) else 0})
 
 
 @router.post("/audit")
 def audit(at: Session, house: Served, query: Id) -> Response:
     """Draw an audit of the rest."""
-    who = at.named()
+    who = at.annotator_name()
     collection = house.snapshot().collection if at.store.grows(query) else None
     drawn = auditing.draw(at.store, query, who, collection)
     return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest}, 201)
 
 
 def _stands(at: AnnotationSession, query: str) -> dict[str, Any]:
-    found = standing(at.store, query, at.named())
-    return {**found.told(), "in_a_row": IN_A_ROW}
+    found = standing(at.store, query, at.annotator_name())
+    return {**found.as_json(), "in_a_row": IN_A_ROW}
 
 
 def _check(at: AnnotationSession, query: str, images: Any) -> None:

@@ -14,14 +14,14 @@ from eyespot.web.annotate._session import AnnotationSession
 def photos_shown(at: AnnotationSession, house: AppState, query: str, what: str) -> list[Candidate]:
     """The photos of one of the three ways to look."""
     if what == "audit":
-        drawn = at.store.audit(query, at.named())
+        drawn = at.store.audit(query, at.annotator_name())
         if drawn is None:
             raise Problem(404, "no audit was drawn yet; draw one from the page of the query")
         return drawn.photos
     listed = at.store.candidates(query)
     if what == "list":
         return listed
-    labels = {image: relevant(said) for image, said in at.store.said(query, at.named()).items()}
+    labels = {image: relevant(said) for image, said in at.store.last_judgements(query, at.annotator_name()).items()}
     snapshot = house.snapshot()
     rows = {photo.image: snapshot.row_of(photo.image) for photo in listed}
     there = [photo for photo in listed if rows[photo.image] is not None]

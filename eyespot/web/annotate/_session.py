@@ -28,7 +28,7 @@ class AnnotationSession:
     who: str
     overview: Overview
 
-    def named(self) -> str:
+    def annotator_name(self) -> str:
         """The annotator's name; `Problem` if it is unknown."""
         if not self.who:
             raise Problem(422, "nobody knows who you are here; say your name on the page /annotate first")
@@ -41,7 +41,7 @@ def session_of(request: Request) -> AnnotationSession:
     # Where the ledger cannot be written, anyone who only reads gets a store over a copy, and a write is refused
     state, reads = request.app.state, request.method == "GET"
     house: AppState = state.house
-    ledger = (house.said if reads else house.judgements).path
+    ledger = (house.readable_judgements if reads else house.judgements).path
     with _opening:
         if getattr(state, "store", None) is None or state.store.judgements.path != ledger:
             state.store = AnnotationStore(ledger)

@@ -35,7 +35,7 @@ def download(house: AppState, found: tuple[RankedResult, int, bool], judge: str,
     """The first hits of a result as a file; `found` says of which, how many, and whether with all columns."""
     frozen, depth, all_columns = found
     items = items_of(frozen, frozen.slice(0, depth))
-    verdicts = verdicts_on(house.said, frozen.query, [item["id"] for item in items], judge)
+    verdicts = verdicts_on(house.readable_judgements, frozen.query, [item["id"] for item in items], judge)
     hits = []
     for item in items:
         fields = {name: value for name, value in item.items() if all_columns or not tells_too_much(name)}
