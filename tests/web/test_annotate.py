@@ -56,7 +56,7 @@ def test_a_mark_is_on_the_disk_when_the_answer_comes(ada: TestClient, gallery: P
     image = images(ada)[0]
     mark(ada, {image: "y"})
     with AnnotationStore(gallery / "ledger.sqlite") as desk:
-        assert mark_of(desk.said("a heron", "Ada")[image]) == "y"
+        assert mark_of(desk.last_judgements("a heron", "Ada")[image]) == "y"
 
 
 def test_the_same_click_again_changes_nothing(ada: TestClient) -> None:

@@ -111,7 +111,7 @@ def text_of(page: Any, id: str) -> str:
 def said(gallery: Path, query: str, who: str) -> list[str]:
     """The marks of somebody in the order of the list."""
     with AnnotationStore(gallery / "ledger.sqlite") as desk:
-        marks = {image: mark_of(one) for image, one in desk.said(query, who).items()}
+        marks = {image: mark_of(one) for image, one in desk.last_judgements(query, who).items()}
         return [marks[photo.image] for photo in desk.candidates(query) if photo.image in marks]
 
 
@@ -250,7 +250,7 @@ def test_by_touch_alone(visit: Open, gallery: Path) -> None:
     page.click(".keys [data-key=y]")
     saved(page)
     with AnnotationStore(gallery / "ledger.sqlite") as desk:
-        assert [*desk.said("a snail", "Ada")] == [desk.candidates("a snail")[2].image]
+        assert [*desk.last_judgements("a snail", "Ada")] == [desk.candidates("a snail")[2].image]
 
 
 def test_who_comes_back_goes_on_where_they_were(visit: Open) -> None:
