@@ -36,6 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("examples")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("script", PRINTS)
 def test_a_script_runs_as_it_stands(script: str, folder: Path) -> None:
     if script == "quari.py":
@@ -48,6 +49,7 @@ def test_every_script_is_tried() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(PRINTS)
 
 
+@pytest.mark.long
 def test_a_package_adds_an_encoder(tmp_path: Path) -> None:
     """Built as a wheel and unpacked next to its metadata, as pip installs it."""
     pytest.importorskip("hatchling")

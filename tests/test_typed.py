@@ -72,6 +72,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return subprocess.run([*line, *quiet], cwd=folder, capture_output=True, text=True).stdout.splitlines()
 
 
+@pytest.mark.long
 def test_a_script_that_uses_eyespot_is_checked_against_its_types(messages: list[str]) -> None:
     """Without `py.typed` all of them would be `Any`, and mypy would say that stubs are missing."""
     revealed = [line for line in messages if line.startswith("script.py") and "Revealed type" in line]

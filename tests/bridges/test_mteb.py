@@ -118,6 +118,7 @@ def words(judged: JudgedQueries) -> dict[str, Query]:
     return {name: Query.words(facts["text"]) for name, facts in judged.queries.items()}
 
 
+@pytest.mark.long
 def test_words_score_as_in_eyespots_own_search(collection: Collection, starter: Encoder) -> None:
     """Graded judgements, every measure that both have, at every cut."""
     mine = ours(searched(collection, words(JUDGED)), JUDGED.qrels)

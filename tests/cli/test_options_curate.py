@@ -235,6 +235,7 @@ def test_two_who_labelled_the_same_differ_until_it_is_settled(labelled: tuple[st
     assert settled.exit_code == 0 and told("annotate", "disputes", *labelled) == {"1": []}
 
 
+@pytest.mark.long
 def test_an_audit_draws_as_many_as_asked_and_the_same_by_the_same_seed(tmp_path: Path) -> None:
     where = ("-g", world.gallery(tmp_path, 40, 5))
     drawn = []
@@ -304,6 +305,7 @@ def steps(found: Any) -> dict[str, Any]:
     return {one["name"]: one for one in found["steps"]}
 
 
+@pytest.mark.long
 def test_a_trial_of_rmir_asks_about_few_photos_and_its_audit_is_as_large_as_asked(
     rmir_photos: Path, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_judgements_go_along_once(published: str, tmp_path: Path) -> None:
     assert pq.read_table(table)["judge"].to_pylist() == ["encoder:starter"] * 3
 
 
+@pytest.mark.long
 def test_a_kill_before_the_list_was_written_doubles_no_judgement(published: str, tmp_path: Path) -> None:
     """What such a kill leaves is a table of judgements that the list does not know of."""
     import pyarrow.parquet as pq

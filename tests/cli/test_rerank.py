@@ -293,6 +293,7 @@ def test_a_dry_run_of_a_benchmark_counts_all_queries(made: Path, own: Path, ledg
     assert told(*words, "--dry-run")["to_ask"] == 0
 
 
+@pytest.mark.long
 def test_how_much_the_judge_counts_is_learned_on_the_other_split(made: Path, own: Path, ledger: Path) -> None:
     words = ("eval", "own", "--data", own, "-g", made, "--rerank", "encoder:starter", "--ledger", ledger)
 

@@ -64,6 +64,7 @@ def lines(path: Path, rows: list[dict[str, str]]) -> None:
     path.write_text("\n".join(map(json.dumps, rows)))
 
 
+@pytest.mark.long
 def test_an_rmir_set_is_scored_with_both_as_one_input(server: Double, photos: Path, tmp_path: Path) -> None:
     data, gallery, out = tmp_path / "set", tmp_path / "gallery", tmp_path / "out"
     data.mkdir()

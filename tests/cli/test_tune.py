@@ -46,6 +46,7 @@ def told(*words: object) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_the_fastest_that_finds_enough_is_kept_and_searched(gallery: Path, tmp_path: Path) -> None:
     found = told("-g", gallery, "--recall", 0.95, "--plot", tmp_path / "t.png", "--html", tmp_path / "t.html")
 

@@ -41,6 +41,7 @@ def stderr_of(gallery: Path, ledger: Path, *options: str) -> str:
     return done.stderr
 
 
+@pytest.mark.long
 def test_retries_are_shown_and_neither_the_prompt_nor_the_key(gallery: Path, tmp_path: Path) -> None:
     lines = stderr_of(gallery, tmp_path / "l.sqlite", "--verbose")
 

@@ -241,6 +241,7 @@ def test_doctor_finds_vectors_that_no_longer_fit_their_encoder(tmp_path: Path) -
     assert "differs" in checked.stdout
 
 
+@pytest.mark.long
 def test_the_demo_writes_pictures_to_look_at_and_prints_five_searches(tmp_path: Path) -> None:
     shown = run_eyespot("demo", "--json", cwd=tmp_path)
 

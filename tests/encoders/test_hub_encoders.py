@@ -108,6 +108,7 @@ def hub_that_answers() -> Iterator[str]:
         server.shutdown()
 
 
+@pytest.mark.long
 def test_a_torchvision_that_does_not_match_is_told_as_such(child_env: dict[str, str]) -> None:
     """Without our stub: its operators do not load beside a CPU torch, and the libraries' errors do not say why."""
     pytest.importorskip("open_clip")

@@ -104,6 +104,7 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kibibytes", [24, 90])
 def test_no_room_on_the_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, calm: Path, kibibytes: int) -> None:
     """A limit on the size of files stands in for a full disk; it hits the ledger or the vectors."""

@@ -90,6 +90,7 @@ def test_a_tall_thin_picture_keeps_to_the_limit_or_is_refused(
     assert (done, peak < usual + 600) == (code, True), peak
 
 
+@pytest.mark.long
 def test_many_workers_with_large_pictures_keep_to_the_limit(tmp_path: Path, usual: int) -> None:
     (tmp_path / "photos").mkdir()
     for n in range(4):

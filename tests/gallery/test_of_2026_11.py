@@ -92,6 +92,7 @@ def test_failures_names_the_broken_file(moved: Path) -> None:
     assert failure == {"path": str(moved / "photos" / "broken.jpg"), "reason": "truncated: Truncated File Read"}
 
 
+@pytest.mark.long
 def test_doctor_agrees(moved: Path) -> None:
     report = printed(moved, "doctor")
 

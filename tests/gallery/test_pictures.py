@@ -242,6 +242,7 @@ def whole(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "CMYK", "P", "I;16", "F"])
 def test_a_large_picture_has_the_same_bits_in_strips_as_at_once(mode: str) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (5003, 5101, 4), np.uint8)

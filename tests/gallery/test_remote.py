@@ -228,6 +228,7 @@ def test_folders_are_no_addresses(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert address_of(Path(f"file://{tmp_path}/x")) == f"file://{tmp_path}/x"
 
 
+@pytest.mark.long
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(["add", "remove", "publish", "fetch"]), min_size=1, max_size=8))
 def test_whatever_happens_a_copy_is_what_was_published_last(

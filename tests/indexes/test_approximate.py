@@ -75,6 +75,7 @@ def test_without_a_mask_they_are_refused_and_never_an_answer(name: str, way: dic
     assert refused or way.get("kind") != "pq"  # which names such rows, like any of zeros, for some of the queries
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_queries(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three thousand queries that each name 1900 rows would take 70 MB for these alone."""
     pytest.importorskip("faiss")

@@ -191,6 +191,7 @@ def test_settings_that_do_not_exist_are_named(keep: Load, vectors: np.ndarray) -
         keep([vectors], lits=3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(WAYS))
 def test_killed_while_it_is_built_it_is_built_again(name: str, vectors: np.ndarray, tmp_path: Path) -> None:
     load, folder = loading(name, WAYS[name][0]), tmp_path / "index"

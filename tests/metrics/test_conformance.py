@@ -119,6 +119,7 @@ def test_trec_eval_s_own_test_to_the_printed_digits(output: str, at_least: int) 
 # -- captions ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_eccv_caption_cxc_and_coco_5k_both_ways() -> None:
     folder = conformance("eccv_caption")
     expected = read_json(folder / "expected_tfidf_metrics.json")["metrics"]
@@ -207,6 +208,7 @@ def test_ilias_means_and_every_query(ilias: tuple[Run, Qrels, dict[str, Any], Pa
     assert 100 * scores.mean(f"Oracle@{k}") == pytest.approx(expected["oracle"], **EXACT)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["scale", "clutter"])
 @pytest.mark.parametrize("k", [100, 1000])
 def test_ilias_by_scale_and_clutter(ilias: tuple[Run, Qrels, dict[str, Any], Path], column: str, k: int) -> None:

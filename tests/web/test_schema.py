@@ -30,6 +30,7 @@ def described(settings: ServerSettings, tmp_path_factory: pytest.TempPathFactory
     return schemathesis.openapi.from_asgi("/openapi.json", app, headers=OWNER)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # of what generates the requests
 def test_nothing_that_is_sent_breaks_the_server(described: Any) -> None:
     @trying(max_examples=30, deadline=None, database=None, suppress_health_check=list(HealthCheck))

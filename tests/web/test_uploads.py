@@ -40,6 +40,7 @@ def kept(folder: Path) -> list[Path]:
     return [place for place in folder.glob("??/*") if not place.suffix]
 
 
+@pytest.mark.long
 def test_many_at_once_are_all_kept_while_others_go(tmp_path: Path) -> None:
     fill(tmp_path, KEPT, at=1000.0)
 

@@ -200,6 +200,7 @@ def test_the_collection_opens_as_photos_with_labels(photographed: Path) -> None:
 # -- in other hands ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("datasets") is None, reason="datasets is not installed")
 def test_datasets_tells_licence_and_holder_of_every_picture(photographed: Path) -> None:
     out = photographed / "birds"

@@ -54,6 +54,7 @@ def test_a_second_run_does_nothing_again_and_ends_in_the_same(made: Path, tmp_pa
     assert not any(one["ran"] for one in done.steps) and digests(tmp_path / "out") == before
 
 
+@pytest.mark.long
 def test_the_same_seed_makes_the_same_collection_elsewhere(made: Path, tmp_path: Path) -> None:
     for name in ("one", "other"):
         curate(made, tmp_path / name, settings(made), silent)

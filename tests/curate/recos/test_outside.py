@@ -17,6 +17,7 @@ from tests.curate.outside import loaded
 from tests.curate.recos.worlds import DEMONSTRATION, made, recipe
 
 
+@pytest.mark.long
 @pytest.mark.skipif(find_spec("datasets") is None, reason="datasets is not installed")
 def test_datasets_reads_every_configuration(demonstrated: RecosSteps) -> None:
     place = demonstrated.pipe.out / "set"

@@ -116,6 +116,7 @@ def test_a_finished_set_asks_nothing_and_failures_are_asked_again_when_wanted(tm
     assert again < len(server.seen) <= again + 4 * broken  # twice each, and a judge who votes twice is asked twice
 
 
+@pytest.mark.long
 def test_a_budget_is_never_passed_and_the_set_goes_on_with_more(
     tmp_path: Path, gallery: Path, misbehaved: tuple[FinishedSteps, Scripted, Double]
 ) -> None:
