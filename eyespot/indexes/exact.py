@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._asked import allowed, positive, queries_for
+from eyespot.kernels import compiled
 from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, quantise
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, rank
 from eyespot.types import Mask, NearestRows, UsageError, Vectors
@@ -65,7 +66,7 @@ class Exact:
         self._inner = add_products
         self._coded: CodedProducts | None = None
         self._threads, self._patience, self._spent, self._making = threads, patience, 0.0, Lock()
-        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
+        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small) and compiled()
         if codes is not None:
             blocks = self._rows.blocks
             if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=False)):

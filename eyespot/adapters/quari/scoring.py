@@ -20,6 +20,7 @@ from eyespot.adapters.quari._ceilings import Ceilings, CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
+from eyespot.kernels import compiled
 from eyespot.kernels.codes import (
     NOT_FINITE,
     WIDEST,
@@ -79,7 +80,7 @@ class AdaptedIndex:
         self._device: torch.device | None = None
         self._placed: OnDevice | None = None
         self._patience, self._spent, self._making = -1 if codes else patience, 0, Lock()
-        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
+        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small) and compiled()
         if codes is not None:
             blocks = self._rows.blocks
             if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=True)):
