@@ -18,6 +18,7 @@ def keep_best(dots: Floats, halves: Floats, scores: Floats, ids: Ids, span: tupl
     """Keep for each row the best of its scores so far, and which centroids they are: see `assigning`, but no heap."""
     rows, kept = slice(*span[:2]), scores.shape[1]
     every = np.concatenate([scores[rows], dots[rows] - halves], axis=1)  # (n, kept + c)
+    every[np.isnan(every)] = -np.inf  # argmax would take it for the best
     numbers = np.broadcast_to(np.arange(span[2], span[2] + len(halves), dtype=np.int32), (len(every), len(halves)))
     names = np.concatenate([ids[rows], numbers], axis=1)
     row = np.arange(len(every))

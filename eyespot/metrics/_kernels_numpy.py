@@ -41,8 +41,10 @@ def find(rankings: tuple[Ints, Grades, Reals], relevant: Ints, found: tuple[Ints
     counts = np.bincount(query, minlength=len(relevant))
     if (counts > relevant).any():
         return int(np.argmax(counts > relevant))
-    changes = np.flatnonzero(scores[1:] != scores[:-1]) + 1
-    groups = np.unique(np.concatenate([offsets, changes]))  # where equal scores begin, and the end
+    fresh = np.zeros(len(scores) + 1, np.bool_)
+    fresh[1:-1] = scores[1:] != scores[:-1]
+    fresh[offsets] = True
+    groups = np.flatnonzero(fresh)  # where equal scores begin, and the end
     group = np.searchsorted(groups, rows, side="right")
     starts[:], before, count = offsets_of(counts), offsets[query], len(rows)
     ranks[:count], kept[:count] = rows - before + 1, grades[rows]
