@@ -14,9 +14,18 @@ from numpy.typing import NDArray
 Reals = NDArray[np.float64]
 Floats = NDArray[np.float32]
 
+_AT_ONCE = 1 << 18  # numbers in double precision, several times over
+
 
 def code_rows(vectors: Floats, centre: Floats, codes: NDArray[np.int8], bounds: Floats) -> None:
     """vectors (n, dim) less the centre (dim,) as codes (n, width ≥ dim, zeroed) and their bounds (n, 4)."""
+    step = max(1, _AT_ONCE // max(1, vectors.shape[1]))
+    for start in range(0, len(vectors), step):
+        part = slice(start, start + step)
+        _code(vectors[part], centre, codes[part], bounds[part])
+
+
+def _code(vectors: Floats, centre: Floats, codes: NDArray[np.int8], bounds: Floats) -> None:
     centred = vectors.astype(np.float64) - centre  # (n, dim)
     largest = np.abs(centred).max(axis=1, initial=0)  # (n,)
     scale = _above(largest / 127).astype(np.float64)
