@@ -43,7 +43,8 @@ class Exact:
 
     blocks: arrays (n_i, dim) of float32 or float16, one or several, often `np.load(..., mmap_mode="r")`; rows are
         numbered through them in order. Rows need not be of unit length.
-    codes: what `quantise` made of each block, for a fast first pass; UsageError if they are of other vectors.
+    codes: what `quantise` made of each block, for a fast first pass, which needs the extra [fast]: without it no codes
+        are made or read. UsageError if they are of other vectors.
     threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
     patience: how many scans' worth of searching may pass before codes are made in memory: 0 makes them with the
         first search, math.inf never. One scan is less work than making codes, three are more.

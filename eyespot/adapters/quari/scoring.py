@@ -54,7 +54,7 @@ class AdaptedIndex:
 
     blocks: arrays (n_i, dim) of float32 or float16, often memory-mapped; rows are numbered through them in order.
         They need not be of unit length.
-    codes: what `quantise` made of each block; UsageError if they are of other vectors.
+    codes: what `quantise` made of each block; UsageError if they are of other vectors. Read only with the extra [fast].
     threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
     patience: how many queries may pass before codes are made in memory: 0 makes them with the first, math.inf never.
     small: galleries of fewer numbers (rows x dim) never use codes; above 2³¹ numbers only those given are used.

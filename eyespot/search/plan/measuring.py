@@ -148,7 +148,7 @@ def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slo
             for name, search in {**searches(vectors, codes, world), "float32": in_float32(vectors)}.items():
                 points.setdefault(name, []).append((float(rows * dim), seconds_of(search, world)))
     scan = {name: line(found) for name, found in points.items()}
-    if known.machine == this_machine():  # scans of codes count only if they were measured now: they may need a package
+    if known.machine == this_machine():  # where numba has gone since, codes are no longer scanned
         scan = {name: before for name, before in known.scan.items() if name != "int8"} | scan
     return replace(
         known,
