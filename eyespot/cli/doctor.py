@@ -91,8 +91,8 @@ def _advice() -> Iterator[str]:
     from eyespot.kernels import compiled
 
     if not compiled():
-        gain = "galleries of more than 100,000 pictures are searched many times as fast, and metrics and QuARI searches"
-        yield f"the extra [fast] brings compiled kernels: {gain} a few times: {install_line('fast')}"
+        gain = "searches of more than 100,000 pictures many times as fast, metrics and QuARI searches a few times"
+        yield f"the extra [fast] brings compiled kernels, which make {gain}: {install_line('fast')}"
 
 
 def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
