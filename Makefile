@@ -39,7 +39,7 @@ docs: $(VENV)/.dev        ## the pages and the README as a site in docs/_build/h
 bench: $(VENV)/.dev       ## every speed and quality claim, measured
 	for file in bench/*.py; do $(BIN)/python $$file || exit $$?; done
 
-package: $(VENV)/.dev     ## the wheel out of the source distribution, tried where nothing else is installed
+package: $(VENV)/.dev     ## the wheel out of the source distribution, tried alone on every Python of this machine
 	$(BIN)/python scripts/extras.py none
 
 extras: $(VENV)/.dev      ## the same, each extra alone as well, and a first visit with the README's lines

@@ -160,4 +160,4 @@ def growth(sizes: dict[int, dict[str, Any]]) -> None:
 
 
 if __name__ == "__main__":
-    Command(__doc__, quick="200,000 observations").run(measurements)
+    Command(__doc__, fast=True, quick="200,000 observations").run(measurements)

@@ -77,4 +77,4 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 
 if __name__ == "__main__":
-    Command(__doc__, threads=1).run(measurements)
+    Command(__doc__, fast=True, threads=1).run(measurements)

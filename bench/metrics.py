@@ -144,4 +144,4 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 
 if __name__ == "__main__":
-    Command(__doc__, threads=1, quick="a tenth of the queries").run(measurements)
+    Command(__doc__, fast=True, threads=1, quick="a tenth of the queries").run(measurements)

@@ -268,6 +268,6 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 
 if __name__ == "__main__":
-    command = Command(__doc__, threads=2)
+    command = Command(__doc__, fast=True, threads=2)
     command.add_argument("--only", choices=("races", "growth"), help="one of the two parts")
     command.run(measurements)

@@ -131,7 +131,7 @@ def wrong_answers(index: AdaptedIndex, vectors: Floats, draw: Draw, queries: int
 
 
 if __name__ == "__main__":
-    command = Command(__doc__, quick="five queries a scenario over a tenth of the rows")
+    command = Command(__doc__, fast=True, quick="five queries a scenario over a tenth of the rows")
     command.add_argument("--queries", type=int, help="the number in each scenario")
     command.add_argument("--rank", type=int, choices=RANKS, help="only maps of this rank")
     command.add_argument("--only", default="", metavar="WORDS", help="the scenarios whose names contain these words")

@@ -254,7 +254,7 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
 
 
 if __name__ == "__main__":
-    command = Command(__doc__)
+    command = Command(__doc__, fast=True)
     command.add_argument("--slopes", type=Path, help="write the table of slopes here")
     command.add_argument("--only", choices=("growth", "inquire"), help="one of the two parts")
     command.run(measurements)

@@ -21,6 +21,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     "lancedb": "lance",
     "ray": "ray",
     **dict.fromkeys(("mteb", "datasets"), "mteb"),
+    **dict.fromkeys(("numba", "llvmlite"), "fast"),
     "ai_edge_litert": "inat",
     "harper": "recos",
     "h5py": "hdf5",

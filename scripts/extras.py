@@ -1,10 +1,12 @@
 """Try each extra alone: the built wheel with only that extra in a fresh environment, and the commands it is for.
 
-    python scripts/extras.py [NAME ...] [--again]
+    python scripts/extras.py [NAME ...] [--again] [--python PATH | --all-pythons]
 
 The commands are in `extras.toml` beside this file; without names all are tried. The wheel is built from the source
-distribution, as an index would have it. What has passed with the same wheel, requirements and commands is not tried
-again. Ends with 1 if something failed, and says what.
+distribution, as an index would have it. The base install (`none`) is tried on every Python from 3.11 on that this
+machine has, on PATH or from pyenv; an extra on the Python that runs this, unless an option says otherwise. What has
+passed with the same wheel, requirements, commands and Python is not tried again. Ends with 1 if something failed, and
+says what.
 """
 
 from __future__ import annotations
@@ -21,16 +23,18 @@ import time
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 PLACE = CHECKOUT / ".eyespot-extras"  # git ignores it
-VENV, BASE, PASSED = PLACE / "venv", PLACE / "base", PLACE / "passed"
+VENV, BASES, PASSED = PLACE / "venv", PLACE / "bases", PLACE / "passed"
 TABLE = tomllib.loads((CHECKOUT / "scripts" / "extras.toml").read_text(encoding="utf-8"))
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PIP = ["python", "-m", "pip", "--disable-pip-version-check"]
 INSTALL = [*PIP, "install", "-q", "-c", str(CHECKOUT / "constraints.txt")]
 PHOTOS = "categorization__[dfw]*"
+OLDEST = (3, 11)  # the first Python that eyespot runs on
+VERSION = "import ensurepip, sys, venv; print(*sys.version_info[:2], sys.implementation.name)"
 SECONDS = 1_200  # for one command of the table, installs included
 TAIL = 4_000  # characters of output that are shown of what failed
 
@@ -39,12 +43,35 @@ class Failed(Exception):
     """A command ended with another code than 0; the message has the end of what it printed."""
 
 
+class Interpreter(NamedTuple):
+    """A Python of this machine; `minor` is 12 for 3.12."""
+
+    path: str
+    minor: int
+
+    @classmethod
+    def at(cls, path: str) -> Interpreter | None:
+        """The one at a path; None if it cannot make environments, is too old or no CPython."""
+        done = subprocess.run([path, "-I", "-c", VERSION], capture_output=True, text=True)
+        major, minor, kind = done.stdout.split() if done.returncode == 0 else (0, 0, "")
+        return cls(path, int(minor)) if (int(major), int(minor)) >= OLDEST and kind == "cpython" else None
+
+
+OURS = Interpreter(sys.executable, sys.version_info.minor)
+
+
 def main() -> int:
     """The exit code."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("names", nargs="*", metavar="NAME", help=f"some of: {', '.join(TABLE)}")
     options.add_argument("--again", action="store_true", help="also what has passed before")
+    which = options.add_mutually_exclusive_group()
+    which.add_argument("--python", metavar="PATH", help="try everything on this Python alone")
+    which.add_argument("--all-pythons", action="store_true", help="try extras, too, on every Python of this machine")
     given = options.parse_args()
+    chosen = Interpreter.at(given.python) if given.python else OURS
+    if chosen is None:
+        options.error(f"{given.python} is no CPython from {OLDEST[0]}.{OLDEST[1]} on that can make environments")
     if unknown := set(given.names) - TABLE.keys():
         options.error(f"no {', '.join(sorted(unknown))} in extras.toml; there are: {', '.join(TABLE)}")
     try:
@@ -52,21 +79,34 @@ def main() -> int:
     except Failed as error:
         say(f"no package could be built: {error}")
         return 1
-    shutil.rmtree(BASE, ignore_errors=True)  # of a run that was cut
+    shutil.rmtree(BASES, ignore_errors=True)  # of a run that was cut
     failures = []
     for name in given.names or TABLE:
-        stamp = PASSED / digest(name, wheel)
-        if stamp.exists() and not given.again:
-            say(f"{name}: has passed before")
-        elif failure := attempt(name, sdist, wheel):
-            failures.append(name)
-            say(f"{failure}\n")
-        else:
-            PASSED.mkdir(exist_ok=True)
-            stamp.touch()
-    shutil.rmtree(BASE, ignore_errors=True)
+        everywhere = given.all_pythons or (name == "none" and not given.python)
+        for python in pythons() if everywhere else [chosen]:
+            row = name if python == OURS else f"{name} (3.{python.minor})"
+            stamp = PASSED / digest(name, wheel, python)
+            if stamp.exists() and not given.again:
+                say(f"{row}: has passed before")
+            elif failure := attempt(row, (sdist, wheel), python):
+                failures.append(row)
+                say(f"{failure}\n")
+            else:
+                PASSED.mkdir(exist_ok=True)
+                stamp.touch()
+    shutil.rmtree(BASES, ignore_errors=True)
     say(f"failed: {', '.join(failures)}" if failures else "all passed")
     return 1 if failures else 0
+
+
+def pythons() -> list[Interpreter]:
+    """The Python that runs this, and of every other version the first on PATH, or from pyenv."""
+    named = [shutil.which(f"python3.{minor}") for minor in range(OLDEST[1], OLDEST[1] + 9)]
+    places = [*(path for path in named if path), *sorted(map(str, Path.home().glob(".pyenv/versions/3.*/bin/python")))]
+    ours = {OURS.minor: OURS}
+    for python in filter(None, map(Interpreter.at, places)):
+        ours.setdefault(python.minor, python)
+    return list(ours.values())
 
 
 def built() -> tuple[Path, Path]:
@@ -80,46 +120,47 @@ def built() -> tuple[Path, Path]:
     return sdist, wheel
 
 
-def digest(name: str, wheel: Path) -> str:
+def digest(name: str, wheel: Path, python: Interpreter) -> str:
     """What a pass depends on, as far as it lies here; newer releases of the dependencies do not count."""
     parts = [wheel.read_bytes(), (CHECKOUT / "constraints.txt").read_bytes()]
-    parts += [json.dumps([name, TABLE[name], PROJECT["optional-dependencies"].get(name), sys.version]).encode()]
+    parts += [json.dumps([name, TABLE[name], PROJECT["optional-dependencies"].get(name), python]).encode()]
     parts += [path.read_bytes() for path in sorted((CHECKOUT / "scripts").glob("*.py"))]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def attempt(name: str, sdist: Path, wheel: Path) -> str | None:
+def attempt(row: str, package: tuple[Path, Path], python: Interpreter) -> str | None:
     """What went wrong when one extra was tried; None if nothing did. The environment is deleted at once."""
     begun = time.perf_counter()
-    say(f"{name}: …")
-    work = PLACE / "work"
+    say(f"{row}: …")
+    work, name = PLACE / "work", row.partition(" ")[0]
     shutil.rmtree(work, ignore_errors=True)
     try:
         case = TABLE[name]
-        env = environment(work, case)
+        env = environment(work, case, python)
         if case.get("source"):
-            unpack(sdist, work)
+            unpack(package[0], work)
         else:
             furnish(work)
-            install(name, wheel, work, env)
+            make_venv(python, package[1], work, env)
+            install(name, package[1], work, env)
         installed = time.perf_counter()
         run(["sh", "-e", "-x", "-c", case["commands"]], work, env)
     except Failed as error:
-        say(f"{name}: FAILED after {time.perf_counter() - begun:.0f} s")
+        say(f"{row}: FAILED after {time.perf_counter() - begun:.0f} s")
         return str(error)
     finally:
         shutil.rmtree(VENV, ignore_errors=True)
         shutil.rmtree(work, ignore_errors=True)
-    say(f"{name}: passed; {installed - begun:.0f} s to install, {time.perf_counter() - installed:.0f} s to run")
+    say(f"{row}: passed; {installed - begun:.0f} s to install, {time.perf_counter() - installed:.0f} s to run")
     return None
 
 
-def environment(work: Path, case: Mapping[str, Any]) -> dict[str, str]:
+def environment(work: Path, case: Mapping[str, Any], python: Interpreter) -> dict[str, str]:
     """That of a stranger's shell: nothing of the developer's Python but where `tests` lies, and no hub."""
     ours = ("EYESPOT_", "PYTHON", "VIRTUAL_ENV")
     env = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     if case.get("source"):
-        return env | {"DEVELOPER": sys.executable}
+        return env | {"DEVELOPER": sys.executable} | ({} if python == OURS else {"PYTHON": python.path})
     paths = [str(work)]
     # torchvision has no wheel for the CPU build of torch everywhere: the stub of the tests makes the other one load.
     paths += [str(CHECKOUT / "tests" / "stub_site")] if case.get("stub") else []
@@ -153,16 +194,21 @@ def unpack(sdist: Path, work: Path) -> None:
     (PLACE / "unpacked" / sdist.name.removesuffix(".tar.gz")).rename(work)
 
 
-def install(name: str, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
-    """The wheel in a fresh environment, which is the same for all, and then what the extra adds to it."""
-    if not BASE.exists():
-        shutil.rmtree(VENV, ignore_errors=True)
-        run([sys.executable, "-m", "venv", str(VENV)], work, env)
-        run([*INSTALL, str(wheel)], work, env)
-        shutil.copytree(VENV, BASE, symlinks=True, copy_function=os.link)
-    else:
+def make_venv(python: Interpreter, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
+    """A fresh environment with the wheel in it, which is the same for all extras on one Python."""
+    base = BASES / str(python.minor)
+    shutil.rmtree(VENV, ignore_errors=True)
+    if base.exists():
         # back to the same place, which its scripts name; pip never writes into a file that is there, so links will do
-        shutil.copytree(BASE, VENV, symlinks=True, copy_function=os.link)
+        shutil.copytree(base, VENV, symlinks=True, copy_function=os.link)
+        return
+    run([python.path, "-m", "venv", str(VENV)], work, env)
+    run([*INSTALL, str(wheel)], work, env)
+    shutil.copytree(VENV, base, symlinks=True, copy_function=os.link)
+
+
+def install(name: str, wheel: Path, work: Path, env: Mapping[str, str]) -> None:
+    """What the extra adds to the environment."""
     if first := TABLE[name].get("first"):
         run([*INSTALL, *first], work, env)
     if name in PROJECT["optional-dependencies"]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from bench.harness.measurement import Measurement
 from eyespot.extras import EXTRAS, install_line, needed
+from eyespot.kernels import compiled
 from eyespot.search.plan.measuring import this_machine
 from eyespot.types import EyespotError
 
@@ -27,12 +28,20 @@ class BenchmarkError(EyespotError):
 class Command(argparse.ArgumentParser):
     """Options that all benchmarks have: `--quick`, `--json`, `--folder`; a benchmark adds its own.
 
-    `threads` is what BLAS and OpenMP get, `quick` says what `--quick` does.
+    `threads` is what BLAS and OpenMP get, `quick` says what `--quick` does; `fast`: its goals are for compiled kernels.
     """
 
-    def __init__(self, about: str | None, *, threads: int | None = None, quick: str = "a tenth of the size") -> None:
+    def __init__(
+        self,
+        about: str | None,
+        *,
+        threads: int | None = None,
+        quick: str = "a tenth of the size",
+        fast: bool = False,
+    ) -> None:
+        about = f"{about}\nIt measures compiled kernels and needs the extra [fast]." if fast else about
         super().__init__(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-        self.threads = threads
+        self.threads, self.fast = threads, fast
         self.add_argument("--quick", action="store_true", help=quick)
         self.add_argument("--json", action="store_true", help="print one line of JSON for each number")
         self.add_argument("--folder", type=Path, help="where there is room; default: the system's temporary folder")
@@ -48,6 +57,8 @@ class Command(argparse.ArgumentParser):
         with tempfile.TemporaryDirectory(dir=options.folder, prefix="eyespot-bench-") as folder:
             options.folder = Path(folder).resolve()
             try:
+                if self.fast and not compiled():
+                    raise BenchmarkError(needed("this benchmark", "numba"))
                 met = [show(each, options.json) for each in measure(options)]
                 code = 0 if all(met) else 4
             except (EyespotError, ModuleNotFoundError) as error:

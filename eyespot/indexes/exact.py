@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.indexes._asked import allowed, positive, queries_for
+from eyespot.kernels import compiled
 from eyespot.kernels.codes import NOT_FINITE, WIDEST, Block, Codes, NotFiniteVectors, quantise
 from eyespot.kernels.rows import Ids, Reals, RowBlocks, Shortlist, add_products, rank
 from eyespot.types import Mask, NearestRows, UsageError, Vectors
@@ -42,7 +43,8 @@ class Exact:
 
     blocks: arrays (n_i, dim) of float32 or float16, one or several, often `np.load(..., mmap_mode="r")`; rows are
         numbered through them in order. Rows need not be of unit length.
-    codes: what `quantise` made of each block, for a fast first pass; UsageError if they are of other vectors.
+    codes: what `quantise` made of each block, for a fast first pass, which needs the extra [fast]: without it no codes
+        are made or read. UsageError if they are of other vectors.
     threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
     patience: how many scans' worth of searching may pass before codes are made in memory: 0 makes them with the
         first search, math.inf never. One scan is less work than making codes, three are more.
@@ -65,7 +67,7 @@ class Exact:
         self._inner = add_products
         self._coded: CodedProducts | None = None
         self._threads, self._patience, self._spent, self._making = threads, patience, 0.0, Lock()
-        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
+        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small) and compiled()
         if codes is not None:
             blocks = self._rows.blocks
             if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=False)):

@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.kernels import compiled, kernels_in
 from eyespot.storage.atomic import new_file
 from eyespot.types import EyespotError, UsageError
 
@@ -66,7 +67,7 @@ def chunks(block: Block, numbers: int = _CHUNK) -> Iterator[Span]:
 
 def floats(block: Block, rows: Any) -> NDArray[np.float32]:
     """Some rows as contiguous float32 (n, dim); a slice of a float32 block is not copied."""
-    if block.dtype == np.float16 and block.size >= _MANY:
+    if block.dtype == np.float16 and block.size >= _MANY and compiled():
         from eyespot.kernels.halves import widened
 
         return widened(block[rows])
@@ -263,15 +264,13 @@ class _Piece(NamedTuple):
 
 
 def _code(vectors: NDArray[np.float32], centre: NDArray[np.float32], out: _Piece) -> None:
-    from eyespot.kernels.scans import code_rows
-
     out.lengths[:] = short_lengths(vectors)
     endless = np.flatnonzero(np.isinf(out.lengths))
     lost = endless[~np.isfinite(vectors[endless]).all(axis=1)]
     if len(lost):
         vectors = vectors.copy()
         vectors[lost] = 0
-    code_rows(vectors, centre, out.codes, out.bounds)
+    kernels_in("eyespot.kernels.scans").code_rows(vectors, centre, out.codes, out.bounds)
     out.bounds[lost, 1] = np.inf
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.kernels import kernels_in
 from eyespot.kernels.codes import Block, Span, chunks, default_threads, floats, spread
 from eyespot.types import Progress, UsageError, no_progress
 
@@ -272,8 +273,7 @@ def _nearest_of_all(vectors: Floats, part: slice, known: tuple[State, Centroids]
 
 def _best(vectors: Floats, centroids: Centroids, kept: int, threads: int) -> tuple[Floats, NDArray[np.int32]]:
     """The best scores of each row and their centroids, in no order, (rows, kept) both; -1 where there are fewer."""
-    from eyespot.kernels.assigning import keep_best
-
+    keep_best = _loops().keep_best
     points, halves = centroids
     scores, ids = np.full((len(vectors), kept), -np.inf, np.float32), np.full((len(vectors), kept), -1, np.int32)
     for first in range(0, len(points), _TILE[1]):
@@ -285,8 +285,7 @@ def _best(vectors: Floats, centroids: Centroids, kept: int, threads: int) -> tup
 
 
 def _nearest_of_few(vectors: Floats, part: slice, known: tuple[State, Centroids], threads: int) -> None:
-    from eyespot.kernels.assigning import move_to_nearest
-
+    move_to_nearest = _loops().move_to_nearest
     state, (points, halves) = known
     assert state.candidates is not None
     candidates, labels, best = state.candidates[part], state.labels[part], np.empty(len(vectors), np.float32)
@@ -313,8 +312,7 @@ def assign_rows(rows: CentredRows, span: Span, state: State, now: Pass) -> None:
 
 def _measure(vectors: Floats, part: slice, state: State, threads: int) -> None:
     """Note how far the rows of a piece are from their centroids."""
-    from eyespot.kernels.assigning import measure
-
+    measure = _loops().measure
     points, labels, distances = state.centroids, state.labels[part], state.distances[part]
     spread(lambda piece: measure(vectors, labels, points, distances, piece), _pieces(len(labels), threads), threads)
     if not np.isfinite(distances).all():
@@ -323,9 +321,12 @@ def _measure(vectors: Floats, part: slice, state: State, threads: int) -> None:
 
 def add_rows(vectors: Floats, labels: Labels, sums: tuple[NDArray[np.float64], Ids], threads: int) -> None:
     """Add rows (n, dim) to the sums (k, dim) and counts (k,) of their clusters, each sum in the order of the rows."""
-    from eyespot.kernels.assigning import add_up
-
+    add_up = _loops().add_up
     spread(lambda share: add_up(vectors, labels, sums, (share, threads)), range(threads), threads)
+
+
+def _loops() -> Any:
+    return kernels_in("eyespot.kernels.assigning")
 
 
 def _pieces(rows: int, threads: int) -> list[Span]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eyespot.kernels import kernels_in
 from eyespot.metrics._ragged import Grades, Ints, Reals, counts_where
 
 NO_CUT = 1 << 40  # a rank that no ranking reaches
@@ -56,10 +57,8 @@ class RelevantHits:
 
 
 def kernels() -> Any:
-    """The compiled kernels: numba is imported when something is scored, not before."""
-    from eyespot.metrics import _kernels
-
-    return _kernels
+    """The kernels, compiled or in numpy: numba is imported when something is scored, not before."""
+    return kernels_in("eyespot.metrics._kernels")
 
 
 def ratio(part: Any, whole: Any) -> Reals:

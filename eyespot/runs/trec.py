@@ -18,6 +18,7 @@ from typing import IO, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.kernels import compiled
 from eyespot.storage.files import data_of, decoded, refuse, write_whole
 from eyespot.types import IdColumn, Qrels, Run, UsageError
 
@@ -34,7 +35,7 @@ def read_run(path: Path) -> Run:
     """A run; `UsageError` names file, line and what was expected there."""
     data = _read_whole(path)
     # Of a large file, if all its lines are alike; what is odd in it is found line by line
-    if len(data) < LARGE:
+    if len(data) < LARGE or not compiled():
         scanned_run = None
     else:
         from eyespot.runs.scan import run_in
@@ -48,7 +49,7 @@ def read_run(path: Path) -> Run:
 def read_qrels(path: Path) -> Qrels:
     """Judgements; `UsageError` names file, line and what was expected there."""
     data = _read_whole(path)
-    if len(data) < LARGE:
+    if len(data) < LARGE or not compiled():
         scanned_qrels = None
     else:
         from eyespot.runs.scan import qrels_in

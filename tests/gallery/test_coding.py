@@ -115,6 +115,7 @@ from pathlib import Path
 import numpy as np
 from eyespot.adapters.quari.scoring import AdaptedIndex
 from eyespot.indexes.exact import Exact
+from eyespot.kernels import compiled
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.types import AdaptedQuery
 
@@ -139,7 +140,8 @@ def search(block, prefix):
     index.window = 1 << 16
     return index.search([view], 5).rows
 
-import eyespot.kernels.halves
+if compiled():
+    import eyespot.kernels.halves
 search(vectors[:20000], folder / "warm")  # loads libraries and starts threads
 status = Path("/proc/self/status").read_text().splitlines()
 now = next(1024 * int(line.split()[1]) for line in status if line.startswith("VmData"))
@@ -178,8 +180,10 @@ def best(folder: Path, how: str) -> list[list[int]]:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the limit counts what Linux counts")
 @pytest.mark.parametrize("how", ["plain", "coded", "adapted"])
-def test_a_gallery_of_four_times_the_memory_is_searched(how: str, large: Path) -> None:
+@pytest.mark.parametrize("numba", ["", "import sys; sys.modules['numba'] = None"], ids=["compiled", "numpy"])
+def test_a_gallery_of_four_times_the_memory_is_searched(how: str, large: Path, numba: str) -> None:
     """Coding too. The limit counts anonymous memory: pages of mapped files come and go as there is room."""
-    done = subprocess.run([sys.executable, "-c", SEARCH, how, str(large)], capture_output=True, text=True)
+    script = f"{numba}\n{SEARCH}"
+    done = subprocess.run([sys.executable, "-c", script, how, str(large)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["limited", str(best(large, how))]

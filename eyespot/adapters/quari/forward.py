@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.adapters.quari.config import Config
+from eyespot.kernels import kernels_in
 from eyespot.types import AdaptedQuery, UsageError, Vectors
 
 Reals: TypeAlias = NDArray[np.floating[Any]]
@@ -136,7 +137,5 @@ class Hypernetwork:
 
 def gelu(values: Reals) -> Reals:
     """x · Φ(x), by the exact error function as torch has it, in the precision given."""
-    from eyespot.kernels.gaussian import gelu as compiled
-
     flat = np.ascontiguousarray(values)
-    return np.asarray(compiled(flat.ravel())).reshape(flat.shape)
+    return np.asarray(kernels_in("eyespot.kernels.gaussian").gelu(flat.ravel())).reshape(flat.shape)

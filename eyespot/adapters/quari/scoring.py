@@ -20,6 +20,7 @@ from eyespot.adapters.quari._ceilings import Ceilings, CodedBounds, PlainBounds
 from eyespot.adapters.quari._device import OnDevice
 from eyespot.adapters.quari._directions import Ways, ways
 from eyespot.adapters.quari._formula import Formula
+from eyespot.kernels import compiled
 from eyespot.kernels.codes import (
     NOT_FINITE,
     WIDEST,
@@ -53,7 +54,7 @@ class AdaptedIndex:
 
     blocks: arrays (n_i, dim) of float32 or float16, often memory-mapped; rows are numbered through them in order.
         They need not be of unit length.
-    codes: what `quantise` made of each block; UsageError if they are of other vectors.
+    codes: what `quantise` made of each block; UsageError if they are of other vectors. Read only with the extra [fast].
     threads: for codes; OMP_NUM_THREADS or all processors if None. BLAS, which multiplies floats, has its own setting.
     patience: how many queries may pass before codes are made in memory: 0 makes them with the first, math.inf never.
     small: galleries of fewer numbers (rows x dim) never use codes; above 2³¹ numbers only those given are used.
@@ -79,7 +80,7 @@ class AdaptedIndex:
         self._device: torch.device | None = None
         self._placed: OnDevice | None = None
         self._patience, self._spent, self._making = -1 if codes else patience, 0, Lock()
-        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small)
+        self._codable = self._rows.dim <= WIDEST and len(self._rows) * self._rows.dim >= max(1, small) and compiled()
         if codes is not None:
             blocks = self._rows.blocks
             if len(codes) != len(blocks) or not all(c.fit(block) for c, block in zip(codes, blocks, strict=True)):

@@ -13,15 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from eyespot.kernels.cache import keep_compiled_kernels
+import numpy as np
+from numpy.typing import NDArray
 
-keep_compiled_kernels()
-
-import numba  # noqa: E402
-import numpy as np  # noqa: E402
-from numpy.typing import NDArray  # noqa: E402
-
-from eyespot.curate.inat.sphere import RADIUS, Floats, on_sphere  # noqa: E402
+from eyespot.curate.inat.sphere import RADIUS, Floats, on_sphere
+from eyespot.kernels import compile_loops
 
 Marks = NDArray[np.uint64]
 
@@ -101,11 +97,7 @@ def clusters(group: NDArray[np.int64], of: SpeciesObservations, how: DrawSetting
     return _farthest_first(np.ascontiguousarray(placed), first, how.clusters)
 
 
-def _kernel(function: Any) -> Any:
-    return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-
-
-@_kernel
+@compile_loops
 def _farthest_first(points, first, most):
     nearest = np.full(len(points), np.inf)  # squared distance of each point to its centre
     cluster = np.zeros(len(points), np.int64)
@@ -137,7 +129,7 @@ def round_robin(of: tuple[Any, Any, Any], lots: Marks, first: NDArray[np.int64],
     return _round_robin((order, ends, first), (group, observer), lots, cap)
 
 
-@_kernel
+@compile_loops
 def _round_robin(clusters, of, lots, cap):
     order, ends, first = clusters
     group, observer = of
@@ -157,7 +149,7 @@ def _round_robin(clusters, of, lots, cap):
     return turn
 
 
-@_kernel
+@compile_loops
 def _best(members, turn, of, known, lots):
     """The member not drawn that is newest, by lot among the equally new; -1 for none."""
     best, least = -1, 4

@@ -10,18 +10,13 @@ those until the first pair that is near enough. So a city's thousand observation
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from eyespot.kernels.cache import keep_compiled_kernels
+import numpy as np
+from numpy.typing import NDArray
 
-keep_compiled_kernels()
-
-import numba  # noqa: E402
-import numpy as np  # noqa: E402
-from numpy.typing import NDArray  # noqa: E402
-
-from eyespot.curate.inat.sphere import Floats, chord, on_sphere  # noqa: E402
-from eyespot.types import UsageError  # noqa: E402
+from eyespot.curate.inat.sphere import Floats, chord, on_sphere
+from eyespot.kernels import compile_loops
+from eyespot.types import UsageError
 
 NEAREST, FARTHEST = 0.05, 2000.0  # km: cubes are numbered with 21 bits on each axis
 _BITS = 21
@@ -41,11 +36,7 @@ def groups(segment: NDArray[np.int64], latitude: Floats, longitude: Floats, km: 
     return _groups(np.ascontiguousarray(segment), points, limit * limit, limit / math.sqrt(3) * (1 - 1e-9))
 
 
-def _kernel(function: Any) -> Any:
-    return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-
-
-@_kernel
+@compile_loops
 def _groups(segment, points, limit, side):
     parent = np.arange(len(segment))
     start = 0
@@ -58,7 +49,7 @@ def _groups(segment, points, limit, side):
     return parent
 
 
-@_kernel
+@compile_loops
 def _link(points, parent, offset, limit, side):
     """Join the points of one segment; `parent` holds places counted from the whole's beginning."""
     keys = np.empty(len(points), np.int64)
@@ -75,7 +66,7 @@ def _link(points, parent, offset, limit, side):
         _link_near(points, parent, (offset, cube), (order, cubes, ends), limit)
 
 
-@_kernel
+@compile_loops
 def _key(point, side):
     key = np.int64(0)
     for axis in range(3):
@@ -83,7 +74,7 @@ def _key(point, side):
     return key
 
 
-@_kernel
+@compile_loops
 def _cubes(keys, order):
     """Numbers of the cubes that hold something, ascending, and where each ends in the order."""
     cubes, ends = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
@@ -96,7 +87,7 @@ def _cubes(keys, order):
     return cubes[:count], ends[:count]
 
 
-@_kernel
+@compile_loops
 def _link_near(points, parent, where, sorted_, limit):
     """Join a cube with those after it that points within the limit may lie in."""
     offset, cube = where
@@ -115,7 +106,7 @@ def _link_near(points, parent, where, sorted_, limit):
                 near += 1
 
 
-@_kernel
+@compile_loops
 def _link_cubes(points, parent, which, sorted_, limit):
     offset, cube, near = which
     order, ends = sorted_
@@ -131,7 +122,7 @@ def _link_cubes(points, parent, which, sorted_, limit):
                 return
 
 
-@_kernel
+@compile_loops
 def _root(parent, offset, row):
     while parent[row] != row + offset:
         above = parent[row] - offset
@@ -140,7 +131,7 @@ def _root(parent, offset, row):
     return row
 
 
-@_kernel
+@compile_loops
 def _join(parent, offset, one, other):
     """The earlier root stays, so that a group is called by its first observation."""
     one, other = _root(parent, offset, one), _root(parent, offset, other)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.kernels import compiled
 from eyespot.kernels.codes import Codes, write_codes
 from eyespot.search.plan.slopes import BILLION, Line, Rate, Slopes
 from eyespot.storage.atomic import flush
@@ -81,13 +82,15 @@ def searches(vectors: NDArray[Any], codes: Codes, world: SyntheticVectors) -> di
     from eyespot.indexes.exact import Exact
 
     plain = Exact([vectors], patience=float("inf"))
-    int8 = Exact([vectors], [codes], small=0)
     adapted = AdaptedIndex([vectors], [codes], small=0)
-    return {
+    ways: dict[str, Search] = {
         "float16": lambda query: plain.search(query, K),
-        "int8": lambda query: int8.search(query, K),
         "quari": lambda _: adapted.search([world.adapted()], K),
     }
+    if compiled():  # codes are not scanned without
+        int8 = Exact([vectors], [codes], small=0)
+        ways["int8"] = lambda query: int8.search(query, K)
+    return ways
 
 
 def in_float32(vectors: NDArray[Any]) -> Search:
@@ -141,15 +144,17 @@ def measured(known: Slopes, dim: int, folder: Path, sizes: Sequence[int]) -> Slo
         for vectors, codes, seconds, seek in _made(world, folder, rows):
             known = replace(known, seek=seek or known.seek)
             coding.append((float(rows * dim), seconds))
-            left = rechecked(vectors, codes, world)
+            left = rechecked(vectors, codes, world) if compiled() else known.rechecked
             for name, search in {**searches(vectors, codes, world), "float32": in_float32(vectors)}.items():
                 points.setdefault(name, []).append((float(rows * dim), seconds_of(search, world)))
     scan = {name: line(found) for name, found in points.items()}
+    if known.machine == this_machine():  # where numba has gone since, codes are no longer scanned
+        scan = {name: before for name, before in known.scan.items() if name != "int8"} | scan
     return replace(
         known,
         machine=this_machine(),
         cores=os.cpu_count() or 1,
-        scan={**known.scan, **scan} if known.machine == this_machine() else scan,
+        scan=scan,
         build={**known.build, "codes": line(coding).slope},
         rechecked=left,
     )

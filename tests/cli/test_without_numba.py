@@ -1,0 +1,159 @@
+"""What the default install does: the same commands where numba cannot be imported give what they give with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.adapters.worlds import checkpoint
+from tests.cli.conftest import run_eyespot
+from tests.cli.hatched import ROOT
+from tests.cli.test_verbs import some_photos
+
+WITH, WITHOUT = "with", "without"
+MISSING = "import sys\nsys.modules['numba'] = sys.modules['llvmlite'] = None\n"
+
+
+@pytest.fixture(scope="module")
+def blocked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """The environment of a process with numba, and of one whose Python refuses to import it."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "sitecustomize.py").write_text(MISSING)
+    return {WITH: {}, WITHOUT: {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}}
+
+
+def twice(blocked: dict[str, dict[str, str]], *words: object, cwd: Path | None = None) -> list[str]:
+    """What `eyespot …` prints with numba and without."""
+    shown = [run_eyespot(*words, cwd=cwd, **env) for env in blocked.values()]
+    assert [done.returncode for done in shown] == [0, 0], [done.stderr for done in shown]
+    return [done.stdout for done in shown]
+
+
+def python(env: dict[str, str], script: str, *words: object) -> Any:
+    """The JSON that a script prints."""
+    line = [sys.executable, "-c", script, *map(str, words)]
+    return json.loads(subprocess.run(line, env=os.environ | env, capture_output=True, text=True, check=True).stdout)
+
+
+def test_numba_is_really_missing(blocked: dict[str, dict[str, str]]) -> None:
+    """Else the other tests would compare a thing with itself."""
+    script = "from eyespot.kernels import compiled; print(str(compiled()).lower())"
+    assert [python(env, script) for env in blocked.values()] == [True, False]
+    (line,) = (line for line in run_eyespot("doctor", **blocked[WITHOUT]).stdout.splitlines() if "[fast]" in line)
+    assert line.startswith("advice: the extra [fast] brings compiled kernels") and line.endswith("[fast]'")
+
+
+def test_a_gallery_is_indexed_and_searched_alike(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
+    """Words, a QuARI adapter, and the codes that are written beside the vectors."""
+    photos, adapter = some_photos(tmp_path / "photos"), checkpoint(tmp_path / "quari", 512, "starter")
+    for name, env in blocked.items():
+        run_eyespot("index", photos, "-g", tmp_path / name, "--codes", **env)
+    vectors, codes = ([next((tmp_path / name).rglob(f"starter-*{end}")) for name in blocked]
+                      for end in (".npy", ".codes.npy"))  # fmt: skip
+
+    for words in (["search", "a heron"], ["search", "a heron", "--adapt", adapter]):
+        items = []
+        for name, env in blocked.items():
+            text = run_eyespot(*words, "-g", tmp_path / name, "--json", "-k", 5, **env).stdout
+            items.append([(item["id"], round(item["score"], 12)) for item in json.loads(text)["items"]])
+        assert items[0] and items[0] == items[1]
+
+    assert codes[0].read_bytes() == codes[1].read_bytes()
+    assert np.array_equal(*(np.load(next(file.parent.glob("starter-*.match.npy"))) for file in vectors))
+
+
+def test_measures_and_comparisons_are_the_same_to_the_last_digit(
+    tmp_path: Path, blocked: dict[str, dict[str, str]]
+) -> None:
+    rng = np.random.default_rng(0)
+    judged = [f"q{q} 0 i{i} {rng.integers(0, 4)}" for q in range(30) for i in rng.permutation(300)[:40]]
+    (tmp_path / "qrels.txt").write_text("\n".join(judged) + "\n")
+    for name in ("a", "b"):
+        rows = [f"q{q} Q0 i{i} 0 {rng.integers(0, 60) / 8} x" for q in range(31) for i in rng.permutation(300)[:100]]
+        (tmp_path / f"{name}.txt").write_text("\n".join(rows) + "\n")
+
+    for more in (["--ties", "average"], ["--preset", "inquire"]):
+        compiled, plain = twice(blocked, "metrics", "qrels.txt", "a.txt", "--per-query", "--json", *more, cwd=tmp_path)
+        assert json.loads(compiled)["queries"] and compiled == plain
+    line = ("compare", "a.txt", "b.txt", "--qrels", "qrels.txt", "--json")
+    compiled, plain = twice(blocked, *line, cwd=tmp_path)
+    assert json.loads(compiled) and compiled == plain
+
+
+def test_a_large_run_file_is_read_line_by_line(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
+    """Above 16 MiB compiled scans read it, where there are any."""
+    rows = [f"q{at // 1000} Q0 a-rather-long-name-of-a-picture-{at % 1000:08d}.jpg 0 {-at} x" for at in range(270_000)]
+    (tmp_path / "run.txt").write_text("\n".join(rows) + "\n")
+    (tmp_path / "qrels.txt").write_text("q7 0 a-rather-long-name-of-a-picture-00000004.jpg 1\n")
+    assert (tmp_path / "run.txt").stat().st_size > 16 << 20
+
+    compiled, plain = twice(blocked, "metrics", "qrels.txt", "run.txt", "-m", "RR", "--json", cwd=tmp_path)
+
+    assert json.loads(compiled)["measures"]["RR"]["mean"] == 0.2 and compiled == plain
+
+
+def test_clusters_are_the_same(blocked: dict[str, dict[str, str]]) -> None:
+    script = """if True:
+        import json, numpy as np
+        from eyespot.kernels.kmeans import KMeans, cluster
+        rng = np.random.default_rng(0)
+        rows = (9 * rng.standard_normal((30, 24)))[rng.integers(0, 30, 3000)] + rng.standard_normal((3000, 24))
+        found = cluster(rows.astype(np.float32), KMeans(40, 12, threads=2))
+        print(json.dumps([found.labels.tolist(), found.centroids.tolist(), found.inertia]))
+    """
+    (labels, centroids, inertia), plain = (python(env, script) for env in blocked.values())
+
+    assert labels == plain[0] and centroids == plain[1]
+    assert inertia == pytest.approx(plain[2], rel=1e-7)
+
+
+def test_observations_are_drawn_alike(tmp_path: Path, blocked: dict[str, dict[str, str]]) -> None:
+    subprocess.run([sys.executable, "-m", "eyespot.curate.inat.synthetic", tmp_path / "export", "2000"], check=True)
+    for name, env in blocked.items():
+        words = ("inat", tmp_path / "export", "--targets", tmp_path / "export" / "targets.csv", "--cap", 5)
+        done = run_eyespot("build", *words, "--out", tmp_path / name, **env)
+        assert done.returncode == 0, done.stderr
+
+    compiled, plain = ((tmp_path / name / "download.csv").read_text() for name in blocked)
+    assert len(compiled.splitlines()) > 5 and compiled == plain
+
+
+def test_a_search_of_many_pictures_says_what_would_make_it_fast(
+    tmp_path: Path, blocked: dict[str, dict[str, str]]
+) -> None:
+    script = """if True:
+        import json, sys
+        from eyespot.search import collection
+        collection.MANY_ROWS = int(sys.argv[2])
+        print(json.dumps(collection.Collection(sys.argv[1]).search("a heron", k=1).notes))
+    """
+    gallery = tmp_path / "gallery"
+    run_eyespot("index", some_photos(tmp_path / "photos"), "-g", gallery)
+
+    (compiled, many), (_, few) = ([python(env, script, gallery, most) for env in blocked.values()] for most in (2, 99))
+
+    assert not any("[fast]" in note for note in [*compiled, *few])
+    assert sum("compiled kernels search" in note and note.endswith("[fast]'") for note in many) == 1
+
+
+def test_a_machine_without_numba_is_measured_without_its_scans(
+    tmp_path: Path, blocked: dict[str, dict[str, str]]
+) -> None:
+    """A plan would promise the speed of codes that are not read."""
+    script = """if True:
+        import json, sys
+        from pathlib import Path
+        from eyespot.search.plan.measuring import measured
+        from eyespot.search.plan.slopes import read_slopes
+        known = read_slopes(None)
+        found = measured(known, 64, Path(sys.argv[1]), (3000, 6000))
+        print(json.dumps([sorted(found.scan), found.build["codes"] > 0, found.rechecked == known.rechecked]))
+    """
+    assert python(blocked[WITHOUT], script, tmp_path) == [["float16", "float32", "quari"], True, True]
