@@ -26,12 +26,12 @@ from eyespot.cli._filtering import (
 )
 from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.formats.registered import ImportSource, VectorImport
 
-importing = typer.Typer(no_args_is_help=True, help="Make a gallery from existing vectors.")
+importing = typer.Typer(no_args_is_help=True, help="Bring vectors, facts and labels of other programs into a gallery.")
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in another format.")
 
 _INTO = "Where the gallery lies or shall lie."
@@ -83,39 +83,6 @@ def import_hdf5(
 
     way = _way(copy) if copy else hdf5.WhereItCan()
     _import(hdf5.source(places), gallery_here(gallery, writes=True), _checked(encoder), way, json)
-
-
-@importing.command("speciesnet", help="Import the species and boxes that SpeciesNet predicted, as facts.")
-@importing.command("megadetector", help="Import the boxes that MegaDetector found, as facts.")
-def import_detections(
-    file: Path = typer.Argument(..., help="The detector's JSON."),
-    photos: Path = typer.Option(None, "--photos", help="Where its paths begin.", show_default="the file's folder"),
-    threshold: float = typer.Option(0.2, "--threshold", min=0, max=1, help="The confidence from which a box counts."),
-    gallery: Path = gallery_option("The gallery whose photos were looked at."),
-    json: bool = json_option(),
-) -> None:
-    """Import what a detector found in the photos of a gallery."""
-    from eyespot.gallery.formats import detections
-    from eyespot.gallery.indexing import Options, index
-
-    place = gallery_here(gallery, writes=True)
-    found = detections.read(file, threshold)
-    done = detections.take_in(place, found, file.stem, photos or file.parent)
-    if done.path is None:
-        raise NothingFound(
-            f"no photo of {file} is in {place}, such as {found[0].file if found else 'none'}; say where its paths "
-            "begin with --photos, or index the photos first"
-        )
-    with progress_bar() as progress:
-        index(place, [str(done.path)], [], Options(progress=progress))
-    if done.unknown:
-        note(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
-    if done.failed:
-        note(f"{done.failed} photos could not be looked at by the detector")
-    if json:
-        counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": done.failed}
-        print_json({"gallery": str(place), **counts, "list": str(done.path)})
-    print_summary(f"facts of {done.known} of {done.photos} photos are in {place}")
 
 
 @importing.command("label-studio")

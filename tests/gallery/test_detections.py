@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eyespot.gallery.formats import detections
+from eyespot.gallery.formats.photo_facts import ImportedFacts, PhotoFacts, take_in
 from eyespot.gallery.indexing import index
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, UsageError
@@ -43,14 +45,12 @@ SPECIESNET = {
 }
 
 
-def taken_in(
-    tmp_path: Path, photos: Path, starter: Encoder, told: Any
-) -> tuple[detections.ImportedFacts, dict[str, Any]]:
+def taken_in(tmp_path: Path, photos: Path, starter: Encoder, told: Any) -> tuple[ImportedFacts, dict[str, Any]]:
     """What the import did, and the facts that the gallery then has, by the name of a photo."""
     gallery = tmp_path / "gallery"
     index(gallery, [str(photos)], [starter])
     (tmp_path / "found.json").write_text(json.dumps(told))
-    done = detections.take_in(gallery, detections.read(tmp_path / "found.json"), "found", tmp_path)
+    done = take_in(gallery, detections.read(tmp_path / "found.json"), "found", tmp_path)
     index(gallery, [str(done.path)], [])
     opened = Gallery(gallery)
     view = opened.view(opened.stem())
@@ -62,7 +62,8 @@ def test_megadetectors_boxes_are_facts_of_known_photos(tmp_path: Path, photos: P
     done, facts = taken_in(tmp_path, photos, starter, MEGADETECTOR)
 
     fox, empty = facts["photo1.jpg"], facts["photo0.jpg"]
-    assert (done.photos, done.known, done.failed, done.unknown) == (4, 2, 1, ["elsewhere.jpg"])
+    assert (done.photos, done.known, done.unknown) == (4, 2, ["elsewhere.jpg"])
+    assert done.failed == [("photo2.jpg", "the detector failed: Failure image access")]
     assert (fox["detected"], fox["detections"], fox["detection_confidence"]) == ("animal; person", 2, 0.91)
     assert json.loads(fox["boxes"]) == [["animal", 0.91, 0.1, 0.2, 0.3, 0.4], ["person", 0.6, 0, 0, 0.5, 0.5]]
     assert (fox["species"], fox["species_confidence"]) == ("Vulpes vulpes", 0.8)
@@ -81,8 +82,8 @@ def test_speciesnets_answer_is_a_species_with_its_taxonomy(tmp_path: Path, photo
 
 def test_nothing_is_written_where_no_photo_is_known(tmp_path: Path, photos: Path, starter: Encoder) -> None:
     index(tmp_path / "gallery", [str(photos)], [starter])
-    found = [detections.DetectedPhoto("elsewhere.jpg", {}, None)]
-    done = detections.take_in(tmp_path / "gallery", found, "found", tmp_path)
+    found = [PhotoFacts("elsewhere.jpg", {}, None)]
+    done = take_in(tmp_path / "gallery", found, "found", tmp_path)
 
     assert done.path is None and not (tmp_path / "gallery" / "facts").exists()
 
@@ -90,16 +91,52 @@ def test_nothing_is_written_where_no_photo_is_known(tmp_path: Path, photos: Path
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        ([], "has no list `images`"),
-        ({"images": [{"detections": []}]}, "image 1: has no file or filepath"),
-        (
-            {"images": [{"file": "a.jpg", "detections": [{"category": "1"}]}]},
-            "1: has detections of another shape",
-        ),
-        ({"images": [{"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [1]}]}]}, "bbox of four"),
+        ([], "is not the JSON of MegaDetector or SpeciesNet"),
+        ({"info": {}}, "has no photos in a list `images`"),
+        ({"images": {"a.jpg": []}}, "has no list `images`"),
     ],
 )
-def test_a_file_of_another_shape_is_refused_with_the_image(tmp_path: Path, told: Any, sentence: str) -> None:
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, told: Any, sentence: str) -> None:
     (tmp_path / "found.json").write_text(json.dumps(told))
     with pytest.raises(UsageError, match=sentence):
-        detections.read(tmp_path / "found.json")
+        list(detections.read(tmp_path / "found.json"))
+
+
+def test_a_file_that_is_cut_short_leaves_nothing(tmp_path: Path, photos: Path, starter: Encoder) -> None:
+    index(tmp_path / "gallery", [str(photos)], [starter])
+    (tmp_path / "found.json").write_text(json.dumps(MEGADETECTOR)[:300])
+    with pytest.raises(UsageError, match="cut short"):
+        take_in(tmp_path / "gallery", detections.read(tmp_path / "found.json"), "found", photos)
+
+    assert not list((tmp_path / "gallery").glob("facts/*"))
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        ({"detections": []}, "has no file or filepath"),
+        ("a.jpg", "has no file or filepath"),
+        ({"file": "a.jpg", "detections": [{"category": "1"}]}, "has detections of another shape"),
+        ({"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [1]}]}, "bbox of four"),
+        ({"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [0, 0, 1, float("nan")]}]}, "of four"),
+    ],
+)
+def test_an_image_of_another_shape_is_refused_and_the_others_are_read(tmp_path: Path, image: Any, reason: str) -> None:
+    (tmp_path / "found.json").write_text(json.dumps({"images": [image, MEGADETECTOR["images"][0]]}))
+    bad, good = detections.read(tmp_path / "found.json")
+
+    assert reason in str(bad.failure) and good.failure is None and good.facts["detections"] == 2
+
+
+def test_a_large_file_is_read_a_photo_at_a_time(tmp_path: Path) -> None:
+    """30 MB of JSON take less than 12 MB, though the categories stand below the photos."""
+    box = {"category": "1", "conf": 0.5, "bbox": [0.1, 0.2, 0.3, 0.4], "classifications": [["4", 0.8]]}
+    line = json.dumps({"file": "x" * 100 + ".jpg", "detections": [box] * 10})
+    with (tmp_path / "found.json").open("w") as file:
+        file.write('{"images": [' + ",\n".join([line] * 30_000) + '], "classification_categories": {"4": "Ardea"}}')
+    tracemalloc.start()
+    species = {photo.facts["species"] for photo in detections.read(tmp_path / "found.json")}
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert species == {"Ardea"} and (tmp_path / "found.json").stat().st_size > 30e6 and peak < 12e6
