@@ -117,7 +117,7 @@ class _Places:
     """Where the photos of a gallery lie, looked up by the names that other programs have for them."""
 
     def __init__(self, opened: Gallery, folder: Path) -> None:
-        self.known = set(_paths(opened))
+        self.known = {os.path.normpath(place): place for place in _paths(opened)}
         roots = (root.path for root in opened.header.roots.values() if root.kind == "folder")
         self.bases = [str(folder.absolute()), *roots]
 
@@ -125,7 +125,7 @@ class _Places:
         """The places that may be meant: the first below a base, else all that end so."""
         for name in dict.fromkeys((photo.file, photo.file.replace("\\", "/"))):
             inside = (os.path.normpath(os.path.join(base, name)) for base in self.bases)
-            if place := next((place for place in inside if place in self.known), None):
+            if place := next((self.known[place] for place in inside if place in self.known), None):
                 return [place]
         ends = (self._ending(name) for name in photo.elsewhere)
         return next(filter(None, ends), [])
@@ -139,7 +139,7 @@ class _Places:
     def by_name(self) -> dict[str, list[str]]:
         """The places by the last part of their paths."""
         found: dict[str, list[str]] = {}
-        for place in sorted(self.known):
+        for place in sorted(self.known.values()):
             found.setdefault(_parts(place)[-1], []).append(place)
         return found
 
