@@ -3,27 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._exporting import (
-    all_columns_option,
-    half_option,
-    left_out,
-    open_view,
-    out_argument,
-    space_option,
-)
-from eyespot.cli._filtering import (
-    Selection,
-    after_option,
-    before_option,
-    ids_option,
-    label_option,
-    near_option,
-    where_option,
-)
 from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import UsageError
@@ -108,54 +91,6 @@ def import_label_studio(
     print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {opened.path}")
 
 
-@exporting.command("clip-retrieval")
-def export_clip_retrieval(
-    out: Path = out_argument(),
-    gallery: Path = gallery_option("The gallery to write."),
-    encoder: str = space_option(),
-    float16: bool = half_option(),
-    where: str = where_option(),
-    after: str = after_option(),
-    before: str = before_option(),
-    near: str = near_option(),
-    label: list[str] = label_option(),
-    ids: Path = ids_option(),
-    all_columns: bool = all_columns_option(),
-    json: bool = json_option(),
-) -> None:
-    """Write img_emb/img_emb_N.npy and metadata/metadata_N.parquet, a million rows per part."""
-    from eyespot.gallery.formats import clip_retrieval
-    from eyespot.gallery.formats.exported import Export
-
-    view = open_view(gallery, encoder)
-    chosen = Selection(where, after, before, near, label or (), ids).mask(view)
-    _export(clip_retrieval, out, view, Export(all_columns, "float16" if float16 else None, chosen), json)
-
-
-@exporting.command("npy")
-def export_npy(
-    out: Path = out_argument(),
-    gallery: Path = gallery_option("The gallery to write."),
-    encoder: str = space_option(),
-    float16: bool = half_option(),
-    where: str = where_option(),
-    after: str = after_option(),
-    before: str = before_option(),
-    near: str = near_option(),
-    label: list[str] = label_option(),
-    ids: Path = ids_option(),
-    all_columns: bool = all_columns_option(),
-    json: bool = json_option(),
-) -> None:
-    """Write vectors.npy and items.parquet."""
-    from eyespot.gallery.formats import npy
-    from eyespot.gallery.formats.exported import Export
-
-    view = open_view(gallery, encoder)
-    chosen = Selection(where, after, before, near, label or (), ids).mask(view)
-    _export(npy, out, view, Export(all_columns, "float16" if float16 else None, chosen), json)
-
-
 def _checked(encoder: str | None) -> str:
     from eyespot import rooms
 
@@ -188,11 +123,3 @@ def _import(source: ImportSource, gallery: Path, encoder: str, way: VectorImport
     if json:
         print_json({"gallery": str(gallery), "rows": done.rows, "added": done.added, "shards": done.shards})
     print_summary(f"{done.added} of {done.rows} rows imported now into {gallery}")
-
-
-def _export(format: Any, out: Path, view: Any, options: Any, json: bool) -> None:
-    done = format.export(view, out, options)
-    left_out(view, done.left_out)
-    if json:
-        print_json({"out": str(out), "rows": done.rows, "parts": done.parts, "left_out": done.left_out})
-    print_summary(f"{done.rows} rows written to {out}")
