@@ -111,7 +111,7 @@ BARE = {
     "cache": ["curate/_world.py", "gallery/remote.py", "web/_state.py", "web/found/snapshot.py"],
     "pictures for a page": ["web/pictures/thumbnails.py", "web/pictures/uploads.py"],
     "whole folder": [
-        *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py", "gallery/formats/exported.py"),
+        *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py", "gallery/exports/_vectors.py"),
         *(f"gallery/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio", "mteb")),
         *("gallery/exports/parquet.py", "indexes/faiss.py", "indexes/lance.py", "runs/beir.py"),
         "search/index_choice.py",
