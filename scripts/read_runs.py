@@ -213,7 +213,7 @@ def detectors(photos: Path) -> int:
         paths = eyespot("search", "--where", where, "--paths", "-g", "detected").split()
         same = sorted(Path(path).name for path in paths) == names
         wrong += not same
-        print(f"eyespot imports {file} of {named('megadetector')}: {'the' if same else 'OTHER'} facts")
+        print(f"eyespot imports {file} of {named('megadetector-utils')}: {'the' if same else 'OTHER'} facts")
     return wrong
 
 
