@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from eyespot.extras import EXTRAS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -71,3 +73,50 @@ def test_python_on_a_page_uses_public_names_only(page: Path) -> None:
 
     assert re.findall(r"(?:^|[\s.(,])(_\w+)", used) == []
     assert re.findall(r"eyespot(?:\.\w+)*\.(_[a-z]\w*)", code) == []
+
+
+# What on a page needs an extra; a snippet that imports a package of one needs it, too.
+NEEDS = {
+    r"\beyespot serve\b": "web",
+    r"\beyespot train (quari|linear|backbone)\b": "torch",
+    r"(^|[ \"'=])(open_clip|hf|wildclip|mllm|transformers|blip_itm):": "torch",
+    r"(^|[ \"'=])(openai|anthropic|served):": "llm",
+    r"\bcross_encoder:": "rerank",
+    r"--kind (ivf|hnsw)|--index faiss": "faiss",
+    r"--kind lance|--index lance|\bexport lance": "lance",
+    r" --ray ": "ray",
+    r"\b(import|export) hdf5\b": "hdf5",
+    r"\beyespot publish\b|\b(s3|gs)://": "remote",
+    r"\beyespot describe\b|--rerank-local": "local",
+    r"--check face": "inat",
+    r"\beyespot build recos\b": "recos",
+    r" --map ": "plots",
+    r"\beyespot\.bridges\.mteb\b": "mteb",
+}
+
+
+def extras_needed(text: str) -> set[str]:
+    """The extras that the snippets of a page need."""
+    code = "\n".join(re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
+    needed = {extra for pattern, extra in NEEDS.items() if re.search(pattern, code, re.MULTILINE)}
+    imported = re.findall(r"^\s*(?:import|from) (\w+)", code, re.MULTILINE)
+    return needed | {EXTRAS[package] for package in imported if package in EXTRAS}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.name not in ("api.md", "README.md")],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_a_page_names_the_extras_that_it_needs_before_its_first_snippet(page: Path) -> None:
+    """Who follows a page must not stop in its middle to install something."""
+    text = page.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    end = next((number for number, line in enumerate(lines) if line.startswith(("## ", "|", "```sh", "```python"))), 0)
+    named = {name for group in re.findall(r"\[([a-z0-9,]+)\]", "\n".join(lines[:end])) for name in group.split(",")}
+
+    assert extras_needed(text) - named == set()
+
+
+def test_every_extra_of_a_feature_is_looked_for_on_the_pages() -> None:
+    assert set(EXTRAS.values()) <= set(NEEDS.values())

@@ -23,6 +23,30 @@ def test_the_citation_names_the_version_and_the_home_of_the_package() -> None:
     assert PROJECT["license"].startswith(CITATION["license"])
 
 
+def test_the_changelog_has_a_section_for_each_version_and_the_newest_is_the_packages() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (.*)$", text, re.MULTILINE)
+    versions = [re.fullmatch(r"\[(\d+\.\d+\.\d+)\] - (\d{4}-\d{2}-\d{2})", section) for section in sections[1:]]
+    kinds = set(re.findall(r"^### (.*)$", text, re.MULTILINE))
+    links = dict(re.findall(r"^\[(.+)\]: (\S+)$", text, re.MULTILINE))
+
+    assert sections[0] == "[Unreleased]" and all(versions)
+    newest = versions[0]
+    assert newest and newest.groups() == (eyespot.__version__, str(CITATION["date-released"]))
+    dates = [match[2] for match in versions if match]
+    assert dates == sorted(dates, reverse=True)
+    assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert links.keys() == {"Unreleased", *(match[1] for match in versions if match)}
+    assert all(link.startswith(PROJECT["urls"]["Source"]) for link in links.values())
+
+
+def test_no_section_of_the_changelog_has_two_lists_of_one_kind() -> None:
+    sections = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    kinds = [re.findall(r"^### (.*)$", section, re.MULTILINE) for section in sections]
+
+    assert all(len(set(listed)) == len(listed) > 0 for listed in kinds)
+
+
 def test_every_python_that_the_package_names_is_tested() -> None:
     named = [re.fullmatch(r"Programming Language :: Python :: (3\.\d+)", line) for line in PROJECT["classifiers"]]
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot import rooms
+from eyespot.storage.atomic import make_folder
 from eyespot.types import NothingFound, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def save(folder: Path, adapter: Linear) -> None:
 
     said = {} if adapter.space is None else {"space": adapter.space}
     data = packed({"weight": adapter.weight, "bias": adapter.bias}, said)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_whole(folder / FILE, lambda file: file.write(data))
 
 

@@ -13,6 +13,7 @@ import typer
 
 from eyespot.cli import (
     _exporting,
+    _importing,
     adapt,
     annotate,
     build,
@@ -109,6 +110,7 @@ for verb in (
     app.command(verb.__name__.rpartition(".")[2], cls=search.QueryCommand if verb is search else None)(verb.run)
 app.command("plan")(plan.run)
 app.command("publish")(publish.run)
+_importing.add_commands(transfer.importing)
 app.add_typer(transfer.importing, name="import")
 transfer.exporting.command("judgements")(judges.export)
 _exporting.add_commands(transfer.exporting)

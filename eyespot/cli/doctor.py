@@ -35,6 +35,7 @@ def run(
     import eyespot
     from eyespot.cli.encoders import known
     from eyespot.gallery.integrity import faults
+    from eyespot.storage.systems import usable_cores
 
     place = gallery_here(gallery)
     damaged: list[Fault] = []
@@ -44,7 +45,7 @@ def run(
             damaged = faults(place, progress)
         spaces = list(_spaces(place, damaged))
     system = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
-    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    usable = usable_cores()
     report = {
         "versions": system | {name: _version(name) for name in PACKAGES},
         "encoders": {row["name"]: row["needs"] for row in known()},

@@ -37,6 +37,7 @@ from eyespot.cli._judge_options import (
 from eyespot.cli._ray import means_on, ray_option, workers_option
 from eyespot.cli.console import escaped, note, print_json, print_line
 from eyespot.cli.settings import gallery_here, gallery_option, index_option, json_option
+from eyespot.storage.atomic import make_folder
 from eyespot.types import NothingFound, UsageError
 
 if TYPE_CHECKING:
@@ -319,6 +320,6 @@ def _submit(options: EvalOptions, benchmark: Benchmark, task: Task, runs: dict[s
     if lacking := len(task.judged.queries) - len(ranked):
         note(f"{lacking} of {len(task.judged.queries)} queries have no ranking; the server may want all")
     out = Path(options.out).expanduser()
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     write_run(ranked, out / "submission.json", benchmark.submission)
     note(f"the truths of this split are not public; send {out / 'submission.json'} to {benchmark.home}")

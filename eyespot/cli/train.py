@@ -13,6 +13,7 @@ import typer
 
 from eyespot.cli.console import note, print_json, print_line, print_summary, progress_bar
 from eyespot.cli.settings import json_option
+from eyespot.storage.atomic import make_folder
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ def _with_semi_positives(
     if not settings.semi_positives:
         return material
     if mined is None and not (out / MINED).is_file():
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         with progress_bar() as progress:
             mine_into(out / MINED, material.pairs.images, material.pairs.ids, searching("exact", Mining()), progress)
     return material.with_semi_positives(read(mined or out / MINED))

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from eyespot.cli._exporting import (
-    all_columns_option,
-    half_option,
-    left_out,
-    open_view,
-    out_argument,
-    space_option,
-)
-from eyespot.cli._filtering import (
-    Selection,
-    after_option,
-    before_option,
-    ids_option,
-    label_option,
-    near_option,
-    where_option,
-)
 from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
-from eyespot.types import NothingFound, UsageError
+from eyespot.types import UsageError
 
 if TYPE_CHECKING:
     from eyespot.gallery.formats.registered import ImportSource, VectorImport
 
-importing = typer.Typer(no_args_is_help=True, help="Make a gallery from existing vectors.")
+importing = typer.Typer(no_args_is_help=True, help="Bring vectors, facts and labels of other programs into a gallery.")
 exporting = typer.Typer(no_args_is_help=True, help="Write a gallery, or judgements, in another format.")
 
 _INTO = "Where the gallery lies or shall lie."
@@ -85,39 +68,6 @@ def import_hdf5(
     _import(hdf5.source(places), gallery_here(gallery, writes=True), _checked(encoder), way, json)
 
 
-@importing.command("speciesnet", help="Import the species and boxes that SpeciesNet predicted, as facts.")
-@importing.command("megadetector", help="Import the boxes that MegaDetector found, as facts.")
-def import_detections(
-    file: Path = typer.Argument(..., help="The detector's JSON."),
-    photos: Path = typer.Option(None, "--photos", help="Where its paths begin.", show_default="the file's folder"),
-    threshold: float = typer.Option(0.2, "--threshold", min=0, max=1, help="The confidence from which a box counts."),
-    gallery: Path = gallery_option("The gallery whose photos were looked at."),
-    json: bool = json_option(),
-) -> None:
-    """Import what a detector found in the photos of a gallery."""
-    from eyespot.gallery.formats import detections
-    from eyespot.gallery.indexing import Options, index
-
-    place = gallery_here(gallery, writes=True)
-    found = detections.read(file, threshold)
-    done = detections.take_in(place, found, file.stem, photos or file.parent)
-    if done.path is None:
-        raise NothingFound(
-            f"no photo of {file} is in {place}, such as {found[0].file if found else 'none'}; say where its paths "
-            "begin with --photos, or index the photos first"
-        )
-    with progress_bar() as progress:
-        index(place, [str(done.path)], [], Options(progress=progress))
-    if done.unknown:
-        note(f"{len(done.unknown)} photos are not in the gallery, such as {done.unknown[0]}")
-    if done.failed:
-        note(f"{done.failed} photos could not be looked at by the detector")
-    if json:
-        counts = {"photos": done.photos, "known": done.known, "unknown": len(done.unknown), "failed": done.failed}
-        print_json({"gallery": str(place), **counts, "list": str(done.path)})
-    print_summary(f"facts of {done.known} of {done.photos} photos are in {place}")
-
-
 @importing.command("label-studio")
 def import_label_studio(
     file: Path = typer.Argument(..., help="Label Studio's export of the project, as JSON or JSON-MIN."),
@@ -139,54 +89,6 @@ def import_label_studio(
     if json:
         print_json({"gallery": str(opened.path), **done._asdict()})
     print_summary(f"{done.marks} marks of {done.tasks} tasks are new in {opened.path}")
-
-
-@exporting.command("clip-retrieval")
-def export_clip_retrieval(
-    out: Path = out_argument(),
-    gallery: Path = gallery_option("The gallery to write."),
-    encoder: str = space_option(),
-    float16: bool = half_option(),
-    where: str = where_option(),
-    after: str = after_option(),
-    before: str = before_option(),
-    near: str = near_option(),
-    label: list[str] = label_option(),
-    ids: Path = ids_option(),
-    all_columns: bool = all_columns_option(),
-    json: bool = json_option(),
-) -> None:
-    """Write img_emb/img_emb_N.npy and metadata/metadata_N.parquet, a million rows per part."""
-    from eyespot.gallery.formats import clip_retrieval
-    from eyespot.gallery.formats.exported import Export
-
-    view = open_view(gallery, encoder)
-    chosen = Selection(where, after, before, near, label or (), ids).mask(view)
-    _export(clip_retrieval, out, view, Export(all_columns, "float16" if float16 else None, chosen), json)
-
-
-@exporting.command("npy")
-def export_npy(
-    out: Path = out_argument(),
-    gallery: Path = gallery_option("The gallery to write."),
-    encoder: str = space_option(),
-    float16: bool = half_option(),
-    where: str = where_option(),
-    after: str = after_option(),
-    before: str = before_option(),
-    near: str = near_option(),
-    label: list[str] = label_option(),
-    ids: Path = ids_option(),
-    all_columns: bool = all_columns_option(),
-    json: bool = json_option(),
-) -> None:
-    """Write vectors.npy and items.parquet."""
-    from eyespot.gallery.formats import npy
-    from eyespot.gallery.formats.exported import Export
-
-    view = open_view(gallery, encoder)
-    chosen = Selection(where, after, before, near, label or (), ids).mask(view)
-    _export(npy, out, view, Export(all_columns, "float16" if float16 else None, chosen), json)
 
 
 def _checked(encoder: str | None) -> str:
@@ -221,11 +123,3 @@ def _import(source: ImportSource, gallery: Path, encoder: str, way: VectorImport
     if json:
         print_json({"gallery": str(gallery), "rows": done.rows, "added": done.added, "shards": done.shards})
     print_summary(f"{done.added} of {done.rows} rows imported now into {gallery}")
-
-
-def _export(format: Any, out: Path, view: Any, options: Any, json: bool) -> None:
-    done = format.export(view, out, options)
-    left_out(view, done.left_out)
-    if json:
-        print_json({"out": str(out), "rows": done.rows, "parts": done.parts, "left_out": done.left_out})
-    print_summary(f"{done.rows} rows written to {out}")

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eyespot.rooms import needs
+from eyespot.storage.systems import usable_cores
 from eyespot.types import EyespotError, UsageError
 
 LOCAL = "local"
@@ -59,7 +60,7 @@ def connected(address: str, workers: int = 0, store: int | None = None) -> Itera
     try:
         if address == LOCAL:
             # Processors are Ray's own count: with as many as workers, every one of them can begin.
-            processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            processors = usable_cores()
             here = {"num_cpus": max(processors, workers), "object_store_memory": store, "include_dashboard": False}
             ray.init(LOCAL, **here, **quiet)
         else:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from eyespot.storage.atomic import new_file
+from eyespot.storage.atomic import make_folder, new_file
 from eyespot.storage.digests import text_digest
 from eyespot.storage.files import json_of, whole_folder, write_whole
 from eyespot.types import NothingFound, Progress, UsageError
@@ -129,7 +129,7 @@ def _begin(out: Path, settings: Mapping[str, Any]) -> None:
     if not path.exists():
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
             raise UsageError(f"{out} is there already and holds no {NOTE}; name a new folder with --out")
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
         write_whole(path, lambda file: file.write(json.dumps(settings, indent=2).encode()))
         return
     there = json_of(path)

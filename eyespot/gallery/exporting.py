@@ -104,9 +104,9 @@ class ExportRows:
     @cached_property
     def wanted(self) -> Mask:
         """True for the rows that go out, (rows,); `NothingFound` if there are none."""
-        from eyespot.gallery.formats.exported import Export, wanted_rows
+        from eyespot.gallery.formats.exported import wanted_rows
 
-        return wanted_rows(self.view, Export(chosen=self.options.chosen))
+        return wanted_rows(self.view, self.options.chosen)
 
     @cached_property
     def columns(self) -> ExportColumns:
@@ -114,6 +114,15 @@ class ExportRows:
         from eyespot.gallery.formats.exported import columns_of
 
         return columns_of(self.view, self.options.all_columns)
+
+    @cached_property
+    def dtype(self) -> Any:
+        """The type of the vectors that go out."""
+        import numpy as np
+
+        from eyespot.gallery.formats.exported import dtype_of
+
+        return np.dtype(np.float16) if self.options.float16 else dtype_of(self.view)
 
     def __len__(self) -> int:
         return int(self.wanted.sum())
@@ -194,6 +203,7 @@ def export(view: View, write: Callable[[ExportRows, Path], int], out: Path, opti
 
     Raises `UsageError` if the folder holds something, `NothingFound` if there is nothing to write.
     """
+    from eyespot.storage.atomic import is_forbidden
     from eyespot.storage.files import whole_folder
     from eyespot.types import EyespotError
 
@@ -208,7 +218,8 @@ def export(view: View, write: Callable[[ExportRows, Path], int], out: Path, opti
                 raise NothingFound(f"no picture could be read, such as {first.path or first.id}: {first.reason}")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise EyespotError(f"cannot write {out} ({reason}); make room there or name another folder") from error
+        way_out = "name another folder" if is_forbidden(error) else "make room there or name another folder"
+        raise EyespotError(f"cannot write {out} ({reason}); {way_out}") from error
     return ExportReport(written, rows.columns.left_out, rows.failed, rows.converted, rows.notes)
 
 

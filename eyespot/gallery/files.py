@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from eyespot.gallery.photos.found import reason
+from eyespot.storage import systems
 from eyespot.storage.digests import BLAKE2B, file_blake2b
 from eyespot.types import EyespotError
 
@@ -103,16 +103,7 @@ def let_open(files: int) -> bool:
 
     The usual limit is 1024, which a program may raise; ten million pictures are more files.
     """
-    import resource
-
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files += next((len(os.listdir(place)) for place in ("/proc/self/fd", "/dev/fd") if os.path.isdir(place)), 0)
-    wanted = files + _SPARE if most == resource.RLIM_INFINITY else min(files + _SPARE, most)
-    if now == resource.RLIM_INFINITY or files + _SPARE <= now:
-        return True
-    with suppress(OSError, ValueError):  # macOS names no limit and has one
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
-    return files + _LEAST <= resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return systems.allow_open_files(files, _SPARE, _LEAST)
 
 
 def need_open(files: int) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from eyespot.kernels import compiled, kernels_in
 from eyespot.storage.atomic import new_file
+from eyespot.storage.systems import usable_cores, write_at
 from eyespot.types import EyespotError, UsageError
 
 Block = NDArray[Any]  # (rows, dim) of float32 or float16, often memory-mapped
@@ -43,7 +44,7 @@ class NotFiniteVectors(UsageError):
 
 def default_threads() -> int:
     """OMP_NUM_THREADS if it is a sensible number, else the processors this process may use."""
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = usable_cores()
     wanted = os.environ.get("OMP_NUM_THREADS", "")
     return int(wanted) if wanted.isdecimal() and 0 < int(wanted) <= 4 * usable else usable
 
@@ -189,7 +190,7 @@ def write_codes(block: Block, prefix: Path | str, threads: int | None = None) ->
             piece = _Piece.empty(span[1] - span[0], width)
             _code(floats(block, slice(*span)), centre, piece)
             for out, head, rows in zip(outs, heads, piece.arrays, strict=True):
-                _put(out, rows, head + span[0] * (rows.nbytes // len(rows)))
+                write_at(out, memoryview(rows.data).cast("B"), head + span[0] * (rows.nbytes // len(rows)))
 
         spread(code, chunks(block), threads or default_threads())
     for part, array in (("centre", centre), ("match", _digest(block))):
@@ -280,14 +281,6 @@ def _begin(out: IO[bytes], like: NDArray[Any], rows: int) -> int:
     np.lib.format.write_array_header_1_0(out, head)
     out.flush()
     return out.tell()
-
-
-def _put(out: IO[bytes], rows: NDArray[Any], at: int) -> None:
-    """Rows at their place in the file, whatever other threads write elsewhere in it."""
-    left = memoryview(rows.data).cast("B")
-    while left:
-        done = os.pwrite(out.fileno(), left, at)
-        left, at = left[done:], at + done
 
 
 def _file(prefix: Path | str, part: str) -> Path:

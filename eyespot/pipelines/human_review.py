@@ -18,7 +18,7 @@ from typing import IO, Any, Literal, get_args
 
 from eyespot.pipelines.outcomes import Drop, Failed, Keep, Outcome, Record, line_of
 from eyespot.pipelines.step import digest_of_json
-from eyespot.storage.atomic import append_line
+from eyespot.storage.atomic import append_line, make_folder
 from eyespot.storage.files import refuse, rows_of, write_whole
 from eyespot.storage.locks import in_turn
 from eyespot.types import UsageError
@@ -76,7 +76,7 @@ class Overtaken(UsageError):
 def write_queue(path: Path, cases: Iterable[Case]) -> None:
     """Put a queue in place of an earlier one, whole; decisions stay."""
     text = b"".join(line_of(asdict(case)) for case in cases)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_whole(path, lambda file: file.write(text))
 
 

@@ -15,6 +15,7 @@ from eyespot.reports.page import Pictured, page_of
 from eyespot.reports.summary import FILE, summary_of
 from eyespot.reports.tables import Summary, as_latex, as_markdown, tables_of
 from eyespot.runs import write_run
+from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 from eyespot.types import EyespotError, UsageError
 
@@ -36,7 +37,7 @@ def write(
         raise UsageError(f"{out} is a file; name a folder with --out")
     if out.is_dir() and any(out.iterdir()) and not (out / FILE).exists() and not (out / "tables.md").exists():
         raise UsageError(f"{out} holds other things; name a new folder with --out")
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     files = [*_rankings(evaluation, out), _values(evaluation, out)]
     tables = tables_of(evaluation, others)
     files += [_text(out / "tables.md", as_markdown(tables)), _text(out / "tables.tex", as_latex(tables))]
@@ -113,7 +114,7 @@ def _drawn(folder: Path, draw: Callable[[], Iterable[ReportFigure]]) -> _Picture
     try:
         figures = list(draw())
         if figures:
-            (folder / "figures").mkdir(exist_ok=True)
+            make_folder(folder / "figures")
         files = [path for one in figures for path in save(one.figure, folder / "figures" / one.name)]
         return _Pictures([(one.caption, as_svg(one.figure)) for one in figures], files)
     except EyespotError as error:

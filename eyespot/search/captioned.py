@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,6 +19,7 @@ from eyespot.gallery.view import View
 from eyespot.search.embedding import embed
 from eyespot.search.matching import RowMatching, matched
 from eyespot.storage.files import refuse, required, rows_of
+from eyespot.storage.systems import with_slashes
 from eyespot.types import Encoder, NothingFound, Query, UsageError, Vectors
 
 if TYPE_CHECKING:
@@ -118,12 +118,12 @@ def said_in(view: View, captions: str) -> Iterator[CaptionRows]:
     folder without such files and a column without a text.
     """
     place = Path(captions).expanduser()
-    if place.is_dir() and os.sep in captions:
+    if place.is_dir() and "/" in with_slashes(captions):
         files = sorted(place.rglob(IN_FOLDERS))
         if not files:
             raise NothingFound(f"{place} holds no {IN_FOLDERS}; name the file of captions")
         yield from (of_file(view, file) for file in files)
-    elif os.sep in captions or place.suffix.lower() in TABLES:
+    elif "/" in with_slashes(captions) or place.suffix.lower() in TABLES:
         yield of_file(view, place)
     else:
         yield of_column(view, captions)

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from eyespot.storage import systems
+
 _HERE = -100  # AT_FDCWD of Linux
 _EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 
@@ -34,7 +36,7 @@ def new_file(path: Path) -> Iterator[IO[bytes]]:
 def put_file(temporary: Path, path: Path) -> None:
     """Flush a finished file and give it its name."""
     flush(temporary)
-    temporary.replace(path)
+    systems.rename(lambda: temporary.replace(path))
     flush(path.parent)
 
 
@@ -59,10 +61,10 @@ def put_folder(building: Path, path: Path) -> None:
     flush_tree(building)
     before = path.with_name(f".{path.name}.old")  # for a moment, on systems that cannot exchange two names
     if not path.exists():
-        building.rename(path)
+        systems.rename(lambda: building.rename(path))
     elif not _exchanged(building, path):
-        path.rename(before)
-        building.rename(path)
+        systems.rename(lambda: path.rename(before))
+        systems.rename(lambda: building.rename(path))
     flush(path.parent)
     for old in (building, before):
         shutil.rmtree(old, ignore_errors=True)
@@ -87,7 +89,10 @@ def flush_tree(folder: Path) -> None:
 
 def flush(place: Path | str) -> None:
     """Put a file, or the names in a folder, on the disk."""
-    handle = os.open(place, os.O_RDONLY)
+    flags = systems.flush_flags(os.path.isdir(place))
+    if flags is None:
+        return
+    handle = os.open(place, flags)
     try:
         os.fsync(handle)
     finally:
@@ -106,6 +111,8 @@ def append_line(file: IO[bytes], line: bytes) -> None:
 
 def _exchanged(one: Path, other: Path) -> bool:
     """Let two folders exchange their names in one step; False where the system or its disk cannot."""
+    if os.name == systems.WINDOWS:
+        return False
     library, names = ctypes.CDLL(None), (os.fsencode(one), os.fsencode(other))
     sys.audit("os.rename", one, other, -1, -1)  # as Python's own renames do
     if hasattr(library, "renameat2"):

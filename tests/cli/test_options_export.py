@@ -150,6 +150,38 @@ def test_detections_are_looked_for_below_the_folder_of_photos(place: Path, tmp_p
     assert told(*line, "--photos", place)["known"] == 1
 
 
+SYSTEMS = {
+    "timelapse": {"cards.csv": "File,RelativePath,Species\n0.jpg,photos,deer\n1.jpg,photos,fox\ncut\n"},
+    "wildlife-insights": {
+        "images.csv": "project_id,deployment_id,image_id,filename,common_name\n1,d,a,photos/0.jpg,Deer\ncut\n",
+        "deployments.csv": "deployment_id,latitude,longitude\nd,1,2\n",
+    },
+    "camtrap-dp": {
+        "datapackage.json": "{}",
+        "media.csv": "mediaID,deploymentID,timestamp,filePath\nm,d,2020-05-30T02:57:37Z,photos/0.jpg\ncut\n",
+        "observations.csv": "observationID,mediaID,observationType,scientificName\no,m,animal,Cervus elaphus\n",
+        "deployments.csv": "deploymentID,latitude,longitude\nd,1,2\n",
+    },
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_camera_traps_are_imported_and_what_is_refused_is_listed(place: Path, tmp_path: Path, system: str) -> None:
+    shutil.copytree(place / "gallery", tmp_path / "gallery")
+    (tmp_path / "export").mkdir()
+    for name, text in SYSTEMS[system].items():
+        (tmp_path / "export" / name).write_text(text)
+    source = tmp_path / "export" / ("cards.csv" if system == "timelapse" else "")
+    line = ("import", system, source, "--gallery", tmp_path / "gallery")
+    if system == "timelapse":  # the others are also found by the end of their paths
+        away = CliRunner().invoke(app, list(map(str, line)))
+        assert "say where its paths begin with --photos" in str(away.exception)
+    done = told(*line, "--photos", place, code=3)
+
+    assert (done["known"], done["photos"]) == ((2, 3) if system == "timelapse" else (1, 2))
+    assert [failure["reason"].partition(" where")[0] for failure in done["failed"]] == ["has 1 fields"]
+
+
 def test_convert_takes_a_file_for_what_it_is_said_to_be(place: Path, tmp_path: Path) -> None:
     (tmp_path / "either.json").write_text(json.dumps({"q": {"a": 1, "b": 2}}))
     run = told("convert", tmp_path / "either.json", tmp_path / "run.txt", "--run")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from eyespot.gallery.formats import detections
+from eyespot.gallery.formats.photo_facts import ImportedFacts, PhotoFacts, take_in
 from eyespot.gallery.indexing import index
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, UsageError
@@ -43,14 +45,12 @@ SPECIESNET = {
 }
 
 
-def taken_in(
-    tmp_path: Path, photos: Path, starter: Encoder, told: Any
-) -> tuple[detections.ImportedFacts, dict[str, Any]]:
+def taken_in(tmp_path: Path, photos: Path, starter: Encoder, told: Any) -> tuple[ImportedFacts, dict[str, Any]]:
     """What the import did, and the facts that the gallery then has, by the name of a photo."""
     gallery = tmp_path / "gallery"
     index(gallery, [str(photos)], [starter])
     (tmp_path / "found.json").write_text(json.dumps(told))
-    done = detections.take_in(gallery, detections.read(tmp_path / "found.json"), "found", tmp_path)
+    done = take_in(gallery, detections.read(tmp_path / "found.json"), "found", tmp_path)
     index(gallery, [str(done.path)], [])
     opened = Gallery(gallery)
     view = opened.view(opened.stem())
@@ -62,7 +62,8 @@ def test_megadetectors_boxes_are_facts_of_known_photos(tmp_path: Path, photos: P
     done, facts = taken_in(tmp_path, photos, starter, MEGADETECTOR)
 
     fox, empty = facts["photo1.jpg"], facts["photo0.jpg"]
-    assert (done.photos, done.known, done.failed, done.unknown) == (4, 2, 1, ["elsewhere.jpg"])
+    assert (done.photos, done.known, done.unknown) == (4, 2, ["elsewhere.jpg"])
+    assert done.failed == [("photo2.jpg", "the detector failed: Failure image access")]
     assert (fox["detected"], fox["detections"], fox["detection_confidence"]) == ("animal; person", 2, 0.91)
     assert json.loads(fox["boxes"]) == [["animal", 0.91, 0.1, 0.2, 0.3, 0.4], ["person", 0.6, 0, 0, 0.5, 0.5]]
     assert (fox["species"], fox["species_confidence"]) == ("Vulpes vulpes", 0.8)
@@ -79,10 +80,55 @@ def test_speciesnets_answer_is_a_species_with_its_taxonomy(tmp_path: Path, photo
     assert (blank["species"], blank["common_name"], blank["detected"]) == (None, "blank", "blank")
 
 
+def classified(conf: float, label: str, taxon: str, score: float) -> dict[str, Any]:
+    """A detection as SpeciesNet 5 writes it."""
+    raw = {"classes": [taxon, "x;;;;;;animal"], "scores": [score, 0.01]}
+    final = {"class": taxon, "score": score, "source": "classifier"}
+    category = {"whole_image_classification": "0", "animal": "1", "human": "2"}[label]
+    found = {"category": category, "label": label, "conf": conf, "bbox": [0.1, 0.2, 0.3, 0.4]}
+    return found | {"raw_classifications": raw, "processed_classification": final}
+
+
+def test_speciesnet_5_has_a_class_for_each_box(tmp_path: Path) -> None:
+    fox, deer = (
+        "a;mammalia;carnivora;canidae;vulpes;vulpes;red fox",
+        "b;mammalia;cetartiodactyla;cervidae;;;deer family",
+    )
+    human = "c;mammalia;primates;hominidae;homo;sapiens;human"
+    found = [classified(0.9, "animal", fox, 0.88), classified(0.8, "animal", deer, 0.7)]
+    weak = [classified(0.05, "human", human, 0.9)]
+    whole = [classified(1.0, "whole_image_classification", deer, 0.6)]
+    predictions = [
+        {"filepath": "a.jpg", "failures": ["GEOLOCATION"], "detections": [*found, *weak], "model_version": "4.0.3a"},
+        {"filepath": "b.jpg", "detections": whole},
+        {"filepath": "c.jpg", "failures": ["DETECTOR"]},
+    ]
+    told = {"info": {"format_version": "20261015"}, "predictions": predictions}
+    (tmp_path / "found.json").write_text(json.dumps(told))
+    two, one, none = detections.read(tmp_path / "found.json")
+
+    assert (two.facts["species"], two.facts["common_name"]) == ("Vulpes vulpes", "deer family; red fox")
+    assert two.facts["taxonomy"] == "mammalia;carnivora;canidae;vulpes;vulpes | mammalia;cetartiodactyla;cervidae"
+    assert (two.facts["detected"], two.facts["detections"], two.facts["species_confidence"]) == ("animal", 2, 0.88)
+    assert (one.facts["detected"], one.facts["boxes"], one.facts["common_name"]) == ("blank", None, "deer family")
+    assert none.failure == "the detector failed: ['DETECTOR']"
+
+
+def test_classes_that_megadetectors_file_describes_have_their_taxonomy(tmp_path: Path) -> None:
+    told = MEGADETECTOR | {"classification_category_descriptions": {"4": "a;mammalia;;;vulpes;vulpes;red fox"}}
+    (tmp_path / "found.json").write_text(json.dumps(told))
+    fox = next(iter(detections.read(tmp_path / "found.json"))).facts
+
+    assert (fox["species"], fox["common_name"], fox["taxonomy"]) == (
+        *("Vulpes vulpes", "red fox"),
+        "mammalia;vulpes;vulpes",
+    )
+
+
 def test_nothing_is_written_where_no_photo_is_known(tmp_path: Path, photos: Path, starter: Encoder) -> None:
     index(tmp_path / "gallery", [str(photos)], [starter])
-    found = [detections.DetectedPhoto("elsewhere.jpg", {}, None)]
-    done = detections.take_in(tmp_path / "gallery", found, "found", tmp_path)
+    found = [PhotoFacts("elsewhere.jpg", {}, None)]
+    done = take_in(tmp_path / "gallery", found, "found", tmp_path)
 
     assert done.path is None and not (tmp_path / "gallery" / "facts").exists()
 
@@ -90,16 +136,52 @@ def test_nothing_is_written_where_no_photo_is_known(tmp_path: Path, photos: Path
 @pytest.mark.parametrize(
     ("told", "sentence"),
     [
-        ([], "has no list `images`"),
-        ({"images": [{"detections": []}]}, "image 1: has no file or filepath"),
-        (
-            {"images": [{"file": "a.jpg", "detections": [{"category": "1"}]}]},
-            "1: has detections of another shape",
-        ),
-        ({"images": [{"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [1]}]}]}, "bbox of four"),
+        ([], "is not the JSON of MegaDetector or SpeciesNet"),
+        ({"info": {}}, "has no photos in a list `images`"),
+        ({"images": {"a.jpg": []}}, "has no list `images`"),
     ],
 )
-def test_a_file_of_another_shape_is_refused_with_the_image(tmp_path: Path, told: Any, sentence: str) -> None:
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, told: Any, sentence: str) -> None:
     (tmp_path / "found.json").write_text(json.dumps(told))
     with pytest.raises(UsageError, match=sentence):
-        detections.read(tmp_path / "found.json")
+        list(detections.read(tmp_path / "found.json"))
+
+
+def test_a_file_that_is_cut_short_leaves_nothing(tmp_path: Path, photos: Path, starter: Encoder) -> None:
+    index(tmp_path / "gallery", [str(photos)], [starter])
+    (tmp_path / "found.json").write_text(json.dumps(MEGADETECTOR)[:300])
+    with pytest.raises(UsageError, match="cut short"):
+        take_in(tmp_path / "gallery", detections.read(tmp_path / "found.json"), "found", photos)
+
+    assert not list((tmp_path / "gallery").glob("facts/*"))
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        ({"detections": []}, "has no file or filepath"),
+        ("a.jpg", "has no file or filepath"),
+        ({"file": "a.jpg", "detections": [{"category": "1"}]}, "has detections of another shape"),
+        ({"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [1]}]}, "bbox of four"),
+        ({"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [0, 0, 1, float("nan")]}]}, "of four"),
+    ],
+)
+def test_an_image_of_another_shape_is_refused_and_the_others_are_read(tmp_path: Path, image: Any, reason: str) -> None:
+    (tmp_path / "found.json").write_text(json.dumps({"images": [image, MEGADETECTOR["images"][0]]}))
+    bad, good = detections.read(tmp_path / "found.json")
+
+    assert reason in str(bad.failure) and good.failure is None and good.facts["detections"] == 2
+
+
+def test_a_large_file_is_read_a_photo_at_a_time(tmp_path: Path) -> None:
+    """8 MB of JSON take less than 7 MB, as a larger file would, though the categories stand below the photos."""
+    box = {"category": "1", "conf": 0.5, "bbox": [0.1, 0.2, 0.3, 0.4], "classifications": [["4", 0.8]]}
+    line = json.dumps({"file": "x" * 100 + ".jpg", "detections": [box] * 10})
+    with (tmp_path / "found.json").open("w") as file:
+        file.write('{"images": [' + ",\n".join([line] * 8_000) + '], "classification_categories": {"4": "Ardea"}}')
+    tracemalloc.start()
+    species = {photo.facts["species"] for photo in detections.read(tmp_path / "found.json")}
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert species == {"Ardea"} and (tmp_path / "found.json").stat().st_size > 8e6 and peak < 7e6

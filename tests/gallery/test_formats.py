@@ -23,8 +23,12 @@ from hypothesis import strategies as st
 
 from eyespot import rooms
 from eyespot.gallery.disk import map_vectors, read_note, read_rows, shard_paths, write_items
+from eyespot.gallery.exporting import ExportOptions, ExportReport, ExportRows, export
+from eyespot.gallery.exports import clip_retrieval as clip_retrieval_export
+from eyespot.gallery.exports import npy as npy_export
+from eyespot.gallery.exports._vectors import write_parts
 from eyespot.gallery.formats import clip_retrieval, npy
-from eyespot.gallery.formats.exported import Export, tells_too_much, write
+from eyespot.gallery.formats.exported import tells_too_much
 from eyespot.gallery.formats.items import Naming, key_hashes, merged, repeated
 from eyespot.gallery.formats.registered import Copied, Imported, InPlace, VectorImport, take_in
 from eyespot.gallery.formats.tables import CsvFacts, ParquetFacts
@@ -90,6 +94,11 @@ def gallery(tmp_path: Path) -> Path:
     return tmp_path / "gallery"
 
 
+def written(format: Any, view: View, out: Path, **options: Any) -> ExportReport:
+    """A space in one of the formats."""
+    return export(view, format.write, out, ExportOptions(**options))
+
+
 # -- in place -----------------------------------------------------------------------------------------------
 
 
@@ -98,7 +107,7 @@ def test_a_gallery_exported_and_imported_in_place_has_the_same_vectors_and_facts
 ) -> None:
     index(tmp_path / "first", [str(photos)], [starter])
     before = opened(tmp_path / "first")
-    exported = clip_retrieval.export(before, tmp_path / "out", Export())
+    exported = written(clip_retrieval_export, before, tmp_path / "out")
     imported = take(tmp_path / "second", tmp_path / "out", encoder="starter")
     after = opened(tmp_path / "second")
 
@@ -470,7 +479,7 @@ def test_rows_read_from_parts_of_a_table_are_those_asked_for(rows: list[int]) ->
 def test_npy_goes_out_and_comes_in_again(tmp_path: Path, photos: Path, starter: Encoder) -> None:
     index(tmp_path / "first", [str(photos)], [starter])
     before = opened(tmp_path / "first")
-    npy.export(before, tmp_path / "out", Export())
+    written(npy_export, before, tmp_path / "out")
     take_in(tmp_path / "second", npy.source([tmp_path / "out"]), "starter", InPlace())
     after = opened(tmp_path / "second")
 
@@ -510,8 +519,8 @@ def test_an_export_tells_neither_where_nor_who_unless_asked(gallery: Path, tmp_p
     telling = {"latitude": [1.5] * 2, "Photographer": ["Ann"] * 2, "user_name": ["ann"] * 2, "GPSLatitude": [1.5] * 2}
     add_part(tmp_path / "a", "0", unit(2), keys(2) | telling | {"title": ["Heron", "Goose"]})
     take(gallery, tmp_path / "a")
-    done = clip_retrieval.export(opened(gallery), tmp_path / "out", Export())
-    clip_retrieval.export(opened(gallery), tmp_path / "all", Export(all_columns=True))
+    done = written(clip_retrieval_export, opened(gallery), tmp_path / "out")
+    written(clip_retrieval_export, opened(gallery), tmp_path / "all", all_columns=True)
     table, everything = (pq.read_table(tmp_path / name / "metadata/metadata_0.parquet") for name in ("out", "all"))
 
     assert sorted(done.left_out) == ["GPSLatitude", "Photographer", "latitude", "longitude", "user_name"]
@@ -522,8 +531,11 @@ def test_an_export_tells_neither_where_nor_who_unless_asked(gallery: Path, tmp_p
     assert table["image_path"].to_pylist() == [str(tmp_path / "a" / "pictures" / f"{n}.jpg") for n in range(2)]
 
 
-class SmallParts(clip_retrieval.ClipRetrievalLayout):
+class SmallParts(clip_retrieval_export.ClipRetrievalLayout):
     part_rows = 3
+
+    def write(self, rows: ExportRows, folder: Path) -> int:
+        return write_parts(rows, folder, self)
 
 
 def test_an_export_in_several_parts_comes_in_again_in_order(gallery: Path, folder: Path, tmp_path: Path) -> None:
@@ -531,11 +543,11 @@ def test_an_export_in_several_parts_comes_in_again_in_order(gallery: Path, folde
     vectors[0] = 0
     add_part(folder, "10", vectors, keys(4, 5))
     take(gallery, folder)
-    done = write(opened(gallery), tmp_path / "out", SmallParts(), Export(dtype="float16"))
+    done = written(SmallParts(), opened(gallery), tmp_path / "out", float16=True)
     take(tmp_path / "second", tmp_path / "out")
 
     live = [row for row in range(9) if row != 5]
-    assert (done.rows, done.parts) == (8, 3)
+    assert done.rows == 8 and len(list((tmp_path / "out" / "img_emb").iterdir())) == 3
     assert ids(tmp_path / "second") == [ids(gallery)[row] for row in live]
     np.testing.assert_array_equal(
         np.concatenate(opened(tmp_path / "second").blocks), np.concatenate(opened(gallery).blocks)[live]
@@ -548,11 +560,11 @@ def test_an_export_over_something_or_of_nothing_is_refused(gallery: Path, folder
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("mine")
     with pytest.raises(UsageError, match="not empty"):
-        npy.export(opened(gallery), tmp_path / "out", Export())
+        written(npy_export, opened(gallery), tmp_path / "out")
     add_part(tmp_path / "zeros", "0", np.zeros((2, DIM), np.float32), keys(2))
     take(tmp_path / "dead", tmp_path / "zeros")
     with pytest.raises(NothingFound):
-        npy.export(opened(tmp_path / "dead"), tmp_path / "new", Export())
+        written(npy_export, opened(tmp_path / "dead"), tmp_path / "new")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
     assert not (tmp_path / "new").exists()
 

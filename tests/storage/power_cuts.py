@@ -172,6 +172,22 @@ def connect(place: Path) -> None:
     sys.audit(RETURNED)
 
 
+def write_queue(place: Path) -> None:
+    from eyespot.pipelines.human_review import Case, write_queue
+
+    write_queue(place / "a" / "review" / "faces.jsonl", [Case("face", "Is this a face?")])
+    sys.audit(RETURNED)
+
+
+def save_adapter(place: Path) -> None:
+    import numpy as np
+
+    from eyespot.adapters.linear import Linear, save
+
+    save(place / "a" / "run", Linear(np.eye(2, dtype=np.float32), np.zeros(2, np.float32)))
+    sys.audit(RETURNED)
+
+
 def append_line(place: Path) -> None:
     from eyespot.storage.atomic import append_line
 
@@ -281,7 +297,10 @@ def content(digest: str, log: Path) -> bytes:
 
 SCENARIOS: dict[str, Callable[[Path], None]] = {
     scenario.__name__: scenario
-    for scenario in (new_file, new_folder, put_folder, make_folder, locked, connect, append_line, index, pipeline)
+    for scenario in (
+        *(new_file, new_folder, put_folder, make_folder, locked, connect, append_line, index, pipeline),
+        *(write_queue, save_adapter),
+    )
 }
 
 if __name__ == "__main__":

@@ -95,6 +95,43 @@ def test_a_folder_lasts_with_those_above_it(tmp_path: Path, name: str, folders: 
         assert set(folders[:promises]) <= set(tree)
 
 
+@pytest.mark.parametrize(
+    ("name", "file"), [("write_queue", "a/review/faces.jsonl"), ("save_adapter", "a/run/linear.safetensors")]
+)
+def test_a_result_in_a_new_folder_lasts_with_the_folder(tmp_path: Path, name: str, file: str) -> None:
+    found = recorded(name, tmp_path)
+    seen = [(promises, file in tree) for promises, tree in found.disks()]
+
+    assert {there for promises, there in seen if promises} == {True}
+    assert (found.place / file).is_file() and (0, False) in seen
+
+
+# What lies in a folder that is made bare is put in place by the folder above it, or is made again from elsewhere.
+BARE = {
+    "cache": ["curate/_world.py", "gallery/remote.py", "web/_state.py", "web/found/snapshot.py"],
+    "pictures for a page": ["web/pictures/thumbnails.py", "web/pictures/uploads.py"],
+    "whole folder": [
+        *("curate/recos/files.py", "curate/rerank_files.py", "curate/rmir/files.py", "gallery/exports/_vectors.py"),
+        *(f"gallery/exports/{name}.py" for name in ("camtrap_dp", "coco", "imagefolder", "label_studio", "mteb")),
+        *("gallery/exports/parquet.py", "indexes/faiss.py", "indexes/lance.py", "runs/beir.py"),
+        "search/index_choice.py",
+    ],
+    "spilled data": ["curate/inat/tables.py"],
+    "demonstration": ["cli/demo.py", "curate/inat/synthetic.py"],
+}
+
+
+def test_results_lie_in_folders_that_last() -> None:
+    package = ROOT / "eyespot"
+    bare = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        if ".mkdir(" in path.read_text(encoding="utf-8") and path.parent.name != "storage"
+    }
+
+    assert bare == {name for names in BARE.values() for name in names}
+
+
 def test_a_line_of_a_log_lasts(tmp_path: Path) -> None:
     found = recorded("append_line", tmp_path)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from eyespot import rooms
 from eyespot.adapters.quari.config import Config
+from eyespot.storage.atomic import make_folder
 from eyespot.types import EyespotError, UsageError
 
 CONFIG, OURS, RELEASED = "config.yml", "weights.safetensors", "weights.pt"
@@ -152,5 +153,5 @@ def _from_hub(name: str) -> Path:
 def _put(path: Path, data: bytes) -> None:
     from eyespot.storage.files import write_whole
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     write_whole(path, lambda file: file.write(data))

@@ -17,6 +17,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 from eyespot.types import Index, Mask, NearestRows, NothingFound, Progress, UsageError, Vectors
 
@@ -78,7 +79,7 @@ def mine_into(
     note = parts / "of.txt"
     if note.exists() and note.read_text(encoding="utf-8") != fingerprint:
         raise UsageError(f"{parts} holds pieces of other vectors or settings; remove it, or name another file")
-    parts.mkdir(parents=True, exist_ok=True)
+    make_folder(parts)
     write_whole(note, lambda file: file.write(fingerprint.encode()))
     index: Index | None = None
     for number in range(place.count):

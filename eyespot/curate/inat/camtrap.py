@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from eyespot.curate.inat.source import RANKS, ObservationSource, TableFile, file_and_url, names_as_taxa, sheet
 from eyespot.curate.inat.tables import quoted, real, select
+from eyespot.gallery.formats.camtrap_dp import PACKAGE, media_rights
 from eyespot.storage.files import json_of, refuse
 from eyespot.types import UsageError
 
-PACKAGE = "datapackage.json"
 _TABLES = ("deployments", "media", "observations")
 
 
@@ -32,23 +30,10 @@ def source(place: Path) -> ObservationSource:
         "camtrap-dp",
         {"package": package, **files},
         _observations(seen, traps, taxon),
-        _photos(seen, media, _rights(package, fields)),
+        _photos(seen, media, media_rights(package, fields)),
         names_as_taxa(seen.sql, taxon, "NULL", {rank: seen.first(rank) for rank in RANKS}),
         citation=str(fields.get("bibliographicCitation") or fields.get("title") or ""),
     )
-
-
-def _rights(path: Path, fields: Mapping[str, Any]) -> tuple[str, str]:
-    """Licence and holder of the media by a package's fields, or ""; `UsageError` for fields of another kind."""
-    for name in ("licenses", "contributors"):
-        listed = fields.get(name) or []
-        if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
-            refuse(path, name, "is not a list of objects; write it as Camtrap DP has it, or take it out")
-    licences = [licence for licence in fields.get("licenses") or [] if licence.get("scope") == "media"]
-    people = fields.get("contributors") or []
-    holders = [person for person in people if person.get("role") == "rightsHolder"] or people
-    licence = next((str(licence.get("name") or licence.get("path") or "") for licence in licences), "")
-    return licence, next((str(person.get("title") or "") for person in holders), "")
 
 
 def _observations(seen: TableFile, traps: TableFile, taxon: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from eyespot.curate.inat.licences import Licence, licence_of
 from eyespot.curate.inat.naming import SPLIT, CollectionSpecies, told_position
 from eyespot.curate.inat.settings import Positions
 from eyespot.curate.inat.source import RANKS
+from eyespot.gallery.exports.coco import write_coco
 from eyespot.storage.atomic import new_file
 from eyespot.storage.files import write_csv, write_whole
 
@@ -152,23 +152,17 @@ def write_funnel(steps: Sequence[Mapping[str, Any]], out: Path) -> None:
 
 
 def _write_coco(file: IO[bytes], images: Iterable[Image], inputs: CollectionInputs, tally: CollectionTally) -> None:
-    def write_list(name: str, values: Iterable[Mapping[str, Any]]) -> None:
-        file.write(b',\n"' + name.encode() + b'": [')
-        for number, value in enumerate(values):
-            file.write((b",\n" if number else b"\n") + _json(value))
-        file.write(b"]")
-
     licences = {licence: number for number, licence in enumerate(sorted(tally.licences))}
     drawn = set(tally.species)
     used = sorted((species for species in inputs.species if species.id in drawn), key=lambda species: species.id)
     info = {"description": "made by eyespot build inat", "version": eyespot.__version__, "citation": inputs.citation}
-    listed = [{"id": number, "name": licence.name, "url": licence.url} for licence, number in licences.items()]
-    file.write(b'{"info": ' + _json(info) + b',\n"licenses": ' + _json(listed))
-    write_list("categories", (species.category() for species in used))
-    write_list("images", (_coco_image(image, licences[image.licence]) for image in images))
-    pairs = ({"id": id, "image_id": id, "category_id": species} for id, species in enumerate(tally.species))
-    write_list("annotations", pairs)
-    file.write(b"}\n")
+    lists: dict[str, Iterable[Mapping[str, Any]]] = {
+        "licenses": ({"id": number, "name": one.name, "url": one.url} for one, number in licences.items()),
+        "categories": (species.category() for species in used),
+        "images": (_coco_image(image, licences[image.licence]) for image in images),
+        "annotations": ({"id": id, "image_id": id, "category_id": kind} for id, kind in enumerate(tally.species)),
+    }
+    write_coco(file, info, lists)
 
 
 def _coco_image(image: Image, licence: int) -> dict[str, Any]:
@@ -177,10 +171,6 @@ def _coco_image(image: Image, licence: int) -> dict[str, Any]:
     rest: dict[str, Any] = {"location_uncertainty": image.location_uncertainty, "coarsened": image.coarse}
     rest |= {"observation": image.observation, "group": image.group}
     return {name: fields[name] for name in names} | {"license": licence} | rest
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 
 
 # -- labels -----------------------------------------------------------------------------------------------------

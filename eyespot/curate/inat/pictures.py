@@ -24,6 +24,7 @@ from eyespot.curate.inat.settings import PictureSettings
 from eyespot.gallery.photos.pictures import BadPicture, open_picture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.pipelines.human_review import AWAITS, DROPPED, Case, Queue, write_queue
+from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class Looks:
         image.thumbnail((self.how.side, self.how.side), images.Resampling.LANCZOS)
         jpeg = BytesIO()
         image.save(jpeg, "JPEG", quality=90)
-        (self.out / file).parent.mkdir(parents=True, exist_ok=True)
+        make_folder((self.out / file).parent)
         write_whole(self.out / file, lambda target: target.write(jpeg.getvalue()))
         return image.size
 
@@ -185,7 +186,7 @@ def digest_folder(work: Path, how: PictureSettings) -> Path:
 
     settings = {"checks": sorted(how.checks), "side": how.side, "face": how.face, "folder": str(how.folder)}
     folder = work / f"pictures-{digest_of_json([settings, _PIECE, _VERSION])[:12]}"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     return folder
 
 

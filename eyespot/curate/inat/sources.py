@@ -6,6 +6,7 @@ from pathlib import Path
 
 from eyespot.curate.inat import camtrap, export, plain
 from eyespot.curate.inat.source import ObservationSource
+from eyespot.gallery.formats.camtrap_dp import PACKAGE
 from eyespot.types import UsageError
 
 
@@ -15,7 +16,7 @@ def source_of(place: Path) -> ObservationSource:
         raise UsageError(f"there is no {place}; name an export's folder, a table of observations or a Camtrap DP")
     if place.is_file():
         return plain.source(place)
-    if (place / camtrap.PACKAGE).is_file():
+    if (place / PACKAGE).is_file():
         return camtrap.source(place)
     if export.is_one(place):
         return export.source(place)

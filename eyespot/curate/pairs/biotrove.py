@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from os.path import relpath
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from eyespot.curate.pair_set import CAPTIONS, PICTURES, TO_CAPTION, LeftOut, PairRow, digest
 from eyespot.curate.templates import Templates
 from eyespot.storage.files import opened_parquet, refuse
+from eyespot.storage.systems import relative_path
 from eyespot.types import NothingFound, Progress
 
 _pc: Any = pyarrow.compute
@@ -100,7 +100,7 @@ class BioTrove:
 
     def read(self, file: Path) -> Iterator[PairRow | LeftOut]:
         """The photos drawn of a file, each the first time that it stands anywhere."""
-        folder = relpath(self.images.absolute(), (self.out / file.stem).absolute())
+        folder = relative_path(self.images, self.out / file.stem)
         with opened_parquet(file) as opened:
             names = [name for name in LABELS if name in opened.schema_arrow.names]
             templates = Templates.over(names, {}, self.draw.seed)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os.path import relpath
 from pathlib import Path
 from typing import Any
 
 from eyespot.curate.pair_set import CAPTIONS, LEFT_OUT, PICTURES, LeftOut, PairRow, digest
 from eyespot.gallery.photos.json_lists import lists_of
 from eyespot.storage.files import id_of, refuse
+from eyespot.storage.systems import relative_path
 from eyespot.types import Progress
 
 
@@ -52,7 +52,7 @@ class Coco:
                 image_id, text = id_of(fields.get("image_id")), " ".join(str(fields.get("caption") or "").split())
                 if image_id and text:
                     texts.setdefault(image_id, []).append(text)
-            folder = relpath(self.images.absolute(), (self.out / file.stem).absolute())
+            folder = relative_path(self.images, self.out / file.stem)
             for number, image in enumerate(_elements(file, "images"), 1):
                 id, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
                 captions = texts.pop(id_of(id) or "", [])

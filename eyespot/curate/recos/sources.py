@@ -21,6 +21,7 @@ from eyespot.curate._world import PhotoWorld
 from eyespot.gallery.formats.exported import names_owner
 from eyespot.gallery.photos.labels import MEASURED
 from eyespot.pipelines import Record
+from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 from eyespot.types import Encoder, EyespotError, Mask, UsageError, Vectors
 
@@ -71,7 +72,7 @@ class Sources:
         from eyespot.gallery.indexing import Options, index
 
         folder = self.work / DRAWN
-        (folder / "pictures").mkdir(parents=True, exist_ok=True)
+        make_folder(folder / "pictures")
         index(folder / "gallery", [str(folder / "pictures")], [self.encoder], Options(workers=2))
         return PhotoWorld(folder / "gallery", self.work)
 
@@ -147,7 +148,7 @@ class Sources:
         path = Path(DRAWN) / "pictures" / record["subtask"] / f"{record['id']}.jpg"
         place = self.work / path
         if not place.exists() or place.read_bytes() != data:
-            place.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(place.parent)
             write_whole(place, lambda file: file.write(data))
         return str(path.as_posix())
 

@@ -23,6 +23,7 @@ from eyespot.curate.rmir.split import TEST, Lists, tail_reliability
 from eyespot.pipelines import Record
 from eyespot.pipelines.human_review import Case, Queue, write_queue
 from eyespot.pipelines.outcomes import line_of
+from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import refuse, rows_of, write_whole
 from eyespot.types import UsageError
 
@@ -49,7 +50,7 @@ def write_queues(made: FinishedSteps, folder: Path, sizes: Sizes = Sizes()) -> d
     last = [(hits[-1], settle_votes(hits[-1], len(made.seats)).answers) for hits in made.hits.values()]
     hits = {"true": [one for one, yes in last if yes], "false": [one for one, yes in last if yes is False]}
     drawn = {VERDICTS: _drawn(made, answers, sizes.verdicts), LAST: _drawn(made, hits, sizes.last)}
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write_panel(folder, _sealed(made, [one for triplets in drawn.values() for one in triplets]).values())
     for name, triplets in drawn.items():
         cases = []

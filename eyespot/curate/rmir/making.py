@@ -19,7 +19,7 @@ from eyespot.kernels.kmeans import cluster
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, plan, run
 from eyespot.pipelines.data_card import card_of, write_card, write_head, write_readme
 from eyespot.pipelines.prompts import Models
-from eyespot.storage.atomic import new_folder
+from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.types import UsageError
 
 WORK, SET, AUDIT = "work", "set", "audit"
@@ -69,7 +69,7 @@ def write_set(
 ) -> dict[str, int]:
     """The set in place of an earlier one, and the audit's queues; how many cases these have."""
     data_card = card_of(made.done, card.card_content(made))
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     with new_folder(out / SET) as folder:
         files.write_tables(made, folder)
         files.write_mteb(made, folder / files.MTEB, show)

@@ -14,12 +14,10 @@ OPTIONS = ("float16",)
 
 def write(rows: ExportRows, folder: Path) -> int:
     """`vectors.hdf5`; a missing number is NaN (of whole numbers too), a missing text is empty."""
-    from eyespot.gallery.formats.exported import Export, dtype_of
     from eyespot.gallery.hdf5 import FEATURES, INDEX, new_file
 
-    dtype = dtype_of(rows.view, Export(dtype="float16" if rows.options.float16 else None))
     with new_file(folder / "vectors.hdf5") as (file, text):
-        features = file.create_dataset(FEATURES, (len(rows), rows.view.space.dim), dtype)
+        features = file.create_dataset(FEATURES, (len(rows), rows.view.space.dim), rows.dtype)
         features.attrs["encoder"] = rows.view.space.encoder
         index = file.create_dataset(INDEX, (len(rows),), text)
         facts = {
@@ -31,7 +29,7 @@ def write(rows: ExportRows, folder: Path) -> int:
         done = 0
         for chunk in rows.chunks():
             part = slice(done, done + len(chunk.vectors))
-            features[part] = chunk.vectors.astype(dtype)
+            features[part] = chunk.vectors.astype(rows.dtype)
             index[part] = chunk.facts["id"].to_pylist()
             paths[part] = [(places or [""])[0] for places in chunk.facts["paths"].to_pylist()]
             for name, dataset in facts.items():

@@ -44,11 +44,8 @@ def vector_schema(rows: ExportRows) -> pa.Schema:
     """Every column that goes out, then `vector`."""
     import pyarrow as pa
 
-    from eyespot.gallery.formats.exported import Export, dtype_of
-
-    kind = dtype_of(rows.view, Export(dtype="float16" if rows.options.float16 else None))
     facts = [field for field in rows.columns.schema if field.name != VECTOR]
-    return pa.schema([*facts, pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(kind), rows.view.space.dim))])
+    return pa.schema([*facts, pa.field(VECTOR, pa.list_(pa.from_numpy_dtype(rows.dtype), rows.view.space.dim))])
 
 
 def shown_schema(plain: pa.Schema) -> pa.Schema:

@@ -8,13 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pyarrow as pa
-
-from eyespot.gallery.formats.exported import Export, Exported, write
 from eyespot.gallery.formats.items import Layout
 from eyespot.gallery.formats.registered import ImportSource, Part
-from eyespot.gallery.formats.tables import pc
-from eyespot.gallery.view import View
 from eyespot.types import EyespotError, UsageError
 
 LAYOUT = Layout(keys=("key", "image_path", "url"), paths=("image_path", "url"))
@@ -57,30 +52,3 @@ def _numbered(folder: Path, stem: str, suffix: str) -> dict[int, Path]:
         if match:
             found[int(match[1])] = path
     return found
-
-
-class ClipRetrievalLayout:
-    """`image_path` (whole), `caption` (a column of that name, else `title`), `key` (the row's id), then every fact."""
-
-    vectors = "img_emb/img_emb_{}.npy"
-    table = "metadata/metadata_{}.parquet"
-    part_rows = 1_000_000
-
-    def columns(self, facts: pa.Table) -> pa.Table:
-        """The table as clip-retrieval's own readers expect it."""
-        paths = facts["paths"]
-        # Lists with one null where there was nothing, so that each has a first element
-        place = pc.if_else(pc.equal(pc.list_value_length(paths), 0), pa.scalar([None], paths.type), paths)
-        named = {"image_path": pc.list_element(place, 0)}
-        spelled = {name.lower(): name for name in reversed(facts.column_names)}
-        caption = spelled.get("caption", spelled.get("title"))
-        if caption is not None:
-            named["caption"] = facts[caption]
-        named["key"] = facts["id"]
-        rest = {name: facts[name] for name in facts.column_names if name.lower() not in {*named, "id"}}
-        return pa.table(named | rest)
-
-
-def export(view: View, out: Path, options: Export) -> Exported:
-    """Write the rows of a space that can be found as a clip-retrieval folder, in parts of a million rows."""
-    return write(view, out, ClipRetrievalLayout(), options)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
-from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from eyespot.gallery.attribution import LICENCES, Attribution, attribution_of, plain_name
-from eyespot.gallery.formats import arrays
 from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.view import View, place_of
-from eyespot.storage.atomic import is_forbidden
-from eyespot.storage.files import whole_folder
-from eyespot.types import EyespotError, Mask, NothingFound
+from eyespot.types import Mask, NothingFound
 
 BATCH = 1 << 14
 # Compared in lower case without separators: Darwin Core, EXIF, Flickr, iNaturalist and img2dataset spell them so.
@@ -33,26 +27,6 @@ OWNERS = """
     observer observerid observername recordedby identifiedby rightsholder copyright copyrightholder credit attribution
     byline email realname
 """
-
-
-@dataclass(frozen=True)
-class Export:
-    """What goes out: columns that tell of places and owners too, or not; vectors as they are, or in another type.
-
-    `chosen` (rows,) is True for the rows that are wanted; None: all.
-    """
-
-    all_columns: bool = False
-    dtype: str | None = None
-    chosen: Mask | None = None
-
-
-class Exported(NamedTuple):
-    """What was written, and the columns that were not."""
-
-    rows: int
-    parts: int
-    left_out: list[str]
 
 
 class ExportColumns(NamedTuple):
@@ -74,18 +48,6 @@ class Chunk(NamedTuple):
     relative: list[str]
 
 
-class ExportLayout(Protocol):
-    """How a format lays out its files; `{}` in their names is a part's number."""
-
-    vectors: str
-    table: str
-    part_rows: int
-
-    def columns(self, facts: pa.Table) -> pa.Table:
-        """The format's own columns."""
-        ...
-
-
 def tells_too_much(name: str) -> bool:
     """Whether a column by this name tells where a picture was taken or whose it is."""
     plain = plain_name(name)
@@ -97,45 +59,19 @@ def names_owner(name: str) -> bool:
     return plain_name(name) in OWNERS.split()
 
 
-def write(view: View, out: Path, form: ExportLayout, export: Export) -> Exported:
-    """Write every row of a space that can be found, in a folder that is whole or not there at all.
-
-    Raises `UsageError` if the folder holds something, `NothingFound` for a space without pictures.
-    """
-    wanted = wanted_rows(view, export)
-    total = int(wanted.sum())
-    dtype = dtype_of(view, export)
-    columns = columns_of(view, export.all_columns)
-    parts = -(-total // form.part_rows)
-    try:
-        with whole_folder(out) as folder:
-            for number, chunks in groupby(
-                _cut(chunks_of(view, columns, wanted), form.part_rows), key=lambda piece: piece[0]
-            ):
-                rows = min(form.part_rows, total - number * form.part_rows)
-                name = str(number).zfill(len(str(parts - 1)))
-                part = _FilePart(folder / form.vectors.format(name), folder / form.table.format(name), form)
-                part.write((chunk for _, chunk in chunks), (rows, view.space.dim), dtype)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        way_out = "name another folder" if is_forbidden(error) else "make room there or name another folder"
-        raise EyespotError(f"cannot write {out} ({reason}); {way_out}") from error
-    return Exported(total, parts, columns.left_out)
-
-
-def wanted_rows(view: View, export: Export) -> Mask:
+def wanted_rows(view: View, chosen: Mask | None) -> Mask:
     """The rows that go out, (rows,): those that can be found and are chosen; `NothingFound` if there are none."""
     if not view.live.any():
         raise NothingFound(f"{view.gallery.path} has no pictures to export; add some with: eyespot index PHOTOS")
-    wanted: Mask = view.live if export.chosen is None else view.live & export.chosen
+    wanted: Mask = view.live if chosen is None else view.live & chosen
     if not wanted.any():
         raise NothingFound("no picture fits the filter; widen it, or leave it out to export all")
     return wanted
 
 
-def dtype_of(view: View, export: Export) -> np.dtype[Any]:
-    """The type of the vectors that go out."""
-    return np.dtype(export.dtype or np.result_type(*(block.dtype for block in view.blocks)))
+def dtype_of(view: View) -> np.dtype[Any]:
+    """The type that holds the vectors of all shards."""
+    return np.dtype(np.result_type(*(block.dtype for block in view.blocks)))
 
 
 # -- rows ---------------------------------------------------------------------------------------------------
@@ -198,39 +134,3 @@ def columns_of(view: View, all_columns: bool = False) -> ExportColumns:
     derived = [name for name in Attribution._fields if licensed and name not in names]
     schema = pa.schema([*going, *(pa.field(name, pa.string()) for name in derived)])
     return ExportColumns(schema, [name for name in left_out if name.lower() not in derived], derived)
-
-
-def _cut(chunks: Iterator[Chunk], part_rows: int) -> Iterator[tuple[int, Chunk]]:
-    """Chunks cut where a part ends, each with the number of its part."""
-    done = 0
-    for chunk in chunks:
-        at = 0
-        while at < len(chunk.vectors):
-            step = min(len(chunk.vectors) - at, part_rows - done % part_rows)
-            piece = slice(at, at + step)
-            part = Chunk(chunk.facts.slice(at, step), chunk.vectors[piece], chunk.relative[piece])
-            yield done // part_rows, part
-            at, done = at + step, done + step
-
-
-# -- files --------------------------------------------------------------------------------------------------
-
-
-class _FilePart(NamedTuple):
-    """The two files of one part."""
-
-    vectors: Path
-    table: Path
-    form: ExportLayout
-
-    def write(self, chunks: Iterator[Chunk], shape: tuple[int, int], dtype: DTypeLike) -> None:
-        first = next(chunks)
-        with ExitStack() as files:
-            for path in self.vectors, self.table:
-                path.parent.mkdir(exist_ok=True)
-            vectors, table = (files.enter_context(path.open("wb")) for path in (self.vectors, self.table))
-            writer = files.enter_context(pq.ParquetWriter(table, self.form.columns(first.facts).schema))
-            arrays.begin(vectors, shape, dtype)
-            for chunk in chain([first], chunks):
-                writer.write_table(self.form.columns(chunk.facts))
-                arrays.append(vectors, chunk.vectors.astype(dtype))

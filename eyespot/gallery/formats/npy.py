@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import pyarrow as pa
-
-from eyespot.gallery.formats.exported import Export, Exported, write
 from eyespot.gallery.formats.items import Layout
 from eyespot.gallery.formats.registered import ImportSource, Part
 from eyespot.gallery.photos.labels import FILE_COLUMNS
-from eyespot.gallery.view import View
 from eyespot.types import UsageError
 
 LAYOUT = Layout(keys=("id", "key", *FILE_COLUMNS, "url"), paths=("paths", *FILE_COLUMNS, "url"))
@@ -36,20 +32,3 @@ def source(places: Sequence[Path]) -> ImportSource:
     table = tables[0] if tables else None
     notes = [] if tables else [f"{vectors[0]} has no table beside it; rows are named by their number"]
     return ImportSource("npy", vectors[0].parent, [Part(vectors[0].stem, vectors[0], table)], LAYOUT, notes)
-
-
-class NpyLayout:
-    """`id`, `paths` (whole), then every fact."""
-
-    vectors = "vectors.npy"
-    table = "items.parquet"
-    part_rows = 1 << 62
-
-    def columns(self, facts: pa.Table) -> pa.Table:
-        """The gallery's own columns."""
-        return facts
-
-
-def export(view: View, out: Path, options: Export) -> Exported:
-    """Write the rows of a space that can be found as `vectors.npy` and `items.parquet`."""
-    return write(view, out, NpyLayout(), options)

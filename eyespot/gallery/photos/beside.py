@@ -7,6 +7,7 @@ are, or, with a column `key` and none for files, by the key that they share with
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def _by_member(place: str, table: Path) -> Iterator[Record]:
         if isinstance(row, LabelError):
             yield _unreadable_row(row, table)
         else:
-            yield Labels(head + os.path.normpath(row.file), row.facts)
+            yield Labels(head + posixpath.normpath(row.file), row.facts)
 
 
 def _unreadable_row(row: LabelError, table: Path) -> Unreadable:

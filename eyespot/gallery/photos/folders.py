@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import stat
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from eyespot.gallery.photos.names import real_name, stored_name
 from eyespot.gallery.photos.pictures import SUFFIXES
 from eyespot.gallery.photos.places import stat_of
 from eyespot.gallery.photos.signatures import HEAD
+from eyespot.storage.systems import is_inside, with_slashes
 
 LABEL_FILES = ("metadata.csv", "metadata.jsonl", "metadata.parquet")  # as in the HF imagefolder layout
 SHARD = re.compile(r"[0-9]{5,}\.tar")  # as img2dataset and webdataset number them; 2019.tar is somebody's archive
@@ -81,7 +83,7 @@ class FolderWalk:
     # -- folders --------------------------------------------------------------------------------------------
 
     def _look_at_folder(self, entry: os.DirEntry[str], path: str) -> Iterator[Record]:
-        above = os.path.dirname(entry.path).split(os.sep)
+        above = with_slashes(os.path.dirname(entry.path)).split("/")
         if why := why_left_out(entry.name, above):
             yield Excluded(path, why, files_below(entry.path))
         elif entry.is_symlink() and self._below_root(os.path.realpath(entry.path)) not in (None, ""):
@@ -110,9 +112,9 @@ class FolderWalk:
 
     def _below_root(self, real: str) -> str | None:
         """A real path relative to the root, if the walk comes to it without a link; None if it does not."""
-        if os.path.commonpath([real, self.real]) != self.real:
+        if not is_inside(real, self.real):
             return None
-        below = os.path.relpath(real, self.real)
+        below = with_slashes(os.path.relpath(real, self.real))
         below = "" if below == "." else below
         return None if below.startswith(".") or "/." in below or why_left_out_below(below) else below
 
@@ -123,8 +125,9 @@ class FolderWalk:
             if isinstance(row, LabelError):
                 yield Unreadable(f"{path}:{row.line}" if row.line else path, row.reason)
             else:
-                folder, name = os.path.split(os.path.normpath(self.way[-1].prefix + stored_name(row.file)))
-                yield Labels(os.path.join(self._without_links(folder), name), row.facts)
+                below = posixpath.normpath(self.way[-1].prefix + with_slashes(stored_name(row.file)))
+                folder, name = posixpath.split(below)
+                yield Labels(posixpath.join(self._without_links(folder), name), row.facts)
 
     def _without_links(self, folder: str) -> str:
         """A folder below the root as the walk comes to it."""

@@ -6,10 +6,11 @@ Python writes into such files, replaces half a character (`\\ud800`) by "?" with
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +25,19 @@ def lists_of(place: Path) -> Iterator[tuple[str, Iterator[Any] | None]]:
 
     What the caller leaves of a list is skipped. ValueError for what is no JSON object, OSError as `open` raises it.
     """
-    with place.open(encoding="utf-8-sig") as file:
+    for key, part in _members(place):
+        yield key, part if isinstance(part, Iterator) else None
+
+
+def values_of(place: Path, names: Collection[str]) -> dict[str, Any]:
+    """The values of these keys of the file's object, where they are no lists. Errors as above."""
+    return {key: part for key, part in _members(place) if key in names and not isinstance(part, Iterator)}
+
+
+def _members(place: Path) -> Iterator[tuple[str, Any]]:
+    """Each key of the file's object with its value, or with the elements of its list; what is left is skipped."""
+    opener = gzip.open if place.suffix.lower() == ".gz" else open
+    with opener(place, "rt", encoding="utf-8-sig") as file:
         text = _Text(file)
         if text.next() != "{":
             raise ValueError("no JSON object")
@@ -34,8 +47,7 @@ def lists_of(place: Path) -> Iterator[tuple[str, Iterator[Any] | None]]:
                 yield key, elements
                 deque(elements, maxlen=0)
             else:
-                yield key, None
-                text.value()
+                yield key, text.value()
         if text.next():
             raise text.broken()
 

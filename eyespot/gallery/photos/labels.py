@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from eyespot.gallery.photos.delimited import MAX_FIELD, read_delimited
 from eyespot.gallery.photos.found import is_utf8, reason
 
 FILE_COLUMNS = ("file_name", "filename", "file", "path", "filepath", "image", "image_path")
 MEASURED = frozenset(
     {"id", "live", "roots", "paths", "path", "size", "mtime", "width", "height", "format", "rank", "score"}
 )
-MAX_FIELD = 1 << 20
 LABELS_LOST = "labels cannot be read: "  # how the reason of a file that gives no labels as a whole begins
 
 
@@ -112,22 +112,14 @@ def wider(one: str, other: str) -> str:
 
 
 def _csv(place: Path) -> Iterator[LabelRow | LabelError]:
-    csv.field_size_limit(MAX_FIELD)
     with place.open(encoding="utf-8-sig", newline="") as file:
-        header = file.readline()
-        delimiter = max(",;\t", key=header.count)
-        rows = csv.reader(file, delimiter=delimiter)
-        names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter), [])]
+        names, rows = read_delimited(file)
         column = _file_column(names)
         if column is None:
             yield _lost(_no_file_column(names))
             return
-        for row in filter(None, rows):
-            line = rows.line_num + 1
-            if len(row) != len(names):
-                yield LabelError(line, f"has {len(row)} fields where the header has {len(names)}")
-            else:
-                yield _row(dict(zip(names, row, strict=True)), column, line)
+        for line, row in rows:
+            yield LabelError(line, row) if isinstance(row, str) else _row(row, column, line)
 
 
 def _jsonl(place: Path) -> Iterator[LabelRow | LabelError]:

@@ -20,10 +20,12 @@ from pathlib import Path
 from PIL import ExifTags, ImageFile
 
 from eyespot.gallery.photos.colours import LARGE, conversion_bytes, reduced
+from eyespot.storage.systems import physical_memory
 from eyespot.types import UsageError
 
 VARIABLE = "EYESPOT_DECODE_MEMORY"
 MOST, LEAST = 2 << 30, 512 << 20  # of the default
+UNKNOWN = 4 << 30  # bytes of a machine that does not say how many it has
 _UNITS = {"M": 1 << 20, "G": 1 << 30}
 _TRIMMED = 32 << 20  # bytes from which on freed memory goes back to the system
 _POINTER = 8  # bytes: Pillow keeps one to each row of an image
@@ -94,13 +96,13 @@ def _malloc_trim() -> Callable[[int], int]:
 def _default_limit() -> int:
     """Half of the memory that is free when the first picture is decoded, within bounds."""
     # Bytes that the machine has free, or that a container allows if that is less
-    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2]
+    limits = [(physical_memory() or UNKNOWN) // 2]
     with suppress(OSError, AttributeError):
-        free = re.search(r"MemAvailable: +([0-9]+) kB", Path("/proc/meminfo").read_text())
+        free = re.search(r"MemAvailable: +([0-9]+) kB", Path("/proc/meminfo").read_text(encoding="ascii"))
         limits = [int(free[1]) << 10]  # type: ignore[index]
     for place in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         with suppress(OSError, ValueError):  # the file of the other version, or the word "max"
-            limits.append(int(Path(place).read_text()))
+            limits.append(int(Path(place).read_text(encoding="ascii")))
     return max(LEAST, min(MOST, min(limits) // 2))
 
 

@@ -16,7 +16,7 @@ from eyespot.pipelines.data_card.page import as_page
 from eyespot.pipelines.data_card.sankey import sankey
 from eyespot.pipelines.data_card.wording import TextStatistics, wording
 from eyespot.search.sheets import thumbnail_of
-from eyespot.storage.atomic import new_folder
+from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.storage.files import write_whole
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
 
 def write_card(card: Card, out: Path) -> list[Path]:
     """`card.md`, `card.html` and the folder `card` in the folder `out`; the two files' paths."""
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     thumbnails = [[thumbnail_of(str(path)) for _, path in sample.pictures] for sample in card.told.samples]
     with new_folder(out / "card") as folder:
         names = [

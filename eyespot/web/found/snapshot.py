@@ -132,7 +132,7 @@ class Snapshot:
             for root, path in zip(row["roots"], row["paths"], strict=True):
                 place = roots.get(root)
                 # A path for people: within its root, and of what lies above only the root's own name
-                if "://" not in path and (os.path.isabs(path) or ".." in path.split("/")):
+                if "://" not in path and (os.path.isabs(path) or ".." in path.replace("\\", "/").split("/")):
                     path = os.path.basename(path)
                 elif "://" not in path and place is not None and place.kind in ("folder", "tar"):
                     path = f"{os.path.basename(place.path)}/{path}"

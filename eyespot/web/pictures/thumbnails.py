@@ -16,6 +16,7 @@ from threading import BoundedSemaphore, Lock
 from eyespot.gallery.photos.pictures import BadPicture, id_of, thumbnail
 from eyespot.gallery.photos.sources import read_again
 from eyespot.storage.files import write_whole
+from eyespot.storage.systems import is_inside
 from eyespot.types import EyespotError
 from eyespot.web._problems import Problem
 from eyespot.web.found.snapshot import PicturePlace, Snapshot
@@ -87,4 +88,4 @@ def _within(placed: PicturePlace) -> bool:
     base = placed.root.place if placed.root.kind in ("folder", "import") else os.path.dirname(placed.root.place)
     base = base if os.path.isdir(base) else os.path.dirname(base)
     real = os.path.realpath(placed.place)
-    return "://" not in placed.place and os.path.commonpath([real, os.path.realpath(base)]) == os.path.realpath(base)
+    return "://" not in placed.place and is_inside(real, os.path.realpath(base))

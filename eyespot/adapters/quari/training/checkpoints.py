@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from eyespot.storage.atomic import make_folder
 from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
 
@@ -45,7 +46,7 @@ def begin(out: Path, said: dict[str, Any]) -> None:
         return
     if (out / STATE).exists() or (out / MODEL).exists():
         raise UsageError(f"{out} holds a training without its {SAID}; name a new folder")
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     write_whole(path, lambda file: file.write(json.dumps(said, indent=2).encode()))
 
 
