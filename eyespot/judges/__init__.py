@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from eyespot.judges._prompt import INQUIRE, JudgePrompt, wording
     from eyespot.judges._rounds import JudgeStats, JudgingRound, ask, known, prompts_of, unknown
     from eyespot.judges._scale import on_one_scale, scale_of
+    from eyespot.judges._served import served_by
 
 __all__ = [
     "INQUIRE",
@@ -25,6 +26,7 @@ __all__ = [
     "on_one_scale",
     "prompts_of",
     "scale_of",
+    "served_by",
     "unknown",
     "wording",
 ]
@@ -42,6 +44,7 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "on_one_scale": "_scale",
             "prompts_of": "_rounds",
             "scale_of": "_scale",
+            "served_by": "_served",
             "unknown": "_rounds",
             "wording": "_prompt",
         },
