@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eyespot.llms.budget import Budget
+from eyespot.llms.circuit_breaker import CircuitBreaker
 from eyespot.llms.errors import (
     LONGEST,
     SORRY,
@@ -62,6 +63,7 @@ class Endpoint:
     meter: BudgetMeter = field(default_factory=Budget)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
     price: Price | None = None  # None: no table has the model
     free: bool = True  # requests cost nothing
     cost: Callable[[int, int], float] = no_cost  # US dollars for tokens in and out
@@ -204,7 +206,11 @@ class Endpoint:
     def _send_with_retries(
         self, path: str, body: Mapping[str, Any] | None, read: Callable[[Mapping[str, Any]], Result]
     ) -> Result:
-        return self.retry.send(lambda: read(self._send(path, body)), self.sleep, self.model)
+        def request() -> Result:
+            with self.breaker.request(self.address):
+                return read(self._send(path, body))
+
+        return self.retry.send(request, self.sleep, self.model)
 
     def _send(self, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The answer to one request: POST, or GET without a body."""

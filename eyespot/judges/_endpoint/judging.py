@@ -109,6 +109,7 @@ class EndpointJudge:
         `BudgetSpent`, or `EyespotError` for what would fail with every pair, is raised after the answers in flight.
         """
         self.language_model.sleep.reset()
+        self.language_model.breaker.reset()
         return Underway(pairs, self._answer, self.workers, self.language_model.sleep.cancel)
 
     def _digest(self, way: str) -> str:
