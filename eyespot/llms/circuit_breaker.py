@@ -112,7 +112,7 @@ class CircuitBreaker:
         # Requests that were sent before the last halving say nothing of the width since then
         if halvings == self._halvings and (self._failures > 1 or isinstance(trouble, Busy)):
             self._width, self._halvings = max(1.0, min(self._width, self._in_flight + 1) / 2), self._halvings + 1
-            LOG.info("failures: at most %d requests at once", self._width)
+            LOG.info("the server fails: at most %d requests at once", self._width)
         if (probes := self._failures - self._workers) > 0:
             rest = min(self.retry.max_delay, self.retry.first_delay * 2.0 ** (probes - 1))
             self._width, self._paused_until = 1.0, self.clock() + rest

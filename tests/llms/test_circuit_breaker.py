@@ -67,7 +67,7 @@ def test_a_dead_server_costs_at_most_three_requests_a_worker(
 ) -> None:
     with Double(then=dies(after, dead)) as server:
         with pytest.raises(EyespotError, match=ENDED):
-            judged(server.url, pairs, ledger, workers=workers)
+            judged(server.url, pairs, ledger, workers=workers, timeout=0.3 if dead.hang else 5.0)
         wasted = len(server.seen) - after
         kept = sum(row.judgement.verdict is not None for row in ledger.rows())
         server.then = YES
