@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.judges._prompt import INQUIRE, JudgePrompt, wording
+    from eyespot.judges._prompt import PLAIN, JudgePrompt, wording
     from eyespot.judges._rounds import JudgeStats, JudgingRound, ask, known, prompts_of, unknown
     from eyespot.judges._scale import on_one_scale, scale_of
     from eyespot.judges._served import served_by
 
 __all__ = [
-    "INQUIRE",
+    "PLAIN",
     "JudgePrompt",
     "JudgeStats",
     "JudgingRound",
@@ -35,7 +35,7 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
     __getattr__ = lazy(
         __name__,
         {
-            "INQUIRE": "_prompt",
+            "PLAIN": "_prompt",
             "JudgePrompt": "_prompt",
             "JudgeStats": "_rounds",
             "JudgingRound": "_rounds",

@@ -17,7 +17,8 @@ KEYS = ("name", "system", "question", "yes", "no")
 class JudgePrompt:
     """A question about one picture that is answered by one of two words.
 
-    `question` holds `{query}` once or more often; other braces stay as they are. `system` may be empty. Raises
+    `question` holds `{query}` once or more often; other braces stay as they are. `system` may be empty. With `turns`
+    the prompt is that of another program (`exact`): one token is yes and one is no, and status 400 scores 0. Raises
     `UsageError` for a question without the query and for two answers that no reader could tell apart.
     """
 
@@ -26,6 +27,8 @@ class JudgePrompt:
     question: str
     yes: str = "Yes"
     no: str = "No"
+    turns: str = ""  # the whole prompt of a local model, where it is not the family's own; holds `{query}` too
+    token: int | None = None  # which id of the tokens of yes and no counts; None: all spellings do
 
     def __post_init__(self) -> None:
         if QUERY not in self.question:
@@ -37,31 +40,51 @@ class JudgePrompt:
     @property
     def digest(self) -> str:
         """Sixteen hex digits over all that the judge is sent; the name is not, so renaming asks nothing again."""
-        return text_digest(self.system, self.question, self.yes, self.no)
+        exact = (self.turns, str(self.token)) if self.exact else ()
+        return text_digest(self.system, self.question, self.yes, self.no, *exact)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is another program's prompt, to be put as that program does."""
+        return bool(self.turns)
 
     def ask(self, query: Query) -> str:
         """The question with the query in it."""
         return self.question.replace(QUERY, described(query))
 
 
-INQUIRE = JudgePrompt(
-    name="inquire",
+PLAIN = JudgePrompt(
+    name="plain",
     system="You check photographs against a description. Judge only by what can be seen.",
     question='Description: "{query}"\nDoes the photograph show this? Reply with one word, Yes or No, and nothing else.',
 )
-WORDINGS = {INQUIRE.name: INQUIRE}
+WORDINGS = {PLAIN.name: PLAIN}
+RELEASED = "inquire"  # inquire:CLONE are the prompts of INQUIRE's released code
 
 
-def wording(named: str) -> JudgePrompt:
+def wording(named: str, judge: str = "") -> JudgePrompt:
     """One of ours by its name, or the one in a TOML file with the keys system, question, yes and no.
+
+    `inquire:CLONE` is what INQUIRE's released code, in a clone of it, asks the model of this `judge`. Raises
+    `UsageError` where it has no prompt for that model.
 
     Raises `UsageError` for a name that is none of ours and no file, and for keys that no wording has.
     """
     if named in WORDINGS:
         return WORDINGS[named]
+    name, _, clone = named.partition(":")
+    if name == RELEASED:
+        from eyespot.judges._released import released_prompt
+
+        if not clone:
+            raise UsageError(
+                "write inquire:CLONE with a clone of inquire-benchmark/INQUIRE, whose prompts are read; the wording "
+                f"that was called inquire is now called {PLAIN.name}"
+            )
+        return released_prompt(Path(clone), judge.partition(":")[2].partition("@")[0])
     path = Path(named)
     if not path.is_file():
-        raise UsageError(f"no wording {named!r}; name a TOML file or one of: {', '.join(WORDINGS)}")
+        raise UsageError(f"no wording {named!r}; name a TOML file, inquire:CLONE or one of: {', '.join(WORDINGS)}")
     found = toml_of(path)
     for key, value in found.items():
         if key not in KEYS or not isinstance(value, str):

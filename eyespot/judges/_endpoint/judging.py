@@ -135,6 +135,8 @@ class EndpointJudge:
         except Declined as why:
             return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True)
         except (BadAnswer, NoReply) as why:
+            if self.wording.exact and str(why).startswith("the server answers 400"):  # 0 in INQUIRE's code
+                return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True)
             return Answer(pair, None, failure=str(why))
         except (EyespotError, Halted) as end:
             if not meter.spent.calls:
