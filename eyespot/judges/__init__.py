@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.judges._prompt import PLAIN, JudgePrompt, wording
+    from eyespot.judges._prompt import PLAIN, JudgePrompt
     from eyespot.judges._rounds import JudgeStats, JudgingRound, ask, known, prompts_of, unknown
     from eyespot.judges._scale import on_one_scale, scale_of
     from eyespot.judges._served import served_by
+    from eyespot.judges._wordings import wording
 
 __all__ = [
     "PLAIN",
@@ -46,6 +47,6 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "scale_of": "_scale",
             "served_by": "_served",
             "unknown": "_rounds",
-            "wording": "_prompt",
+            "wording": "_wordings",
         },
     )

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.judges._prompt import PLAIN, JudgePrompt, described, examples, wording
+from eyespot.judges._prompt import PLAIN, JudgePrompt, described, examples
+from eyespot.judges._wordings import wording
 from eyespot.types import Query, Term, UsageError
 
 MINE = 'question = "Is {query} in it? Say ja or nein."\nyes = "ja"\nno = "nein"\n'
