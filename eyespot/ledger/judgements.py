@@ -23,7 +23,7 @@ from eyespot.storage.digests import file_sha256, json_sha256
 from eyespot.storage.exchange_log import ServedAs
 from eyespot.types import Exchange, EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
 
-SCHEMA = f"""
+SCHEMA = """
 CREATE TABLE IF NOT EXISTS asked(number INTEGER PRIMARY KEY, query TEXT UNIQUE NOT NULL, terms TEXT);
 CREATE TABLE IF NOT EXISTS judges(number INTEGER PRIMARY KEY, judge TEXT NOT NULL, prompt TEXT NOT NULL,
     UNIQUE(judge, prompt));
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS judgements(number INTEGER PRIMARY KEY, asked INTEGER 
     money REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS judgements_pair ON judgements(asked, judge, turn, image);
 CREATE UNIQUE INDEX IF NOT EXISTS judgements_settled ON judgements(asked, judge, turn, image) WHERE settled;
-{exchange_log.SCHEMA}"""
+"""
 # Where two programs paid for one pair at a time, the verdict that came first stands, and what the other one cost is
 # added to it; the very same answer, recorded once more, adds nothing.
 _INSERT = """INSERT INTO judgements(asked, judge, turn, image, settled, probability, grade, reason, confidence, failure,

@@ -13,13 +13,16 @@ from typing import NamedTuple
 from eyespot.storage.digests import json_sha256
 from eyespot.types import Adjustment, Exchange, Reply, Spent
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS requests(digest TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS exchanges(owner TEXT, place INTEGER, request TEXT NOT NULL, pictures TEXT NOT NULL,
+# Made by the first write: a file from before them can be read on a disk that cannot be written
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS requests(digest TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE IF NOT EXISTS exchanges(owner TEXT, place INTEGER, request TEXT NOT NULL, pictures TEXT NOT NULL,
     replied INTEGER NOT NULL, text TEXT NOT NULL, logprobs TEXT NOT NULL, tokens_in INTEGER NOT NULL,
     tokens_out INTEGER NOT NULL, finish TEXT NOT NULL, declined TEXT NOT NULL, served TEXT NOT NULL,
-    fingerprint TEXT NOT NULL, changes TEXT NOT NULL, trouble TEXT NOT NULL, PRIMARY KEY(owner, place)) WITHOUT ROWID;
-"""
+    fingerprint TEXT NOT NULL, changes TEXT NOT NULL, trouble TEXT NOT NULL, PRIMARY KEY(owner, place))
+    WITHOUT ROWID""",
+)
+_IS_THERE = "SELECT 1 FROM sqlite_master WHERE name = 'exchanges'"
 _REQUEST = "INSERT OR IGNORE INTO requests(digest, body) VALUES (?, ?)"
 _INSERT = f"INSERT OR IGNORE INTO exchanges VALUES ({', '.join('?' * 15)})"
 _COUNT = "SELECT count(*) FROM exchanges WHERE owner = ?"
@@ -41,6 +44,8 @@ class ServedAs(NamedTuple):
 
 def insert(sql: sqlite3.Connection, owner: str, exchanges: Iterable[Exchange], first: int = 0) -> None:
     """Write the exchanges of this owner, the first at this place; what stands there already stays."""
+    for table in _TABLES:
+        sql.execute(table)
     for place, exchange in enumerate(exchanges, first):
         body = _json(exchange.body)
         digest = json_sha256(json.loads(body))[:32]
@@ -56,34 +61,26 @@ def insert(sql: sqlite3.Connection, owner: str, exchanges: Iterable[Exchange], f
 
 def count(sql: sqlite3.Connection, owner: str) -> int:
     """How many exchanges this owner has."""
-    return int(sql.execute(_COUNT, (owner,)).fetchone()[0])
+    return int(sql.execute(_COUNT, (owner,)).fetchone()[0]) if _is_there(sql) else 0
 
 
 def read(sql: sqlite3.Connection, owners: Sequence[str]) -> Iterator[Exchange]:
     """The exchanges of these owners, those of each in order; none for one from before they were written down."""
-    for (
-        body,
-        pictures,
-        replied,
-        text,
-        logprobs,
-        *usage,
-        finish,
-        declined,
-        served,
-        fingerprint,
-        changes,
-        trouble,
-    ) in sql.execute(_READ, (json.dumps(list(owners)),)):
+    rows = sql.execute(_READ, (json.dumps(list(owners)),)) if _is_there(sql) else ()
+    for body, pictures, replied, text, logprobs, *usage, finish, declined, model, fingerprint, changes, trouble in rows:
         tokens = tuple((str(token), float(logprob)) for token, logprob in json.loads(logprobs)) if logprobs else None
-        reply = Reply(text, tokens, Spent(0, *usage), finish, declined, served, _changes(changes), fingerprint)
+        reply = Reply(text, tokens, Spent(0, *usage), finish, declined, model, _changes(changes), fingerprint)
         yield Exchange(json.loads(body), tuple(json.loads(pictures)), reply if replied else None, trouble)
 
 
 def served(sql: sqlite3.Connection, owners: Sequence[str]) -> list[ServedAs]:
     """By which models these owners' replies were given, and what these models did not accept."""
-    rows = sql.execute(_SERVED, (json.dumps(list(owners)),)).fetchall()
+    rows = sql.execute(_SERVED, (json.dumps(list(owners)),)).fetchall() if _is_there(sql) else []
     return [ServedAs(model, fingerprint, _changes(changes), replies) for model, fingerprint, changes, replies in rows]
+
+
+def _is_there(sql: sqlite3.Connection) -> bool:
+    return sql.execute(_IS_THERE).fetchone() is not None
 
 
 def _changes(text: str) -> tuple[Adjustment, ...]:

@@ -190,4 +190,6 @@ def test_a_ledger_of_an_earlier_version_is_read(photo: Path, ledger: Judgements)
         with Judgements(ledger.path) as again:
             assert again.exchanges([judgement]) == [] and again.served([judgement]) == []
             assert judged(server, photo, again).verdict == judgement.verdict
-    assert len(server.seen) == 1
+            later = judged(server, photo, again, answer="words")
+            assert len(again.exchanges([later])) == 1
+    assert len(server.seen) == 2
