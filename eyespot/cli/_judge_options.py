@@ -117,7 +117,7 @@ class JudgeOptions:
         from eyespot.ledger.judgements import Judgements
         from eyespot.search.judge_rerank import JudgeRerank, judge_named
 
-        words = None if self.wording is None else wording(self.wording)
+        words = None if self.wording is None else wording(self.wording, self.judge)
         # A judge without a price takes no table.
         prices = self._table() if self.prices and self._table().of(self._model) else None
         judge = judge_named(self.judge, budget=self.budget, wording=words, prices=prices, **self.options)

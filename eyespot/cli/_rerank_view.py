@@ -75,7 +75,8 @@ def _first(run: Run, k: int) -> Run:
 
 
 def _header(run: Run) -> dict[str, Any]:
-    return {name: run.header[name] for name in ("judge", "depth", "verdicts")}
+    names = ("judge", "depth", "served", "fingerprints", "not_accepted", "verdicts")
+    return {name: run.header[name] for name in names if name in run.header}
 
 
 def _verdict(judgement: Judgement | None) -> dict[str, Any]:

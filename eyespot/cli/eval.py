@@ -231,7 +231,8 @@ def _evaluation(
     ):
         inputs.append(folder_of(searched.view, index) / SETTINGS)
     more = {"gallery": str(searched.view.gallery.path), "space": searched.view.space.digest} if searched else {}
-    judge = {name: header[name] for name in ("judge", "prompt", "blend") if name in header}
+    of_judge = ("judge", "prompt", "blend", "served", "fingerprints", "not_accepted")
+    judge = {name: header[name] for name in of_judge if name in header}
     made = made_by(_arguments(options, more), map(_absolute, inputs), seed=options.seed, **more, **judge)
     # The first stage, and what re-ranks it or changes how it searches
     first = files[0].name if files or searched is None else searched.view.space.encoder

@@ -124,7 +124,7 @@ def export(
             write_qrels(combined, to)
             counts = {"queries": len(combined), "judgements": len(combined.grade)}
         else:
-            counts = {"judgements": write_table(rows, names, to)}
+            counts = {"judgements": write_table(rows, names, to, judgements)}
     if json:
         print_json({"out": str(to), **counts})
     print_summary(f"{', '.join(f'{count} {what}' for what, count in counts.items())} written to {to}")

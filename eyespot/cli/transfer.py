@@ -68,6 +68,32 @@ def import_hdf5(
     _import(hdf5.source(places), gallery_here(gallery, writes=True), _checked(encoder), way, json)
 
 
+@importing.command("inquire-cache")
+def import_inquire_cache(
+    cache: Path = typer.Argument(..., help="A cache of scores that INQUIRE's authors released: MODEL--cache.npy."),
+    data: Path = typer.Option(..., "--data", help="The queries: INQUIRE-Rerank's folder, or that of the CSV files."),
+    clone: Path = typer.Option(..., "--clone", help="A clone of INQUIRE's code, which has the prompts; it is not run."),
+    to: Path = typer.Option(..., "--to", help="The run to write (.parquet, .txt, .json)."),
+    model: str = typer.Option(None, "--model", help="The model of the cache.", show_default="the file's name says it"),
+    json: bool = json_option(),
+) -> None:
+    """Convert released scores of a model to a run, without unpickling them, for eyespot eval --run."""
+    from eyespot.judges import wording
+    from eyespot.runs import inquire_cache, read_judged, write_run
+
+    judged = read_judged(data)
+    words = wording(f"inquire:{clone}", f"cache:{model or inquire_cache.model_of(cache)}")
+    prompts = {query: words.text_for(str(facts.get("text") or "")) for query, facts in judged.queries.items()}
+    names = {str(facts["path"]): image for image, facts in judged.images.items() if facts.get("path")}
+    run, other = inquire_cache.read(cache, prompts, names)
+    write_run(run, to)
+    if other:
+        note(f"{other:,} scores are of other queries or prompts and are left out")
+    if json:
+        print_json({"run": str(to), "queries": len(run), "scores": len(run.codes), "left_out": other})
+    print_summary(f"{len(run.codes):,} scores of {len(run):,} queries written to {to}")
+
+
 @importing.command("label-studio")
 def import_label_studio(
     file: Path = typer.Argument(..., help="Label Studio's export of the project, as JSON or JSON-MIN."),

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from eyespot.rooms import lazy
 
 if TYPE_CHECKING:
-    from eyespot.judges._prompt import INQUIRE, JudgePrompt, wording
+    from eyespot.judges._prompt import PLAIN, JudgePrompt
     from eyespot.judges._rounds import JudgeStats, JudgingRound, ask, known, prompts_of, unknown
     from eyespot.judges._scale import on_one_scale, scale_of
+    from eyespot.judges._served import served_by
+    from eyespot.judges._wordings import wording
 
 __all__ = [
-    "INQUIRE",
+    "PLAIN",
     "JudgePrompt",
     "JudgeStats",
     "JudgingRound",
@@ -25,6 +27,7 @@ __all__ = [
     "on_one_scale",
     "prompts_of",
     "scale_of",
+    "served_by",
     "unknown",
     "wording",
 ]
@@ -33,7 +36,7 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
     __getattr__ = lazy(
         __name__,
         {
-            "INQUIRE": "_prompt",
+            "PLAIN": "_prompt",
             "JudgePrompt": "_prompt",
             "JudgeStats": "_rounds",
             "JudgingRound": "_rounds",
@@ -42,7 +45,8 @@ if not TYPE_CHECKING:  # so that type checkers refuse a name that is not there
             "on_one_scale": "_scale",
             "prompts_of": "_rounds",
             "scale_of": "_scale",
+            "served_by": "_served",
             "unknown": "_rounds",
-            "wording": "_prompt",
+            "wording": "_wordings",
         },
     )

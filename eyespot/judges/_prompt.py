@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from eyespot.storage.digests import text_digest
-from eyespot.storage.files import toml_of
 from eyespot.types import Query, Term, UsageError
 
 QUERY = "{query}"  # where the query's words go
-KEYS = ("name", "system", "question", "yes", "no")
 
 
 @dataclass(frozen=True)
 class JudgePrompt:
     """A question about one picture that is answered by one of two words.
 
-    `question` holds `{query}` once or more often; other braces stay as they are. `system` may be empty. Raises
+    `question` holds `{query}` once or more often; other braces stay as they are. `system` may be empty. With `turns`
+    the prompt is that of another program (`exact`): one token is yes and one is no, and status 400 scores 0. Raises
     `UsageError` for a question without the query and for two answers that no reader could tell apart.
     """
 
@@ -26,6 +25,8 @@ class JudgePrompt:
     question: str
     yes: str = "Yes"
     no: str = "No"
+    turns: str = ""  # the whole prompt of a local model, where it is not the family's own; holds `{query}` too
+    token: int | None = None  # which id of the tokens of yes and no counts; None: all spellings do
 
     def __post_init__(self) -> None:
         if QUERY not in self.question:
@@ -37,38 +38,28 @@ class JudgePrompt:
     @property
     def digest(self) -> str:
         """Sixteen hex digits over all that the judge is sent; the name is not, so renaming asks nothing again."""
-        return text_digest(self.system, self.question, self.yes, self.no)
+        exact = (self.turns, str(self.token)) if self.exact else ()
+        return text_digest(self.system, self.question, self.yes, self.no, *exact)
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is another program's prompt, to be put as that program does."""
+        return bool(self.turns)
+
+    def text_for(self, words: str) -> str:
+        """The whole text that a local model gets for a query of these words."""
+        return (self.turns or self.question).replace(QUERY, words)
 
     def ask(self, query: Query) -> str:
         """The question with the query in it."""
         return self.question.replace(QUERY, described(query))
 
 
-INQUIRE = JudgePrompt(
-    name="inquire",
+PLAIN = JudgePrompt(
+    name="plain",
     system="You check photographs against a description. Judge only by what can be seen.",
     question='Description: "{query}"\nDoes the photograph show this? Reply with one word, Yes or No, and nothing else.',
 )
-WORDINGS = {INQUIRE.name: INQUIRE}
-
-
-def wording(named: str) -> JudgePrompt:
-    """One of ours by its name, or the one in a TOML file with the keys system, question, yes and no.
-
-    Raises `UsageError` for a name that is none of ours and no file, and for keys that no wording has.
-    """
-    if named in WORDINGS:
-        return WORDINGS[named]
-    path = Path(named)
-    if not path.is_file():
-        raise UsageError(f"no wording {named!r}; name a TOML file or one of: {', '.join(WORDINGS)}")
-    found = toml_of(path)
-    for key, value in found.items():
-        if key not in KEYS or not isinstance(value, str):
-            raise UsageError(f"{path}: {key} is no text of a wording; it has the keys {', '.join(KEYS)}")
-    if "question" not in found:
-        raise UsageError(f"{path} has no question; write one that holds {QUERY}")
-    return JudgePrompt(**{"name": path.stem, "system": "", **found})
 
 
 # -- the query in words -------------------------------------------------------------------------------------

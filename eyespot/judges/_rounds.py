@@ -164,7 +164,7 @@ class _Round:
             key = self.digests[pair.query], pair.image, self.judge.name, answer.prompt or self.judge.prompt
             rank = self.ranks.get((pair.query.id, pair.image))
             outcome = answer.verdict, answer.failure, answer.refused
-            judgements.append(Judgement(*key, *outcome, rank, time.time(), answer.spent))
+            judgements.append(Judgement(*key, *outcome, rank, time.time(), answer.spent, answer.exchanges))
         self.ledger.record(judgements)
         for answer in answers:
             now = JudgeStats(0, 1, int(answer.refused), int(answer.verdict is None), answer.spent)

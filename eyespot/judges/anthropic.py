@@ -9,7 +9,7 @@ from typing import Any
 
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
-from eyespot.judges._prompt import INQUIRE
+from eyespot.judges._prompt import PLAIN
 from eyespot.types import UsageError
 
 SPELLING = "anthropic:MODEL"
@@ -29,7 +29,7 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     settings = _endpoint.EndpointJudgeSettings.of("anthropic", options)
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
-    wording = settings.wording or (INQUIRE if settings.answer in ("votes", "words") else GRADES)
+    wording = settings.wording or (PLAIN if settings.answer in ("votes", "words") else GRADES)
     modes: dict[str, _endpoint.AnswerMode] = {
         "grades": Grades(settings.answer_tokens),
         "votes": Votes(wording, settings.votes, settings.answer_tokens),

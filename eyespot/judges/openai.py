@@ -12,7 +12,7 @@ from typing import Any
 from eyespot.judges import _endpoint
 from eyespot.judges._endpoint.first_token import FirstToken
 from eyespot.judges._endpoint.ways import GRADES, Grades, Votes, Words
-from eyespot.judges._prompt import INQUIRE
+from eyespot.judges._prompt import PLAIN
 from eyespot.types import UsageError
 
 SPELLING = "openai:MODEL"
@@ -32,7 +32,7 @@ def load(rest: str = "", **options: Any) -> _endpoint.EndpointJudge:
     settings = _endpoint.EndpointJudgeSettings.of("openai", options)
     if not rest:
         raise UsageError(f"name the model that is to judge, as in {SPELLING}")
-    wording = settings.wording or (GRADES if settings.answer == "grades" else INQUIRE)
+    wording = settings.wording or (GRADES if settings.answer == "grades" else PLAIN)
     modes: dict[str, _endpoint.AnswerMode] = {
         "probabilities": FirstToken(wording, settings.answer_tokens),
         "grades": Grades(settings.answer_tokens),

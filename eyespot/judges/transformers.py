@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from eyespot.judges._local.families import Asker, Inputs, family
+from eyespot.judges._local.families import Asker, Inputs, family, written
 from eyespot.judges._local.judging import LocalJudge
 from eyespot.judges._local.settings import OPTIONS as LOCAL
 from eyespot.judges._local.settings import LocalSettings
 from eyespot.judges._local.source import ModelSource, loading, source
-from eyespot.judges._local.yes_or_no import FirstWord, spellings
+from eyespot.judges._local.yes_or_no import FirstWord, answer_tokens
+from eyespot.judges._prompt import QUERY, described
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +40,10 @@ def load(rest: str, **options: Any) -> LocalJudge:
     """
     settings, model = LocalSettings.of(options), source("transformers", rest)
     asker = family(model.name, model.config["model_type"])
-    wording = settings.wording
-    return LocalJudge(model.name, wording.digest, wording.ask, partial(_opened, model, asker, settings), settings)
+    wording, ask = settings.wording, settings.wording.ask
+    if wording.exact:
+        asker, ask = written(wording.turns.replace(QUERY, "{}")), described
+    return LocalJudge(model.name, wording.digest, ask, partial(_opened, model, asker, settings), settings)
 
 
 def _opened(model: ModelSource, asker: Asker, settings: LocalSettings) -> YesOrNo:
@@ -52,8 +55,7 @@ def _opened(model: ModelSource, asker: Asker, settings: LocalSettings) -> YesOrN
         folder = model.folder()
         processor = processor_of(folder)
         network = model_of(AutoModelForImageTextToText, folder, settings)
-        words = processor.tokenizer
-        answers = FirstWord(spellings(words, settings.wording.yes), spellings(words, settings.wording.no))
+        answers = FirstWord(*answer_tokens(processor.tokenizer, settings.wording))
         return YesOrNo(network, processor, asker, settings.wording.system, answers)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from eyespot.ledger.judgements import WITHDRAWN, JudgementRow
+from eyespot.ledger.judgements import WITHDRAWN, JudgementRow, Judgements
 from eyespot.storage.files import write_whole
 from eyespot.types import Qrels, UsageError, Verdict
 
@@ -100,9 +100,14 @@ def distinct_names(named: Mapping[str, str]) -> dict[str, str]:
 # -- tables -------------------------------------------------------------------------------------------------
 
 
-def write_table(rows: Iterable[JudgementRow], names: Mapping[str, str], path: Path) -> int:
-    """Every judgement with all its columns to .parquet or .jsonl, whole or not at all; how many there were."""
-    facts = _Counted(_facts(row, names) for row in rows)
+def write_table(
+    rows: Iterable[JudgementRow], names: Mapping[str, str], path: Path, ledger: Judgements | None = None
+) -> int:
+    """Every judgement with all its columns to .parquet or .jsonl, whole or not at all; how many there were.
+
+    With its `ledger` the column `exchanges` has, as JSON, what was sent for each judgement and what came back.
+    """
+    facts = _Counted(_facts(row, names) | _exchanges(row, ledger) for row in rows)
     write = _parquet if path.name.lower().endswith(".parquet") else _json_lines
     write_whole(path, lambda file: write(facts, file))
     return facts.count
@@ -139,6 +144,21 @@ def _facts(row: JudgementRow, names: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
+def _exchanges(row: JudgementRow, ledger: Judgements | None) -> dict[str, Any]:
+    if ledger is None:
+        return {}
+    several = []
+    for exchange in ledger.exchanges([row.judgement], row.turn):
+        reply = None
+        if exchange.reply is not None:
+            reply = exchange.reply._asdict() | {
+                "usage": exchange.reply.usage._asdict(),
+                "changes": [change._asdict() for change in exchange.changes],
+            }
+        several.append(exchange._asdict() | {"reply": reply})
+    return {"exchanges": json.dumps(several, ensure_ascii=False)}
+
+
 def _json_lines(rows: Iterable[dict[str, Any]], file: IO[bytes]) -> None:
     for row in rows:
         file.write(json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n")
@@ -149,13 +169,15 @@ def _parquet(rows: Iterable[dict[str, Any]], file: IO[bytes]) -> None:
     import pyarrow.parquet as pq
 
     kinds: dict[str, pa.DataType] = {
-        **dict.fromkeys(("query", "name", "image", "judge", "prompt", "reason", "failure"), pa.string()),
+        **dict.fromkeys(("query", "name", "image", "judge", "prompt", "reason", "failure", "exchanges"), pa.string()),
         **dict.fromkeys(("turn", "grade", "rank", "calls", "tokens_in", "tokens_out"), pa.int64()),
         **dict.fromkeys(("probability", "confidence", "at", "money"), pa.float64()),
         "refused": pa.bool_(),
     }
-    schema = pa.schema([(name, kinds[name]) for name in COLUMNS])
+    coming = iter(rows)
+    first = next(coming, {})
+    schema = pa.schema([(name, kinds[name]) for name in first or COLUMNS])
     with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        coming = iter(rows)
+        coming = chain([first] if first else [], coming)
         while chunk := list(islice(coming, CHUNK)):
             writer.write_table(pa.Table.from_pylist(chunk, schema))

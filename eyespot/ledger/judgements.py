@@ -17,10 +17,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from eyespot.storage import sqlite
+from eyespot.storage import exchange_log, sqlite
 from eyespot.storage.atomic import is_forbidden
 from eyespot.storage.digests import file_sha256, json_sha256
-from eyespot.types import EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
+from eyespot.storage.exchange_log import ServedAs
+from eyespot.types import Exchange, EyespotError, Judgement, Query, Spent, Term, UsageError, Verdict
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS asked(number INTEGER PRIMARY KEY, query TEXT UNIQUE NOT NULL, terms TEXT);
@@ -138,7 +139,12 @@ class Judgements:
         A judge who is asked the same thing several times takes `turn` 0, 1, 2, … Raises `EyespotError` where the disk
         is full or another program holds the file; what was recorded before stays.
         """
-        self._submit(_WriteBatch([], [_row(judgement, turn) for judgement in judgements])).result()
+        batch = _WriteBatch([], [])
+        for judgement in judgements:
+            batch.rows.append(_row(judgement, turn))
+            if judgement.exchanges:
+                batch.exchanges.append((_owner(judgement, turn), judgement.exchanges))
+        self._submit(batch).result()
 
     def _submit(self, batch: _WriteBatch) -> Future[None]:
         self._waiting.append(batch)
@@ -176,6 +182,9 @@ class Judgements:
                 dict.fromkeys((row[1], row[2]) for row in rows),
             )
             self._writing.executemany(_INSERT, rows)
+            for batch in batches:
+                for owner, several in batch.exchanges:
+                    exchange_log.insert(self._writing, owner, several)
 
     # -- reading --------------------------------------------------------------------------------------------
 
@@ -186,6 +195,18 @@ class Judgements:
             rows = self._reading.execute(_KNOWN, wanted).fetchall()
         last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
+
+    def exchanges(self, judgements: Iterable[Judgement], turn: int = 0) -> list[Exchange]:
+        """What was sent for these judgements and what came back, also of failures."""
+        owners = [_owner(judgement, turn) for judgement in judgements]
+        with self._looking, sqlite.whole(self.path):
+            return list(exchange_log.read(self._reading, owners))
+
+    def served(self, judgements: Iterable[Judgement]) -> list[ServedAs]:
+        """By which models these judgements were made, as their servers say, and what these did not accept."""
+        owners = [_owner(judgement, 0) for judgement in judgements]
+        with self._looking, sqlite.whole(self.path):
+            return exchange_log.served(self._reading, owners)
 
     def voices(self, query: str) -> list[Voice]:
         """Who judged for the query of this digest, in the order in which they came."""
@@ -247,8 +268,9 @@ def _unwritable(path: Path, error: Exception) -> EyespotError:
 class _WriteBatch:
     """What one caller waits for."""
 
-    def __init__(self, queries: Sequence[tuple[str, str]], rows: Sequence[tuple[Any, ...]]) -> None:
+    def __init__(self, queries: list[tuple[str, str]], rows: list[tuple[Any, ...]]) -> None:
         self.queries, self.rows = queries, rows
+        self.exchanges: list[tuple[str, Sequence[Exchange]]] = []  # by their owner
         self.done: Future[None] = Future()
 
 
@@ -258,6 +280,12 @@ def _tell(batches: Iterable[_WriteBatch], error: BaseException | None) -> None:
             batch.done.set_result(None)
         else:
             batch.done.set_exception(error)
+
+
+def _owner(judgement: Judgement, turn: int) -> str:
+    """Under which name the exchanges of a judgement stand."""
+    facts = judgement.query, judgement.image, judgement.judge, judgement.prompt, turn, judgement.at
+    return json_sha256(facts)[:32]
 
 
 def _row(judgement: Judgement, turn: int) -> tuple[Any, ...]:

@@ -5,9 +5,10 @@ gives an answer of a form. `Underway` does many requests at once.
 """
 
 from eyespot.llms.budget import Budget, BudgetSpent, BudgetStore, CostLimits, ItemMeter, MemoryStore
+from eyespot.llms.circuit_breaker import CircuitBreaker
 from eyespot.llms.client import Endpoint
 from eyespot.llms.concurrency import LastResult, Underway
-from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, Trouble, Unknown
+from eyespot.llms.errors import BadAnswer, Declined, NoReply, Refused, ServerDown, Trouble, Unknown
 from eyespot.llms.images import JpegEncoder
 from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, image_message, text_message
@@ -25,6 +26,7 @@ __all__ = [
     "BudgetStore",
     "CancellableSleep",
     "ChatCompletions",
+    "CircuitBreaker",
     "CostLimits",
     "Declined",
     "Endpoint",
@@ -41,6 +43,7 @@ __all__ = [
     "Refused",
     "Reply",
     "RetryPolicy",
+    "ServerDown",
     "Tokens",
     "Transport",
     "Trouble",

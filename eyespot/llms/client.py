@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eyespot.llms.budget import Budget
+from eyespot.llms.circuit_breaker import CircuitBreaker
 from eyespot.llms.errors import (
     LONGEST,
     SORRY,
@@ -22,13 +23,13 @@ from eyespot.llms.errors import (
     Unreachable,
     final,
 )
-from eyespot.llms.protocols import Dialect, text_message, usage_of
+from eyespot.llms.protocols import Dialect, reply_of_json, text_message, usage_of, without_pictures
 from eyespot.llms.rate_limit import CancellableSleep, RateLimiter
 from eyespot.llms.retry import RetryPolicy
 from eyespot.llms.transport import Transport
 from eyespot.llms.unsupported_fields import UnsupportedFields, amendment, changes, left_out, refused, room_to_think
-from eyespot.types import BudgetMeter, EyespotError, Message, Price, Reply
-from eyespot.types.language_models import ignore_reply
+from eyespot.types import BudgetMeter, Exchange, EyespotError, Message, Price, Reply
+from eyespot.types.language_models import ignore_exchange
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -52,7 +53,7 @@ class Endpoint:
     """One model at one address, an `eyespot.types.LanguageModel`; any number of threads may use it.
 
     `meter` counts every request before it is sent, and its cost afterwards. Copies share what was learned of the
-    server. `on_reply` gets each reply, also one that declines.
+    server. `on_exchange` gets each request with what came of it, also one that has no reply.
     """
 
     transport: Transport
@@ -62,12 +63,13 @@ class Endpoint:
     meter: BudgetMeter = field(default_factory=Budget)
     rate_limiter: RateLimiter = field(default_factory=RateLimiter)
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    breaker: CircuitBreaker = field(default_factory=CircuitBreaker)
     price: Price | None = None  # None: no table has the model
     free: bool = True  # requests cost nothing
     cost: Callable[[int, int], float] = no_cost  # US dollars for tokens in and out
     sleep: CancellableSleep = field(default_factory=CancellableSleep)
     unsupported: UnsupportedFields = field(default_factory=UnsupportedFields)
-    on_reply: Callable[[Reply], None] = ignore_reply
+    on_exchange: Callable[[Exchange], None] = ignore_exchange
     extra: Mapping[str, Any] = field(default_factory=dict)  # fields of every request for a message
     raise_token_limit: bool = False  # for a model that thinks and reaches the limit before its answer
     strict: bool = False  # nothing is left out of a request; what the server refuses ends the run
@@ -77,9 +79,9 @@ class Endpoint:
         """Where requests go."""
         return self.transport.address
 
-    def metered(self, meter: BudgetMeter, on_reply: Callable[[Reply], None] = ignore_reply) -> Endpoint:
-        """The same model, whose requests this meter counts; `on_reply` gets each reply, also one that declines."""
-        return replace(self, meter=meter, on_reply=on_reply)
+    def metered(self, meter: BudgetMeter, on_exchange: Callable[[Exchange], None] = ignore_exchange) -> Endpoint:
+        """The same model, whose requests this meter counts; `on_exchange` gets each request with what came of it."""
+        return replace(self, meter=meter, on_exchange=on_exchange)
 
     # -- messages -------------------------------------------------------------------------------------------
 
@@ -124,14 +126,23 @@ class Endpoint:
             try:
                 reply = self._send_with_retries(self.dialect.path, body, self.dialect.reply)
             except StatusError as trouble:
+                self._report(body, trouble=str(trouble))
                 self._learn_from(body, trouble)
                 continue
+            except NoReply as trouble:
+                self._report(body, trouble=str(trouble))
+                raise
+            reply = reply._replace(changes=changes(wanted, body))
+            self._report(body, reply)
             if reply.unspoken and self._raised_limit(body):
                 continue
-            reply = reply._replace(changes=changes(wanted, body))
             self.unsupported.record(reply.changes)
-            self.on_reply(reply)
             return reply
+
+    def _report(self, body: Mapping[str, Any], reply: Reply | None = None, trouble: str = "") -> None:
+        """Hand on what was sent, with digests in place of pictures, and what came of it."""
+        plain, pictures = without_pictures(body)
+        self.on_exchange(Exchange(plain, pictures, reply, trouble))
 
     def _raised_limit(self, body: Mapping[str, Any]) -> bool:
         """Whether the token limit of a model that reached it can be raised; it is, from now on."""
@@ -167,17 +178,23 @@ class Endpoint:
     def request(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """The answer to any other request; raises what `chat` raises."""
         try:
-            return self._send_with_retries(path, body, dict)
+            data = self._send_with_retries(path, body, dict)
         except StatusError as trouble:
+            self._report(body, trouble=str(trouble))
             raise final(trouble, self.address, self.model) from None
+        self._report(body, reply_of_json(data))
+        return data
 
     def request_if_supported(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The same for a request that not every server knows, with at most two attempts; None if this one does not."""
         impatient = replace(self, retry=replace(self.retry, attempts=2))
         try:
-            return impatient._send_with_retries(path, body, dict)
-        except (StatusError, NoReply):
+            data = impatient._send_with_retries(path, body, dict)
+        except (StatusError, NoReply) as trouble:
+            self._report(body, trouble=str(trouble))
             return None
+        self._report(body, reply_of_json(data))
+        return data
 
     def get_if_supported(self, path: str) -> Mapping[str, Any] | None:
         """What the server has under this path (GET), None if nothing; raises what `chat` raises but `Declined`."""
@@ -189,7 +206,11 @@ class Endpoint:
     def _send_with_retries(
         self, path: str, body: Mapping[str, Any] | None, read: Callable[[Mapping[str, Any]], Result]
     ) -> Result:
-        return self.retry.send(lambda: read(self._send(path, body)), self.sleep, self.model)
+        def request() -> Result:
+            with self.breaker.request(self.address):
+                return read(self._send(path, body))
+
+        return self.retry.send(request, self.sleep, self.model)
 
     def _send(self, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """The answer to one request: POST, or GET without a body."""

@@ -94,6 +94,10 @@ class Unknown(EyespotError):
     """The server knows no such model, or nothing at all under this path."""
 
 
+class ServerDown(EyespotError):
+    """The server failed so often in a row that the run ends; what was answered before is kept."""
+
+
 class Halted(Trouble):
     """The run is being stopped; nobody waits for this answer any more."""
 

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from eyespot.llms import transport
 from eyespot.llms.budget import Budget
+from eyespot.llms.circuit_breaker import CircuitBreaker
 from eyespot.llms.client import Endpoint, no_cost
 from eyespot.llms.prices import Prices, read_prices
 from eyespot.llms.protocols import AnthropicMessages, ChatCompletions, Dialect
@@ -73,6 +74,7 @@ class EndpointSettings:
             connection = reach.connect(self.url or url, self.key or key, self.timeout)
         host = urlsplit(connection.address).hostname or ""
         prices, sleep = self.prices or read_prices(), CancellableSleep()
+        retry = RetryPolicy(self.attempts, self.first_rest)
         price = prices.of(model)
         free = price is None and host in HERE
         # A model's name says little behind another address; a server of this machine may move between ports
@@ -84,7 +86,8 @@ class EndpointSettings:
             name=f"{vendor}:{model}{place}",
             meter=self.budget,
             rate_limiter=RateLimiter(self.requests_per_minute, self.tokens_per_minute, sleep=sleep),
-            retry=RetryPolicy(self.attempts, self.first_rest),
+            retry=retry,
+            breaker=CircuitBreaker(retry, sleep),
             price=price,
             free=free,
             cost=no_cost if free else partial(prices.cost, model),

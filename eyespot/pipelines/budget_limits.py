@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from eyespot.llms.budget import BudgetSpent, CostLimits, LargestCost
-from eyespot.types import Adjustment, BudgetMeter, Spent
+from eyespot.types import Adjustment, BudgetMeter, Exchange, Spent
 
-__all__ = ["Adjustment", "BudgetSpent", "CallMeter", "CostLimits", "LargestCost", "Provenance", "Spent"]
+__all__ = ["Adjustment", "BudgetSpent", "CallMeter", "CostLimits", "Exchange", "LargestCost", "Provenance", "Spent"]
 
 
 class Provenance(NamedTuple):
@@ -28,6 +28,6 @@ class CallMeter(BudgetMeter, Protocol):
         """Say what a request to this model may cost; without this the step's `expects` is taken."""
         ...
 
-    def reply(self, provenance: Provenance) -> None:
-        """Say how the answer came about; without this it is taken to be as it was asked for."""
+    def report(self, exchange: Exchange) -> None:
+        """Say what was sent and what came of it; without this the answer is taken to be as it was asked for."""
         ...

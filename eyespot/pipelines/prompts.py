@@ -22,13 +22,13 @@ from eyespot.llms import BadAnswer, Declined, JpegEncoder, NoReply, image_messag
 from eyespot.llms.images import SIDE
 from eyespot.llms.prices import Prices, Tokens, estimate, own_table, read_prices
 from eyespot.llms.unsupported_fields import left_out
-from eyespot.pipelines import CallMeter, Context, CostLimits, Declared, NoAnswer, Prompt, Provenance, Spent
+from eyespot.pipelines import CallMeter, Context, CostLimits, Declared, NoAnswer, Prompt, Spent
 from eyespot.pipelines.runner import Client
 from eyespot.search.judge_rerank import picture_of
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
-    from eyespot.types import LanguageModel, Reply
+    from eyespot.types import Exchange, LanguageModel
 
 WAY = ("url", "requests_per_minute", "tokens_per_minute", "timeout", "attempts", "first_rest")
 """A recipe's settings of the way to a model, which change no answer."""
@@ -153,7 +153,7 @@ class Models:
             messages = [text_message("system", prompt["system"])] if "system" in prompt else []
             messages.append(image_message(pictures, words) if pictures else text_message("user", words))
             meter.expect(str(prompt["use"]), likely)
-            metered = model.metered(meter, partial(self._reply, prompt, meter))
+            metered = model.metered(meter, partial(self._report, prompt, meter))
             fields: dict[str, Any] = metered.answer(messages, prompt["_form"], **options).model_dump(mode="json")
         except Declined as why:
             return {"declined": str(why) or "without a word"}
@@ -177,11 +177,11 @@ class Models:
                         f"{own_table()}, or limit calls or tokens instead"
                     )
 
-    def _reply(self, prompt: Prompt, meter: CallMeter, reply: Reply) -> None:
-        """Hand on how an answer came about, and note each setting that was left out, once."""
-        meter.reply(Provenance(reply.model, reply.changes))
+    def _report(self, prompt: Prompt, meter: CallMeter, exchange: Exchange) -> None:
+        """Hand on what came of a request, and note each setting that was left out, once."""
+        meter.report(exchange)
         with self._lock:
-            new = [field for field in left_out(reply.changes) if f"{prompt['use']} {field}" not in self._noted]
+            new = [field for field in left_out(exchange.changes) if f"{prompt['use']} {field}" not in self._noted]
             self._noted |= {f"{prompt['use']} {field}" for field in new}
         if new:
             self.note(f"{prompt['use']} does not accept {', '.join(new)}; it is asked without")

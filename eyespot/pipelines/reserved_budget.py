@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from eyespot.llms.budget import Budget, ItemMeter
-from eyespot.pipelines.budget_limits import CostLimits, LargestCost, Provenance, Spent
+from eyespot.pipelines.budget_limits import CostLimits, Exchange, LargestCost, Provenance, Spent
 from eyespot.pipelines.work_db import StepKey, WorkDB
 
 
@@ -62,8 +62,17 @@ class ReservedBudget(Budget):
 class PromptMeter(ItemMeter):
     """A `CallMeter` of one prompt."""
 
-    provenance = Provenance()
+    def __init__(self, budget: Budget, expected: Spent = Spent()) -> None:
+        super().__init__(budget, expected)
+        self.exchanges: list[Exchange] = []
 
-    def reply(self, provenance: Provenance) -> None:
-        """Say how the answer came about."""
-        self.provenance = provenance
+    def report(self, exchange: Exchange) -> None:
+        """Say what was sent and what came of it."""
+        self.exchanges.append(exchange)
+
+    @property
+    def provenance(self) -> Provenance:
+        """How the answer came about: by the last reply."""
+        replies = (exchange.reply for exchange in reversed(self.exchanges))
+        last = next((reply for reply in replies if reply is not None), None)
+        return Provenance() if last is None else Provenance(last.model, last.changes)

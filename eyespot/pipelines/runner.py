@@ -285,6 +285,10 @@ class _Asking:
                 f"step {self.mark.name} asks a model and none is there to answer; name one in the recipe"
             )
         with self.budget.opened() as meter:
-            answer = dict(self.client(prompt, meter))
-        self.memory.keep_answer(key, sent, answer, meter.provenance)
+            try:
+                answer = dict(self.client(prompt, meter))
+            except EyespotError:  # an answer that cannot be used is on the disk, too
+                self.memory.keep_exchanges(key, meter.exchanges)
+                raise
+        self.memory.keep_answer(key, sent, answer, meter)
         return answer

@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from eyespot.pipelines.budget_limits import Adjustment, LargestCost, Provenance, Spent
+from eyespot.pipelines.budget_limits import Adjustment, Exchange, LargestCost, Provenance, Spent
 from eyespot.pipelines.outcomes import Failed, Outcome, line_of, packed, unpacked
-from eyespot.storage import sqlite
+from eyespot.storage import exchange_log, sqlite
 from eyespot.storage.atomic import is_forbidden
 from eyespot.types import EyespotError
 
@@ -60,6 +60,20 @@ _SEEN = """INSERT INTO dearest(name, model, requests, tokens_in, tokens_out, mon
     ON CONFLICT DO UPDATE SET requests = requests + 1, tokens_in = max(tokens_in, excluded.tokens_in),
     tokens_out = max(tokens_out, excluded.tokens_out), money = max(money, excluded.money)"""
 _DEAREST = "SELECT requests, tokens_in, tokens_out, money FROM dearest WHERE name = ? AND model = ?"
+
+
+class AnswerHistory(Protocol):
+    """What was sent until there was an answer, and what of the request was not accepted."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """How the answer came about."""
+        ...
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """All requests for it with what came of each."""
+        ...
 
 
 class StepCost(NamedTuple):
@@ -157,13 +171,29 @@ class WorkDB:
         return None if row is None else json.loads(row[0])
 
     def keep_answer(
-        self, prompt: str, sent: Mapping[str, Any], answer: Mapping[str, Any], provenance: Provenance = Provenance()
+        self, prompt: str, sent: Mapping[str, Any], answer: Mapping[str, Any], how: AnswerHistory | None = None
     ) -> None:
-        """Keep an answer with what was sent and how it came about; it is on the disk when this returns."""
+        """Keep an answer with what was asked and how it came about; it is on the disk when this returns."""
+        provenance = Provenance() if how is None else how.provenance
         changes = line_of([change._asdict() for change in provenance.changes]).decode()
         with self._lock, self._transaction():
             self._sql.execute(_KEEP, (prompt, line_of(answer).decode(), line_of(sent).decode(), time.time()))
             self._sql.execute(_PROVENANCE, (prompt, provenance.served, changes))
+            self._insert(prompt, [] if how is None else how.exchanges)
+
+    def keep_exchanges(self, prompt: str, several: Sequence[Exchange]) -> None:
+        """Keep what was sent for the prompt of this digest, and what came back, though it is no answer."""
+        if several:
+            with self._lock, self._transaction():
+                self._insert(prompt, several)
+
+    def exchanges(self, prompt: str) -> list[Exchange]:
+        """What was ever sent for the prompt of this digest, and what came back."""
+        with self._lock:
+            return list(exchange_log.read(self._sql, [prompt]))
+
+    def _insert(self, prompt: str, several: Sequence[Exchange]) -> None:
+        exchange_log.insert(self._sql, prompt, several, exchange_log.count(self._sql, prompt))
 
     def use(self, step: StepKey, prompt: str) -> None:
         """Count the answer to the prompt of this digest as one of the step's; on the disk before its outcomes."""

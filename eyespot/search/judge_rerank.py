@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from eyespot import rooms
 from eyespot.gallery.photos.pictures import open_picture
 from eyespot.gallery.photos.sources import read_again
-from eyespot.judges import JudgeStats, ask, known, on_one_scale, prompts_of, scale_of, unknown
+from eyespot.judges import JudgeStats, ask, known, on_one_scale, prompts_of, scale_of, served_by, unknown
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.budget import BudgetSpent
 from eyespot.metrics import Measure, evaluate, parse
@@ -232,13 +232,14 @@ class JudgeRerank:
         return Run(ranked_images)
 
     def header(self, looked: JudgeResult) -> dict[str, Any]:
-        """Who judged, asked how, and what that took."""
-        asked = looked.asked
+        """Who judged, asked how, served by which model without what it does not accept, and what that took."""
+        asked, every = looked.asked, (one for its in looked.answers.values() for one in its.values())
         counts = {"from_ledger": asked.known, "asked": asked.asked, "refused": asked.refused, "failed": asked.failed}
         counts["unscored"] = len(looked.unscored)
         weight = {"blend": self.blend} if self.blend < 1 else {}
         by = {"judge": self.judge.name, "prompt": self.judge.prompt, "depth": self.depth}
-        return {**by, **weight, "verdicts": {**counts, **asked.spent._asdict()}}
+        served = served_by(self.judge.name, every, self.ledger)
+        return {**by, **weight, **served, "verdicts": {**counts, **asked.spent._asdict()}}
 
 
 def points(verdict: Verdict) -> float:

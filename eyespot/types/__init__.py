@@ -6,7 +6,16 @@ from eyespot.types.descriptors import Extractor, LocalFeatures, LocalReranker
 from eyespot.types.encoders import Composer, Encoder, EncoderWithNotes, Space
 from eyespot.types.errors import EyespotError, NothingFound, UsageError
 from eyespot.types.judging import Answer, AnswerStream, Judge, Judgement, Pair, SequentialAnswers, Verdict
-from eyespot.types.language_models import Adjustment, BudgetMeter, LanguageModel, Message, Price, Reply, Token
+from eyespot.types.language_models import (
+    Adjustment,
+    BudgetMeter,
+    Exchange,
+    LanguageModel,
+    Message,
+    Price,
+    Reply,
+    Token,
+)
 from eyespot.types.notes import Note, without_code
 from eyespot.types.progress import Progress, no_progress
 from eyespot.types.queries import Query, Term
@@ -24,6 +33,7 @@ __all__ = [
     "Composer",
     "Encoder",
     "EncoderWithNotes",
+    "Exchange",
     "Extractor",
     "EyespotError",
     "IdColumn",

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from eyespot.types.costs import Spent
-from eyespot.types.language_models import LanguageModel
+from eyespot.types.language_models import Exchange, LanguageModel
 from eyespot.types.queries import Query
 
 
@@ -48,6 +48,7 @@ class Answer(NamedTuple):
     refused: bool = False
     spent: Spent = Spent()
     prompt: str = ""  # a digest of how it was asked, where that is another way than the judge's own
+    exchanges: tuple[Exchange, ...] = ()  # with the model, in order
 
 
 class AnswerStream(Protocol):
@@ -133,3 +134,4 @@ class Judgement(NamedTuple):
     rank: int | None = None  # from 1, where the picture was seen in a ranking
     at: float = 0.0  # seconds since 1970
     spent: Spent = Spent()
+    exchanges: tuple[Exchange, ...] = ()  # to be recorded; `Judgements.exchanges` reads them

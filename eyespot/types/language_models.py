@@ -50,11 +50,29 @@ class Reply(NamedTuple):
     declined: str = ""  # why, where the model or its guard refuses to answer
     model: str = ""  # the model that answered, as the server names it
     changes: tuple[Adjustment, ...] = ()  # of the request, because the server does not accept it as asked
+    fingerprint: str = ""  # of the served model, where the server gives one (OpenAI's system_fingerprint)
 
     @property
     def unspoken(self) -> bool:
         """Whether the token limit was reached before the answer began."""
         return not self.text.strip() and self.finish in ("length", "max_tokens")
+
+
+class Exchange(NamedTuple):
+    """A request as it was sent, and what came of it.
+
+    Pictures stand in `body` as "<picture 1>", "<picture 2>", …; `pictures` are the SHA-256 of the files that were sent.
+    """
+
+    body: Mapping[str, Any]
+    pictures: tuple[str, ...] = ()
+    reply: Reply | None = None
+    trouble: str = ""  # where there is no reply, what the server said instead
+
+    @property
+    def changes(self) -> tuple[Adjustment, ...]:
+        """What became of fields of the request, where it has a reply."""
+        return self.reply.changes if self.reply else ()
 
 
 class BudgetMeter(Protocol):
@@ -73,8 +91,8 @@ class BudgetMeter(Protocol):
         ...
 
 
-def ignore_reply(_reply: Reply) -> None:
-    """Does nothing with a reply."""
+def ignore_exchange(_exchange: Exchange) -> None:
+    """Does nothing with an exchange."""
 
 
 class LanguageModel(Protocol):
@@ -103,6 +121,6 @@ class LanguageModel(Protocol):
         """The model's answer as an object of this pydantic model."""
         ...
 
-    def metered(self, meter: BudgetMeter, on_reply: Callable[[Reply], None] = ignore_reply) -> LanguageModel:
-        """The same model, whose requests this meter counts; `on_reply` gets each reply, also one that declines."""
+    def metered(self, meter: BudgetMeter, on_exchange: Callable[[Exchange], None] = ignore_exchange) -> LanguageModel:
+        """The same model, whose requests this meter counts; `on_exchange` gets each request with what came of it."""
         ...

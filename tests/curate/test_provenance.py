@@ -26,7 +26,8 @@ from eyespot.pipelines import (
 )
 from eyespot.pipelines.data_card import CardContent, card_of, write_card
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
-from eyespot.types import EyespotError, UsageError
+from eyespot.pipelines.work_db import WorkDB
+from eyespot.types import Exchange, EyespotError, UsageError
 from tests.curate.made_up import asked as made_up
 from tests.curate.made_up import client, source
 from tests.curate.rmir.worlds import recipe
@@ -238,3 +239,34 @@ def test_a_recipe_says_strict(tmp_path: Path, making: Any) -> None:
     with pytest.raises(UsageError, match="strict: is 'yes'; write true or false"):
         read_recipe(place)
     assert told == [(False, False), (True, True)]
+
+
+# -- what was sent ----------------------------------------------------------------------------------------------------
+
+
+def exchanges(folder: Path) -> list[Exchange]:
+    """All that stands in the work database, in the order of the prompts."""
+    with WorkDB(folder) as work, sqlite3.connect(folder / "work.sqlite") as sql:
+        owners = [owner for (owner,) in sql.execute("SELECT DISTINCT owner FROM exchanges")]
+        return [exchange for owner in owners for exchange in work.exchanges(owner)]
+
+
+def test_the_body_as_sent_and_the_served_model_stand_under_each_answer(tmp_path: Path) -> None:
+    with Double(then=thinker) as server:
+        put(tmp_path, server)
+
+    replies = [one for one in exchanges(tmp_path) if one.reply is not None]
+    assert len(replies) == 6 and {one.reply.model for one in replies if one.reply} == {"gpt-x-2026-01-01"}
+    bodies = [one.body for one in server.seen if not {"temperature", "max_tokens"} & set(one.body)]
+    assert sorted(map(json.dumps, bodies)) == sorted(json.dumps(one.body) for one in replies)
+    assert {one.trouble for one in exchanges(tmp_path)} > {""}  # what was refused is there, too
+
+
+def test_what_a_model_said_that_failed_is_kept_as_it_said_it(tmp_path: Path) -> None:
+    with Double(then=chat("No word, but a sentence.")) as server:
+        done = put(tmp_path, server)
+        again = run(steps(server), tmp_path, RunOptions(client=Models(), retry_failed=True))
+
+    texts = [one.reply.text for one in exchanges(tmp_path) if one.reply is not None]
+    assert done[-1].counts.failed == again[-1].counts.failed == 6
+    assert texts == ["No word, but a sentence."] * len(server.seen) and len(server.seen) == 24

@@ -328,8 +328,8 @@ def test_a_busy_server_is_asked_again_when_it_says(server: Double) -> None:
 
 
 def test_a_server_that_stays_busy_or_silent_is_told(server: Double) -> None:
-    encoder = load(server, attempts=2, timeout=0.3)
     for trouble, said in ((error(500, "out of memory"), "out of memory, 2 times"), (HANG, "no answer within 0.3 sec")):
+        encoder = load(server, attempts=2, timeout=0.3)
         server.script = [trouble] * 2
         with pytest.raises(EyespotError, match=f"tiny at http://.*{said}.*run the same line again"):
             encoder.encode_texts(["a heron"])

@@ -11,7 +11,7 @@ import pytest
 import tiny_models
 
 from eyespot import rooms
-from eyespot.judges._prompt import INQUIRE
+from eyespot.judges._prompt import PLAIN
 from eyespot.llms.budget import Budget
 from eyespot.search.judge_rerank import SecondModel, picture_of
 from eyespot.types import Answer, EyespotError, Judge, Pair, Query
@@ -150,7 +150,7 @@ def test_what_a_search_hands_over_is_taken_or_refused_in_one_sentence(
     handed = {"embedding": SecondModel("starter")} if name == "encoder" else {"read": picture_of}
 
     try:
-        made = rooms.load("judges", f"{name}:", budget=Budget(calls=1), wording=INQUIRE, **handed)
+        made = rooms.load("judges", f"{name}:", budget=Budget(calls=1), wording=PLAIN, **handed)
     except EyespotError as error:
         assert "\n" not in str(error) and len(str(error)) > 20
     else:

@@ -24,7 +24,7 @@ from PIL import Image
 from eyespot import rooms
 from eyespot.judges._endpoint import EndpointJudge
 from eyespot.judges._endpoint.first_token import SystemOne
-from eyespot.judges._prompt import INQUIRE, JudgePrompt
+from eyespot.judges._prompt import PLAIN, JudgePrompt
 from eyespot.judges._rounds import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms import BadAnswer, CancellableSleep, Declined, RateLimiter, Underway, text_message
@@ -97,7 +97,7 @@ def test_what_is_asked_is_the_wording_with_one_token_and_its_alternatives(pictur
 
     (seen,) = server.seen
     system, user = seen.body["messages"]
-    assert (system["content"], user["content"][-1]["text"]) == (INQUIRE.system, INQUIRE.ask(Query.words("a heron")))
+    assert (system["content"], user["content"][-1]["text"]) == (PLAIN.system, PLAIN.ask(Query.words("a heron")))
     wanted = {"model": "tiny", "max_tokens": 1, "temperature": 0, "logprobs": True, "top_logprobs": 20}
     assert {name: seen.body[name] for name in wanted} == wanted
 
@@ -813,7 +813,7 @@ def test_another_way_of_asking_is_another_judge() -> None:
         ways: list[dict[str, Any]] = [{}, {"side": 300}, {"answer": "words"}, {"answer": "votes"}, {"answer": "grades"}]
         prompts = [judge(server, **way).prompt for way in ways]
 
-    assert prompts[0] == INQUIRE.digest and len(set(prompts)) == len(ways)
+    assert prompts[0] == PLAIN.digest and len(set(prompts)) == len(ways)
 
 
 @pytest.mark.parametrize(

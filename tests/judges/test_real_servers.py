@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from eyespot import rooms
-from eyespot.judges._prompt import INQUIRE
+from eyespot.judges._prompt import PLAIN
 from eyespot.llms import JpegEncoder
 from eyespot.types import Pair, Query
 from tests.judges import tiny
@@ -59,8 +59,8 @@ def test_the_score_is_the_models_own_through_a_server_that_tells_probabilities(f
 
     for pair in pairs:
         part = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64," + JpegEncoder()(pair.path)}}
-        question = {"role": "user", "content": [part, {"type": "text", "text": INQUIRE.ask(pair.query)}]}
-        logprobs = model.first_token([{"role": "system", "content": INQUIRE.system}, question])
+        question = {"role": "user", "content": [part, {"type": "text", "text": PLAIN.ask(pair.query)}]}
+        logprobs = model.first_token([{"role": "system", "content": PLAIN.system}, question])
         yes = math.exp(logprobs["Yes"]) + math.exp(logprobs["yes"])
         no = math.exp(logprobs["No"]) + math.exp(logprobs["no"])
         assert found[pair.query.id, pair.image] == pytest.approx(yes / (yes + no), abs=1e-5)
@@ -78,7 +78,7 @@ def test_transformers_serve_tells_no_probabilities_and_its_decision_is_taken(
     decide: Any = pipeline("decision", model=str(folder), device="cpu")
     for pair in pairs:
         picture = Image.open(io.BytesIO(base64.b64decode(JpegEncoder()(pair.path))))
-        question = {"shown": {"type": "noul", "instructions": INQUIRE.ask(pair.query)}}
+        question = {"shown": {"type": "noul", "instructions": PLAIN.ask(pair.query)}}
         own = decide({"state": "Picture: IMG0", "questions": question, "assets": {"IMG0": picture}})
         assert found[pair.query.id, pair.image] == pytest.approx(own["shown"]["noul"], abs=1e-5)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyespot.judges._prompt import INQUIRE, JudgePrompt, described, examples, wording
+from eyespot.judges._prompt import PLAIN, JudgePrompt, described, examples
+from eyespot.judges._wordings import wording
 from eyespot.types import Query, Term, UsageError
 
 MINE = 'question = "Is {query} in it? Say ja or nein."\nyes = "ja"\nno = "nein"\n'
@@ -23,9 +25,9 @@ def test_the_query_stands_in_the_question_as_it_was_written(text: str) -> None:
 
 
 def test_our_wording_names_the_query_and_both_answers() -> None:
-    asked = INQUIRE.ask(Query.words("a heron"))
+    asked = PLAIN.ask(Query.words("a heron"))
 
-    assert '"a heron"' in asked and INQUIRE.yes in asked and INQUIRE.no in asked
+    assert '"a heron"' in asked and PLAIN.yes in asked and PLAIN.no in asked
 
 
 @pytest.mark.parametrize(
@@ -51,14 +53,14 @@ def test_examples_are_the_pictures_in_their_order() -> None:
 
 
 @pytest.mark.parametrize("changed", [{"system": "x"}, {"question": "{query}!"}, {"yes": "yes"}, {"no": "Nein"}])
-def test_any_other_text_is_another_wording(changed: dict[str, str]) -> None:
-    assert replace(INQUIRE, **changed).digest != INQUIRE.digest
+def test_any_other_text_is_another_wording(changed: dict[str, Any]) -> None:
+    assert replace(PLAIN, **changed).digest != PLAIN.digest
 
 
 def test_a_digest_is_sixteen_hex_digits_and_a_new_name_keeps_it() -> None:
-    digest = replace(INQUIRE, name="mine").digest
+    digest = replace(PLAIN, name="mine").digest
 
-    assert digest == INQUIRE.digest and len(digest) == 16 and int(digest, 16)
+    assert digest == PLAIN.digest and len(digest) == 16 and int(digest, 16)
 
 
 def test_text_that_moves_from_one_field_to_the_next_is_another_wording() -> None:
@@ -74,7 +76,7 @@ def test_a_file_is_read_and_named_after_itself(tmp_path: Path) -> None:
 
 
 def test_our_own_is_found_by_its_name() -> None:
-    assert wording("inquire") is INQUIRE
+    assert wording("plain") is PLAIN
 
 
 @pytest.mark.parametrize(
@@ -96,5 +98,5 @@ def test_what_is_wrong_with_a_file_is_said(tmp_path: Path, text: str, said: str)
 
 
 def test_a_name_that_is_none_lists_ours() -> None:
-    with pytest.raises(UsageError, match="one of: inquire"):
+    with pytest.raises(UsageError, match="one of: plain"):
         wording("inqire")

@@ -124,6 +124,7 @@ def test_what_was_asked_can_be_read_again(ledger: Judgements) -> None:
             rank=st.none() | st.integers(1, 1000),
             at=st.floats(0, 1e10),
             spent=st.builds(Spent, st.integers(0, 9), st.integers(0, 10**12), st.integers(0, 9), st.floats(0, 1e6)),
+            exchanges=st.just(()),
         ),
         unique_by=lambda one: one.image,
     )

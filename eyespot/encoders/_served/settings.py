@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from eyespot.encoders._mllm.families import ANSWER, REPRESENT, WORDS, Instructions, said_in
 from eyespot.encoders._served.wording import FORMATS, ServedPrompt
-from eyespot.llms import CancellableSleep, ChatCompletions, Endpoint, RateLimiter, RetryPolicy, openai
+from eyespot.llms import CancellableSleep, ChatCompletions, CircuitBreaker, Endpoint, RateLimiter, RetryPolicy, openai
 from eyespot.types import UsageError
 
 FILE = "EYESPOT_EMBEDDINGS_SETTINGS"
@@ -79,7 +79,10 @@ class ServedSettings:
             raise UsageError(f"{given}; set EYESPOT_EMBEDDINGS_URL as in http://localhost:8000/v1")
         transport, sleep = openai(url, self.key or os.environ.get(KEY) or None, self.timeout), CancellableSleep()
         limiter, retry = RateLimiter(self.requests_per_minute, sleep=sleep), RetryPolicy(self.attempts, self.first_rest)
-        return Endpoint(transport, model, ChatCompletions(), rate_limiter=limiter, retry=retry, sleep=sleep)
+        breaker = CircuitBreaker(retry, sleep)
+        return Endpoint(
+            transport, model, ChatCompletions(), rate_limiter=limiter, retry=retry, breaker=breaker, sleep=sleep
+        )
 
 
 def _check(name: str, value: Any) -> None:

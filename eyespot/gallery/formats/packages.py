@@ -31,7 +31,7 @@ class ExportPackage:
         by_depth = sorted(inside, key=lambda path: (-path.count("/"), path))
         self.files = {PurePosixPath(path).name: path for path in by_depth}
 
-    def named(self, stem: str) -> list[str]:
+    def tables(self, stem: str) -> list[str]:
         """The tables of this name: `images.csv`, and numbered parts such as `images_2001.csv`."""
         return sorted(
             name

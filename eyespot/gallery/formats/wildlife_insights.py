@@ -29,7 +29,7 @@ Row = Mapping[str, str]
 def read(place: Path) -> Iterator[PhotoFacts]:
     """Every image of a download, a folder or a zip; `UsageError` for a table that is missing."""
     package = ExportPackage(place.parent if place.suffix.lower() == ".csv" else place)
-    tables = {name: package.named(name) for name in ("images", "sequences", "deployments", "projects")}
+    tables = {name: package.tables(name) for name in ("images", "sequences", "deployments", "projects")}
     for name in ("images", "deployments"):
         if not tables[name]:
             raise UsageError(f"{place} has no {name}.csv; a download of Wildlife Insights has images and deployments")

@@ -37,10 +37,14 @@ class Shares(NamedTuple):
 
 
 def shares(tokens: Iterable[Token], wording: JudgePrompt) -> Shares:
-    """How probable the two answers are among a token's alternatives, all spellings (" Yes", "yes", "YES") summed."""
-    sums = {bare(wording.yes): 0.0, bare(wording.no): 0.0}
+    """How probable the two answers are among a token's alternatives, all spellings (" Yes", "yes", "YES") summed.
+
+    Of an exact wording whose code looks for the words, only the token that is the word counts.
+    """
+    spelled = str if wording.exact and wording.token is None else bare
+    sums = {spelled(wording.yes): 0.0, spelled(wording.no): 0.0}
     for token, logprob in tokens:
-        if (word := bare(token)) in sums:
+        if (word := spelled(token)) in sums:
             sums[word] += math.exp(logprob)
     return Shares(*sums.values())
 

@@ -17,7 +17,7 @@ from eyespot.llms.images import SIDE, JpegEncoder
 from eyespot.llms.prices import Prices
 from eyespot.llms.protocols import image_message, text_message
 from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
-from eyespot.types import Adjustment, Answer, AnswerStream, EyespotError, Message, Pair, Reply, Verdict
+from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, Verdict
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
 ENDED = "the run ended before its answer was whole"
@@ -109,6 +109,7 @@ class EndpointJudge:
         `BudgetSpent`, or `EyespotError` for what would fail with every pair, is raised after the answers in flight.
         """
         self.language_model.sleep.reset()
+        self.language_model.breaker.reset()
         return Underway(pairs, self._answer, self.workers, self.language_model.sleep.cancel)
 
     def _digest(self, way: str) -> str:
@@ -121,25 +122,33 @@ class EndpointJudge:
 
     def _answer(self, pair: Pair) -> Answer:
         meter = ItemMeter(self.budget)
-        replies: list[Reply] = []
+        exchanges: list[Exchange] = []
+        answer = self._outcome(pair, meter, exchanges)
+        return answer._replace(spent=meter.spent, exchanges=tuple(exchanges))
+
+    def _outcome(self, pair: Pair, meter: ItemMeter, exchanges: list[Exchange]) -> Answer:
         try:
             pictures = tuple(self.pictures(path) for path in (*examples(pair.query), pair.path))
             which = EXAMPLES.format(pictures=len(pictures)) if len(pictures) > 1 else ""
             sight = VisionPrompt(self.wording.system, which + self.wording.ask(pair.query), pictures)
-            verdict, fallback = self._verdict(self.language_model.metered(meter, replies.append), sight)
+            verdict, fallback = self._verdict(self.language_model.metered(meter, exchanges.append), sight)
         except Declined as why:
-            return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True, spent=meter.spent)
+            return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True)
         except (BadAnswer, NoReply) as why:
-            return Answer(pair, None, failure=str(why), spent=meter.spent)
+            if self.wording.exact and str(why).startswith("the server answers 400"):  # 0 in INQUIRE's code
+                return Answer(pair, Verdict(probability=0.0, reason=f"refused: {why}"), refused=True)
+            return Answer(pair, None, failure=str(why))
         except (EyespotError, Halted) as end:
             if not meter.spent.calls:
                 raise
-            raise LastResult(Answer(pair, None, failure=ENDED, spent=meter.spent), end) from None
+            cut = Answer(pair, None, failure=ENDED, spent=meter.spent, exchanges=tuple(exchanges))
+            raise LastResult(cut, end) from None
         # What the model did not accept of the request goes into the reason, so that the ledger has it
-        if fields := _left_out(replies[-1].changes) if replies else []:
+        changes = next((exchange.changes for exchange in reversed(exchanges) if exchange.reply), ())
+        if fields := _left_out(changes):
             reasons = [verdict.reason] if verdict.reason else []
             verdict = replace(verdict, reason="; ".join([*reasons, f"asked without {', '.join(fields)}"]))
-        return Answer(pair, verdict, spent=meter.spent, prompt=self._digest(fallback) if fallback else "")
+        return Answer(pair, verdict, prompt=self._digest(fallback) if fallback else "")
 
     def _verdict(self, endpoint: Endpoint, sight: VisionPrompt) -> VerdictWithFallback:
         for _ in range(TRIES - 1):

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from eyespot.judges._prompt import INQUIRE, JudgePrompt
+from eyespot.judges._prompt import PLAIN, JudgePrompt
 from eyespot.models import device as devices
 from eyespot.types import UsageError
 
@@ -42,7 +42,7 @@ class LocalSettings:
     the memory does not hold them, fewer. `read` decodes a file, upright, in RGB.
     """
 
-    wording: JudgePrompt = INQUIRE
+    wording: JudgePrompt = PLAIN
     device: str = "auto"
     dtype: str = "auto"
     batch: int | None = None

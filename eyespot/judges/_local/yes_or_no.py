@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from eyespot.judges._prompt import JudgePrompt
 from eyespot.types import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +28,14 @@ def spellings(tokenizer: Any, word: str) -> list[int]:
     if not found:
         raise UsageError(f"the model has no single token for the answer {word!r}; choose another word in the wording")
     return sorted(found)
+
+
+def answer_tokens(tokenizer: Any, wording: JudgePrompt) -> tuple[list[int], list[int]]:
+    """The tokens of yes and of no: all their spellings, or the one that an exact wording names."""
+    if wording.token is None:
+        return spellings(tokenizer, wording.yes), spellings(tokenizer, wording.no)
+    yes, no = ([int(tokenizer(word).input_ids[wording.token])] for word in (wording.yes, wording.no))
+    return yes, no
 
 
 @dataclass

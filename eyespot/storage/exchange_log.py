@@ -1,0 +1,96 @@
+"""What was sent to models and what came back, in a SQLite file: under each answer of a ledger or a pipeline.
+
+A request whose words are the same for many pictures is stored once.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from eyespot.storage.digests import json_sha256
+from eyespot.types import Adjustment, Exchange, Reply, Spent
+
+# Made by the first write: a file from before them can be read on a disk that cannot be written
+_TABLES = (
+    "CREATE TABLE IF NOT EXISTS requests(digest TEXT PRIMARY KEY, body TEXT NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE IF NOT EXISTS exchanges(owner TEXT, place INTEGER, request TEXT NOT NULL, pictures TEXT NOT NULL,
+    replied INTEGER NOT NULL, text TEXT NOT NULL, logprobs TEXT NOT NULL, tokens_in INTEGER NOT NULL,
+    tokens_out INTEGER NOT NULL, finish TEXT NOT NULL, declined TEXT NOT NULL, served TEXT NOT NULL,
+    fingerprint TEXT NOT NULL, changes TEXT NOT NULL, trouble TEXT NOT NULL, PRIMARY KEY(owner, place))
+    WITHOUT ROWID""",
+)
+_IS_THERE = "SELECT 1 FROM sqlite_master WHERE name = 'exchanges'"
+_REQUEST = "INSERT OR IGNORE INTO requests(digest, body) VALUES (?, ?)"
+_INSERT = f"INSERT OR IGNORE INTO exchanges VALUES ({', '.join('?' * 15)})"
+_COUNT = "SELECT count(*) FROM exchanges WHERE owner = ?"
+_READ = """SELECT body, pictures, replied, text, logprobs, tokens_in, tokens_out, finish, declined, served, fingerprint,
+    changes, trouble FROM exchanges JOIN requests ON requests.digest = exchanges.request
+    WHERE owner IN (SELECT value FROM json_each(?)) ORDER BY owner, place"""
+_SERVED = """SELECT served, fingerprint, changes, count(*) FROM exchanges
+    WHERE owner IN (SELECT value FROM json_each(?)) AND replied GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
+
+
+class ServedAs(NamedTuple):
+    """How many replies came from one model, as the server names it, to requests changed in one way."""
+
+    model: str
+    fingerprint: str
+    changes: tuple[Adjustment, ...]
+    replies: int
+
+
+def insert(sql: sqlite3.Connection, owner: str, exchanges: Iterable[Exchange], first: int = 0) -> None:
+    """Write the exchanges of this owner, the first at this place; what stands there already stays."""
+    for table in _TABLES:
+        sql.execute(table)
+    for place, exchange in enumerate(exchanges, first):
+        body = _json(exchange.body)
+        digest = json_sha256(json.loads(body))[:32]
+        sql.execute(_REQUEST, (digest, body))
+        reply = exchange.reply or Reply("", None, Spent(), "")
+        logprobs = "" if reply.logprobs is None else _json(reply.logprobs)
+        changes = _json([change._asdict() for change in reply.changes])
+        usage = reply.usage.tokens_in, reply.usage.tokens_out
+        words = reply.finish, reply.declined, reply.model, reply.fingerprint, changes, exchange.trouble
+        facts = digest, _json(exchange.pictures), exchange.reply is not None, reply.text, logprobs, *usage, *words
+        sql.execute(_INSERT, (owner, place, *map(_clean, facts)))
+
+
+def count(sql: sqlite3.Connection, owner: str) -> int:
+    """How many exchanges this owner has."""
+    return int(sql.execute(_COUNT, (owner,)).fetchone()[0]) if _is_there(sql) else 0
+
+
+def read(sql: sqlite3.Connection, owners: Sequence[str]) -> Iterator[Exchange]:
+    """The exchanges of these owners, those of each in order; none for one from before they were written down."""
+    rows = sql.execute(_READ, (json.dumps(list(owners)),)) if _is_there(sql) else ()
+    for body, pictures, replied, text, logprobs, *usage, finish, declined, model, fingerprint, changes, trouble in rows:
+        tokens = tuple((str(token), float(logprob)) for token, logprob in json.loads(logprobs)) if logprobs else None
+        reply = Reply(text, tokens, Spent(0, *usage), finish, declined, model, _changes(changes), fingerprint)
+        yield Exchange(json.loads(body), tuple(json.loads(pictures)), reply if replied else None, trouble)
+
+
+def served(sql: sqlite3.Connection, owners: Sequence[str]) -> list[ServedAs]:
+    """By which models these owners' replies were given, and what these models did not accept."""
+    rows = sql.execute(_SERVED, (json.dumps(list(owners)),)).fetchall() if _is_there(sql) else []
+    return [ServedAs(model, fingerprint, _changes(changes), replies) for model, fingerprint, changes, replies in rows]
+
+
+def _is_there(sql: sqlite3.Connection) -> bool:
+    return sql.execute(_IS_THERE).fetchone() is not None
+
+
+def _changes(text: str) -> tuple[Adjustment, ...]:
+    return tuple(Adjustment(**change) for change in json.loads(text))
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def _clean(value: object) -> object:
+    """Models answer with halves of characters now and then, which no UTF-8 holds."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

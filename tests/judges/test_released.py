@@ -1,0 +1,165 @@
+"""INQUIRE's prompts are read from a clone of its code, which is never run; the sentences here are made up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from eyespot import rooms
+from eyespot.judges import wording
+from eyespot.judges._local.yes_or_no import answer_tokens
+from eyespot.types import Answer, Pair, Query, UsageError
+from tests.judges.servers import Double, chat, error
+from tests.lazy_import import requires
+
+CODE = """
+import sys
+raise SystemExit("this must never run")
+
+class ModelWrapper:
+    def load_model(self, model_name, device):
+        print("loading")
+        if model_name.startswith("turns/") or model_name == "old":
+            self.yes_token = self.processor.tokenizer(" Ja").input_ids[1]
+            self.no_token = self.processor.tokenizer(" Nein").input_ids[1]
+        elif model_name.startswith("small/"):
+            self.model = None
+            self.yes_token = self.processor.tokenizer("ja").input_ids[-1]
+            self.no_token = self.processor.tokenizer("nein").input_ids[-1]
+
+def get_lmm_prompt(query, model_name):
+    if model_name.startswith("turns/") or model_name == "old":
+        prompt = (f"USER: <image>\\nIs {query} there? "
+                  "Say it.\\nASSISTANT:")
+    elif model_name.startswith("small/"):
+        prompt = f"Q: {query}?\\nA: "
+    elif model_name.startswith("openai-gpt"):
+        prompt = f'Can "{query}" be seen?'
+    else:
+        raise ValueError("no")
+    return prompt
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/lmm_utils.py").write_text(CODE)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("judge", "question", "turns", "answers"),
+    [
+        (
+            *("transformers:turns/big@main", "Is {query} there? Say it."),
+            *("USER: <image>\nIs {query} there? Say it.\nASSISTANT:", (" Ja", " Nein", 1)),
+        ),
+        ("transformers:small/one", "Q: {query}?\nA:", "Q: {query}?\nA: ", ("ja", "nein", -1)),
+        ("openai:gpt-4o", 'Can "{query}" be seen?', 'Can "{query}" be seen?', ("Yes", "No", None)),
+    ],
+)
+def test_each_family_has_its_prompt_and_its_answers(
+    clone: Path, judge: str, question: str, turns: str, answers: tuple[Any, ...]
+) -> None:
+    found = wording(f"inquire:{clone}", judge)
+
+    assert (found.question, found.turns, found.system) == (question, turns, "")
+    assert (found.yes, found.no, found.token) == answers and found.exact
+
+
+def test_a_released_prompt_is_a_judge_of_its_own(clone: Path) -> None:
+    digests = {wording(f"inquire:{clone}", f"openai:{name}").digest for name in ("gpt-4o", "old", "small/one")}
+
+    assert len(digests | {wording("plain").digest}) == 4
+
+
+@pytest.mark.parametrize(
+    ("named", "judge", "sentence"),
+    [
+        ("inquire", "openai:gpt-4o", "the wording that was called inquire is now called plain"),
+        (
+            "inquire:{clone}",
+            "openai:llama/x",
+            "no prompt for 'llama/x'; .* for: old, openai-gpt, small/, turns/",
+        ),
+        ("inquire:{clone}/elsewhere", "openai:gpt-4o", "cannot be read .*; name a clone of inquire-benchmark/INQUIRE"),
+    ],
+)
+def test_what_cannot_be_read_says_the_way_out(clone: Path, named: str, judge: str, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        wording(named.format(clone=clone), judge)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('model_name == "old"', "model_name.lower()"),
+        ('f"Q: {query}?\\nA: "', 'open("/etc/passwd").read()'),
+        ('f"Q: {query}?\\nA: "', 'f"Q: {query.upper()}"'),
+        ('tokenizer("ja").input_ids[-1]', "first()"),
+        ("get_lmm_prompt", "another"),
+        ("prompt = f'Can", "prompt = (f'Can"),
+    ],
+)
+def test_code_that_is_not_as_released_is_a_sentence(clone: Path, old: str, new: str) -> None:
+    assert old in CODE
+    (clone / "src/lmm_utils.py").write_text(CODE.replace(old, new))
+
+    with pytest.raises(UsageError, match=r"lmm_utils\.py"):
+        wording(f"inquire:{clone}", "transformers:small/one")
+
+
+class Words:
+    """A tokenizer that begins with a token of its own and knows each word by its length."""
+
+    def __call__(self, word: str) -> Any:
+        return type("Encoded", (), {"input_ids": [0, len(word)]})
+
+
+def test_a_local_model_is_read_by_the_token_that_the_code_names(clone: Path) -> None:
+    assert answer_tokens(Words(), wording(f"inquire:{clone}", "transformers:turns/x")) == ([3], [5])
+    assert answer_tokens(Words(), wording(f"inquire:{clone}", "transformers:small/x")) == ([2], [4])
+
+
+# -- through an endpoint --------------------------------------------------------------------------------------
+
+
+def judged(clone: Path, server: Double) -> Answer:
+    Image.new("RGB", (8, 8)).save(clone / "a.png")
+    words = wording(f"inquire:{clone}", "openai:gpt-4o")
+    judge = rooms.load("judges", "openai:gpt-4o", url=server.url, key="k", wording=words, first_rest=0.001)
+    answer: Answer
+    (answer,) = judge.judge([Pair(Query.words("a heron"), "a", clone / "a.png")])
+    return answer
+
+
+@requires("openai")
+@pytest.mark.parametrize(
+    ("top", "score"),
+    [
+        ({"Yes": 0.3, "No": 0.1, " Yes": 0.6}, 0.75),
+        ({"yes": 0.9, "No": 0.1}, 0.0),
+        ({"Yes": 0.2, "no": 0.8}, 1.0),
+        ({"The": 1.0}, 0.0),
+    ],
+)
+def test_only_the_exact_tokens_count(clone: Path, top: dict[str, float], score: float) -> None:
+    with Double(then=chat("Yes", top)) as server:
+        answer = judged(clone, server)
+
+    assert answer.verdict is not None and answer.verdict.probability == pytest.approx(score)
+    (message,) = server.seen[0].body["messages"]
+    assert message["content"][-1]["text"] == 'Can "a heron" be seen?'
+
+
+@requires("openai")
+def test_status_400_is_0_and_counted_as_refused(clone: Path) -> None:
+    with Double(then=error(400, "not this picture")) as server:
+        answer = judged(clone, server)
+
+    assert answer.verdict is not None and answer.verdict.probability == 0 and answer.refused
+    assert answer.verdict.reason == "refused: the server answers 400: not this picture" and len(server.seen) == 1

@@ -1,0 +1,188 @@
+"""A dead server costs a few requests and ends the run; one that comes back, or bears less, is waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from eyespot import llms, rooms
+from eyespot.judges import ask
+from eyespot.ledger.judgements import Judgements
+from eyespot.llms.errors import RetryableError
+from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, run
+from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
+from eyespot.types import EyespotError, Judgement, Pair, Query
+from tests.curate.made_up import source
+from tests.judges.servers import HANG, YES, Double, Response, Seen, chat, error
+from tests.lazy_import import requires
+
+pytestmark = requires("openai")
+
+COUNT = 40
+EMPTY = chat("")._replace(data={})
+DEAD = [error(500, "gone"), error(503), error(429, Retry_After="0"), YES._replace(cut=True), HANG, EMPTY]
+ENDED = r"failed \d+ times in a row \(.*\); check it and run the same line again to go on: .* kept$"
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
+    folder = tmp_path_factory.mktemp("photos")
+    for number in range(COUNT):
+        Image.new("RGB", (8, 8), (6 * number, 0, 0)).save(folder / f"{number:02}.png")
+    return [Pair(Query.words("a heron"), path.stem, path) for path in sorted(folder.iterdir())]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Judgements]:
+    with Judgements(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def judged(url: str, pairs: list[Pair], ledger: Judgements, **options: Any) -> list[Judgement]:
+    how = {"first_rest": 0.001, "timeout": 5.0, **options}
+    return list(ask(rooms.load("judges", "openai:tiny", url=url, **how), pairs, ledger))
+
+
+def dies(after: int, dead: Response) -> Callable[[Seen], Response]:
+    lock, answers = Lock(), iter([YES] * after)
+
+    def answer(seen: Seen) -> Response:
+        with lock:
+            return next(answers, dead)
+
+    return answer
+
+
+@pytest.mark.parametrize("workers", [3, 8])
+@pytest.mark.parametrize("dead", DEAD, ids=["500", "503", "429", "cut", "silent", "no message"])
+@pytest.mark.parametrize("after", [0, 15])
+def test_a_dead_server_costs_at_most_three_requests_a_worker(
+    after: int, dead: Response, workers: int, pairs: list[Pair], ledger: Judgements
+) -> None:
+    with Double(then=dies(after, dead)) as server:
+        with pytest.raises(EyespotError, match=ENDED):
+            judged(server.url, pairs, ledger, workers=workers, timeout=0.3 if dead.hang else 5.0)
+        wasted = len(server.seen) - after
+        kept = sum(row.judgement.verdict is not None for row in ledger.rows())
+        server.then = YES
+        judged(server.url, pairs, ledger, workers=workers)
+
+    assert wasted <= 3 * workers and (kept == after or dead.hang)  # a slow answer may count as lost
+    assert len(server.seen) == wasted + after + COUNT - kept  # what was answered before is not asked again
+
+
+def test_a_server_that_goes_away_ends_the_run(pairs: list[Pair], ledger: Judgements) -> None:
+    with Double() as server:
+        url = server.url
+    with pytest.raises(EyespotError, match=r"cannot be reached|failed \d+ times in a row"):
+        judged(url, pairs, ledger)
+
+    assert sum(row.judgement.spent.calls for row in ledger.rows()) <= 24
+
+
+def test_a_server_that_comes_back_is_waited_for(pairs: list[Pair], ledger: Judgements) -> None:
+    with Double([*[YES] * 10, *[error(503)] * 12]) as server:
+        judgements = judged(server.url, pairs, ledger)
+
+    assert all(judgement.verdict is not None for judgement in judgements)
+    assert len(server.seen) == COUNT + 12
+
+
+def test_a_pair_that_fails_every_time_ends_no_run(pairs: list[Pair], ledger: Judgements) -> None:
+    bad = Pair(Query.words("a stork"), *pairs[0][1:])
+
+    def broken_for_one(seen: Seen) -> Response:
+        return error(500, "out of memory") if "a stork" in str(seen.body) else YES
+
+    with Double(then=broken_for_one) as server:
+        judgements = judged(server.url, [bad, *pairs], ledger, workers=1)
+
+    assert [judgement.verdict is None for judgement in judgements] == [True, *[False] * COUNT]
+    assert len(server.seen) == 6 + COUNT
+
+
+def test_workers_become_as_many_as_the_server_bears(pairs: list[Pair], ledger: Judgements) -> None:
+    """Which takes two requests at once and turns others away."""
+    lock, busy, turned_away = Lock(), [0], [0]
+
+    def narrow(seen: Seen) -> Response:
+        with lock:
+            busy[0] += 1
+            free = busy[0] <= 2
+            turned_away[0] += not free
+        if free:
+            time.sleep(0.01)
+        with lock:
+            busy[0] -= 1
+        return YES if free else error(429)
+
+    with Double(then=narrow) as server:
+        judgements = judged(server.url, pairs, ledger, timeout=5.0)
+
+    assert all(judgement.verdict is not None for judgement in judgements)
+    assert turned_away[0] < COUNT
+
+
+def test_a_run_that_is_stopped_wakes_those_who_wait() -> None:
+    endpoint = llms.load("openai:tiny", url="http://127.0.0.1:9", attempts=1)
+    endpoint.sleep.cancel()
+    endpoint.breaker._paused_until = float("inf")
+
+    with pytest.raises(llms.Trouble, match="the run was stopped"), endpoint.breaker.request("here"):
+        pass
+
+
+def test_a_server_that_was_down_is_tried_again_once_after_a_rest() -> None:
+    now = [0.0]
+    breaker = llms.CircuitBreaker(llms.RetryPolicy(attempts=1), lambda _: None, lambda: now[0])
+
+    def fails() -> None:
+        with breaker.request("here"):
+            raise RetryableError("no")
+
+    for _ in range(3):
+        now[0] += 1  # more than it rests
+        with pytest.raises(RetryableError):
+            fails()
+    for expected, seconds in ((llms.ServerDown, 1), (RetryableError, 100), (llms.ServerDown, 1)):
+        now[0] += seconds
+        with pytest.raises(expected):
+            fails()
+
+
+# -- builders ---------------------------------------------------------------------------------------------------------
+
+
+class Word(AnswerForm):
+    """An answer of one word."""
+
+    word: str
+
+
+def steps(url: str, version: int) -> list[Step]:
+    model = {"use": "openai:gpt-x", "url": url, "first_rest": 0.001, "version": version}
+
+    def put(record: Record, context: Context) -> Outcome:
+        ask_model(context, prompt_of(model, record["id"], Word), Word)
+        return Keep(record)
+
+    return [source(COUNT), Step("asked", MapStep(put, workers=4), version)]
+
+
+def test_a_builder_on_a_dead_server_ends_soon_and_leaves_what_was_there(tmp_path: Path) -> None:
+    with Double(then=chat('{"word": "yes"}')) as server:
+        (_, first) = run(steps(server.url, 1), tmp_path, RunOptions(client=Models()))
+        before = {path: path.read_bytes() for path in first.folder.iterdir()}
+        server.seen.clear()
+        server.then = dies(0, error(500))
+        with pytest.raises(EyespotError, match="times in a row"):
+            run(steps(server.url, 2), tmp_path, RunOptions(client=Models()))
+
+    assert len(server.seen) <= 3 * 4
+    assert {path: path.read_bytes() for path in first.folder.iterdir()} == before

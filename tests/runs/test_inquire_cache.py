@@ -1,0 +1,149 @@
+"""INQUIRE's released scores become runs, and nothing in their files is run: caches made up in that layout."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import eyespot
+from eyespot.runs import inquire_cache, read_judged, read_run
+from eyespot.storage import plain_pickles
+from eyespot.types import NothingFound, UsageError
+from tests.benchmarks.worlds import inquire_rerank
+from tests.cli.conftest import run_eyespot
+
+PROMPTS = {"P": "USER: a P?", "Q": "USER: a Q?"}
+CODE = """
+raise SystemExit("this must never run")
+
+def get_lmm_prompt(query, model_name):
+    if model_name.startswith("made/up"):
+        prompt = f"USER: a {query}?"
+    return prompt
+"""
+
+
+def cached(folder: Path, scores: dict[Any, Any], name: str = "made--up-7b--cache.npy") -> Path:
+    with (folder / name).open("wb") as file:
+        np.save(file, np.array(scores, object), allow_pickle=True)
+    return folder / name
+
+
+def entry(image: str, query: str) -> str:
+    return f"{image}--{PROMPTS[query]}"
+
+
+# -- values ---------------------------------------------------------------------------------------------------
+
+
+def test_scores_of_python_and_of_numpy_are_read(tmp_path: Path) -> None:
+    kinds: list[Any] = [0.25, np.float32(0.5), np.float64(0.75), 1, np.int64(0)]
+    place = cached(tmp_path, {entry(f"train/{number}.jpg", "P"): value for number, value in enumerate(kinds)})
+
+    run, other = inquire_cache.read(place, PROMPTS, {"train/0.jpg": "zero"})
+
+    assert {hit.image: hit.score for hit in run["P"]} == {
+        **{"train/3.jpg": 1.0, "train/2.jpg": 0.75, "train/1.jpg": 0.5, "zero": 0.25, "train/4.jpg": 0.0}
+    }
+    assert [hit.score for hit in run["P"]] == [1.0, 0.75, 0.5, 0.25, 0.0] and other == 0
+
+
+@pytest.mark.parametrize("protocol", range(5))
+def test_every_protocol_of_npy_files_is_read_as_it_was_written(protocol: int) -> None:
+    value = {"a": [1, 2.5, None, True, "é", b"\xff\x00", (1, 2, 3, 4), {}], "b" * 300: -(2**70), "c": np.arange(6.0)}
+    value["again"] = value["a"]
+    read = plain_pickles.read(pickle.dumps(value, protocol))
+
+    arrays = (read.pop("c"), value.pop("c"))
+    assert read == value and read["again"] is read["a"]
+    np.testing.assert_array_equal(getattr(arrays[0], "value", arrays[0]), arrays[1])
+
+
+class Evil:
+    """What unpickling would run."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("was-run",)
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [(Evil(), r"posix\.mkdir|nt\.mkdir"), (Path("x"), r"pathlib"), (np.array(["a"]), "an array of U1")],
+)
+def test_what_is_no_plain_value_is_named_and_not_made(
+    value: Any, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = cached(tmp_path, {entry("a", "P"): value})
+
+    with pytest.raises(UsageError, match=f"holds ({what}).*only plain values are read"):
+        inquire_cache.read(place, PROMPTS, {})
+    assert not (tmp_path / "was-run").exists()
+
+
+def test_a_file_that_is_cut_anywhere_is_a_sentence(tmp_path: Path) -> None:
+    place = cached(tmp_path, {entry("a", "P"): 0.5, entry("b", "P"): np.float64(0.25)})
+    whole = place.read_bytes()
+    for length in range(len(whole) - 1):
+        place.write_bytes(whole[:length])
+        with pytest.raises((UsageError, NothingFound)):
+            inquire_cache.read(place, PROMPTS, {})
+
+
+@pytest.mark.parametrize("score", [True, "0.5", float("nan"), None, {"choices": []}])
+def test_what_is_no_score_is_refused(score: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no score for 'a--USER: a P"):
+        inquire_cache.read(cached(tmp_path, {entry("a", "P"): score}), PROMPTS, {})
+
+
+def test_numbers_of_another_byte_order_keep_their_value(tmp_path: Path) -> None:
+    place = cached(tmp_path, {entry("a", "P"): np.array(0.125, ">f8")[()]})
+    scalar = plain_pickles.read(pickle.dumps(np.frombuffer(struct.pack(">d", 0.125), ">f8")[0]))
+
+    assert inquire_cache.read(place, PROMPTS, {}).run["P"][0].score == scalar == 0.125
+
+
+@pytest.mark.parametrize(
+    ("top", "score"), [({"Yes": 0.3, "No": 0.1}, 0.75), ({"No": 0.9, "yes": 0.1}, 0.0), ({"Yes": 0.2}, 1.0)]
+)
+def test_replies_of_openai_are_scored_as_released(top: dict[str, float], score: float, tmp_path: Path) -> None:
+    tokens = [{"token": token, "logprob": math.log(share)} for token, share in top.items()]
+    reply = {"choices": [{"logprobs": {"content": [{"top_logprobs": tokens}]}}]}
+    place = cached(tmp_path, {entry("a", "P"): reply}, "openai-gpt4o--nosystem-cache.npy")
+
+    assert inquire_cache.model_of(place) == "openai-gpt4o"
+    assert inquire_cache.read(place, PROMPTS, {}).run["P"][0].score == pytest.approx(score)
+
+
+# -- a published row --------------------------------------------------------------------------------------------
+
+
+def test_a_row_is_made_again_from_a_cache(tmp_path: Path) -> None:
+    """P ranks its relevant picture second of four; Q has both of its two in front, as equals with one that is not."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/lmm_utils.py").write_text(CODE)
+    judged = read_judged(inquire_rerank(tmp_path / "data"))
+    ranks = {"P": [0.9, 0.8, 0.1, 0.0], "Q": [0.5, 0.5, 0.1, 0.5]}
+    files = {query: [f"train/x/{10 * ord(query) + at}.jpg" for at in range(4)] for query in "PQ"}
+    scores = {
+        entry(file, query): score for query in "PQ" for file, score in zip(files[query], ranks[query], strict=True)
+    }
+    place = cached(tmp_path, {**scores, "train/x/1.jpg--another prompt": 1.0})
+
+    line = ("import", "inquire-cache", place, "--data", "data", "--clone", ".", "--to", "run.parquet", "--json")
+    done = run_eyespot(*line, cwd=tmp_path)
+    unknown = run_eyespot(*line, "--model", "other", cwd=tmp_path)
+
+    assert json.loads(done.stdout) == {"run": "run.parquet", "queries": 2, "scores": 8, "left_out": 1}
+    means = eyespot.evaluate(read_run(tmp_path / "run.parquet"), judged.qrels, "inquire-rerank").means
+    average = next(value for name, value in means.items() if str(name).startswith("AP"))
+    assert average == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert unknown.returncode == 2 and "no prompt for 'other'; it has some for: made/up" in unknown.stderr
