@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -89,7 +90,7 @@ class Ledger:
     """The gallery's tables in `ledger.sqlite`; one writer at a time."""
 
     def __init__(self, path: Path) -> None:
-        self.sql = sqlite.connect(path, SCHEMA)
+        self.sql: sqlite3.Connection = sqlite.connect(path, SCHEMA, derived=True)
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""

@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.gallery import disk, integrity
+from eyespot.gallery import disk, int8_codes, integrity, recovery
 from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
 from eyespot.gallery.looked import Looked
 from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
-from eyespot.gallery.recovery import recover
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
+from eyespot.storage.digests import DIGESTS, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
 from eyespot.types import (
     Encoder,
@@ -70,7 +70,7 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     new_failures: int = 0
     notes: list[str] = field(default_factory=list)
-    damaged: list[integrity.Fault] = field(default_factory=list)  # what no repair could fix
+    damaged: list[integrity.Fault] = field(default_factory=list)  # what a repair could not fix here
     looked: Looked = field(default_factory=Looked)
 
 
@@ -80,13 +80,19 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
     Every encoder gives the gallery one space. Raises `UsageError` for paths that cannot be indexed, `EyespotError` when
     another run holds the gallery or the disk is full; whatever was finished by then stays.
     """
+    options = options or Options()
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
             open_things.enter_context(sqlite.whole(gallery / "ledger.sqlite"))
-            job = _IndexJob(gallery, encoders, options or Options())
+            notes = recovery.ready_ledger(gallery, options.repair)
+            job = _IndexJob(gallery, encoders, options)
             open_things.callback(job.ledger.close)
-            return job.run([root for path in paths for root in roots_of(path)])
+            job.summary.notes += notes
+            summary = job.run([root for path in paths for root in roots_of(path)])
+        if options.repair:
+            summary.damaged = integrity.faults(gallery, options.progress)
+        return summary
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(_no_room(gallery, error)) from error
     except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged ledger gives
@@ -117,9 +123,10 @@ class _IndexJob:
         self.complete: set[tuple[str, int]] = set()  # space and shard of vectors that this run wrote for every row
 
     def run(self, roots: list[Root]) -> Summary:
-        if recover(self.gallery, self.ledger):
+        if recovery.recover(self.gallery, self.ledger):
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
         known = set(self.ledger.failures())
+        recovery.drop_damaged_digests(self.gallery)
         self._repair_facts()
         if self.options.remove:
             self._remove()
@@ -133,13 +140,10 @@ class _IndexJob:
         self._forget_gone(looked)
         self._refresh_facts()
         self._fill_spaces()
-        self._write_header()
-        if self.options.codes or any(self.gallery.glob("shards/*/*.match.npy")):
-            from eyespot.gallery import int8_codes
-
-            self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress)
-        if self.options.repair:
-            self.summary.damaged = integrity.faults(self.gallery, self.options.progress)
+        disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
+        look = damaged_files if self.options.repair else damaged_at_a_glance
+        self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
+        integrity.add_missing_digests(self.gallery)
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
@@ -188,6 +192,11 @@ class _IndexJob:
                 )
 
     def _write_header(self) -> None:
+        """Put `gallery.toml` in place if it says something new."""
+        if (header := self._header()) != disk.read_or_rebuild_header(self.gallery):
+            disk.write_header(self.gallery, header)
+
+    def _header(self) -> disk.Header:
         header = disk.read_or_rebuild_header(self.gallery)
         header.roots = self.ledger.roots()
         header.spaces |= {stem: encoder.space for stem, encoder in self.encoders.items()}
@@ -199,7 +208,7 @@ class _IndexJob:
             same = (stem for stem, encoder in self.encoders.items() if encoder.space.encoder == default.encoder)
             header.default = next(same, header.default)
         header.rows = self.ledger.counts()[0]
-        disk.write_header(self.gallery, header)
+        return header
 
     # -- new and changed pictures ---------------------------------------------------------------------------
 
@@ -265,10 +274,14 @@ class _IndexJob:
 
     # -- facts and spaces of what is there already ----------------------------------------------------------
 
+    def _must_read(self, folder: Path) -> bool:
+        """Whether a glance is not enough: if all is to be repaired, and in a shard without digests."""
+        return self.options.repair or not (folder / DIGESTS).exists()
+
     def _repair_facts(self) -> None:
-        look = integrity.look_at_facts if self.options.repair else integrity.glance_at_facts
         for shard, rows in self.ledger.shard_rows().items():
             folder = disk.shard_path(self.gallery, shard)
+            look = integrity.look_at_facts if self._must_read(folder) else integrity.glance_at_facts
             if why := integrity.why_damaged(look, folder, "", rows):
                 make_folder(folder)
                 self._write_items(folder, shard)
@@ -285,12 +298,15 @@ class _IndexJob:
 
     def _fill_spaces(self) -> None:
         """Vectors that a space lacks: of older shards, of pictures out of reach when it was added, and damaged ones."""
-        look = integrity.look_at_vectors if self.options.repair else integrity.glance_at_vectors
         shards = self.ledger.shard_rows()
         lacking = [(stem, shard) for stem in self.encoders for shard in shards if (stem, shard) not in self.complete]
         for stem, shard in lacking:
             folder = disk.shard_path(self.gallery, shard)
+            look = integrity.look_at_vectors if self._must_read(folder) else integrity.glance_at_vectors
             why = integrity.why_damaged(look, folder, stem, shards[shard])
+            if why and recovery.rewrite_note(folder, stem, self.encoders[stem]):
+                self.summary.notes.append(f"{folder} had a damaged note of its vectors ({why}); it is written again")
+                continue
             note = None if why else disk.read_note(folder, stem)
             if note is None or note.missing:
                 rows = list(self.ledger.rows_of(shard))

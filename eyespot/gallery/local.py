@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from eyespot.gallery.files import whole
 from eyespot.gallery.view import View
 from eyespot.storage.atomic import new_folder
+from eyespot.storage.digests import add_digests
 from eyespot.storage.toml import toml_text
 from eyespot.types import Extractor, LocalFeatures, UsageError
 
@@ -192,6 +193,7 @@ def new_local(shard: Path, note: LocalNote) -> Iterator[FeatureWriter]:
         missing = {"missing": list(writer.missing), "reasons": list(writer.missing.values())}
         told = {"extractor": note.extractor, "count": note.count, **missing, "settings": note.settings}
         (building / "note.toml").write_bytes(toml_text(told).encode())
+        add_digests(building, [place.name for place in building.iterdir()])
 
 
 class _Growing:

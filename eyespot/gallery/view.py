@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import Damaged, let_open, need_open
+from eyespot.gallery.files import Damaged, let_open, need_open, refuse_damaged
 from eyespot.gallery.photos.places import Root, full_path
 from eyespot.kernels.codes import MAPPED, Codes, current_codes
+from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
 
@@ -68,6 +69,9 @@ class Gallery:
     def view(self, stem: str) -> View:
         """The rows that have vectors in one space."""
         shards = disk.shard_paths(self.path)
+        for shard in shards:
+            damaged = damaged_at_a_glance(shard, [disk.ITEMS, f"{stem}.npy", f"{stem}.toml"])
+            refuse_damaged(shard, damaged, disk.way_out)
         notes = [(shard, disk.glance(shard, stem)) for shard in shards]
         ready = [(shard, note) for shard, note in notes if note is not None]
         pending = sum(disk.count_items(shard) for shard, note in notes if note is None)

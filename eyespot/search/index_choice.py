@@ -23,6 +23,7 @@ from eyespot.gallery.files import whole
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
 from eyespot.storage.atomic import new_file, put_folder
+from eyespot.storage.digests import add_digests
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from eyespot.search.adapted import SearchBackend
 
 EXACT = "exact"
-SETTINGS = "settings.json"
+SETTINGS, SECOND = "settings.json", "settings.second.json"
 FORMAT = 1
 IN_PARTS = "faiss"  # the index whose parts several processes can search
 _COMPARED = 64  # rows of a shard; all of them would have to be read from the disk
@@ -181,6 +182,9 @@ def store_index(view: View, name: str, kept: StoredIndex, built: Path) -> Path:
     files = {str(part.relative_to(built)): part.stat().st_size for part in sorted(built.rglob("*")) if part.is_file()}
     with new_file(built / SETTINGS) as file:
         file.write((json.dumps(replace(kept, files=files).as_json(), indent=2) + "\n").encode())
+    shutil.copyfile(built / SETTINGS, built / SECOND)  # an index can be built again, but not what was measured of it
+    places = [place for place in built.rglob("*") if place.is_file()]
+    add_digests(built, [place.relative_to(built).as_posix() for place in places])
     final = folder_of(view, name)
     put_folder(built, final)
     return final

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import Checksum, map_array, need_open
+from eyespot.gallery.files import map_array, need_open
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
     MEANT,
@@ -36,7 +36,8 @@ from eyespot.gallery.index_db import Ledger
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.places import Root
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import is_forbidden, new_file, new_folder
+from eyespot.storage.atomic import is_forbidden, new_folder
+from eyespot.storage.digests import new_digested
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
@@ -120,10 +121,10 @@ class Copied:
     def put(self, folder: Path, array: NDArray[Any], note: disk.SpaceNote) -> None:
         dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
         rows, dim = array.shape
-        with new_file(folder / f"{disk.stem_of(note.space)}.npy") as file:
-            checked = Checksum(file)
-            arrays.write(checked, (rows, dim), dtype, arrays.normalised(array, dtype))
-        disk.write_note(folder, replace(note, source=None, checksum=str(checked), dtype=np.dtype(dtype).name))
+        with new_digested(folder / f"{disk.stem_of(note.space)}.npy") as file:
+            arrays.write(file, (rows, dim), dtype, arrays.normalised(array, dtype))
+        note = replace(note, source=None, checksum=f"blake2b:{file.hex}", dtype=np.dtype(dtype).name)
+        disk.write_note(folder, note)
 
 
 def take_in(
