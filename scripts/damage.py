@@ -1,4 +1,4 @@
-"""Damage the files of a gallery at random, and count what `eyespot doctor` notices and `eyespot index --repair` restores.
+"""Damage files of a gallery at random, and count what `eyespot doctor` notices and `eyespot index --repair` restores.
 
     python scripts/damage.py                  500 damages, some minutes
     python scripts/damage.py --count 50 --seed 7

@@ -67,16 +67,7 @@ def stem_of(space: Space) -> str:
 def read_header(gallery: Path) -> Header:
     """`gallery.toml`; `UsageError` if there is none, `EyespotError` if it is damaged or a newer eyespot wrote it."""
     try:
-        table = {"default": "", "rows": 0, **tomllib.loads((gallery / HEADER).read_text(encoding="utf-8"))}
-        if _typed(table, "format", int) > FORMAT:
-            raise EyespotError(
-                f"{gallery} has format {table['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
-            )
-        header = Header(default=_typed(table, "default", str), rows=_typed(table, "rows", int))
-        for root in table.get("roots", []):
-            header.roots[_typed(root, "number", int)] = Root(_typed(root, "path", str), _typed(root, "kind", str))
-        for space in table.get("spaces", []):
-            header.spaces[_typed(space, "stem", str)] = _space(space)
+        header = _parsed(gallery, (gallery / HEADER).read_text(encoding="utf-8"))
     except FileNotFoundError:
         if shard_paths(gallery):
             raise DamagedHeader(gallery, GONE) from None
@@ -87,12 +78,26 @@ def read_header(gallery: Path) -> Header:
         raise UsageError(f"{gallery} is a file and no gallery; name a folder with -g") from None
     except OSError as error:
         raise EyespotError(
-            f"{gallery / 'gallery.toml'} cannot be read ({reason(error)}); give yourself the right to read the gallery"
+            f"{gallery / HEADER} cannot be read ({reason(error)}); give yourself the right to read the gallery"
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedHeader(gallery, why(error)) from error
     if changed := damaged_files(gallery, [HEADER]).get(HEADER):
         raise DamagedHeader(gallery, changed)
+    return header
+
+
+def _parsed(gallery: Path, text: str) -> Header:
+    table = {"default": "", "rows": 0, **tomllib.loads(text)}
+    if _typed(table, "format", int) > FORMAT:
+        raise EyespotError(
+            f"{gallery} has format {table['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
+        )
+    header = Header(default=_typed(table, "default", str), rows=_typed(table, "rows", int))
+    for root in table.get("roots", []):
+        header.roots[_typed(root, "number", int)] = Root(_typed(root, "path", str), _typed(root, "kind", str))
+    for space in table.get("spaces", []):
+        header.spaces[_typed(space, "stem", str)] = _space(space)
     return header
 
 
@@ -156,7 +161,7 @@ def write_items(shard: Path, table: pa.Table) -> None:
     import pyarrow.parquet as pq
 
     with new_digested(shard / ITEMS) as file:
-        pq.write_table(table, file, row_group_size=2048, write_page_checksum=True)
+        pq.write_table(table, file.io, row_group_size=2048, write_page_checksum=True)
 
 
 def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:

@@ -30,8 +30,8 @@ class Damaged(EyespotError):
 
 def refuse_damaged(folder: Path, damaged: Mapping[str, str], way_out: Callable[[Path], str]) -> None:
     """`Damaged` for the first of these files of a folder, where there is any; their names and what is wrong."""
-    for name, reason in sorted(damaged.items()):
-        raise Damaged(folder / name, reason, way_out(folder))
+    for name, problem in sorted(damaged.items()):
+        raise Damaged(folder / name, problem, way_out(folder))
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, ThreadedR
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
 from eyespot.gallery.looked import Looked
-from eyespot.gallery.photos.names import stored_name
+from eyespot.gallery.photos.places import numbers_of
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
@@ -36,7 +36,6 @@ from eyespot.types import (
     Mask,
     Pixels,
     Progress,
-    UsageError,
     Vectors,
     no_progress,
 )
@@ -157,7 +156,7 @@ class _IndexJob:
 
     def _remove(self) -> None:
         roots = self.ledger.roots()
-        for number in dict.fromkeys(number for path in self.options.remove for number in _numbers_of(path, roots)):
+        for number in dict.fromkeys(number for path in self.options.remove for number in numbers_of(path, roots)):
             alone = self.ledger.remove_root(number)
             self.summary.notes.append(f"{roots[number].place} was taken out, and {alone} pictures that lay only there")
 
@@ -344,22 +343,6 @@ class _IndexJob:
         if filled or note is None:
             self._write_vectors(folder, stem, vectors, disk.dtype_of(folder, stem))
         self.summary.embedded += len(filled)
-
-
-def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
-    """The root at this path, and the tars of a folder that were indexed with it."""
-    place = stored_name(os.path.abspath(os.path.expanduser(path)))
-    matching = {
-        number: root
-        for number, root in roots.items()
-        if root.path in (path, place) or (root.kind == "tar" and os.path.dirname(root.path) == place)
-    }
-    if not matching:
-        known = ", ".join(root.place for root in roots.values()) or "none"
-        raise UsageError(f"{path} is no root of this gallery, so it cannot be taken out; its roots are: {known}")
-    if any(root.kind == "import" for root in matching.values()):
-        raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")
-    return list(matching)
 
 
 @dataclass

@@ -142,22 +142,25 @@ def add_missing_digests(gallery: Path) -> None:
 
 
 def faults(gallery: Path, progress: Progress) -> list[Fault]:
-    """All that is wrong with a gallery's files, after reading every byte of them; `UsageError` if there is no gallery."""
+    """All that is wrong with a gallery's files, after reading every byte; `UsageError` if there is no gallery."""
     found = [*_header_faults(gallery), *_ledger_faults(gallery)]
     shards = _shards(gallery)
     for done, (shard, rows) in enumerate(sorted(shards.items())):
         progress("checking", done, len(shards))
         found += _shard_faults(shard, rows)
     progress("checking", len(shards), len(shards))
-    for folder in (*local_folders(gallery), *index_folders(gallery)):
-        shard = folder.parent.parent if folder.parent.name == "local" else None
-        way_out = _repair(gallery) if shard is None else disk.way_out(shard)
-        above = gallery if shard is None else shard
-        found += [
-            Fault(shard.name if shard else "", "", why, way_out, (folder / name).relative_to(above).as_posix())
-            for name, why in damaged_files(folder).items()
-        ]
+    found += [fault for folder in local_folders(gallery) for fault in _folder_faults(folder, folder.parent.parent)]
+    found += [fault for folder in index_folders(gallery) for fault in _folder_faults(folder, gallery)]
     return found + _digest_faults(gallery)
+
+
+def _folder_faults(folder: Path, above: Path) -> Iterator[Fault]:
+    """Of local features, which are named below their shard, or of an index, below its gallery."""
+    is_shard = above.parent.name == "shards"
+    way_out = disk.way_out(above) if is_shard else _repair(above)
+    for name, why in damaged_files(folder).items():
+        file = (folder / name).relative_to(above).as_posix()
+        yield Fault(above.name if is_shard else "", "", why, way_out, file)
 
 
 def _repair(gallery: Path) -> str:

@@ -119,13 +119,13 @@ def _write_rows(path: Path, columns: Mapping[str, str], rows: Iterator[tuple[Any
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"INTEGER": pa.int64(), "REAL": pa.float64()}
+    kinds: dict[str, pa.DataType] = {"INTEGER": pa.int64(), "REAL": pa.float64()}
     schema = pa.schema([(name, kinds.get(kind, pa.string())) for name, kind in columns.items()])
     make_folder(path.parent)
     with (
         in_turn(path.with_name(DIGESTS)),
         new_digested(path) as file,
-        pq.ParquetWriter(file, schema, write_page_checksum=True) as writer,
+        pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer,
     ):
         while chunk := [*islice(rows, _CHUNK)]:
             arrays = [

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from eyespot.storage.atomic import new_file
 
@@ -62,6 +62,11 @@ class Checksum:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
+
+    @property
+    def io(self) -> IO[bytes]:
+        """For functions that ask for a file by its type."""
+        return cast("IO[bytes]", self)
 
     @property
     def hex(self) -> str:
@@ -131,7 +136,7 @@ def damaged_files(folder: Path, names: Iterable[str] | None = None) -> dict[str,
         digests = read_digests(folder)
     except ValueError as error:
         return {DIGESTS: str(error)}
-    damaged = {}
+    damaged: dict[str, str] = {}
     for name in digests if names is None else digests.keys() & set(names):
         try:
             same = file_blake2b(folder / name) == digests[name]

@@ -40,7 +40,7 @@ def connect(path: Path, schema: str = "", derived: bool = False) -> copies.Copie
     """Open or create the file at `path` with the tables of `schema`; commits are on disk when they return.
 
     derived: what is in these tables can be made again from other files, so they get no copies in a gallery. Raises
-    `DamagedLedger` if the file is not SQLite's, or not as it was closed, `sqlite3.OperationalError` if the disk is full.
+    `DamagedLedger` if the file is not SQLite's or not as it was closed, `sqlite3.OperationalError` on a full disk.
     """
     make_folder(path.parent)
     if why := copies.why_changed(path):
@@ -135,9 +135,7 @@ def _damaged(path: Path, why: str) -> DamagedLedger:
         way_out = f"{away} and run the same line again: it is made again, without the judgements and answers it held"
     else:
         line = f"eyespot index --repair -g {quote(str(path.parent))}"
-        way_out = (
-            f"repair it with {line}, which makes it again from the shards and from copies of judgements and answers"
-        )
+        way_out = f"repair it with: {line}"
     return DamagedLedger(f"{path} cannot be used as a ledger ({why}); {way_out}", why)
 
 

@@ -114,7 +114,7 @@ def write_items(folder: Path, facts: FactTable, naming: Naming, target: PartTarg
     used = {*naming.layout.keys, *naming.layout.paths, *_FACTS}
     wanted = [name for name in (*facts.kinds, *facts.lists) if name in target.labels or name.lower() in used]
     path = folder / ITEMS
-    with new_digested(path) as file, pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
+    with new_digested(path) as file, pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer:
         for start, batch in _numbered(facts.batches(wanted)):
             ids = _told_apart(_ids(batch, naming, start), again[start : start + len(batch)], target.shard, start)
             paths = _listed(batch) if "paths" in naming.layout.paths else None
