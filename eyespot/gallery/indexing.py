@@ -245,6 +245,7 @@ class _IndexJob:
         self.summary.embedded += len(building.measured)
         with sqlite.transaction(self.ledger.sql):
             self.ledger.record(shard, building.outcomes, building.measured)
+            self.ledger.measure(building.measured_again)
             if not building.measured:
                 disk.clear_shard(self.gallery, shard)
                 return
@@ -380,11 +381,15 @@ class _Building:
     batches: Mapping[str, _Batches]  # by the stems of their spaces
     outcomes: list[ReadResult] = field(default_factory=list)
     measured: dict[str, dict[str, Any]] = field(default_factory=dict)
+    measured_again: dict[str, dict[str, Any]] = field(default_factory=dict)  # of rows that are in other shards
 
     def add(self, read: ReadPicture, is_known: Callable[[str], bool]) -> None:
         self.outcomes.append(ReadResult(read.planned, read.id, read.failed, read.out_of_reach))
         # Asked again here: a shard that was committed since the picture was read ahead may hold the same bytes.
-        if read.id is None or not read.measured or read.id in self.measured or is_known(read.id):
+        if read.id is None or not read.measured or read.id in self.measured:
+            return
+        if is_known(read.id):
+            self.measured_again[read.id] = read.measured
             return
         self.measured[read.id] = read.measured
         for stem, batches in self.batches.items():
