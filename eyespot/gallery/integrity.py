@@ -164,6 +164,8 @@ def _folder_faults(folder: Path, above: Path) -> Iterator[Fault]:
 
 
 def _repair(gallery: Path) -> str:
+    if (gallery / disk.FETCHED).is_file():
+        return f"delete {gallery} and search again, which fetches it anew"
     return f"repair it with: eyespot index --repair -g {quote(str(gallery))}"
 
 
@@ -221,7 +223,8 @@ def _shard_faults(shard: Path, rows: int | None) -> Iterator[Fault]:
 def _digest_faults(gallery: Path) -> list[Fault]:
     """Folders without digests, in a gallery that has some."""
     shards = disk.shard_paths(gallery)
-    folders = [gallery, *shards, *local_folders(gallery), *index_folders(gallery)]
+    folders = [*shards, *local_folders(gallery), *index_folders(gallery)]
+    folders += [] if (gallery / disk.FETCHED).is_file() else [gallery]  # whose header was checked when it was fetched
     folders += [gallery / copies.FOLDER] if (gallery / copies.FOLDER).is_dir() else []
     if not any((folder / DIGESTS).exists() for folder in (gallery, *shards)):
         return []

@@ -33,6 +33,7 @@ from eyespot.gallery.formats.items import (
 )
 from eyespot.gallery.formats.tables import facts_in, widest
 from eyespot.gallery.index_db import Ledger
+from eyespot.gallery.integrity import add_missing_digests
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.places import Root
 from eyespot.storage import sqlite
@@ -141,7 +142,9 @@ def take_in(
             open_things.enter_context(sqlite.whole(gallery / "ledger.sqlite"))
             known = Ledger(gallery / "ledger.sqlite")
             open_things.callback(known.close)
-            return _Import(gallery, known, source, encoder).run(way, progress)
+            imported = _Import(gallery, known, source, encoder).run(way, progress)
+            add_missing_digests(gallery)
+            return imported
     except (OSError, sqlite3.OperationalError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         again = "make room and run the same line again, what is done is kept"
