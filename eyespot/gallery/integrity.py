@@ -204,6 +204,9 @@ def _shards(gallery: Path) -> dict[Path, int | None]:
 def _shard_faults(shard: Path, rows: int | None) -> Iterator[Fault]:
     stems = list(disk.read_or_rebuild_header(shard.parent.parent).spaces)
     damaged = damaged_files(shard)
+    if DIGESTS in damaged:  # the next repair looks at what the files hold
+        yield Fault(shard.name, "", damaged[DIGESTS], disk.way_out(shard), DIGESTS)
+        return
     looks = [(look_at_facts, ""), *((look_at_vectors, stem) for stem in stems if _is_begun(shard, stem))]
     for look, stem in looks:
         names = {*_vector_files(stem)} if stem else {disk.ITEMS}

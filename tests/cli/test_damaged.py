@@ -216,3 +216,55 @@ def test_facts_that_are_no_numbers_are_null_in_json(capfd: pytest.CaptureFixture
     print_json({"a": [float("nan"), 1.5], "b": {"c": float("-inf")}, "path": "caf\udce9"})
 
     assert "".join(capfd.readouterr().out.split()) == r'{"a":[null,1.5],"b":{"c":null},"path":"caf\udce9"}'
+
+
+def flip(place: Path) -> None:
+    """Change a byte in the middle and put the date back."""
+    data, found = bytearray(place.read_bytes()), place.stat()
+    data[len(data) // 2] ^= 1
+    place.write_bytes(data)
+    os.utime(place, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+@pytest.mark.parametrize("verb", ["index --repair", "doctor --repair"])
+@pytest.mark.parametrize("name", ["ledger.sqlite", "shards/00000/starter-*.codes.npy", "shards/*/digests.txt"])
+def test_both_repairs_are_one(gallery: Path, verb: str, name: str) -> None:
+    run_eyespot("index", "--codes", "-g", gallery)
+    place = only(gallery, name)
+    whole = place.read_bytes()
+    flip(place)
+
+    listed = run_eyespot("doctor", "-g", gallery, "--json")
+    run_eyespot(*verb.split(), "-g", gallery)
+    again = run_eyespot("doctor", "-g", gallery)
+
+    (fault,) = json.loads(listed.stdout)["damaged"]
+    assert fault["file"] == place.name and fault["way_out"] == f"repair it with: eyespot index --repair -g {gallery}"
+    assert (listed.returncode, again.returncode) == (4, 0), again.stdout
+    assert name == "ledger.sqlite" or place.read_bytes() == whole
+
+
+def test_a_search_with_damaged_codes_is_as_exact_and_says_so(gallery: Path) -> None:
+    run_eyespot("index", "--codes", "-g", gallery)
+    before = run_eyespot("search", "stripes", "-g", gallery)
+    flip(place := only(gallery, "shards/00000/starter-*.codes.npy"))
+
+    after = run_eyespot("search", "stripes", "-g", gallery)
+
+    assert (before.returncode, before.stdout) == (after.returncode, after.stdout)
+    assert f"{place} is missing or damaged" in after.stderr
+    assert f"repair it with: eyespot index --repair -g {gallery}" in after.stderr
+
+
+def test_a_cut_newest_shard_is_repaired_also_without_its_note(sound: Path, gallery: Path) -> None:
+    draw(sound / "photos" / "more" / "9.jpg", 9)
+    tell("index", "-g", gallery)
+    whole = {place.name: place.read_bytes() for place in (gallery / "shards/00001").iterdir()}
+    cut(only(gallery, "shards/00001/*.npy"))
+    only(gallery, "shards/00001/*.toml").unlink()
+
+    tell("index", "-g", gallery)
+    (sound / "photos" / "more" / "9.jpg").unlink()
+
+    assert tell("search", "stripes", "-g", gallery) == MENDED
+    assert {place.name: place.read_bytes() for place in (gallery / "shards/00001").iterdir()} == whole
