@@ -100,12 +100,28 @@ class CopiedLedger(sqlite3.Connection):
 
     def _copy(self, folder: Path) -> None:
         there = {name for (name,) in self.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        others = {name for name in there if not (name.startswith("sqlite_") or (folder / f"{name}.parquet").exists())}
-        wanted = others - self.tables if self.derived else others & self.tables
+        copied = {place.stem for place in folder.glob("*.parquet")} & there
+        bare = {name for name in there - copied if not name.startswith("sqlite_")}
+        # A copy that lacks rows: who added them was killed before it could copy them
+        wanted = {table for table in copied if _count(self, table) not in (0, _copied_count(folder, table))}
+        wanted |= bare - self.tables if self.derived else bare & self.tables
         if self.total_changes and not self.derived:
             wanted |= self.tables & there
         for table in sorted(wanted):
             write_copy(self, table, folder)
+
+
+def _count(sql: sqlite3.Connection, table: str) -> int:
+    return int(sql.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+
+def _copied_count(folder: Path, table: str) -> int:
+    import pyarrow.parquet as pq
+
+    try:
+        return int(pq.read_metadata(folder / f"{table}.parquet").num_rows)
+    except Exception:  # a damaged file can end in nearly any of Python's own errors
+        return -1
 
 
 def write_copy(sql: sqlite3.Connection, table: str, folder: Path) -> None:

@@ -141,6 +141,17 @@ def test_what_a_killed_run_added_comes_from_pages(gallery: Path, starter: Encode
     assert not [note for note in summary.notes if "lost" in note]
 
 
+def test_what_a_killed_run_added_is_copied_by_the_next(gallery: Path, starter: Encoder) -> None:
+    killed_after(gallery, range(20, 30))
+    index(gallery, [], [starter])
+    overwrite_first_page(gallery, "judgements")
+
+    summary = repaired(gallery, starter)
+
+    assert len(judged(gallery)) == 30
+    assert not [note for note in summary.notes if "lost" in note]
+
+
 def test_a_lost_verdict_is_named(gallery: Path, starter: Encoder) -> None:
     """Its page is damaged, and there was no copy of it yet; the index of the table still knows it."""
     killed_after(gallery, range(20, 23))
