@@ -19,6 +19,7 @@ from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, SCHEMA, Ledger
 from eyespot.kernels.codes import delete_codes
 from eyespot.storage import copies, sqlite
+from eyespot.storage.atomic import put_file
 from eyespot.storage.digests import DIGESTS, damaged_files, sound_digests
 from eyespot.types import Encoder, EyespotError
 
@@ -49,7 +50,7 @@ def _rebuild(gallery: Path) -> list[str]:
     lost = copies.rescue(place, copies.tables_of(SCHEMA)) if place.exists() else []
     notes = [f"{place} was missing or damaged; it is made again"]
     if lost:
-        beside = place.replace(place.with_name(f"{place.name}.damaged"))
+        put_file(place, beside := place.with_name(f"{place.name}.damaged"))
         notes.append(f"lost for good with damaged pages of the ledger: {'; '.join(lost)}; the old file is {beside}")
     for name in (place.name, f"{place.name}-wal", f"{place.name}-shm"):
         place.with_name(name).unlink(missing_ok=True)

@@ -24,7 +24,7 @@ from eyespot.gallery.files import refuse_damaged, whole
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
 from eyespot.storage.atomic import new_file, put_folder
-from eyespot.storage.digests import DIGESTS, add_digests, damaged_at_a_glance, damaged_files, sound_digests
+from eyespot.storage.digests import DIGESTS, GONE, add_digests, damaged_at_a_glance, damaged_files, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
@@ -104,9 +104,9 @@ def open_index(view: View, name: str = EXACT, means: SearchBackend | None = None
         return index
     kept, folder = read_stored(view, name), folder_of(view, name)
     # `EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search
-    damaged = {part: "is gone" for part in kept.files if not (folder / part).is_file()}
+    damaged = {part: GONE for part in kept.files if not (folder / part).is_file()}
     damaged |= damaged_at_a_glance(folder, sound_digests(folder))
-    damaged |= {part: "is not whole" for part, size in kept.files.items() if _size(folder / part) not in (0, size)}
+    damaged |= {part: "it is not whole" for part, size in kept.files.items() if _size(folder / part) not in (0, size)}
     refuse_damaged(folder, damaged, lambda _: _repair_line(view))
     use: dict[str, Any] = {"recall": kept.measured.recall, "covered": _places(view, kept, name)}
     if means is not None:
@@ -118,7 +118,7 @@ def open_index(view: View, name: str = EXACT, means: SearchBackend | None = None
 
 
 def _repair_line(view: View) -> str:
-    return f"build it again with: eyespot index --repair -g {quote(str(view.gallery.path))}"
+    return f"repair it with: eyespot index --repair -g {quote(str(view.gallery.path))}"
 
 
 def _size(path: Path) -> int:
