@@ -17,7 +17,6 @@ from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, SCHEMA, Ledger
-from eyespot.kernels.codes import delete_codes
 from eyespot.storage import copies, sqlite
 from eyespot.storage.atomic import put_file
 from eyespot.storage.digests import DIGESTS, damaged_files, sound_digests
@@ -60,14 +59,15 @@ def _rebuild(gallery: Path) -> list[str]:
 
 
 def drop_damaged_digests(gallery: Path) -> None:
-    """Those of shards, whose files are read instead; of codes nothing is known then, so they go and are made again."""
-    for folder in disk.shard_paths(gallery):
+    """Of shards and the gallery: their files are read instead.
+
+    Of codes, which nothing else vouches for, one part goes, so that all are made again.
+    """
+    for folder in (gallery, *disk.shard_paths(gallery)):
         if DIGESTS in damaged_files(folder, []):
             (folder / DIGESTS).unlink()
-            for place in folder.glob("*.match.npy"):
-                delete_codes(folder / place.name.removesuffix(".match.npy"))
-    if DIGESTS in damaged_files(gallery, []):
-        (gallery / DIGESTS).unlink()
+            for place in folder.glob("*.codes.npy"):
+                place.unlink()
 
 
 def rewrite_note(shard: Path, stem: str, encoder: Encoder) -> bool:
