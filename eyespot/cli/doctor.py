@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from eyespot.cli.console import print_json, progress_bar
+from eyespot.cli.console import note, print_json, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError
 
@@ -29,20 +29,21 @@ TOLERANCE = 1e-2  # of a fingerprint's components: other CPUs differ by rounding
 
 def run(
     gallery: Path = gallery_option("The gallery whose vectors are compared with their encoders."),
+    repair: bool = typer.Option(
+        False, "--repair", help="Make again what is damaged in the gallery, as eyespot index --repair does."
+    ),
     json: bool = json_option(),
 ) -> None:
-    """Check the installation, every byte of a gallery's vectors, and its spaces against their fingerprints."""
+    """Check the installation, every byte of a gallery's files, and its spaces against their fingerprints."""
     import eyespot
     from eyespot.cli.encoders import known
-    from eyespot.gallery.integrity import faults
     from eyespot.storage.systems import usable_cores
 
-    place = gallery_here(gallery)
+    place = gallery_here(gallery, writes=repair)
     damaged: list[Fault] = []
     spaces: list[dict[str, Any]] = []
     if gallery is not None or (place / "gallery.toml").exists():
-        with progress_bar() as progress:
-            damaged = faults(place, progress)
+        damaged = _repaired(place) if repair else _checked(place)
         spaces = list(_spaces(place, damaged))
     system = {"eyespot": eyespot.__version__, "python": platform.python_version(), "system": platform.platform()}
     usable = usable_cores()
@@ -62,6 +63,22 @@ def run(
         _print(report)
     if damaged or any(space["status"] == "differs" for space in spaces):
         raise typer.Exit(GATE_FAILED)
+
+
+def _checked(place: Path) -> list[Fault]:
+    from eyespot.gallery.integrity import faults
+
+    with progress_bar() as progress:
+        return faults(place, progress)
+
+
+def _repaired(place: Path) -> list[Fault]:
+    from eyespot.cli.index import repair_gallery
+
+    summary = repair_gallery(place)
+    for sentence in summary.notes:
+        note(sentence)
+    return summary.damaged
 
 
 def _version(package: str) -> str:
@@ -101,6 +118,8 @@ def _spaces(place: Path, damaged: Sequence[Fault]) -> Iterator[dict[str, Any]]:
     from eyespot.gallery import disk
     from eyespot.gallery.view import Gallery
 
+    if any(fault.file == disk.HEADER for fault in damaged):
+        return
     for stem, space in Gallery(place).header.spaces.items():
         faulty = {fault.shard for fault in damaged if fault.stem in (stem, "")}
         sound = [shard for shard in disk.shard_paths(place) if shard.name not in faulty]
@@ -128,6 +147,8 @@ def _parity(encoder: str, stored: Sequence[list[list[float]]]) -> dict[str, Any]
 
 
 def _print(report: dict[str, Any]) -> None:
+    from eyespot.gallery.integrity import Fault
+
     for part in ("versions", "encoders", "threads"):
         typer.echo(f"{part}:")
         for name, value in report[part].items():
@@ -140,6 +161,5 @@ def _print(report: dict[str, Any]) -> None:
         difference = "" if space["difference"] is None else f", largest difference {space['difference']:.1e}"
         typer.echo(f"space {space['space']}: {space['rows']} rows, {space['status']}{difference}")
     for fault in report["damaged"]:
-        what = f"vectors of {fault['stem']}" if fault["stem"] else "facts"
-        typer.echo(f"shard {fault['shard']}: damaged {what} ({fault['reason']}); {fault['way_out']}")
+        typer.echo(str(Fault(**fault)))
     sys.stdout.flush()

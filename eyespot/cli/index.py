@@ -17,7 +17,7 @@ from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError, UsageError
 
 if TYPE_CHECKING:
-    from eyespot.gallery.indexing import Summary
+    from eyespot.gallery.indexing import Options, Summary
     from eyespot.gallery.photos.kinds import SkippedFiles
     from eyespot.gallery.photos.sources import Root
     from eyespot.types import Encoder
@@ -54,7 +54,7 @@ def run(
     codes: bool = typer.Option(False, "--codes", help="Also store int8 codes: fast exact search in little memory."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what could not be read before."),
     repair: bool = typer.Option(
-        False, "--repair", help="Read all vectors and facts, and rebuild what is damaged on disk."
+        False, "--repair", help="Read every file of the gallery, and make again what is damaged."
     ),
     forget: bool = typer.Option(False, "--forget", help="Forget pictures that no longer exist, even if they are many."),
     remove: list[str] = typer.Option(
@@ -64,7 +64,7 @@ def run(
     json: bool = json_option(),
 ) -> None:
     """Index photos, or update an index: only new and changed photos are embedded."""
-    from eyespot.gallery.indexing import Options, index
+    from eyespot.gallery.indexing import Options
     from eyespot.gallery.photos.memory import VARIABLE, decode_limit
 
     if memory is not None:
@@ -82,11 +82,34 @@ def run(
     options = Options(threads, retry_failed, forget, remove or (), repair=repair, half=half, codes=codes)
     try:
         with progress_bar() as progress, nullcontext() if ray is None else pool_on(ray, workers) as pool:
-            summary = index(place, photos or [], encoders, replace(options, progress=progress, hands=pool))
+            summary = update(place, photos or [], encoders, replace(options, progress=progress, hands=pool))
     except KeyboardInterrupt:
         note("interrupted; what is done is kept: run the same line again and it goes on there")
         raise
     _report(place, summary, json)
+
+
+def update(gallery: Path, photos: Sequence[str], encoders: Sequence[Encoder], options: Options) -> Summary:
+    """Index; where the options say so, repair all that a gallery consists of."""
+    from eyespot.gallery.indexing import index
+    from eyespot.gallery.integrity import faults
+
+    summary = index(gallery, photos, encoders, options)
+    if any(fault.file.startswith(("local/", "indexes/")) for fault in summary.damaged):
+        from eyespot.search.repair import repair_beside
+
+        summary.notes += repair_beside(gallery, summary.damaged, options.progress)
+        summary.damaged = faults(gallery, options.progress)
+    return summary
+
+
+def repair_gallery(gallery: Path) -> Summary:
+    """What `eyespot index --repair` does without further options."""
+    from eyespot.gallery.indexing import Options
+
+    _roots(gallery, [])
+    with progress_bar() as progress:
+        return update(gallery, [], _encoders(gallery, None, False), Options(repair=True, progress=progress))
 
 
 def _roots(gallery: Path, photos: Sequence[str]) -> list[Root]:
@@ -112,15 +135,15 @@ def _encoders(gallery: Path, name: str | None, has_paths: bool) -> list[Encoder]
     """The named encoder, else all of the gallery; its other spaces wait if one of these cannot be loaded."""
     from eyespot import rooms
 
-    if name is not None or not (gallery / "gallery.toml").is_file():
-        return [rooms.load("encoders", name or "starter")]
+    if name is not None:
+        return [rooms.load("encoders", name)]
     from eyespot.gallery.disk import read_or_rebuild_header
 
     # Imported spaces do not grow.
     spaces = read_or_rebuild_header(gallery).spaces.values()
     known = dict.fromkeys(space.encoder for space in spaces if space.revision != "imported")
     if not known:
-        return [rooms.load("encoders", "starter")] if has_paths else []
+        return [rooms.load("encoders", "starter")] if has_paths or not (gallery / "gallery.toml").is_file() else []
     encoders = []
     for encoder in known:
         try:
@@ -178,8 +201,7 @@ def _report(gallery: Path, summary: Summary, json: bool) -> None:
         account += f": {', '.join(filter(None, parts))}"
     conclude(f"{account}; {gallery} holds {_counted(summary.pictures, 'picture')}")
     for fault in summary.damaged:
-        what = f"vectors of {fault.stem}" if fault.stem else "facts"
-        note(f"the {what} in shard {fault.shard} stay damaged ({fault.reason}); {fault.way_out}")
+        note(f"still damaged: {fault}")
     if summary.failures:
         fresh = "" if summary.new_failures == len(summary.failures) else f", {summary.new_failures} of them new"
         note(f"{len(summary.failures)} could not be read{fresh}; see them with: eyespot failures -g {gallery}")

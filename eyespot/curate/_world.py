@@ -23,6 +23,7 @@ from eyespot.parallel import batches
 from eyespot.pipelines.step import digest_of_json
 from eyespot.search.collection import Collection
 from eyespot.search.judge_rerank import picture_of
+from eyespot.storage.digests import DIGESTS
 from eyespot.storage.files import write_whole
 from eyespot.types import Encoder, Index, Progress, Vectors
 
@@ -43,7 +44,7 @@ class PhotoWorld:
     @property
     def digest(self) -> str:
         """Changes when photos, labels or vectors of the gallery do; not when somebody searches in it."""
-        files = sorted(path for path in (self.gallery / "shards").rglob("*") if path.is_file())
+        files = sorted(path for path in (self.gallery / "shards").rglob("*") if path.is_file() and path.name != DIGESTS)
         states = ((path.relative_to(self.gallery).as_posix(), path.stat()) for path in files)
         return digest_of_json([[name, status.st_size, status.st_mtime_ns] for name, status in states])
 

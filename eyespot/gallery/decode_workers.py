@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eyespot.gallery.index_db import PlannedPicture
+from eyespot.gallery.index_db import MEASURED, PlannedPicture
 from eyespot.gallery.photos.found import MAX_FILE_BYTES
 from eyespot.gallery.photos.memory import MemoryBudget
 from eyespot.gallery.photos.pictures import BadPicture, TooLarge, id_of, picture_in_memory
@@ -73,17 +73,17 @@ class ThreadedReader:
     def read_all(self, planned: Iterable[PlannedPicture], roots: Mapping[int, Root]) -> Iterator[ReadPicture]:
         """Every planned picture, read, in the order of the plan."""
         return ordered_map(
-            lambda picture: read_one(picture, roots[picture.root], self.encoders, self._is_known),
+            lambda picture: read_one(picture, roots[picture.root], self.encoders, self._is_measured),
             planned,
             self.pool,
             self.window,
         )
 
-    def _is_known(self, id: str) -> bool:
-        """Whether a picture of these bytes has a row already."""
+    def _is_measured(self, id: str) -> bool | None:
+        """Whether the row of a picture of these bytes says what was measured of it; None if it has no row."""
         with self.turn:
-            query = "SELECT 1 FROM items WHERE id = ?"
-            return self.sql is not None and self.sql.execute(query, (id,)).fetchone() is not None
+            row = None if self.sql is None else self.sql.execute(MEASURED, (id,)).fetchone()
+        return None if row is None else bool(row[0])
 
     def embed(self, stem: str, pixels: Sequence[Pixels]) -> Later:
         """The vectors of one batch, made now."""
@@ -92,17 +92,21 @@ class ThreadedReader:
 
 
 def read_one(
-    planned: PlannedPicture, root: Root, encoders: Mapping[str, Encoder], known: Callable[[str], bool] | None = None
+    planned: PlannedPicture,
+    root: Root,
+    encoders: Mapping[str, Encoder],
+    is_measured: Callable[[str], bool | None] = lambda _id: None,
 ) -> ReadPicture:
-    """One planned picture as all encoders take it; of one that is `known` by its id only that."""
+    """One planned picture as all encoders take it; of one that has a row only its id, and what was not measured yet."""
     try:
         with _FILES.reserve(planned.seen.size, MAX_FILE_BYTES):
             data = read_bytes(root, planned.seen)
             id = id_of(data)
-            if known and known(id):
-                return ReadPicture(planned, id)
-            read = ReadPicture(planned, id)
-            sides = [encoder.min_side for encoder in encoders.values()]
+            measured, read = is_measured(id), ReadPicture(planned, id)
+            if measured:
+                return read
+            encoders = encoders if measured is None else {}
+            sides = [encoder.min_side for encoder in encoders.values()] or [1]
             side = None if None in sides else max((side for side in sides if side), default=None)
             with picture_in_memory(data, side) as picture:
                 pixels = {stem: encoder.read(picture.image) for stem, encoder in encoders.items()}

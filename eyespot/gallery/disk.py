@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from eyespot.gallery.files import Checksum, Damaged, map_array, whole, why
+from eyespot.gallery.files import Damaged, map_array, whole, why
 from eyespot.gallery.photos.found import reason
 from eyespot.gallery.photos.places import Root
-from eyespot.kernels.codes import delete_codes
-from eyespot.storage.atomic import new_file
+from eyespot.kernels.codes import code_files, delete_codes
+from eyespot.storage.digests import GONE, damaged_files, new_digested
 from eyespot.storage.toml import toml_text
 from eyespot.types import EyespotError, Space, UsageError, Vectors
 
@@ -32,12 +32,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FORMAT = 1
+HEADER, ITEMS = "gallery.toml", "items.parquet"
 FETCHED = ".fetched.json"  # in a local copy of a published gallery: which content each of its files has
 _FINGERPRINTS = re.compile(r"^(fingerprints) = (\[.*\])$", re.MULTILINE)
 
 
 class DamagedHeader(EyespotError):
-    """`gallery.toml` cannot be read; all it says stands elsewhere too."""
+    """`gallery.toml` cannot be read, or is not what was written; all it says stands elsewhere too.
+
+    reason: in a few words, what is wrong with it.
+    """
+
+    def __init__(self, gallery: Path, reason: str) -> None:
+        line = f"eyespot index -g {quote(str(gallery))}"
+        super().__init__(f"{gallery / HEADER} is damaged ({reason}); write it again with: {line}")
+        self.reason = reason
 
 
 @dataclass
@@ -58,18 +67,10 @@ def stem_of(space: Space) -> str:
 def read_header(gallery: Path) -> Header:
     """`gallery.toml`; `UsageError` if there is none, `EyespotError` if it is damaged or a newer eyespot wrote it."""
     try:
-        table = {"default": "", "rows": 0, **tomllib.loads((gallery / "gallery.toml").read_text(encoding="utf-8"))}
-        if _typed(table, "format", int) > FORMAT:
-            raise EyespotError(
-                f"{gallery} has format {table['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
-            )
-        header = Header(default=_typed(table, "default", str), rows=_typed(table, "rows", int))
-        for root in table.get("roots", []):
-            header.roots[_typed(root, "number", int)] = Root(_typed(root, "path", str), _typed(root, "kind", str))
-        for space in table.get("spaces", []):
-            header.spaces[_typed(space, "stem", str)] = _space(space)
-        return header
+        header = _parsed(gallery, (gallery / HEADER).read_text(encoding="utf-8"))
     except FileNotFoundError:
+        if shard_paths(gallery):
+            raise DamagedHeader(gallery, GONE) from None
         raise UsageError(
             f"there is no gallery at {gallery}; make one with: eyespot index PHOTOS -g {gallery}"
         ) from None
@@ -77,12 +78,27 @@ def read_header(gallery: Path) -> Header:
         raise UsageError(f"{gallery} is a file and no gallery; name a folder with -g") from None
     except OSError as error:
         raise EyespotError(
-            f"{gallery / 'gallery.toml'} cannot be read ({reason(error)}); give yourself the right to read the gallery"
+            f"{gallery / HEADER} cannot be read ({reason(error)}); give yourself the right to read the gallery"
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedHeader(
-            f"{gallery / 'gallery.toml'} is damaged ({why(error)}); run eyespot index to write it again"
-        ) from error
+        raise DamagedHeader(gallery, why(error)) from error
+    if changed := damaged_files(gallery, [HEADER]).get(HEADER):
+        raise DamagedHeader(gallery, changed)
+    return header
+
+
+def _parsed(gallery: Path, text: str) -> Header:
+    table = {"default": "", "rows": 0, **tomllib.loads(text)}
+    if _typed(table, "format", int) > FORMAT:
+        raise EyespotError(
+            f"{gallery} has format {table['format']}, this eyespot reads up to {FORMAT}; upgrade eyespot"
+        )
+    header = Header(default=_typed(table, "default", str), rows=_typed(table, "rows", int))
+    for root in table.get("roots", []):
+        header.roots[_typed(root, "number", int)] = Root(_typed(root, "path", str), _typed(root, "kind", str))
+    for space in table.get("spaces", []):
+        header.spaces[_typed(space, "stem", str)] = _space(space)
+    return header
 
 
 def _space(table: Mapping[str, Any]) -> Space:
@@ -105,7 +121,8 @@ def read_or_rebuild_header(gallery: Path) -> Header:
         return Header()
     except DamagedHeader:
         notes = [note for shard in shard_paths(gallery) for note in sound_notes(shard)]
-        return Header(spaces={stem_of(note.space): note.space for note in notes})
+        spaces = {stem_of(note.space): note.space for note in notes}
+        return Header(spaces=spaces, default=next(iter(spaces), ""))
 
 
 def write_header(gallery: Path, header: Header) -> None:
@@ -113,7 +130,7 @@ def write_header(gallery: Path, header: Header) -> None:
     roots = [{"number": number, **root._asdict()} for number, root in sorted(header.roots.items())]
     spaces = [{"stem": stem, **asdict(space)} for stem, space in header.spaces.items()]
     head = {"format": FORMAT, "rows": header.rows, "default": header.default, "roots": roots, "spaces": spaces}
-    with new_file(gallery / "gallery.toml") as file:
+    with new_digested(gallery / HEADER) as file:
         file.write(toml_text(head).encode())
 
 
@@ -143,15 +160,15 @@ def write_items(shard: Path, table: pa.Table) -> None:
     """The facts of a shard's rows, `items.parquet`."""
     import pyarrow.parquet as pq
 
-    with new_file(shard / "items.parquet") as file:
-        pq.write_table(table, file, row_group_size=2048, write_page_checksum=True)
+    with new_digested(shard / ITEMS) as file:
+        pq.write_table(table, file.io, row_group_size=2048, write_page_checksum=True)
 
 
 def read_items(shard: Path, columns: list[str] | None = None) -> pa.Table:
     """The facts of a shard, or some columns of them."""
     import pyarrow.parquet as pq
 
-    with whole(shard / "items.parquet", lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
+    with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
         return file.read(columns=columns)  # read_table would load pandas where it is installed
 
 
@@ -160,7 +177,7 @@ def read_rows(shard: Path, rows: Sequence[int]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with whole(shard / "items.parquet", lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
+    with whole(shard / ITEMS, lambda: way_out(shard)) as place, pq.ParquetFile(place) as file:
         sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
         ends = np.cumsum(sizes)  # (groups,)
         groups, at = np.unique(np.searchsorted(ends, rows, side="right"), return_inverse=True)
@@ -176,7 +193,7 @@ def count_items(shard: Path) -> int:
     """How many rows a shard has."""
     import pyarrow.parquet as pq
 
-    with whole(shard / "items.parquet", lambda: way_out(shard)) as place:
+    with whole(shard / ITEMS, lambda: way_out(shard)) as place:
         return int(pq.read_metadata(place).num_rows)
 
 
@@ -214,11 +231,10 @@ class SpaceNote:
 def write_vectors(shard: Path, vectors: Vectors, note: SpaceNote) -> None:
     """One space's vectors of a shard, (rows, dim); the note goes last, so vectors with a note are whole."""
     stem = stem_of(note.space)
-    delete_codes(shard / stem)
-    with new_file(shard / f"{stem}.npy") as file:
-        checked = Checksum(file)
-        np.save(checked, vectors, allow_pickle=False)
-    write_note(shard, replace(note, checksum=str(checked), dtype=vectors.dtype.name))
+    with new_digested(shard / f"{stem}.npy", (f"{stem}.toml", *code_files(stem))) as file:
+        delete_codes(shard / stem)
+        np.save(file, vectors, allow_pickle=False)
+    write_note(shard, replace(note, checksum=f"blake2b:{file.hex}", dtype=vectors.dtype.name))
 
 
 def write_note(shard: Path, note: SpaceNote) -> None:
@@ -228,7 +244,7 @@ def write_note(shard: Path, note: SpaceNote) -> None:
     # Lists of numbers stand on one line each, as JSON has them: `glance` skips what it does not need, which counts in
     # a gallery of thousands of shards.
     lists = f"missing = {json.dumps(note.missing)}\nfingerprints = {json.dumps(note.fingerprints)}\n"
-    with new_file(shard / f"{stem_of(note.space)}.toml") as file:
+    with new_digested(shard / f"{stem_of(note.space)}.toml") as file:
         file.write((lists + rest).encode())
 
 

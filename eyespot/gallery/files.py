@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from eyespot.gallery.photos.found import reason
 from eyespot.storage import systems
-from eyespot.storage.digests import BLAKE2B, file_blake2b
 from eyespot.types import EyespotError
 
 _SPARE, _LEAST = 256, 32  # files that a process should be able to open besides those of a gallery, and must
@@ -21,32 +20,18 @@ _SPARE, _LEAST = 256, 32  # files that a process should be able to open besides 
 class Damaged(EyespotError):
     """A file of the gallery is missing, cut, changed or of another kind; the message says the way out.
 
-    reason: in a few words, what is wrong with it.
+    reason: in a few words, what is wrong with it. name: of the file.
     """
 
     def __init__(self, place: Path, reason: str, way_out: str) -> None:
         super().__init__(f"{place} is missing or damaged ({reason}); {way_out}")
-        self.reason = reason
+        self.reason, self.name = reason, place.name
 
 
-class Checksum:
-    """A file to write to, and the checksum of what was written."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file, self._digest = file, BLAKE2B()
-
-    def write(self, data: Any) -> int:
-        """As a file does."""
-        self._digest.update(data)
-        return self._file.write(data)
-
-    def __str__(self) -> str:
-        return f"blake2b:{self._digest.hexdigest()}"
-
-
-def checksum_of(place: Path) -> str:
-    """The checksum of a file, as `Checksum` gives it."""
-    return f"blake2b:{file_blake2b(place)}"
+def refuse_damaged(folder: Path, damaged: Mapping[str, str], way_out: Callable[[Path], str]) -> None:
+    """`Damaged` for the first of these files of a folder, where there is any; their names and what is wrong."""
+    for name, problem in sorted(damaged.items()):
+        raise Damaged(folder / name, problem, way_out(folder))
 
 
 @contextmanager

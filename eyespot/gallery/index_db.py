@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,6 +46,7 @@ _LOST = f"""{_NOT_SEEN} AND NOT EXISTS (SELECT 1 FROM files other JOIN seen USIN
     WHERE other.id = files.id)"""
 _LAST = "\U0010ffff"  # sorts behind every path
 REMOVED = "removed"  # the kind of a root that was taken out of the gallery
+MEASURED = """SELECT measured LIKE '%"format"%' FROM items WHERE id = ?"""  # a row made again from a shard has none
 RETRY = -1  # the time of a file that could not be read for no fault of its own: any later look finds it changed
 
 
@@ -89,7 +91,7 @@ class Ledger:
     """The gallery's tables in `ledger.sqlite`; one writer at a time."""
 
     def __init__(self, path: Path) -> None:
-        self.sql = sqlite.connect(path, SCHEMA)
+        self.sql: sqlite3.Connection = sqlite.connect(path, SCHEMA, derived=True)
 
     def close(self) -> None:
         """Fold the write-ahead log back into the file and let go of it."""
@@ -294,6 +296,11 @@ class Ledger:
             self.sql.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)", file_row)
         self.sql.execute("DELETE FROM stale WHERE shard = ?", (shard,))
         self.sql.execute("DELETE FROM plan WHERE shard = ?", (shard,))
+
+    def measure(self, measured: Mapping[str, dict[str, Any]]) -> None:
+        """Take down what was measured of pictures that have a row already."""
+        rows = [(json.dumps(facts), id) for id, facts in measured.items()]
+        self.sql.executemany("UPDATE items SET measured = ? WHERE id = ?", rows)
 
     def is_known(self, id: str) -> bool:
         """Whether a picture of these bytes has a row already."""

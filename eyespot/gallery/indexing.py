@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from eyespot.gallery import disk, integrity
+from eyespot.gallery import disk, int8_codes, integrity, recovery
 from eyespot.gallery.decode_workers import Later, Reader, ReadPicture, ThreadedReader
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import Failure, Ledger, PlannedPicture, ReadResult, StoredRow
 from eyespot.gallery.looked import Looked
-from eyespot.gallery.photos.names import stored_name
+from eyespot.gallery.photos.places import numbers_of
 from eyespot.gallery.photos.sources import Root, is_there, roots_of
-from eyespot.gallery.recovery import recover
 from eyespot.storage import sqlite
 from eyespot.storage.atomic import is_forbidden, make_folder, new_folder
+from eyespot.storage.digests import DIGESTS, damaged_at_a_glance, damaged_files
 from eyespot.storage.locks import locked
 from eyespot.types import (
     Encoder,
@@ -36,7 +36,6 @@ from eyespot.types import (
     Mask,
     Pixels,
     Progress,
-    UsageError,
     Vectors,
     no_progress,
 )
@@ -70,7 +69,7 @@ class Summary:
     failures: list[Failure] = field(default_factory=list)
     new_failures: int = 0
     notes: list[str] = field(default_factory=list)
-    damaged: list[integrity.Fault] = field(default_factory=list)  # what no repair could fix
+    damaged: list[integrity.Fault] = field(default_factory=list)  # what a repair could not fix here
     looked: Looked = field(default_factory=Looked)
 
 
@@ -80,13 +79,19 @@ def index(gallery: Path, paths: Sequence[str], encoders: Sequence[Encoder], opti
     Every encoder gives the gallery one space. Raises `UsageError` for paths that cannot be indexed, `EyespotError` when
     another run holds the gallery or the disk is full; whatever was finished by then stays.
     """
+    options = options or Options()
     try:
         with ExitStack() as open_things:
             open_things.enter_context(locked(gallery))
             open_things.enter_context(sqlite.whole(gallery / "ledger.sqlite"))
-            job = _IndexJob(gallery, encoders, options or Options())
+            notes = recovery.ready_ledger(gallery, options.repair)
+            job = _IndexJob(gallery, encoders, options)
             open_things.callback(job.ledger.close)
-            return job.run([root for path in paths for root in roots_of(path)])
+            job.summary.notes += notes
+            summary = job.run([root for path in paths for root in roots_of(path)])
+        if options.repair:
+            summary.damaged = integrity.faults(gallery, options.progress)
+        return summary
     except (OSError, sqlite3.OperationalError) as error:
         raise EyespotError(_no_room(gallery, error)) from error
     except (TypeError, ValueError, LookupError):  # as values of another kind end, which a damaged ledger gives
@@ -117,9 +122,10 @@ class _IndexJob:
         self.complete: set[tuple[str, int]] = set()  # space and shard of vectors that this run wrote for every row
 
     def run(self, roots: list[Root]) -> Summary:
-        if recover(self.gallery, self.ledger):
+        if recovery.recover(self.gallery, self.ledger):
             self.summary.notes.append("the ledger did not know all shards; it was made again from them")
         known = set(self.ledger.failures())
+        recovery.drop_damaged_digests(self.gallery)
         self._repair_facts()
         if self.options.remove:
             self._remove()
@@ -133,13 +139,10 @@ class _IndexJob:
         self._forget_gone(looked)
         self._refresh_facts()
         self._fill_spaces()
-        self._write_header()
-        if self.options.codes or any(self.gallery.glob("shards/*/*.match.npy")):
-            from eyespot.gallery import int8_codes
-
-            self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress)
-        if self.options.repair:
-            self.summary.damaged = integrity.faults(self.gallery, self.options.progress)
+        disk.write_header(self.gallery, self._header())  # also if it says nothing new: who serves it looks at its date
+        look = damaged_files if self.options.repair else damaged_at_a_glance
+        self.summary.notes += int8_codes.write_spaces(self.gallery, self.options.codes, self.options.progress, look)
+        integrity.add_missing_digests(self.gallery)
         self.summary.pictures, self.summary.paths = self.ledger.counts()
         self.summary.failures = self.ledger.failures()
         self.summary.new_failures = len(set(self.summary.failures) - known)
@@ -153,7 +156,7 @@ class _IndexJob:
 
     def _remove(self) -> None:
         roots = self.ledger.roots()
-        for number in dict.fromkeys(number for path in self.options.remove for number in _numbers_of(path, roots)):
+        for number in dict.fromkeys(number for path in self.options.remove for number in numbers_of(path, roots)):
             alone = self.ledger.remove_root(number)
             self.summary.notes.append(f"{roots[number].place} was taken out, and {alone} pictures that lay only there")
 
@@ -188,6 +191,11 @@ class _IndexJob:
                 )
 
     def _write_header(self) -> None:
+        """Put `gallery.toml` in place if it says something new."""
+        if (header := self._header()) != disk.read_or_rebuild_header(self.gallery):
+            disk.write_header(self.gallery, header)
+
+    def _header(self) -> disk.Header:
         header = disk.read_or_rebuild_header(self.gallery)
         header.roots = self.ledger.roots()
         header.spaces |= {stem: encoder.space for stem, encoder in self.encoders.items()}
@@ -199,7 +207,7 @@ class _IndexJob:
             same = (stem for stem, encoder in self.encoders.items() if encoder.space.encoder == default.encoder)
             header.default = next(same, header.default)
         header.rows = self.ledger.counts()[0]
-        disk.write_header(self.gallery, header)
+        return header
 
     # -- new and changed pictures ---------------------------------------------------------------------------
 
@@ -237,6 +245,7 @@ class _IndexJob:
         self.summary.embedded += len(building.measured)
         with sqlite.transaction(self.ledger.sql):
             self.ledger.record(shard, building.outcomes, building.measured)
+            self.ledger.measure(building.measured_again)
             if not building.measured:
                 disk.clear_shard(self.gallery, shard)
                 return
@@ -265,10 +274,14 @@ class _IndexJob:
 
     # -- facts and spaces of what is there already ----------------------------------------------------------
 
+    def _must_read(self, folder: Path) -> bool:
+        """Whether a glance is not enough: if all is to be repaired, and in a shard without digests."""
+        return self.options.repair or not (folder / DIGESTS).exists()
+
     def _repair_facts(self) -> None:
-        look = integrity.look_at_facts if self.options.repair else integrity.glance_at_facts
         for shard, rows in self.ledger.shard_rows().items():
             folder = disk.shard_path(self.gallery, shard)
+            look = integrity.look_at_facts if self._must_read(folder) else integrity.glance_at_facts
             if why := integrity.why_damaged(look, folder, "", rows):
                 make_folder(folder)
                 self._write_items(folder, shard)
@@ -285,12 +298,15 @@ class _IndexJob:
 
     def _fill_spaces(self) -> None:
         """Vectors that a space lacks: of older shards, of pictures out of reach when it was added, and damaged ones."""
-        look = integrity.look_at_vectors if self.options.repair else integrity.glance_at_vectors
         shards = self.ledger.shard_rows()
         lacking = [(stem, shard) for stem in self.encoders for shard in shards if (stem, shard) not in self.complete]
         for stem, shard in lacking:
             folder = disk.shard_path(self.gallery, shard)
+            look = integrity.look_at_vectors if self._must_read(folder) else integrity.glance_at_vectors
             why = integrity.why_damaged(look, folder, stem, shards[shard])
+            if why and recovery.rewrite_note(folder, stem, self.encoders[stem]):
+                self.summary.notes.append(f"{folder} had a damaged note of its vectors ({why}); it is written again")
+                continue
             note = None if why else disk.read_note(folder, stem)
             if note is None or note.missing:
                 rows = list(self.ledger.rows_of(shard))
@@ -330,22 +346,6 @@ class _IndexJob:
         self.summary.embedded += len(filled)
 
 
-def _numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
-    """The root at this path, and the tars of a folder that were indexed with it."""
-    place = stored_name(os.path.abspath(os.path.expanduser(path)))
-    matching = {
-        number: root
-        for number, root in roots.items()
-        if root.path in (path, place) or (root.kind == "tar" and os.path.dirname(root.path) == place)
-    }
-    if not matching:
-        known = ", ".join(root.place for root in roots.values()) or "none"
-        raise UsageError(f"{path} is no root of this gallery, so it cannot be taken out; its roots are: {known}")
-    if any(root.kind == "import" for root in matching.values()):
-        raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")
-    return list(matching)
-
-
 @dataclass
 class _Batches:
     """Pixels of one encoder, embedded a full batch at a time."""
@@ -381,11 +381,15 @@ class _Building:
     batches: Mapping[str, _Batches]  # by the stems of their spaces
     outcomes: list[ReadResult] = field(default_factory=list)
     measured: dict[str, dict[str, Any]] = field(default_factory=dict)
+    measured_again: dict[str, dict[str, Any]] = field(default_factory=dict)  # of rows that are in other shards
 
     def add(self, read: ReadPicture, is_known: Callable[[str], bool]) -> None:
         self.outcomes.append(ReadResult(read.planned, read.id, read.failed, read.out_of_reach))
         # Asked again here: a shard that was committed since the picture was read ahead may hold the same bytes.
-        if read.id is None or not read.measured or read.id in self.measured or is_known(read.id):
+        if read.id is None or not read.measured or read.id in self.measured:
+            return
+        if is_known(read.id):
+            self.measured_again[read.id] = read.measured
             return
         self.measured[read.id] = read.measured
         for stem, batches in self.batches.items():

@@ -22,9 +22,11 @@ from typing import IO, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from eyespot.gallery.files import whole
+from eyespot.gallery.disk import way_out
+from eyespot.gallery.files import refuse_damaged, whole
 from eyespot.gallery.view import View
 from eyespot.storage.atomic import new_folder
+from eyespot.storage.digests import add_digests, damaged_at_a_glance, sound_digests
 from eyespot.storage.toml import toml_text
 from eyespot.types import Extractor, LocalFeatures, UsageError
 
@@ -57,9 +59,10 @@ class LocalNote:
 def read_local_note(shard: Path, stem: str) -> LocalNote | None:
     """The note of a set in a shard, None if it is not there; `EyespotError` if it is damaged."""
     place = _folder(shard, stem) / "note.toml"
-    if not place.exists():
+    if not place.exists() and place.name not in sound_digests(place.parent):
         return None
-    with whole(place, "delete its folder and run eyespot describe again"):
+    refuse_damaged(place.parent, damaged_at_a_glance(place.parent, [place.name]), lambda _: way_out(shard))
+    with whole(place, lambda: way_out(shard)):
         found = tomllib.loads(place.read_text(encoding="utf-8"))
         missing = dict(zip(found["missing"], found["reasons"], strict=True))
         return LocalNote(found["extractor"], found["settings"], found["count"], missing)
@@ -101,7 +104,8 @@ class DescribedShard:
 
     def _mapped(self, name: str) -> NDArray[Any]:
         place = _folder(self.shard, self.stem) / f"{name}.npy"
-        with whole(place, "delete its folder and run eyespot describe again"):
+        refuse_damaged(place.parent, damaged_at_a_glance(place.parent, [place.name]), lambda _: way_out(self.shard))
+        with whole(place, lambda: way_out(self.shard)):
             with place.open("rb") as file:
                 np.lib.format.read_magic(file)
                 is_empty = 0 in np.lib.format.read_array_header_1_0(file)[0]
@@ -192,6 +196,7 @@ def new_local(shard: Path, note: LocalNote) -> Iterator[FeatureWriter]:
         missing = {"missing": list(writer.missing), "reasons": list(writer.missing.values())}
         told = {"extractor": note.extractor, "count": note.count, **missing, "settings": note.settings}
         (building / "note.toml").write_bytes(toml_text(told).encode())
+        add_digests(building, [place.name for place in building.iterdir()])
 
 
 class _Growing:

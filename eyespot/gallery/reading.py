@@ -45,6 +45,6 @@ def reading(gallery: Path) -> Iterator[ReadOnlyLedger]:
 def known_roots(gallery: Path) -> list[Root]:
     """What a run without paths would look through; none if there is no gallery yet."""
     roots = list(disk.read_or_rebuild_header(gallery).roots.values())
-    with suppress(NoLedger), reading(gallery) as known:
+    with suppress(NoLedger, sqlite.DamagedLedger), reading(gallery) as known:
         roots += known.roots().values()
     return [root for root in dict.fromkeys(roots) if root.kind != "import"]

@@ -7,16 +7,80 @@ next look reads every file once more, but embeds none that is known.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from eyespot.gallery import disk
 from eyespot.gallery.files import Damaged
-from eyespot.gallery.index_db import RETRY, Ledger
-from eyespot.storage import sqlite
-from eyespot.types import EyespotError
+from eyespot.gallery.fingerprints import fingerprints
+from eyespot.gallery.index_db import RETRY, SCHEMA, Ledger
+from eyespot.storage import copies, sqlite
+from eyespot.storage.atomic import put_file
+from eyespot.storage.digests import DIGESTS, damaged_files, sound_digests
+from eyespot.types import Encoder, EyespotError
 
+LEDGER = "ledger.sqlite"
 _MEASURED = ("width", "height", "taken", "latitude", "longitude", "camera")
+
+
+def ready_ledger(gallery: Path, read_all: bool) -> list[str]:
+    """A new ledger in place of one that is gone or, if all is read, damaged; notes on what it was made from."""
+    place = gallery / LEDGER
+    gone = not place.exists() and copies.why_changed(place)
+    if read_all:
+        copies.repair_copies(gallery / copies.FOLDER)
+        with suppress(sqlite.DamagedLedger):
+            if place.exists():
+                sqlite.check(place)
+            if not gone:
+                return []
+    return _rebuild(gallery) if gone or read_all else []
+
+
+def _rebuild(gallery: Path) -> list[str]:
+    """Put an empty ledger in place of one that is damaged or gone, and save what only the old one holds; notes.
+
+    `recover` fills it from the shards, and each store takes its own tables from their copies when it opens it.
+    """
+    place = gallery / LEDGER
+    lost = copies.rescue(place, copies.tables_of(SCHEMA)) if place.exists() else []
+    notes = [f"{place} was missing or damaged; it is made again"]
+    if lost:
+        put_file(place, beside := place.with_name(f"{place.name}.damaged"))
+        notes.append(f"lost for good with damaged pages of the ledger: {'; '.join(lost)}; the old file is {beside}")
+    for name in (place.name, f"{place.name}-wal", f"{place.name}-shm"):
+        place.with_name(name).unlink(missing_ok=True)
+    copies.open_digest(place)
+    place.touch()
+    return notes
+
+
+def drop_damaged_digests(gallery: Path) -> None:
+    """Of shards and the gallery: their files are read instead.
+
+    Of codes, which nothing else vouches for, one part goes, so that all are made again.
+    """
+    for folder in (gallery, *disk.shard_paths(gallery)):
+        if DIGESTS in damaged_files(folder, []):
+            (folder / DIGESTS).unlink()
+            for place in folder.glob("*.codes.npy"):
+                place.unlink()
+
+
+def rewrite_note(shard: Path, stem: str, encoder: Encoder) -> bool:
+    """Write the note of a space's vectors again, if nothing but the note is damaged; whether that is so."""
+    name = f"{stem}.npy"
+    digest = sound_digests(shard).get(name)
+    if digest is None or damaged_files(shard, [name]):
+        return False
+    vectors = np.load(shard / name, mmap_mode="r")
+    missing = np.flatnonzero(~vectors.any(axis=1)).tolist()
+    note = disk.SpaceNote(encoder.space, missing, fingerprints(encoder), None, f"blake2b:{digest}", vectors.dtype.name)
+    disk.write_note(shard, note)
+    return True
 
 
 def recover(gallery: Path, record: Ledger) -> bool:

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import Damaged, let_open, need_open
+from eyespot.gallery.files import Damaged, let_open, need_open, refuse_damaged
 from eyespot.gallery.photos.places import Root, full_path
-from eyespot.kernels.codes import MAPPED, Codes, current_codes
+from eyespot.kernels.codes import MAPPED, Codes, code_files, current_codes
+from eyespot.storage.digests import damaged_at_a_glance
 from eyespot.types import EyespotError, Mask, Space, UsageError, Vectors
 
 
@@ -68,6 +69,9 @@ class Gallery:
     def view(self, stem: str) -> View:
         """The rows that have vectors in one space."""
         shards = disk.shard_paths(self.path)
+        for shard in shards:
+            damaged = damaged_at_a_glance(shard, [disk.ITEMS, f"{stem}.npy", f"{stem}.toml"])
+            refuse_damaged(shard, damaged, disk.way_out)
         notes = [(shard, disk.glance(shard, stem)) for shard in shards]
         ready = [(shard, note) for shard, note in notes if note is not None]
         pending = sum(disk.count_items(shard) for shard, note in notes if note is None)
@@ -104,8 +108,16 @@ class View:
         pairs = list(zip(self.shards, self.blocks, strict=True))
         if not let_open(MAPPED * len(self.shards)):
             return None
+        if self.damaged_codes:
+            return None
         found = [codes for shard, block in pairs if (codes := current_codes(shard / self.stem, block)) is not None]
         return found if found and len(found) == len(self.shards) else None
+
+    @cached_property
+    def damaged_codes(self) -> list[Path]:
+        """Files of codes that a glance finds damaged; a search without them is as exact, and slower."""
+        names = code_files(self.stem)
+        return [shard / name for shard in self.shards for name in damaged_at_a_glance(shard, names)]
 
     @cached_property
     def starts(self) -> Any:

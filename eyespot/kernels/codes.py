@@ -198,6 +198,11 @@ def write_codes(block: Block, prefix: Path | str, threads: int | None = None) ->
             np.save(out, array, allow_pickle=False)
 
 
+def code_files(stem: str) -> list[str]:
+    """The names of the files that codes lie in, beside vectors `STEM.npy`."""
+    return [_file(stem, part).name for part in _PARTS]
+
+
 def has_codes(prefix: Path | str) -> bool:
     """Whether codes lie there, and whole."""
     return _file(prefix, "match").exists()

@@ -248,7 +248,7 @@ class Judgements:
 
 def _opened(path: Path) -> sqlite3.Connection:
     try:
-        return sqlite.connect(path, SCHEMA)
+        return sqlite.connect(path, SCHEMA, later=exchange_log.SCHEMA)
     except (sqlite3.Error, OSError) as error:
         raise _unwritable(path, error) from None
 

@@ -172,6 +172,9 @@ class Collection:
         if without := self.view.without_vector:
             way_out = "" if imported else f"; bring them in with: eyespot index -g {quote(str(self.gallery.path))}"
             notes.append(f"pictures without {encoder} vectors, not searched: {without}{way_out}")
+        if damaged := self.view.damaged_codes:
+            line = f"eyespot index --repair -g {quote(str(self.gallery.path))}"
+            notes.append(f"{damaged[0]} is missing or damaged, so the search was slower; repair it with: {line}")
         if imported:
             notes.append(f"the vectors were imported as made by {encoder}; that could not be checked")
         rows = int(self.view.starts[-1])

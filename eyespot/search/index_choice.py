@@ -14,15 +14,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eyespot import rooms
-from eyespot.gallery.files import whole
+from eyespot.gallery.files import refuse_damaged, whole
 from eyespot.gallery.view import View
 from eyespot.kernels.codes import evenly
 from eyespot.storage.atomic import new_file, put_folder
+from eyespot.storage.digests import DIGESTS, GONE, add_digests, damaged_at_a_glance, damaged_files, sound_digests
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Index, UsageError, Vectors
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from eyespot.search.adapted import SearchBackend
 
 EXACT = "exact"
-SETTINGS = "settings.json"
+SETTINGS, SECOND = "settings.json", "settings.second.json"
 FORMAT = 1
 IN_PARTS = "faiss"  # the index whose parts several processes can search
 _COMPARED = 64  # rows of a shard; all of them would have to be read from the disk
@@ -102,13 +104,10 @@ def open_index(view: View, name: str = EXACT, means: SearchBackend | None = None
         return index
     kept, folder = read_stored(view, name), folder_of(view, name)
     # `EyespotError` if a file is gone or cut: an index that does not find its own would be built anew by a search
-    for incomplete_name, size in kept.files.items():
-        place = folder / incomplete_name
-        if not place.is_file() or place.stat().st_size != size:
-            lost = "gone" if not place.is_file() else "not whole"
-            raise EyespotError(
-                f"the index {folder} is damaged ({incomplete_name} is {lost}); build it again with: eyespot tune"
-            )
+    damaged = {part: GONE for part in kept.files if not (folder / part).is_file()}
+    damaged |= damaged_at_a_glance(folder, sound_digests(folder))
+    damaged |= {part: "it is not whole" for part, size in kept.files.items() if _size(folder / part) not in (0, size)}
+    refuse_damaged(folder, damaged, lambda _: _repair_line(view))
     use: dict[str, Any] = {"recall": kept.measured.recall, "covered": _places(view, kept, name)}
     if means is not None:
         if kept.index != IN_PARTS:
@@ -118,13 +117,25 @@ def open_index(view: View, name: str = EXACT, means: SearchBackend | None = None
     return index
 
 
+def _repair_line(view: View) -> str:
+    return f"repair it with: eyespot index --repair -g {quote(str(view.gallery.path))}"
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
+
+
 def read_stored(view: View, name: str) -> StoredIndex:
     """What is known of an index; `UsageError` if there is none of this name."""
     place = folder_of(view, name) / SETTINGS
     if not place.is_file():
         have = ", ".join([EXACT, *names_in(view)])
         raise UsageError(f"this gallery has no index {name!r} (it has: {have}); make one with: eyespot tune")
-    with whole(place, f"delete {place.parent} and run eyespot tune again"):
+    return _parsed(place, view)
+
+
+def _parsed(place: Path, view: View) -> StoredIndex:
+    with whole(place, _repair_line(view)):
         found = json.loads(place.read_text(encoding="utf-8"))
         if found["format"] > FORMAT:
             raise EyespotError(f"{place} was written by a newer eyespot; upgrade eyespot, or run eyespot tune again")
@@ -156,6 +167,23 @@ def _digest(block: Vectors, missing: Sequence[int]) -> str:
     return told.hexdigest()
 
 
+def rebuild_index(view: View, name: str) -> None:
+    """Build an index again as it was, from the copy of its settings that is whole.
+
+    `EyespotError` if none is, `UsageError` if the vectors that it was built of have changed since.
+    """
+    folder, places = folder_of(view, name), (SETTINGS, SECOND)
+    damaged = damaged_files(folder)
+    sound = [folder / place for place in places if place not in damaged and (folder / place).is_file()]
+    if not sound or (DIGESTS in damaged and len({place.read_bytes() for place in sound}) > 1):
+        raise EyespotError(f"the settings of the index {folder} are lost; make a new one with: eyespot tune")
+    kept = _parsed(sound[0], view)
+    covered = _places(view, kept, name)
+    with building(view) as place:
+        rooms.load("indexes", kept.index, view.blocks, folder=place / name, covered=covered, **kept.settings)
+        store_index(view, name, kept, place / name)
+
+
 # -- keeping ------------------------------------------------------------------------------------------------
 
 
@@ -181,6 +209,9 @@ def store_index(view: View, name: str, kept: StoredIndex, built: Path) -> Path:
     files = {str(part.relative_to(built)): part.stat().st_size for part in sorted(built.rglob("*")) if part.is_file()}
     with new_file(built / SETTINGS) as file:
         file.write((json.dumps(replace(kept, files=files).as_json(), indent=2) + "\n").encode())
+    shutil.copyfile(built / SETTINGS, built / SECOND)  # an index can be built again, but not what was measured of it
+    places = [place for place in built.rglob("*") if place.is_file()]
+    add_digests(built, [place.relative_to(built).as_posix() for place in places])
     final = folder_of(view, name)
     put_folder(built, final)
     return final

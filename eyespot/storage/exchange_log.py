@@ -22,6 +22,7 @@ _TABLES = (
     fingerprint TEXT NOT NULL, changes TEXT NOT NULL, trouble TEXT NOT NULL, PRIMARY KEY(owner, place))
     WITHOUT ROWID""",
 )
+SCHEMA = ";\n".join(_TABLES)
 _IS_THERE = "SELECT 1 FROM sqlite_master WHERE name = 'exchanges'"
 _REQUEST = "INSERT OR IGNORE INTO requests(digest, body) VALUES (?, ?)"
 _INSERT = f"INSERT OR IGNORE INTO exchanges VALUES ({', '.join('?' * 15)})"

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shlex import quote
 
+from eyespot.storage import copies
 from eyespot.storage.atomic import make_folder
 from eyespot.types import EyespotError
 
@@ -25,21 +26,38 @@ WAIT = 60.0  # seconds for another program to finish what it writes
 
 
 class DamagedLedger(EyespotError):
-    """SQLite finds the file damaged, or it is not SQLite's at all."""
+    """SQLite finds the file damaged, or it is not SQLite's at all, or not as it was closed.
+
+    reason: in a few words, what is wrong with it.
+    """
+
+    def __init__(self, sentence: str, reason: str) -> None:
+        super().__init__(sentence)
+        self.reason = reason
 
 
-def connect(path: Path, schema: str = "") -> sqlite3.Connection:
+def connect(path: Path, schema: str = "", derived: bool = False, later: str = "") -> copies.CopiedLedger:
     """Open or create the file at `path` with the tables of `schema`; commits are on disk when they return.
 
-    Raises `DamagedLedger` if the file is not SQLite's, `sqlite3.OperationalError` if the disk is full.
+    derived: what is in these tables can be made again from other files, so they get no copies in a gallery.
+    later: the schema of tables that the first write makes; here they are made if a gallery has copies of them. Raises
+    `DamagedLedger` if the file is not SQLite's or not as it was closed, `sqlite3.OperationalError` on a full disk.
     """
     make_folder(path.parent)
-    connection = sqlite3.connect(path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+    if why := copies.why_changed(path):
+        raise _damaged(path, why)
+    connection = sqlite3.connect(
+        path, timeout=WAIT, isolation_level=None, check_same_thread=False, factory=copies.CopiedLedger
+    )
     try:
         with whole(path):
             _write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
-            connection.executescript(schema)
+            copies.open_digest(path)
+            made = schema + later if copies.has_copies(path, copies.tables_of(later)) else schema
+            connection.executescript(made)
+            copies.restore(connection, path, copies.tables_of(made))
+            connection.path, connection.tables, connection.derived = path, copies.tables_of(schema + later), derived
     except UnicodeDecodeError as error:  # SQLite names what is damaged, and the name is too
         connection.close()
         raise _damaged(path, "malformed database schema") from error
@@ -103,7 +121,9 @@ def whole(path: Path) -> Iterator[None]:
 
 
 def check(path: Path) -> None:
-    """Read every page; `DamagedLedger` if one is not as SQLite writes it."""
+    """Read every page; `DamagedLedger` if one is not as SQLite writes it, or the file not as it was closed."""
+    if why := copies.damage(path):
+        raise _damaged(path, why)
     with whole(path), closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
         (message,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if message != "ok":
@@ -112,13 +132,13 @@ def check(path: Path) -> None:
 
 def _damaged(path: Path, why: str) -> DamagedLedger:
     why = "".join(sign if sign.isprintable() else " " for sign in why)  # it quotes what is damaged
-    away = f"move it away (mv {quote(str(path))} {quote(f'{path}.damaged')})"
-    if not (path.parent / "gallery.toml").exists():
+    if not ((path.parent / "gallery.toml").exists() or (path.parent / "shards").exists()):
+        away = f"move it away (mv {quote(str(path))} {quote(f'{path}.damaged')})"
         way_out = f"{away} and run the same line again: it is made again, without the judgements and answers it held"
     else:
-        line = f"eyespot index -g {quote(str(path.parent))}"
-        way_out = f"{away} and run {line}: it is made again from the shards, without the judgements and answers it held"
-    return DamagedLedger(f"{path} cannot be used as a ledger ({why}); {way_out}")
+        line = f"eyespot index --repair -g {quote(str(path.parent))}"
+        way_out = f"repair it with: {line}"
+    return DamagedLedger(f"{path} cannot be used as a ledger ({why}); {way_out}", why)
 
 
 @contextmanager

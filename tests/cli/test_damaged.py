@@ -61,6 +61,13 @@ def edited(place: Path, pattern: str, new: str) -> None:
     place.write_text(re.sub(pattern, new, place.read_text(), count=1, flags=re.MULTILINE))
 
 
+def older(gallery: Path) -> Path:
+    """The gallery as older versions left it."""
+    for place in gallery.rglob("digests.txt"):
+        place.unlink()
+    return gallery
+
+
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "vectors cut": (lambda g: cut(only(g, "shards/00000/*.npy")), r"starter-\w+\.npy .*" + REPAIR),
     "vectors gone": (lambda g: only(g, "shards/00000/*.npy").unlink(), REPAIR),
@@ -69,18 +76,33 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "facts gone": (lambda g: (g / "shards/00000/items.parquet").unlink(), REPAIR),
     "note torn": (lambda g: only(g, "shards/00000/*.toml").write_text("missing = ["), r"\.toml is .*" + REPAIR),
     "note without space": (
-        lambda g: edited(only(g, "shards/00000/*.toml"), r"^dim.*", ""),
+        lambda g: edited(only(older(g), "shards/00000/*.toml"), r"^dim.*", ""),
         "dim is missing.*" + REPAIR,
     ),
-    "header torn": (lambda g: cut(g / "gallery.toml"), "run eyespot index to write it again"),
-    "header of bytes": (lambda g: (g / "gallery.toml").write_bytes(b"\xff"), "to write it again"),
-    "root without number": (lambda g: edited(g / "gallery.toml", "^number.*", ""), "number is missing"),
-    "no such root": (lambda g: edited(g / "gallery.toml", "^number.*", "number = 7"), "does not name root 1"),
+    "note of another": (
+        lambda g: edited(only(g, "shards/00000/*.toml"), r"^dim = \d+", "dim = 9"),
+        r"\.toml is missing or damaged \(its bytes are not those that were written\)" + REPAIR,
+    ),
+    "header torn": (lambda g: cut(g / "gallery.toml"), r"; write it again with: eyespot index -g \S+$"),
+    "header gone": (lambda g: (g / "gallery.toml").unlink(), "; write it again with: eyespot index -g"),
+    "header of bytes": (lambda g: (g / "gallery.toml").write_bytes(b"\xff"), "write it again with"),
+    "root without number": (lambda g: edited(g / "gallery.toml", r"\bnumber = \d+,?", ""), "number is missing"),
+    "no such root": (
+        lambda g: edited(older(g) / "gallery.toml", r"\bnumber = \d+", "number = 7"),
+        "does not name root 1; write it again with: eyespot index -g",
+    ),
+    "another root": (
+        lambda g: edited(g / "gallery.toml", r"\bnumber = \d+", "number = 7"),
+        "its bytes are not those that were written",
+    ),
     "format in quotes": (lambda g: edited(g / "gallery.toml", "^format.*", 'format = "1"'), "format is '1'"),
     "space without encoder": (lambda g: edited(g / "gallery.toml", "^encoder.*", ""), "encoder is missing"),
     "dim in quotes": (lambda g: edited(g / "gallery.toml", "^dim.*", 'dim = "9"'), "dim is '9'"),
     "spaces of numbers": (lambda g: (g / "gallery.toml").write_text("format = 1\nspaces = [1]"), "is damaged"),
-    "default gone": (lambda g: edited(g / "gallery.toml", "^default.*", 'default = "x"'), "choose .* with -e: starter"),
+    "default gone": (
+        lambda g: edited(older(g) / "gallery.toml", "^default.*", 'default = "x"'),
+        "choose .* with -e: starter",
+    ),
 }
 
 
@@ -117,7 +139,7 @@ def test_doctor_names_a_flipped_byte_and_what_mends_it(gallery: Path) -> None:
     run_eyespot("index", "--repair", "-g", gallery)
     after = run_eyespot("doctor", "-g", gallery)
 
-    (line,) = [line for line in told.stdout.splitlines() if line.startswith("shard ")]
+    (line,) = [line for line in told.stdout.splitlines() if "damaged " in line and "space" not in line]
     (fault,) = json.loads(listed.stdout)["damaged"]
     assert (told.returncode, listed.returncode, after.returncode) == (4, 4, 0)
     assert "shard 00000: damaged vectors of starter-" in line
@@ -144,7 +166,9 @@ def test_a_search_names_the_shard_that_holds_nan_and_warns_of_nothing(gallery: P
     assert (asked.returncode, mended.returncode, again.returncode) == (1, 3, 0)  # one of the photos is none
 
 
-@pytest.mark.parametrize("name", ["header torn", "root without number", "format in quotes", "no such root"])
+@pytest.mark.parametrize(
+    "name", ["header torn", "header gone", "root without number", "format in quotes", "no such root", "another root"]
+)
 def test_a_damaged_header_is_written_again_by_indexing(gallery: Path, name: str) -> None:
     damage, _ = DAMAGES[name]
     damage(gallery)
@@ -182,7 +206,7 @@ def test_a_ledger_that_is_missing_or_none_is_told(gallery: Path) -> None:
     (gallery / "ledger.sqlite").unlink()
     missing = tell("failures", "-g", gallery)
 
-    assert f"and run eyespot index -g {gallery}: it is made again" in damaged
+    assert f"; repair it with: eyespot index --repair -g {gallery}" in damaged
     assert "is missing; make it again with: eyespot index" in missing
 
 
@@ -192,3 +216,55 @@ def test_facts_that_are_no_numbers_are_null_in_json(capfd: pytest.CaptureFixture
     print_json({"a": [float("nan"), 1.5], "b": {"c": float("-inf")}, "path": "caf\udce9"})
 
     assert "".join(capfd.readouterr().out.split()) == r'{"a":[null,1.5],"b":{"c":null},"path":"caf\udce9"}'
+
+
+def flip(place: Path) -> None:
+    """Change a byte in the middle and put the date back."""
+    data, found = bytearray(place.read_bytes()), place.stat()
+    data[len(data) // 2] ^= 1
+    place.write_bytes(data)
+    os.utime(place, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+
+@pytest.mark.parametrize("verb", ["index --repair", "doctor --repair"])
+@pytest.mark.parametrize("name", ["ledger.sqlite", "shards/00000/starter-*.codes.npy", "shards/*/digests.txt"])
+def test_both_repairs_are_one(gallery: Path, verb: str, name: str) -> None:
+    run_eyespot("index", "--codes", "-g", gallery)
+    place = only(gallery, name)
+    whole = place.read_bytes()
+    flip(place)
+
+    listed = run_eyespot("doctor", "-g", gallery, "--json")
+    run_eyespot(*verb.split(), "-g", gallery)
+    again = run_eyespot("doctor", "-g", gallery)
+
+    (fault,) = json.loads(listed.stdout)["damaged"]
+    assert fault["file"] == place.name and fault["way_out"] == f"repair it with: eyespot index --repair -g {gallery}"
+    assert (listed.returncode, again.returncode) == (4, 0), again.stdout
+    assert name == "ledger.sqlite" or place.read_bytes() == whole
+
+
+def test_a_search_with_damaged_codes_is_as_exact_and_says_so(gallery: Path) -> None:
+    run_eyespot("index", "--codes", "-g", gallery)
+    before = run_eyespot("search", "stripes", "-g", gallery)
+    flip(place := only(gallery, "shards/00000/starter-*.codes.npy"))
+
+    after = run_eyespot("search", "stripes", "-g", gallery)
+
+    assert (before.returncode, before.stdout) == (after.returncode, after.stdout)
+    assert f"{place} is missing or damaged" in after.stderr
+    assert f"repair it with: eyespot index --repair -g {gallery}" in after.stderr
+
+
+def test_a_cut_newest_shard_is_repaired_also_without_its_note(sound: Path, gallery: Path) -> None:
+    draw(sound / "photos" / "more" / "9.jpg", 9)
+    tell("index", "-g", gallery)
+    whole = {place.name: place.read_bytes() for place in (gallery / "shards/00001").iterdir()}
+    cut(only(gallery, "shards/00001/*.npy"))
+    only(gallery, "shards/00001/*.toml").unlink()
+
+    tell("index", "-g", gallery)
+    (sound / "photos" / "more" / "9.jpg").unlink()
+
+    assert tell("search", "stripes", "-g", gallery) == MENDED
+    assert {place.name: place.read_bytes() for place in (gallery / "shards/00001").iterdir()} == whole

@@ -140,7 +140,7 @@ def test_mending_a_shard_leaves_it_as_if_nothing_had_failed(gallery: Path, photo
 
     describe(gallery, Corners())
 
-    assert mended == contents(gallery) and len(mended) == 12
+    assert mended == contents(gallery) and len(mended) == 15
 
 
 def test_an_interrupted_shard_is_not_there_and_the_finished_ones_are(gallery: Path) -> None:
@@ -233,5 +233,5 @@ def test_a_damaged_set_is_told_with_the_way_out(gallery: Path) -> None:
     for place in gallery.rglob("descriptors.npy"):
         place.write_bytes(place.read_bytes()[:100])
 
-    with pytest.raises(EyespotError, match=r"missing or damaged .*; delete its folder and run eyespot describe again"):
+    with pytest.raises(EyespotError, match=r"missing or damaged .*; repair it with: eyespot index --repair -g"):
         opened(gallery).features([opened(gallery).view.facts([0])[0]["id"]])

@@ -324,7 +324,7 @@ def test_two_roots_live_side_by_side_and_are_updated_apart(
 def test_shards_that_lack_a_space_are_filled_in_place(gallery: Path, photos: Path, starter: Encoder) -> None:
     run(gallery, photos, starter, shard_rows=4)
     before, stem = vectors(gallery), Gallery(gallery).stem()
-    for name in (f"{stem}.npy", f"{stem}.toml"):
+    for name in (f"{stem}.npy", f"{stem}.toml", "digests.txt"):
         (gallery / "shards" / "00001" / name).unlink()
     assert (opened(gallery).pending, len(opened(gallery).live)) == (4, 5)
     summary = run(gallery, photos, starter)
@@ -338,7 +338,7 @@ def test_a_damaged_header_is_written_again_from_the_shards(gallery: Path, photos
     run(gallery, photos, starter)
     header = (gallery / "gallery.toml").read_text()
     (gallery / "gallery.toml").write_text("format = 1\nspaces = [")
-    with pytest.raises(EyespotError, match="eyespot index to write it again"):
+    with pytest.raises(EyespotError, match="write it again with: eyespot index -g"):
         Gallery(gallery)
     summary = run(gallery, photos, starter)
 

@@ -17,6 +17,7 @@ from eyespot.gallery.formats.registered import Copied, InPlace, take_in
 from eyespot.gallery.indexing import Options, Summary, index
 from eyespot.gallery.integrity import Fault, faults
 from eyespot.gallery.view import Gallery
+from eyespot.storage.digests import DIGESTS
 from eyespot.types import Encoder, EyespotError
 from tests.examples import examples
 from tests.gallery.conftest import draw
@@ -143,7 +144,11 @@ def test_a_note_that_names_other_rows_is_noticed(gallery: Path, starter: Encoder
     place.write_text(place.read_text().replace("missing = []", "missing = [2]"))
 
     (fault,) = faults(gallery, silent)
-    assert "row 2 holds no vector, or its note is wrong" in fault.reason
+    (place.parent / DIGESTS).unlink()
+    older = faults(gallery, silent)
+
+    assert fault.reason == "its bytes are not those that were written"
+    assert "row 2 holds no vector, or its note is wrong" in older[0].reason
 
 
 def test_halves_stay_halves(sound: Path, starter: Encoder, tmp_path: Path) -> None:
@@ -178,18 +183,25 @@ def test_damaged_vectors_wait_for_a_disk_that_is_away(sound: Path, starter: Enco
 
 
 def test_a_gallery_without_checksums_is_read_and_goes_on(gallery: Path, starter: Encoder) -> None:
-    """As older versions wrote it."""
+    """As older versions wrote it; it gets digests, once its vectors were looked at."""
+    for place in gallery.rglob(DIGESTS):
+        place.unlink()
     for note in gallery.glob("shards/*/*.toml"):
         lines = note.read_text().splitlines()
         note.write_text("\n".join(line for line in lines if not line.startswith(("checksum", "dtype"))) + "\n")
     older = shards(gallery)
 
     assert faults(gallery, silent) == []
-    assert mended(gallery, starter).embedded == 0 and shards(gallery) == older
     vectors = np.load(place := vectors_of(gallery, 1))
     vectors[2, 5] = np.nan
+    whole = place.read_bytes()
     np.save(place, vectors)
     assert [fault.shard for fault in faults(gallery, silent)] == ["00001"]
+    place.write_bytes(whole)
+    assert mended(gallery, starter, repair=False).embedded == 0
+    now = shards(gallery)
+    assert {name: now[name] for name in older} == older
+    assert {name.rpartition("/")[2] for name in now.keys() - older.keys()} == {DIGESTS}
 
 
 @pytest.mark.parametrize("way", [Copied(), InPlace()], ids=["copied", "in place"])
@@ -228,6 +240,7 @@ def test_facts_that_neither_ledger_nor_shard_knows_are_embedded_again(gallery: P
 
 def test_a_search_of_rows_that_do_not_fit_names_the_shard(gallery: Path) -> None:
     place = vectors_of(gallery, 1)
+    (place.parent / DIGESTS).unlink()  # as of an older gallery
     np.save(place, np.load(place)[:-1])
     view = Gallery(gallery).view(Gallery(gallery).stem())
 
@@ -242,5 +255,11 @@ def test_faults_tell_shard_space_reason_and_way_out(gallery: Path) -> None:
     told = faults(gallery, silent)
 
     assert told == [
-        Fault("00001", stem, "no such file or directory", f"repair it with: eyespot index --repair -g {gallery}")
+        Fault(
+            "00001",
+            stem,
+            "no such file or directory",
+            f"repair it with: eyespot index --repair -g {gallery}",
+            f"{stem}.npy",
+        )
     ]

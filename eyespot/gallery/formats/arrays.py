@@ -8,7 +8,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from eyespot.gallery.files import Checksum
+from eyespot.storage.digests import Checksum
 
 PIECE_BYTES = 16 << 20
 UNIT_TOLERANCE = 2e-3  # float16 rounds a unit vector's length by less than this

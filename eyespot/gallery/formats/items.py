@@ -11,10 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from eyespot.gallery.disk import ITEMS
 from eyespot.gallery.facts import FIXED, schema_of
 from eyespot.gallery.formats.tables import BATCH, Column, FactTable, pc
 from eyespot.gallery.photos.labels import MEASURED
-from eyespot.storage.atomic import new_file
+from eyespot.storage.digests import new_digested
 from eyespot.types import Mask
 
 ROW_GROUP = 8192
@@ -112,7 +113,8 @@ def write_items(folder: Path, facts: FactTable, naming: Naming, target: PartTarg
     schema = schema_of(target.labels)
     used = {*naming.layout.keys, *naming.layout.paths, *_FACTS}
     wanted = [name for name in (*facts.kinds, *facts.lists) if name in target.labels or name.lower() in used]
-    with new_file(folder / "items.parquet") as file, pq.ParquetWriter(file, schema, write_page_checksum=True) as writer:
+    path = folder / ITEMS
+    with new_digested(path) as file, pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer:
         for start, batch in _numbered(facts.batches(wanted)):
             ids = _told_apart(_ids(batch, naming, start), again[start : start + len(batch)], target.shard, start)
             paths = _listed(batch) if "paths" in naming.layout.paths else None

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyespot.gallery import disk
-from eyespot.gallery.files import Checksum, map_array, need_open
+from eyespot.gallery.files import map_array, need_open
 from eyespot.gallery.formats import arrays
 from eyespot.gallery.formats.items import (
     MEANT,
@@ -33,10 +33,12 @@ from eyespot.gallery.formats.items import (
 )
 from eyespot.gallery.formats.tables import facts_in, widest
 from eyespot.gallery.index_db import Ledger
+from eyespot.gallery.integrity import add_missing_digests
 from eyespot.gallery.photos.labels import wider
 from eyespot.gallery.photos.places import Root
 from eyespot.storage import sqlite
-from eyespot.storage.atomic import is_forbidden, new_file, new_folder
+from eyespot.storage.atomic import is_forbidden, new_folder
+from eyespot.storage.digests import new_digested
 from eyespot.storage.locks import locked
 from eyespot.types import EyespotError, Progress, Space, UsageError, no_progress
 
@@ -120,10 +122,10 @@ class Copied:
     def put(self, folder: Path, array: NDArray[Any], note: disk.SpaceNote) -> None:
         dtype = np.float16 if array.dtype.itemsize == 2 else np.float32
         rows, dim = array.shape
-        with new_file(folder / f"{disk.stem_of(note.space)}.npy") as file:
-            checked = Checksum(file)
-            arrays.write(checked, (rows, dim), dtype, arrays.normalised(array, dtype))
-        disk.write_note(folder, replace(note, source=None, checksum=str(checked), dtype=np.dtype(dtype).name))
+        with new_digested(folder / f"{disk.stem_of(note.space)}.npy") as file:
+            arrays.write(file, (rows, dim), dtype, arrays.normalised(array, dtype))
+        note = replace(note, source=None, checksum=f"blake2b:{file.hex}", dtype=np.dtype(dtype).name)
+        disk.write_note(folder, note)
 
 
 def take_in(
@@ -140,7 +142,9 @@ def take_in(
             open_things.enter_context(sqlite.whole(gallery / "ledger.sqlite"))
             known = Ledger(gallery / "ledger.sqlite")
             open_things.callback(known.close)
-            return _Import(gallery, known, source, encoder).run(way, progress)
+            imported = _Import(gallery, known, source, encoder).run(way, progress)
+            add_missing_digests(gallery)
+            return imported
     except (OSError, sqlite3.OperationalError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
         again = "make room and run the same line again, what is done is kept"

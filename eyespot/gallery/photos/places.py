@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from eyespot.gallery.photos.found import Seen, refuse_size
 from eyespot.gallery.photos.names import real_name, stored_name
+from eyespot.types import UsageError
 
 
 class Root(NamedTuple):
@@ -62,3 +64,19 @@ def stat_of(place: str) -> os.stat_result:
         raise OSError("not a regular file")
     refuse_size(status.st_size)
     return status
+
+
+def numbers_of(path: str, roots: Mapping[int, Root]) -> list[int]:
+    """The root at this path, and the tars of a folder that were indexed with it."""
+    place = stored_name(os.path.abspath(os.path.expanduser(path)))
+    matching = {
+        number: root
+        for number, root in roots.items()
+        if root.path in (path, place) or (root.kind == "tar" and os.path.dirname(root.path) == place)
+    }
+    if not matching:
+        known = ", ".join(root.place for root in roots.values()) or "none"
+        raise UsageError(f"{path} is no root of this gallery, so it cannot be taken out; its roots are: {known}")
+    if any(root.kind == "import" for root in matching.values()):
+        raise UsageError(f"{path} was imported with its vectors; make a gallery without it to be rid of it")
+    return list(matching)
