@@ -1,0 +1,121 @@
+"""Thousands of damaged pictures among good ones: none of the good ones is lost, none of the others goes unnamed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+import pillow_heif
+import pytest
+from PIL import Image
+
+from eyespot import sample
+from eyespot.gallery.disk import read_items, shard_paths
+from eyespot.gallery.photos.names import real_name
+
+pillow_heif.register_heif_opener()
+GOOD = 50
+FORMATS = {"jpg": "JPEG", "png": "PNG", "gif": "GIF", "webp": "WEBP", "tif": "TIFF", "bmp": "BMP", "heic": "HEIF"}
+PIXEL_LIMIT = 600_000_000  # bytes for --memory
+REST = 1_500_000  # KiB that the encoder, Python and its packages may take besides
+
+Mutation = Callable[[bytearray, random.Random], bytes]
+
+
+def flip(data: bytearray, dice: random.Random) -> bytes:
+    for _ in range(dice.choice((1, 8, 64))):
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+    return bytes(data)
+
+
+def flip_head(data: bytearray, dice: random.Random) -> bytes:
+    """Sizes, depths and lengths stand there."""
+    for _ in range(dice.randint(1, 4)):
+        data[dice.randrange(min(64, len(data)))] = dice.randrange(256)
+    return bytes(data)
+
+
+def cut(data: bytearray, dice: random.Random) -> bytes:
+    return bytes(data[: dice.randrange(len(data))])
+
+
+def blank(data: bytearray, dice: random.Random) -> bytes:
+    start = dice.randrange(len(data))
+    length = min(dice.randint(1, 4096), len(data) - start)
+    data[start : start + length] = bytes([dice.choice((0, 255))]) * length
+    return bytes(data)
+
+
+def repeat(data: bytearray, dice: random.Random) -> bytes:
+    start = dice.randrange(len(data))
+    return bytes(data[:start] + data[start // 2 : start] * dice.randint(1, 3) + data[start:])
+
+
+def noise(data: bytearray, dice: random.Random) -> bytes:
+    return bytes(data[: dice.choice((0, 4, 12, 64))]) + dice.randbytes(dice.randint(0, 2000))
+
+
+MUTATIONS: list[Mutation] = [flip, flip_head, cut, blank, repeat, noise]
+
+
+def originals() -> list[tuple[str, bytes]]:
+    """Small pictures of each format, with the ending of each."""
+    made = []
+    for source in sorted(sample.photos().glob("*.jpg"))[:6]:
+        with Image.open(source) as picture:
+            for ending, form in FORMATS.items():
+                file = BytesIO()
+                picture.convert("RGB").resize((96, 72)).save(file, form)
+                made.append((ending, file.getvalue()))
+    return made
+
+
+def fill(folder: Path, count: int) -> set[Path]:
+    """Good photos and so many mutated pictures; the good ones."""
+    folder.mkdir()
+    good = {
+        Path(shutil.copy(source, folder / f"good-{source.name}"))
+        for source in sorted(sample.photos().glob("*.jpg"))[-GOOD:]
+    }
+    sources = originals()
+    for number in range(count):
+        dice = random.Random(number)
+        ending, data = dice.choice(sources)
+        mutated = dice.choice(MUTATIONS)(bytearray(data), dice)
+        (folder / f"{number:04d}.{dice.choice([ending, ending, 'jpg'])}").write_bytes(mutated)
+    return good
+
+
+@pytest.mark.parametrize("count", [120, pytest.param(3000, marks=[pytest.mark.long, pytest.mark.timeout(1200)])])
+def test_no_good_picture_is_lost_and_no_other_goes_unnamed(tmp_path: Path, count: int) -> None:
+    good = fill(tmp_path / "photos", count)
+    limit = f"{PIXEL_LIMIT // 1_000_000}M"
+    eyespot = [sys.executable, "-m", "eyespot.cli"]
+
+    run = subprocess.run(
+        [*eyespot, "index", tmp_path / "photos", "-g", tmp_path / "g", "--memory", limit, "--json"],
+        capture_output=True,
+        text=True,
+    )
+    listed = subprocess.run([*eyespot, "failures", "-g", tmp_path / "g", "--json"], capture_output=True, text=True)
+
+    assert run.returncode == 3, run.stderr
+    assert "Traceback" not in run.stderr
+    failures = {row["path"]: row["reason"] for row in json.loads(listed.stdout)}
+    paths = [
+        path for shard in shard_paths(tmp_path / "g") for row in read_items(shard).to_pylist() for path in row["paths"]
+    ]
+    stored = {tmp_path / "photos" / os.fsdecode(real_name(path)) for path in paths}
+    named = {Path(path) for path in failures}
+    assert good <= stored
+    assert stored | named == set((tmp_path / "photos").iterdir()) and not stored & named
+    assert all(failures.values())
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < PIXEL_LIMIT // 1024 + REST
