@@ -198,6 +198,13 @@ def test_every_run_and_measure_counts_as_a_test() -> None:
     assert {(pair.flips.p, pair.corrected_p) for pair in found.pairs} == {(2 / 2**8, 4 * 2 / 2**8)}
 
 
+@pytest.mark.parametrize(("given", "why"), [({"samples": 0}, "1 or more, not 0"), ({"seed": -1}, "0 or more, not -1")])
+def test_draws_are_counted_from_one_and_seeds_from_zero(given: dict[str, int], why: str) -> None:
+    assert (Resampling(samples=1).samples, Resampling(seed=0).seed) == (1, 0)
+    with pytest.raises(UsageError, match=why):
+        Resampling(**given)
+
+
 # -- which queries ------------------------------------------------------------------------------------------
 
 QRELS = Qrels({"p": {"a": 1}, "q": {"a": 1}, "r": {"a": 1}})

@@ -12,6 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from eyespot.metrics import Aligned, evaluate, names, parse
+from eyespot.metrics.ndcg import discounts
 from eyespot.types import Qrels, Run, UsageError
 from tests.metrics.conftest import graded, ranking
 
@@ -266,3 +267,7 @@ def test_hit_and_recall_never_share_a_name_and_every_key_is_its_own() -> None:
 
     assert len(set(keys)) == len(keys) == len(names())
     assert {parse("Hit@5").key, parse("R@5").key} == {"hit_rate_at_5", "recall_at_5"}
+
+
+def test_discounts_add_up_from_nothing_at_cut_zero() -> None:
+    assert discounts(np.array([0, 1, 2, 3])).tolist() == [0.0, 1.0, 1 + 1 / math.log2(3), 1.5 + 1 / math.log2(3)]

@@ -113,6 +113,11 @@ def test_one_who_has_not_judged_is_said() -> None:
         voters("ab", ["a", "c"])
 
 
+def test_where_nobody_has_judged_that_is_said() -> None:
+    with pytest.raises(UsageError, match="c has judged nothing here; there are: none$"):
+        voters([], ["c"])
+
+
 def test_equal_names_get_the_beginning_of_their_digest() -> None:
     named = distinct_names({"0123456789": "./a.jpg", "9876543210": "./a.jpg", "5": "dusk"})
 
