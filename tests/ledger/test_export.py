@@ -114,7 +114,7 @@ def test_one_who_has_not_judged_is_said() -> None:
 
 
 def test_where_nobody_has_judged_that_is_said() -> None:
-    with pytest.raises(UsageError, match="c has judged nothing here; there are: none$"):
+    with pytest.raises(UsageError, match=r"c has judged nothing here; there are: none$"):
         voters([], ["c"])
 
 
