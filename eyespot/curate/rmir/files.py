@@ -1,7 +1,7 @@
 """An RMIR set on disk: tables as `eyespot eval rmir` and `datasets` read them, and MTEB's three.
 
 queries  id, split, kind, image, question, target_description, reasoning, description, tsr, file, licence, author, url
-qrels    query, image, grade (1 a target; 0 a photo of the pool that the whole panel refused)
+qrels    query, image, grade (1 a target; 0 a photo of the pool that the whole panel refused; -1 one in doubt)
 pool     image, file, description, licence, author, url
 judgements  query, image, triplet, judge, verdict, reasoning: every vote, also on what was left out
 losses   step, came, added, kept, reason, records, seconds, calls, tokens_in, tokens_out, money
@@ -24,6 +24,7 @@ from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.gallery.photos.sources import read_again
 from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
+from eyespot.runs.rmir import UNKNOWN
 from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
 
@@ -85,10 +86,11 @@ def _splits(made: FinishedSteps) -> list[str]:
 
 
 def qrels(made: FinishedSteps) -> Iterator[dict[str, Any]]:
-    """What is judged of each query's pool: its targets, and photos that the whole panel refused."""
+    """What is judged of each query's pool: its targets, photos that the whole panel refused, and those in doubt."""
     pool = set(made.pool)
     for query in made.queries:
-        for grade, images in ((1, query["targets"]), (0, query["negatives"])):
+        unknown = made.unknown.get(query["id"], [])
+        for grade, images in ((1, query["targets"]), (0, query["negatives"]), (UNKNOWN, unknown)):
             yield from ({"query": query["id"], "image": image, "grade": grade} for image in images if image in pool)
 
 
@@ -121,7 +123,7 @@ def write_mteb(made: FinishedSteps, folder: Path, show: Show) -> None:
             "qrels": (
                 {"query-id": one["query"], "corpus-id": one["image"], "score": one["grade"]}
                 for one in qrels(made)
-                if one["query"] in ids
+                if one["query"] in ids and one["grade"] != UNKNOWN  # MTEB cannot leave a photo out of one ranking
             ),
         }
         for table, rows in tables.items():
