@@ -68,8 +68,9 @@ def write_set(
     made: FinishedSteps, out: Path, show: files.Show = files.unshown, sizes: audit.Sizes = audit.Sizes()
 ) -> dict[str, int]:
     """The set in place of an earlier one, and the audit's queues; how many cases these have."""
-    data_card = card_of(made.done, card.card_content(made))
     out.mkdir(parents=True, exist_ok=True)
+    cases = audit.write_queues(made, out / AUDIT, sizes)  # first, for the card counts what of them is decided
+    data_card = card_of(made.done, card.card_content(made, out / AUDIT))
     with new_folder(out / SET) as folder:
         files.write_tables(made, folder)
         files.write_mteb(made, folder / files.MTEB, show)
@@ -77,4 +78,4 @@ def write_set(
             write_head(data_card, files.mteb_tables(made), folder / files.MTEB, FOR_MTEB)
         write_card(data_card, folder)
         write_readme(data_card, files.tables_of(made), folder)
-    return audit.write_queues(made, out / AUDIT, sizes)
+    return cases

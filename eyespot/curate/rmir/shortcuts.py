@@ -25,10 +25,15 @@ CHANCE = "a random order"
 
 @dataclass(frozen=True)
 class Shortcut:
-    """What of the targets one way of asking finds: mean Recall@k over queries, by k."""
+    """What of the targets one way of asking finds: Recall@k of each query, by k."""
 
     way: str
-    recall: dict[int, float]
+    by_query: dict[int, list[float]]
+
+    @property
+    def recall(self) -> dict[int, float]:
+        """Its mean."""
+        return {k: float(np.mean(shares)) for k, shares in self.by_query.items()}
 
 
 def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
@@ -55,7 +60,7 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
         # In a random order each photo is among the first k of n with probability k / n
         chance_count = int(pool.sum())
         inside = [int(pool[list(left[one["id"]])].sum()) for one in asked]
-        chances[k] = float(np.mean([min(1.0, k / max(1, chance_count - count)) for count in inside]))
+        chances[k] = [min(1.0, k / max(1, chance_count - count)) for count in inside]
     return [*found, Shortcut(CHANCE, chances)]
 
 
@@ -79,11 +84,11 @@ def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mappin
 
 def _recalls(
     hits: NDArray[np.int64], queries: Sequence[Record], rows: Mapping[str, int], left: Mapping[str, set[int]]
-) -> dict[int, float]:
+) -> dict[int, list[float]]:
     shares: dict[int, list[float]] = {k: [] for k in CUTOFFS}
     for one, ranked in zip(queries, hits.tolist(), strict=True):
         others = [row for row in ranked if row not in left[one["id"]]]
         targets = {rows[id] for id in one["targets"] if id in rows}
         for k in CUTOFFS:
             shares[k].append(len(targets.intersection(others[:k])) / max(1, len(targets)))
-    return {k: float(np.mean(of_k)) for k, of_k in shares.items()}
+    return shares

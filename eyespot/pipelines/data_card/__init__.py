@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eyespot.pipelines.data_card.checks import Level, QualityCheck, level_of, licence_check, wilson, worst
 from eyespot.pipelines.data_card.content import Card, CardContent, CardFigure, CardTable, SampleRecord, card_of
 from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined
 from eyespot.pipelines.data_card.hub import Tables, write_head, write_readme
@@ -25,12 +26,18 @@ __all__ = [
     "CardContent",
     "CardFigure",
     "CardTable",
+    "Level",
+    "QualityCheck",
     "SampleRecord",
     "Tables",
     "TextStatistics",
     "card_of",
     "joined",
+    "level_of",
+    "licence_check",
+    "wilson",
     "wording",
+    "worst",
     "write_card",
     "write_head",
     "write_readme",
