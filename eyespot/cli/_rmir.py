@@ -28,6 +28,7 @@ def rmir(
     pictures: bool = typer.Option(
         False, "--pictures", help="Put the photos into the set; only if you are allowed to share them."
     ),
+    positions: bool = typer.Option(False, "--positions", help="Keep the positions that photos tell in their metadata."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what failed in earlier runs."),
     ray: str | None = ray_option(),
     workers: int = workers_option(),
@@ -60,7 +61,8 @@ def rmir(
         return
     making.check(how.limits)
     made = FinishedSteps(pipe, carry_out(pipe.steps, pipe.work, how))
-    cases = write_set(made, out, files.held if pictures else files.unshown, Sizes(audit, audit * 3 // 4))
+    show = (files.held_whole if positions else files.held) if pictures else files.unshown
+    cases = write_set(made, out, show, Sizes(audit, audit * 3 // 4))
     for sentence in notes(made):
         note(sentence)
     tell_lapsed(out / AUDIT / name for name in cases)

@@ -22,6 +22,7 @@ from eyespot.curate._attribution import Attribution
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.positions import PictureBytes, as_it_is, without_position
 from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
 from eyespot.runs.rmir import UNKNOWN
@@ -139,11 +140,22 @@ def unshown(_place: str) -> None:
 
 
 def held(place: str) -> dict[str, Any]:
-    """A picture with its bytes, for sets whose pictures may be handed on; `UsageError` if it cannot be read."""
+    """A picture with its bytes but without its position; `UsageError` if it cannot be read."""
+    return _held(place, without_position)
+
+
+def held_whole(place: str) -> dict[str, Any]:
+    """The same with its position."""
+    return _held(place, as_it_is)
+
+
+def _held(place: str, share: Callable[[bytes, str], PictureBytes]) -> dict[str, Any]:
+    path = Path(place)
     try:
-        return {"bytes": read_again(place), "path": Path(place).name}
+        shared = share(read_again(place), path.suffix)
     except OSError as error:
         raise UsageError(f"the picture {place} cannot be read ({error.strerror}); leave out --pictures") from None
+    return {"bytes": shared.data, "path": f"{path.stem}{shared.suffix}"}
 
 
 IMAGE = "image"
