@@ -18,7 +18,7 @@ from eyespot.curate.recos.files import TABLES, Share, write_set
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.gallery.positions import without_position
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, Step, StepResult, read_recipe
-from eyespot.pipelines.data_card import card_of, write_card, write_readme
+from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_readme
 from eyespot.pipelines.prompts import Models
 from eyespot.types import NothingFound, UsageError
 
@@ -83,6 +83,7 @@ class RecosJob:
         )
         write_card(card, folder)
         write_readme(card, TABLES, folder)
+        write_croissant(card, TABLES, folder)
         if not made.captions("v0"):
             raise NothingFound(f"no caption came through all steps; {folder / 'card.html'} says where they went")
         return made, counts

@@ -191,13 +191,18 @@ def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mappi
 def tables_of(made: FinishedSteps) -> Tables:
     """The tables by the names that `datasets` loads them by."""
     splits = _splits(made)
-    own = {name: {"whole": f"{name}.parquet"} for name in COLUMNS}
+    own = whole_tables()
     parted = {name: {split: f"{HUB}/{name}-{split}.parquet" for split in splits} for name in BY_SPLIT}
     mteb = {
         f"{MTEB}-{name}": {split: f"{MTEB}/{file}" for split, file in places.items()}
         for name, places in mteb_tables(made).items()
     }
     return own | parted | mteb if splits else own
+
+
+def whole_tables() -> dict[str, dict[str, str]]:
+    """Our own layout."""
+    return {name: {"whole": f"{name}.parquet"} for name in COLUMNS}
 
 
 def mteb_tables(made: FinishedSteps) -> Tables:

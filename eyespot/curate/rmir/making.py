@@ -17,7 +17,7 @@ from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.kernels.kmeans import cluster
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, plan, run
-from eyespot.pipelines.data_card import card_of, write_card, write_head, write_readme
+from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_head, write_readme
 from eyespot.pipelines.prompts import Models
 from eyespot.storage.atomic import new_folder
 from eyespot.types import UsageError
@@ -78,4 +78,5 @@ def write_set(
             write_head(data_card, files.mteb_tables(made), folder / files.MTEB, FOR_MTEB)
         write_card(data_card, folder)
         write_readme(data_card, files.tables_of(made), folder)
+        write_croissant(data_card, files.whole_tables(), folder)
     return cases

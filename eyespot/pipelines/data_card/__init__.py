@@ -10,6 +10,7 @@ from pathlib import Path
 
 from eyespot.pipelines.data_card.checks import Level, QualityCheck, level_of, licence_check, wilson, worst
 from eyespot.pipelines.data_card.content import Card, CardContent, CardFigure, CardTable, SampleRecord, card_of
+from eyespot.pipelines.data_card.croissant import CROISSANT, write_croissant
 from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined
 from eyespot.pipelines.data_card.hub import Tables, write_head, write_readme
 from eyespot.pipelines.data_card.markdown import LOSSES, as_markdown
@@ -21,6 +22,7 @@ from eyespot.storage.atomic import new_folder
 from eyespot.storage.files import write_whole
 
 __all__ = [
+    "CROISSANT",
     "QUESTIONS",
     "Card",
     "CardContent",
@@ -39,6 +41,7 @@ __all__ = [
     "wording",
     "worst",
     "write_card",
+    "write_croissant",
     "write_head",
     "write_readme",
 ]
