@@ -113,7 +113,9 @@ def test_every_extra_is_tried_alone() -> None:
     """`make extras` installs each into a fresh environment; `dev` is what this test runs in."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-    assert {*project["optional-dependencies"], "none", "checkout", "doors", "release"} - {"dev"} == set(CASES)
+    assert {*project["optional-dependencies"], "none", "checkout", "croissant", "doors", "release"} - {"dev"} == set(
+        CASES
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

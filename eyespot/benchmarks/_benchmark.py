@@ -93,7 +93,8 @@ class Task:
 
     `pool` names what is ranked, with what is known of each (`text` for captions), where the benchmark says; `size` is
     how many images its full collection has. `composed`: a query asks with its picture and its text together;
-    `exclude_input`: its own picture is no answer to it, unless it is judged relevant.
+    `exclude_input`: its own picture is no answer to it, unless it is judged relevant; `exclude_unknown`: pictures of a
+    negative grade are left out of its ranking.
 
     Of a gallery: pictures in `apart` are no part of the collection, and `called` names those that the files do not
     name, by their path (None: it cannot).
@@ -111,9 +112,19 @@ class Task:
     way: str = "t2i"  # which way a similarity matrix is read for it
     composed: bool = False
     exclude_input: bool = False
+    exclude_unknown: bool = False
     apart: Sequence[str] = ()
     called: Callable[[str], str | None] | None = None
     unofficial: str = ""
+
+    def excluded(self, query: str) -> set[str]:
+        """The pictures that a query's ranking leaves out."""
+        if not (self.exclude_input or self.exclude_unknown):
+            return set()
+        grades = self.judged.qrels.grades.get(query, {})
+        left = {image for image, grade in grades.items() if grade < 0} if self.exclude_unknown else set()
+        own = self.judged.queries.get(query, {}).get("image") if self.exclude_input else None
+        return left if own is None or grades.get(str(own), 0) > 0 else left | {str(own)}
 
     @classmethod
     def of(cls, name: str, judged: JudgedQueries, preset: Preset, **rest: object) -> Task:

@@ -90,20 +90,13 @@ def _floors(task: Task, scores: Scores, size: int | None) -> dict[str, Floor]:
     found: dict[str, Floor] = {}
     for label, measure in labels_of(list(task.measures)).items():
         try:
-            # The pool of each query, (q,), without its own picture where that is left out, and with all
-            # that is relevant
+            # The pool of each query, (q,), without the pictures that are left out, and with all that is relevant
             if size is None:
                 sizes = None
             else:
-                own = [_own_picture(task, query) for query in rankings.queries] if task.exclude_input else 0
-                sizes = np.maximum(np.subtract(size, own), rankings.relevant)
+                left = [len(task.excluded(query) & task.pool.keys()) for query in rankings.queries]
+                sizes = np.maximum(np.subtract(size, left), rankings.relevant)
             found[label] = floor(measure, rankings, sizes)
         except (UsageError, NotImplementedError):  # Judged@k says nothing of relevance
             continue
     return found
-
-
-def _own_picture(task: Task, query: str) -> bool:
-    """Whether the pool has the picture that a query asks with, though it is no answer to it."""
-    own = task.judged.queries.get(query, {}).get("image")
-    return own in task.pool and own not in task.judged.qrels.relevant(query)

@@ -30,8 +30,8 @@ def fitted(task: Task, run: Run) -> tuple[Run, list[str]]:
     Raises `NothingFound` if the run has no query of the task, or ranks nothing that can be ranked there.
     """
     without_inputs_run = run.only(task.judged.qrels)
-    # A query's own picture leaves where it is no answer, unless somebody judged it to be one
-    if not task.exclude_input:
+    # A query's own picture leaves unless somebody judged it to be an answer, and so do pictures in doubt
+    if not (task.exclude_input or task.exclude_unknown):
         ours = without_inputs_run
     else:
         made = Run({query: _others(task, query, without_inputs_run[query]) for query in without_inputs_run})
@@ -69,10 +69,8 @@ def unknown(tasks: Sequence[Task], runs: Mapping[str, Run]) -> list[str]:
 
 
 def _others(task: Task, query: str, hits: list[RankedImage]) -> list[RankedImage]:
-    own = task.judged.queries.get(query, {}).get("image")
-    if own is None or own in task.judged.qrels.relevant(query):
-        return hits
-    return [hit for hit in hits if hit.image != str(own)]
+    left = task.excluded(query)
+    return [hit for hit in hits if hit.image not in left] if left else hits
 
 
 def _among(task: Task, run: Run, candidates: Run) -> tuple[Run, list[str]]:

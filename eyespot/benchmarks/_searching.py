@@ -337,7 +337,8 @@ class GallerySearcher:
         relevant = int(np.diff(task.judged.qrels.offsets).max(initial=0))
         looks = {"mAP@R": relevant, "Rprec": relevant}
         deepest = [measure.cutoff or looks.get(measure.name, DEPTH) for measure in task.measures]
-        return max([self.least, *deepest]) + task.exclude_input  # one leaves
+        leaves = max((len(task.excluded(query)) for query in task.judged.queries), default=0)
+        return max([self.least, *deepest]) + leaves
 
 
 def _with_other_names(called: Callable[[str], str | None], matching: RowMatching, ranked: Run) -> RowMatching:

@@ -44,7 +44,7 @@ def tasks(data: Path, asked: BenchmarkRequest) -> list[Task]:
         judged = judged.among("split", asked.split)
     task = Task.of("it2i", judged, preset("rmir"), by=(ByKind(),), pool=judged.images, size=len(judged.images))
     own = "the set was built here" if rmir.is_home_made(data) else ""
-    return [replace(task, composed=True, exclude_input=True, unofficial=own)]
+    return [replace(task, composed=True, exclude_input=True, exclude_unknown=True, unofficial=own)]
 
 
 def printed() -> list[Printed]:

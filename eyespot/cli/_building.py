@@ -34,10 +34,10 @@ def foretell(steps: Sequence[Step], work: Path, options: RunOptions, json: bool)
     tell_planned(plan(steps, work, options), json)
 
 
-def tell_planned(planned: Sequence[PlannedStep], json: bool) -> None:
-    """What is planned, a line each step or as JSON."""
+def tell_planned(planned: Sequence[PlannedStep], json: bool, **more: Any) -> None:
+    """What is planned, a line each step or as JSON with `more`."""
     if json:
-        print_json({"steps": [{**step._asdict(), "spent": step.spent._asdict()} for step in planned]})
+        print_json({"steps": [{**step._asdict(), "spent": step.spent._asdict()} for step in planned], **more})
         return
     for step in planned:
         if step.finished:

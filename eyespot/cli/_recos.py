@@ -20,6 +20,7 @@ def recos(
     limit: int | None = typer.Option(None, "--limit", min=1, help="A trial: at most this many pictures in v0."),
     calls: int | None = calls_option(),
     money: float | None = money_option(),
+    positions: bool = typer.Option(False, "--positions", help="Keep the positions that photos tell in their metadata."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what failed in earlier runs."),
     show: bool = typer.Option(False, "--show", help="Only print the recipe, as a start for your own."),
     json: bool = json_option(),
@@ -32,6 +33,7 @@ def recos(
     from eyespot.curate.recos.card import notes
     from eyespot.curate.recos.dry_run import plan_steps
     from eyespot.curate.recos.making import SET, RecosJob, galleries_of, place_of, recipe_at
+    from eyespot.gallery.positions import as_it_is, without_position
     from eyespot.pipelines import CostLimits
     from eyespot.storage.files import text_of
     from eyespot.types import UsageError
@@ -41,7 +43,8 @@ def recos(
         return
     if out is None:
         raise UsageError("the set needs a folder; name one with --out")
-    making = RecosJob(recipe_at(recipe), out, galleries_of(gallery), limit)
+    share = as_it_is if positions else without_position
+    making = RecosJob(recipe_at(recipe), out, galleries_of(gallery), limit, share)
     own = making.recipe.limits
     limits = CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)
     how = making.running(limits, retry_failed)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -26,6 +28,7 @@ def rmir(
     pictures: bool = typer.Option(
         False, "--pictures", help="Put the photos into the set; only if you are allowed to share them."
     ),
+    positions: bool = typer.Option(False, "--positions", help="Keep the positions that photos tell in their metadata."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Retry what failed in earlier runs."),
     ray: str | None = ray_option(),
     workers: int = workers_option(),
@@ -41,6 +44,7 @@ def rmir(
     from eyespot.curate.rmir.card import notes, summary
     from eyespot.curate.rmir.dry_run import plan_steps
     from eyespot.curate.rmir.finished import FinishedSteps
+    from eyespot.curate.rmir.forecast import forecast
     from eyespot.curate.rmir.making import AUDIT, SET, RmirJob, write_set
     from eyespot.pipelines import CostLimits, read_recipe
 
@@ -50,16 +54,26 @@ def rmir(
     limits = CostLimits(own.calls if calls is None else calls, own.tokens, own.money if money is None else money)
     pipe, how = making.pipeline(), making.running(limits, retry_failed)
     if dry_run:
-        tell_planned(plan_steps(pipe, how), json)
+        outlook = forecast(pipe)
+        tell_planned(plan_steps(pipe, how), json, forecast=outlook.fields())
+        for sentence in [] if json else outlook.sentences():
+            print_line(sentence)
         return
     making.check(how.limits)
     made = FinishedSteps(pipe, carry_out(pipe.steps, pipe.work, how))
-    cases = write_set(made, out, files.held if pictures else files.unshown, Sizes(audit, audit * 3 // 4))
+    show = (files.held_whole if positions else files.held) if pictures else files.unshown
+    cases = write_set(made, out, show, Sizes(audit, audit * 3 // 4))
     for sentence in notes(made):
         note(sentence)
     tell_lapsed(out / AUDIT / name for name in cases)
+    more: dict[str, Any] = {}
+    if limit is not None:
+        outlook = forecast(replace(making, limit=None).pipeline())
+        more["forecast"] = outlook.fields()
+        for sentence in outlook.sentences():
+            note(f"without --limit: {sentence}")
     print_summary(f"the set is in {out / SET}; look at {out / SET / 'card.html'}")
-    tell_done(made.done, json, out=str(out / SET), audit=cases, **summary(made))
+    tell_done(made.done, json, out=str(out / SET), audit=cases, **summary(made), **more)
 
 
 def rmir_audit(

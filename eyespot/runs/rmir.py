@@ -1,8 +1,9 @@
 """RMIR sets: tables of queries, qrels and pool, as parquet or jsonl, in our own layout or in one that a file maps.
 
 queries: id, image (the input picture), question, and what else is known (`kind`, `split`, `target_description`,
-`reasoning`); qrels: query, image and grade (1 if there is none); pool: image. A `mapping.json` in the folder names
-other files and columns: {"queries": {"file": "test.jsonl", "columns": {"id": "qid", "question": "text"}}}.
+`reasoning`); qrels: query, image and grade (1 if there is none, -1 if it is unknown); pool: image. A `mapping.json` in
+the folder names other files and columns:
+{"queries": {"file": "test.jsonl", "columns": {"id": "qid", "question": "text"}}}.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from eyespot.runs.judged import Columns, JudgedQueries
 from eyespot.storage.files import id_of, json_of, refuse, required, rows_of
 from eyespot.types import Qrels, UsageError
 
+UNKNOWN = -1
+"""The grade of a photo of which nobody can say whether it answers; it is left out of that query's ranking."""
 TABLES = {"queries": ("id", "image", "question"), "qrels": ("query", "image"), "pool": ("image",)}
 ENDINGS = ("parquet", "jsonl", "jsonl.gz", "tsv", "csv")
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from eyespot.curate.inat.collection import CollectionInputs, CollectionTally
+from eyespot.curate.inat.collection import ATTRIBUTIONS, FUNNEL, LABELS, TAXONOMY, CollectionInputs, CollectionTally
 from eyespot.curate.inat.coverage import Cell, drawn_map
 from eyespot.curate.inat.settings import CollectionSettings
 from eyespot.pipelines import StepResult
-from eyespot.pipelines.data_card import CardContent, CardFigure, CardTable, card_of, write_card
+from eyespot.pipelines.data_card import CardContent, CardFigure, CardTable, card_of, write_card, write_croissant
 
 
 class CollectionFacts(NamedTuple):
@@ -24,7 +24,7 @@ class CollectionFacts(NamedTuple):
 
 
 def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings: CollectionSettings) -> None:
-    """Write `card.md` and `card.html` with their drawings."""
+    """Write `card.md` and `card.html` with their drawings, and `croissant.json`."""
     tally = facts.tally
     rows = [(licence.name, licence.url, f"{count:,}") for licence, count in tally.licences.most_common()]
     licences = CardTable("Licences", ("licence", "text", "pictures"), rows)
@@ -40,7 +40,10 @@ def write(out: Path, facts: CollectionFacts, inputs: CollectionInputs, settings:
         citation=inputs.citation,
         licence="each picture under its own licence; attributions.csv names it with the holder",
     )
-    write_card(card_of(facts.steps, content), out)
+    made = card_of(facts.steps, content)
+    write_card(made, out)
+    tables = {"pictures": LABELS, "attributions": ATTRIBUTIONS, "taxonomy": TAXONOMY, "funnel": FUNNEL}
+    write_croissant(made, {name: {"whole": place} for name, place in tables.items()}, out)
 
 
 def _evenness(drawn: Mapping[str, Any]) -> CardTable:

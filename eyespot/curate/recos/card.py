@@ -12,17 +12,30 @@ from statistics import fmean
 from typing import Any
 
 from eyespot.curate.recos.captioning import DEMONSTRATION
-from eyespot.curate.recos.checking import CONFIRMED, MENDED, NEVER, UNDECIDED, is_seen
+from eyespot.curate.recos.checking import CHANGED, CONFIRMED, UNDECIDED, UNSEEN, is_seen
 from eyespot.curate.recos.choosing import choices, drawing
 from eyespot.curate.recos.files import COLUMNS
 from eyespot.curate.recos.pipeline import RecosPipeline
 from eyespot.curate.recos.rewriting import Rewriting
+from eyespot.curate.recos.sources import DRAWN
 from eyespot.curate.recos.subtasks import names
 from eyespot.pipelines import Record, StepResult, drops
-from eyespot.pipelines.data_card import CardContent, CardFigure, CardTable, SampleRecord, joined
+from eyespot.pipelines.data_card import (
+    CardContent,
+    CardFigure,
+    CardTable,
+    QualityCheck,
+    SampleRecord,
+    joined,
+    level_of,
+    licence_check,
+    wilson,
+)
+from eyespot.pipelines.human_review import DROPPED
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.files import toml_of
 
+K = 10  # the last of Recall@1, 5 and 10
 LIKE = 3  # pictures without captions in a sample
 OWN = ("citation", "licence")  # keys of the recipe's [card] that are not answers of the datasheet
 CITATION = (
@@ -68,6 +81,7 @@ class RecosSteps:
             list(notes(self)),
             str(recipe.card.get("citation", "")) or CITATION,
             str(recipe.card.get("licence", "")),
+            list(quality_checks(self)),
         )
 
 
@@ -117,13 +131,50 @@ def _subtasks(made: RecosSteps) -> CardTable:
 def _reviews(made: RecosSteps) -> CardTable:
     rows = []
     for version in VERSIONS[:2]:
-        counts = Counter(record.get("review") or NEVER for record in made.captions(version))
-        rows.append([version, counts.total(), *(counts[name] for name in (CONFIRMED, MENDED, UNDECIDED, NEVER))])
+        counts = Counter(record.get("review") or UNSEEN for record in made.captions(version))
+        lost = _dropped_in_review(made, version)
+        decided = counts[CONFIRMED] + counts[CHANGED] + lost
+        low, high = wilson(counts[CONFIRMED], decided)
+        share = f"{counts[CONFIRMED] / decided:.0%} ({low:.0%} to {high:.0%})" if decided else "–"
+        numbers = (counts[name] for name in (CONFIRMED, CHANGED, UNDECIDED, UNSEEN))
+        rows.append([version, counts.total(), *numbers, lost, share])
     columns = [
-        *("version", "captions added", "confirmed by a person", "edited by one", "shown to one, undecided"),
-        "never shown to one",
+        *("version", "captions added", "confirmed by a person", "changed by one", "put to one, undecided"),
+        *("put to nobody", "dropped by one", "accepted as they were"),
     ]
-    return CardTable("Who looked at the captions", columns, rows, "Column review of the captions.")
+    note = "Column review of the captions, in which the undecided are unseen as well. Wilson's interval, 95%."
+    return CardTable("Who looked at the captions", columns, rows, note)
+
+
+def _dropped_in_review(made: RecosSteps, version: str) -> int:
+    """Captions of a version that a person dropped."""
+    steps = [step for step in made.pipe.recipe.steps if step.step == "review"]
+    every = (drop for step in steps for drop in drops(made.result(step.name).folder))
+    return sum(drop.reason == DROPPED and drop.record.get("version") == version for drop in every)
+
+
+# -- checks -----------------------------------------------------------------------------------------------------
+
+
+def quality_checks(made: RecosSteps) -> Iterator[QualityCheck]:
+    """What somebody must know before they trust the set."""
+    first = {record["image"] for record in made.records if record["version"] == VERSIONS[0]}
+    every = list({record["image"]: record for record in made.records}.values())
+    times = len(first) / K
+    text = f"{len(first):,} pictures of v0, {times:.1f} times K = {K} (at least 10)."
+    yield QualityCheck("Size of the pool", level_of(times, 4, 10), text)
+    least = Counter(record["subtask"] for record in made.captions(VERSIONS[0])).most_common()[-1:]
+    text = f"{least[0][0]} has the fewest, {least[0][1]:,} (at least 100)." if least else "There is none."
+    count = least[0][1] if least else 0
+    yield QualityCheck("Captions of v0 in each sub-task", level_of(count, 30, 100), text)
+    captions = made.captions()
+    seen = sum(is_seen(record) for record in captions)
+    share = seen / len(captions) if captions else 0.0
+    text = f"{len(captions) - seen:,} of {len(captions):,} captions are unseen by a person, {1 - share:.0%}."
+    yield QualityCheck("Captions that a person read", level_of(share, 0.2, 0.95), text)
+    rights = made.pipe.sources.attributions(every)
+    photos = [record["image"] for record in every if record["source"] != DRAWN]  # drawn ones are the set's own
+    yield licence_check([rights.get(image, {}).get("licence") for image in photos])
 
 
 def _changes(made: RecosSteps) -> CardTable:

@@ -15,8 +15,9 @@ from eyespot.curate.recos.sources import Sources
 from eyespot.pipelines import Context, Drop, Failed, Keep, Outcome, Record, Records
 from eyespot.pipelines.human_review import AWAITS, Case, reviewed
 
-CONFIRMED, MENDED, UNDECIDED, NEVER = "confirmed", "mended", "undecided", "never"
-"""A caption's field `review`: a person accepted it, rewrote it, has not decided, never saw it."""
+CONFIRMED, CHANGED, UNSEEN = "confirmed", "changed", "unseen"
+"""The column `review` of a caption: a person accepted it, rewrote it, or no person decided on it."""
+UNDECIDED = "undecided"  # in steps: unseen, though it was put to a person
 TOO_FEW, NOT_LOOKED_AT = "its picture has too few captions", "nobody looked"
 
 
@@ -67,7 +68,7 @@ def looked_at(records: Records, context: Context, queue: Path, sources: Sources,
 
 def is_seen(record: Record) -> bool:
     """Whether a person confirmed or wrote the words of a caption."""
-    return record.get("review") in (CONFIRMED, MENDED)
+    return record.get("review") in (CONFIRMED, CHANGED)
 
 
 def confirm(record: Record, texts: Mapping[str, str]) -> Record:
@@ -77,7 +78,7 @@ def confirm(record: Record, texts: Mapping[str, str]) -> Record:
     """
     if not texts:
         return record if is_seen(record) else {**record, "review": CONFIRMED}
-    fields = {"mended": True, "review": MENDED} | dict.fromkeys(set(record) & {"dis", "rounds"})
+    fields = {"review": CHANGED} | dict.fromkeys(set(record) & {"dis", "rounds"})
     if "original" in record:
         fields["edits"] = changed(record["original"], texts["text"])
     return {**record, **texts, **fields}

@@ -2,8 +2,8 @@
 
 images    image, subtask, version, path, source, stand_in, of (the picture that it resembles), licence, author, url
 captions  id, image, text, version, dis, rounds, attribute, edits, original (the caption it was made from),
-          review (confirmed or mended by a person, undecided: shown to a person, never: shown to nobody),
-          unseen (true unless a person confirmed or mended it), mended (its dis and rounds are unknown)
+          review (confirmed: a person accepted it; changed: a person rewrote it, so that its dis and rounds are
+          unknown; unseen: no person decided on it)
 
 `hub/images.parquet` is the table of images with the pictures inside: `datasets` does not follow a path in a table.
 """
@@ -11,28 +11,29 @@ captions  id, image, text, version, dis, rounds, attribute, edits, original (the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from eyespot.curate._attribution import Attribution
-from eyespot.curate.recos.checking import MENDED, NEVER, is_seen
+from eyespot.curate.recos.checking import UNSEEN, is_seen
 from eyespot.curate.recos.sources import Sources
+from eyespot.gallery.photos.pictures import id_of
 from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.positions import PictureBytes, without_position
 from eyespot.pipelines import Record
 from eyespot.runs.recos import VERSIONS
 from eyespot.storage.atomic import new_folder
 from eyespot.storage.files import write_whole
 from eyespot.types import EyespotError
 
-TEXT, WHOLE, SHARE, YES = "string", "int64", "float64", "bool_"  # arrow's names
+TEXT, WHOLE, SHARE = "string", "int64", "float64"  # arrow's names
 IMAGES = ("image", "subtask", "version", "path", "source", "stand_in", "of", *Attribution._fields)
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "images": dict.fromkeys(IMAGES, TEXT),
     "captions": {
         **dict.fromkeys(("id", "image", "text", "version"), TEXT),
         **{"dis": SHARE, "rounds": WHOLE, "attribute": TEXT, "edits": WHOLE, "original": TEXT, "review": TEXT},
-        **{"unseen": YES, "mended": YES},
     },
 }
 SHOWN = "hub/images.parquet"
@@ -41,10 +42,16 @@ TABLES = {"captions": {"whole": "captions.parquet"}, "images": {"whole": SHOWN}}
 AT_ONCE = 64  # pictures in memory
 
 
-def write_set(records: Iterable[Record], sources: Sources, out: Path) -> dict[str, dict[str, int]]:
+Share = Callable[[bytes, str], PictureBytes]
+"""What becomes of a picture's bytes: `without_position`, or `as_it_is`."""
+
+
+def write_set(
+    records: Iterable[Record], sources: Sources, out: Path, share: Share = without_position
+) -> dict[str, dict[str, int]]:
     """Write the set to the folder `out`, in place of an earlier one; how many images and captions a version has.
 
-    Raises `EyespotError` for a picture that cannot be read any more.
+    A picture whose bytes change has another id in the set. Raises `EyespotError` for one that cannot be read any more.
     """
     rows = sorted(records, key=lambda record: (VERSIONS.index(record["version"]), record["subtask"]))
     pictures: dict[str, Record] = {}
@@ -53,14 +60,16 @@ def write_set(records: Iterable[Record], sources: Sources, out: Path) -> dict[st
     captions = []
     for record in rows:
         if "text" in record:
-            review = record.get("review") or NEVER
-            captions.append({**record, "review": review, "unseen": not is_seen(record), "mended": review == MENDED})
+            captions.append({**record, "review": record["review"] if is_seen(record) else UNSEEN})
     with new_folder(out) as folder:
         rights = sources.attributions(pictures.values())
+        ids: dict[str, str] = {}
         images = []
         for image, record in pictures.items():
-            path = _copy_picture(record, sources.place(record), folder)
+            ids[image], path = _copy_picture(record, sources.place(record), folder, share)
             images.append({**record, "path": path, **rights.get(image, {})})
+        for row in (*images, *captions):
+            row.update({name: ids.get(row[name], row[name]) for name in ("image", "of") if row.get(name)})
         _write(folder / "images.parquet", images, COLUMNS["images"])
         _write_hub_images(folder, images)
         _write(folder / "captions.parquet", captions, COLUMNS["captions"])
@@ -72,15 +81,18 @@ def write_set(records: Iterable[Record], sources: Sources, out: Path) -> dict[st
     return counts
 
 
-def _copy_picture(record: Record, place: Path, folder: Path) -> str:
-    """Copy a picture byte for byte, so that its id stays; its path in the folder."""
-    path: Path = Path("images") / record["subtask"] / f"{record['image']}{place.suffix.lower()}"
-    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+def _copy_picture(record: Record, place: Path, folder: Path, share: Share) -> tuple[str, str]:
+    """Copy a picture; its id, which is that of its bytes, and its path in the folder."""
     try:
-        (folder / path).write_bytes(read_again(str(place)))
+        data = read_again(str(place))
     except OSError as error:
         raise EyespotError(f"{place} cannot be read any more ({error.strerror}); restore it and run again") from None
-    return path.as_posix()
+    shared = share(data, place.suffix.lower())
+    image = record["image"] if shared.data == data else id_of(shared.data)
+    path: Path = Path("images") / record["subtask"] / f"{image}{shared.suffix}"
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    (folder / path).write_bytes(shared.data)
+    return image, path.as_posix()
 
 
 def _write_hub_images(folder: Path, images: Sequence[Mapping[str, Any]]) -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from eyespot.curate.recos import demonstration
 from eyespot.curate.recos.card import RecosSteps
-from eyespot.curate.recos.files import TABLES, write_set
+from eyespot.curate.recos.files import TABLES, Share, write_set
 from eyespot.curate.recos.pipeline import RecosPipeline
+from eyespot.gallery.positions import without_position
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, Step, StepResult, read_recipe
-from eyespot.pipelines.data_card import card_of, write_card, write_readme
+from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_readme
 from eyespot.pipelines.prompts import Models
 from eyespot.types import NothingFound, UsageError
 
@@ -37,12 +38,16 @@ def place_of(recipe: Path) -> Path:
 
 @dataclass(frozen=True)
 class RecosJob:
-    """A recipe and the output folder; `galleries` override the recipe's, `limit` is for a trial."""
+    """A recipe and the output folder; `galleries` override the recipe's, `limit` is for a trial.
+
+    `share` decides what of a picture's metadata stays.
+    """
 
     recipe: Recipe
     out: Path
     galleries: Mapping[str, Path] = field(default_factory=dict)
     limit: int | None = None
+    share: Share = without_position
 
     @cached_property
     def pipeline(self) -> RecosPipeline:
@@ -72,9 +77,13 @@ class RecosJob:
         `NothingFound` if there is no caption; the card, which says why, is written all the same.
         """
         made, folder = RecosSteps(self.pipeline, done), self.out / SET
-        counts, card = write_set(made.records, self.pipeline.sources, folder), card_of(done, made.card_content())
+        counts, card = (
+            write_set(made.records, self.pipeline.sources, folder, self.share),
+            card_of(done, made.card_content()),
+        )
         write_card(card, folder)
         write_readme(card, TABLES, folder)
+        write_croissant(card, TABLES, folder)
         if not made.captions("v0"):
             raise NothingFound(f"no caption came through all steps; {folder / 'card.html'} says where they went")
         return made, counts

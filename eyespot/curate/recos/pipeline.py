@@ -214,7 +214,7 @@ def _review(pipe: RecosPipeline, declared: Declared) -> Step:
     queue = pipe.out / REVIEW / f"{declared.name}.jsonl"
     work = BatchStep(lambda records, context: checking.looked_at(records, context, queue, pipe.sources, how))
     about = f"Shows captions of {how.version} to a person: {how.share:.0%} of them, and all in doubt."
-    return declared.made(work, 3, inputs={"decisions": decisions_digest(queue)}, about=about)
+    return declared.made(work, 4, inputs={"decisions": decisions_digest(queue)}, about=about)
 
 
 MAKERS: dict[str, Callable[[RecosPipeline, Declared], Step]] = {

@@ -134,7 +134,7 @@ def _next_wording(
     """Another wording, with less detail if there was too much; None if there is none, or it was tried before."""
     less = turns[-1].verdict == OVER_DETAILED
     # A person who checked the caption before saw another text
-    fields: dict[str, Any] = {"review": None, "mended": None}
+    fields: dict[str, Any] = {"review": None}
     if made["source"] == DRAWN:
         level = made["level"] + (-1 if less else 1)
         if not VAGUE <= level <= DETAILED:

@@ -21,6 +21,7 @@ from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import KINDS
 from eyespot.curate.rmir.split import TEST, Lists, tail_reliability
 from eyespot.pipelines import Record
+from eyespot.pipelines.data_card import wilson
 from eyespot.pipelines.human_review import Case, Queue, write_queue
 from eyespot.pipelines.outcomes import line_of
 from eyespot.storage.atomic import make_folder
@@ -114,16 +115,6 @@ def agreed(panel: Mapping[str, Sealed], said: Mapping[str, bool]) -> list[AuditA
     return [AuditAgreement(kind, hits, cases, *wilson(hits, cases)) for kind, hits, cases in counts]
 
 
-def wilson(hits: int, cases: int, z: float = 1.959964) -> tuple[float, float]:
-    """The interval of a share (Wilson 1927); 0 to 1 of no cases."""
-    if not cases:
-        return 0.0, 1.0
-    share, spread = hits / cases, z * z / cases
-    middle = (share + spread / 2) / (1 + spread)
-    half = z / (1 + spread) * math.sqrt(share * (1 - share) / cases + spread / (4 * cases))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
 def last_hits(made: FinishedSteps, folder: Path) -> TwoGroups | None:
     """Whether reliability, told by what comes before the last hit, is lower where that hit answers after all."""
     return compared(_sealed(made, [hits[-1] for hits in made.hits.values()]), said_in(folder / LAST))
@@ -143,6 +134,12 @@ def said_in(queue: Path) -> dict[str, bool]:
     if not queue.exists():
         raise UsageError(f"there is no {queue}; make the set first, with: eyespot build rmir RECIPE --out FOLDER")
     return {id: decision.choice != "drop" for id, decision in Queue(queue).standing().items()}
+
+
+def read_queue(queue: Path) -> tuple[int, int]:
+    """How many cases a queue has, and how many of them a person decided."""
+    opened = Queue(queue)
+    return len(opened.cases), len(opened.standing())
 
 
 # -- what the panel said ----------------------------------------------------------------------------------------------

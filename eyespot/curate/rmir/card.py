@@ -15,6 +15,7 @@ from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.forms import CONSTRAINTS, KINDS
 from eyespot.curate.rmir.histogram import histogram
 from eyespot.curate.rmir.leaks import leaks
+from eyespot.curate.rmir.quality import audit_tables, quality_checks
 from eyespot.curate.rmir.shortcuts import CUTOFFS, shortcuts
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.curate.rmir.votes import ABSTAIN, FALSE, TRUE
@@ -27,8 +28,8 @@ SHOWN, TARGETS = 8, 4  # queries that the card shows, and targets of each
 OWN = ("citation", "licence")  # of the recipe's [card], what is no part of the datasheet
 
 
-def card_content(made: FinishedSteps) -> CardContent:
-    """The pipeline's own part of the card."""
+def card_content(made: FinishedSteps, audit: Path | None = None) -> CardContent:
+    """The pipeline's own part of the card; `audit` is the folder of a person's decisions."""
     recipe = made.pipe.recipe
     given = {name: part for name, part in recipe.card.items() if name not in OWN}
     texts = {f"questions, {kind}": [q["question"] for q in made.queries if q["kind"] == kind] for kind in KINDS}
@@ -41,11 +42,12 @@ def card_content(made: FinishedSteps) -> CardContent:
         answers(made, given),
         texts,
         _samples(made),
-        list(tables(made)),
+        [*audit_tables(made, audit), *tables(made)],
         [reliability_drawing(made)],
         notes(made),
         closing["citation"] or f"The method is that of {CITATION}",
         closing["licence"],
+        list(quality_checks(made, audit)),
     )
 
 

@@ -1,19 +1,23 @@
-"""Stages 5 and 6: only what the whole panel agrees on stays, and what is in doubt leaves the seed set everywhere.
+"""Stages 5 and 6: only what the whole panel agrees on stays; a photo in doubt leaves everywhere, or for one query only.
 
-A doubtful photo would stand in the pool as a target of another query, and nobody could say whether finding it for the
-first is right. So it leaves with all its triplets. What is left of a query are its targets and its judged negatives.
+A doubtful photo may stand in the pool as a target of another query, and nobody can say whether finding it for the
+first is right. The paper removes it with all its triplets (`doubt = "everywhere"`), which needs far fewer inputs than
+photos. With `doubt = "query"` it stays, and is left out of the ranking of the query that doubts it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from eyespot.curate.rmir.votes import confidence
 from eyespot.pipelines import Context, Drop, Keep, Outcome, Record, Records
 
 DOUBTED, ABSTAINED, LEFT = "confidence below 1", "most judges abstain", "its photo left the seed set"
 FURTHER, NEGATIVE, NO_TARGET = "a further target of its query", "a judged negative", "its query has no target"
+
+Doubt: TypeAlias = Literal["everywhere", "query"]
 
 
 class Settled(NamedTuple):
@@ -28,15 +32,29 @@ def settle_votes(triplet: Record, judges: int) -> Settled:
     return Settled(*confidence([vote["verdict"] for vote in triplet["votes"]], judges))
 
 
-def doubtful(judged: Records, found: Records, judges: int, least: float) -> set[str]:
-    """Photos that leave the seed set: candidates in doubt, and those on which a judge gave no answer."""
+@dataclass(frozen=True)
+class ConfidentSettings:
+    """A triplet stays if the share of judges that say the same is at least `least`.
+
+    `doubt` is where a photo leaves on which the panel is not of one mind: "everywhere" is the paper's rule, "query"
+    leaves it out of the ranking of that query only.
+    """
+
+    least: float = 1.0
+    doubt: Doubt = "everywhere"
+
+
+def doubtful(judged: Records, found: Records, judges: int, least: float) -> Iterator[Record]:
+    """Candidates that are in doubt, and those on which a judge gave no answer."""
     sure = {one["id"]: _is_sure(settle_votes(one, judges), least) for one in judged}
-    return {one["candidate"] for one in found if not sure.get(one["id"], False)}
+    return (one for one in found if not sure.get(one["id"], False))
 
 
-def confident(judged: Records, context: Context, judges: int, least: float) -> Iterator[Outcome]:
-    """Triplets of which the panel is sure and whose photo nobody doubts."""
-    leaving = doubtful(judged, context.earlier["candidates"], judges, least)
+def confident(judged: Records, context: Context, judges: int, settings: ConfidentSettings) -> Iterator[Outcome]:
+    """Triplets of which the panel is sure, and whose photo did not leave the seed set."""
+    least, leaving = settings.least, set[str]()
+    if settings.doubt == "everywhere":
+        leaving = {one["candidate"] for one in doubtful(judged, context.earlier["candidates"], judges, least)}
     for one in judged:
         said = settle_votes(one, judges)
         told = {**one, "answers": said.answers, "confidence": said.confidence}

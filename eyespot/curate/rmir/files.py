@@ -1,7 +1,7 @@
 """An RMIR set on disk: tables as `eyespot eval rmir` and `datasets` read them, and MTEB's three.
 
 queries  id, split, kind, image, question, target_description, reasoning, description, tsr, file, licence, author, url
-qrels    query, image, grade (1 a target; 0 a photo of the pool that the whole panel refused)
+qrels    query, image, grade (1 a target; 0 a photo of the pool that the whole panel refused; -1 one in doubt)
 pool     image, file, description, licence, author, url
 judgements  query, image, triplet, judge, verdict, reasoning: every vote, also on what was left out
 losses   step, came, added, kept, reason, records, seconds, calls, tokens_in, tokens_out, money
@@ -22,8 +22,10 @@ from eyespot.curate._attribution import Attribution
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.split import TEST, TRAIN
 from eyespot.gallery.photos.sources import read_again
+from eyespot.gallery.positions import PictureBytes, as_it_is, without_position
 from eyespot.pipelines.data_card import Tables
 from eyespot.pipelines.outcomes import line_of
+from eyespot.runs.rmir import UNKNOWN
 from eyespot.storage.files import write_whole
 from eyespot.types import UsageError
 
@@ -85,10 +87,11 @@ def _splits(made: FinishedSteps) -> list[str]:
 
 
 def qrels(made: FinishedSteps) -> Iterator[dict[str, Any]]:
-    """What is judged of each query's pool: its targets, and photos that the whole panel refused."""
+    """What is judged of each query's pool: its targets, photos that the whole panel refused, and those in doubt."""
     pool = set(made.pool)
     for query in made.queries:
-        for grade, images in ((1, query["targets"]), (0, query["negatives"])):
+        unknown = made.unknown.get(query["id"], [])
+        for grade, images in ((1, query["targets"]), (0, query["negatives"]), (UNKNOWN, unknown)):
             yield from ({"query": query["id"], "image": image, "grade": grade} for image in images if image in pool)
 
 
@@ -121,7 +124,7 @@ def write_mteb(made: FinishedSteps, folder: Path, show: Show) -> None:
             "qrels": (
                 {"query-id": one["query"], "corpus-id": one["image"], "score": one["grade"]}
                 for one in qrels(made)
-                if one["query"] in ids
+                if one["query"] in ids and one["grade"] != UNKNOWN  # MTEB cannot leave a photo out of one ranking
             ),
         }
         for table, rows in tables.items():
@@ -137,11 +140,22 @@ def unshown(_place: str) -> None:
 
 
 def held(place: str) -> dict[str, Any]:
-    """A picture with its bytes, for sets whose pictures may be handed on; `UsageError` if it cannot be read."""
+    """A picture with its bytes but without its position; `UsageError` if it cannot be read."""
+    return _held(place, without_position)
+
+
+def held_whole(place: str) -> dict[str, Any]:
+    """The same with its position."""
+    return _held(place, as_it_is)
+
+
+def _held(place: str, share: Callable[[bytes, str], PictureBytes]) -> dict[str, Any]:
+    path = Path(place)
     try:
-        return {"bytes": read_again(place), "path": Path(place).name}
+        shared = share(read_again(place), path.suffix)
     except OSError as error:
         raise UsageError(f"the picture {place} cannot be read ({error.strerror}); leave out --pictures") from None
+    return {"bytes": shared.data, "path": f"{path.stem}{shared.suffix}"}
 
 
 IMAGE = "image"
@@ -177,13 +191,18 @@ def _write_parquet(path: Path, rows: Iterable[Mapping[str, Any]], columns: Mappi
 def tables_of(made: FinishedSteps) -> Tables:
     """The tables by the names that `datasets` loads them by."""
     splits = _splits(made)
-    own = {name: {"whole": f"{name}.parquet"} for name in COLUMNS}
+    own = whole_tables()
     parted = {name: {split: f"{HUB}/{name}-{split}.parquet" for split in splits} for name in BY_SPLIT}
     mteb = {
         f"{MTEB}-{name}": {split: f"{MTEB}/{file}" for split, file in places.items()}
         for name, places in mteb_tables(made).items()
     }
     return own | parted | mteb if splits else own
+
+
+def whole_tables() -> dict[str, dict[str, str]]:
+    """Our own layout."""
+    return {name: {"whole": f"{name}.parquet"} for name in COLUMNS}
 
 
 def mteb_tables(made: FinishedSteps) -> Tables:

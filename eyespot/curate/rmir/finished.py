@@ -68,10 +68,24 @@ class FinishedSteps:
 
     @cached_property
     def doubted(self) -> set[str]:
-        """Photos that left the seed set."""
-        least = self.pipe.settings("confident").least
-        found = self.records("candidates")
-        return confident.doubtful(self.records("judged"), found, len(self.seats), least)
+        """Photos that left the seed set; none where doubt concerns a query only."""
+        settings: confident.ConfidentSettings = self.pipe.settings("confident")
+        return {one["candidate"] for one in self._in_doubt} if settings.doubt == "everywhere" else set()
+
+    @cached_property
+    def unknown(self) -> dict[str, list[str]]:
+        """By query the photos of the pool of which nobody can say whether they answer it."""
+        pool, queries = set(self.pool), {query["id"] for query in self.queries}
+        found: dict[str, list[str]] = {}
+        for one in self._in_doubt:
+            if one["query"] in queries and one["candidate"] in pool:
+                found.setdefault(one["query"], []).append(one["candidate"])
+        return found
+
+    @cached_property
+    def _in_doubt(self) -> list[Record]:
+        least, found = self.pipe.settings("confident").least, self.records("candidates")
+        return list(confident.doubtful(self.records("judged"), found, len(self.seats), least))
 
     @cached_property
     def pool(self) -> list[str]:

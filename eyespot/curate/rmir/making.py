@@ -17,7 +17,7 @@ from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.pipeline import RmirPipeline
 from eyespot.kernels.kmeans import cluster
 from eyespot.pipelines import CostLimits, Recipe, RunOptions, plan, run
-from eyespot.pipelines.data_card import card_of, write_card, write_head, write_readme
+from eyespot.pipelines.data_card import card_of, write_card, write_croissant, write_head, write_readme
 from eyespot.pipelines.prompts import Models
 from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.types import UsageError
@@ -68,8 +68,9 @@ def write_set(
     made: FinishedSteps, out: Path, show: files.Show = files.unshown, sizes: audit.Sizes = audit.Sizes()
 ) -> dict[str, int]:
     """The set in place of an earlier one, and the audit's queues; how many cases these have."""
-    data_card = card_of(made.done, card.card_content(made))
     make_folder(out)
+    cases = audit.write_queues(made, out / AUDIT, sizes)  # first, for the card counts what of them is decided
+    data_card = card_of(made.done, card.card_content(made, out / AUDIT))
     with new_folder(out / SET) as folder:
         files.write_tables(made, folder)
         files.write_mteb(made, folder / files.MTEB, show)
@@ -77,4 +78,5 @@ def write_set(
             write_head(data_card, files.mteb_tables(made), folder / files.MTEB, FOR_MTEB)
         write_card(data_card, folder)
         write_readme(data_card, files.tables_of(made), folder)
-    return audit.write_queues(made, out / AUDIT, sizes)
+        write_croissant(data_card, files.whole_tables(), folder)
+    return cases

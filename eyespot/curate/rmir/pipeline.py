@@ -35,13 +35,6 @@ class PanelSettings:
 
 
 @dataclass(frozen=True)
-class Confidence:
-    """A triplet stays if the share of judges that say the same is at least this."""
-
-    least: float = 1.0
-
-
-@dataclass(frozen=True)
 class RmirStepSettings:
     """A step without settings."""
 
@@ -151,10 +144,11 @@ def _judged(pipe: RmirPipeline, declared: Declared) -> Step:
 
 
 def _confident(pipe: RmirPipeline, declared: Declared) -> Step:
-    settings: Confidence = declared.fitted(Confidence)
+    settings: confident.ConfidentSettings = declared.fitted(confident.ConfidentSettings)
     judges = len(pipe.seats)
-    work = BatchStep(lambda records, context: confident.confident(records, context, judges, settings.least))
-    about = "Keeps triplets on which the panel is of one mind, and none whose photo is in doubt anywhere."
+    work = BatchStep(lambda records, context: confident.confident(records, context, judges, settings))
+    rest = ", and none whose photo is in doubt anywhere." if settings.doubt == "everywhere" else "."
+    about = f"Keeps triplets on which the panel is of one mind{rest}"
     return declared.made(work, settings={**declared.settings, "judges": judges}, needs=("candidates",), about=about)
 
 
@@ -198,7 +192,7 @@ _FORMS: dict[str, Any] = {
     "checked": RmirWorkers,
     "candidates": candidates.CandidateSettings,
     "judged": PanelSettings,
-    "confident": Confidence,
+    "confident": confident.ConfidentSettings,
     "queries": RmirStepSettings,
     "split": split.SplitSettings,
 }

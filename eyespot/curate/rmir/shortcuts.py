@@ -25,14 +25,19 @@ CHANCE = "a random order"
 
 @dataclass(frozen=True)
 class Shortcut:
-    """What of the targets one way of asking finds: mean Recall@k over queries, by k."""
+    """What of the targets one way of asking finds: Recall@k of each query, by k."""
 
     way: str
-    recall: dict[int, float]
+    by_query: dict[int, list[float]]
+
+    @property
+    def recall(self) -> dict[int, float]:
+        """Its mean."""
+        return {k: float(np.mean(shares)) for k, shares in self.by_query.items()}
 
 
 def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
-    """Each way of asking, and a random order, over the pool; the input itself is never ranked."""
+    """Each way of asking, and a random order, over the pool; the input and what is in doubt are never ranked."""
     world, space = made.pipe.world, made.pipe.lists.space
     rows = world.rows(space)
     mask_rows = [rows[id] for id in made.pool if id in rows]
@@ -43,15 +48,19 @@ def shortcuts(made: FinishedSteps, queries: Sequence[Record]) -> list[Shortcut]:
     if not asked or not pool.any():
         return []
     found = []
+    left = {
+        one["id"]: {rows[id] for id in (one["image"], *made.unknown.get(one["id"], [])) if id in rows} for one in asked
+    }
+    depth = min(max(CUTOFFS) + max(map(len, left.values())), int(pool.sum()))
     for way, vectors in _ways(world, space, asked, rows).items():
-        hits = world.index(space).search(vectors, min(max(CUTOFFS) + 1, int(pool.sum())), pool).rows  # (queries, k + 1)
-        found.append(Shortcut(way, _recalls(hits, asked, rows)))
+        hits = world.index(space).search(vectors, depth, pool).rows  # (queries, depth)
+        found.append(Shortcut(way, _recalls(hits, asked, rows, left)))
     chances = {}
     for k in CUTOFFS:
         # In a random order each photo is among the first k of n with probability k / n
         chance_count = int(pool.sum())
-        inside = [bool(pool[rows[one["image"]]]) for one in asked]
-        chances[k] = float(np.mean([min(1.0, k / max(1, chance_count - own)) for own in inside]))
+        inside = [int(pool[list(left[one["id"]])].sum()) for one in asked]
+        chances[k] = [min(1.0, k / max(1, chance_count - count)) for count in inside]
     return [*found, Shortcut(CHANCE, chances)]
 
 
@@ -73,11 +82,13 @@ def _ways(world: PhotoWorld, space: str, queries: Sequence[Record], rows: Mappin
     return {"question alone": words, "picture alone": pictures, "both": both}
 
 
-def _recalls(hits: NDArray[np.int64], queries: Sequence[Record], rows: Mapping[str, int]) -> dict[int, float]:
+def _recalls(
+    hits: NDArray[np.int64], queries: Sequence[Record], rows: Mapping[str, int], left: Mapping[str, set[int]]
+) -> dict[int, list[float]]:
     shares: dict[int, list[float]] = {k: [] for k in CUTOFFS}
     for one, ranked in zip(queries, hits.tolist(), strict=True):
-        others = [row for row in ranked if row != rows.get(one["image"])]
+        others = [row for row in ranked if row not in left[one["id"]]]
         targets = {rows[id] for id in one["targets"] if id in rows}
         for k in CUTOFFS:
             shares[k].append(len(targets.intersection(others[:k])) / max(1, len(targets)))
-    return {k: float(np.mean(of_k)) for k, of_k in shares.items()}
+    return shares

@@ -68,6 +68,16 @@ def _as_file(data: bytes, name: str, shown: Image.Image, bare: bool) -> PictureF
     )
 
 
+def bare_picture(data: bytes, suffix: str, shown: Image.Image) -> tuple[bytes, str]:
+    """A picture without telling metadata, and the end of its name; `shown` is the same, decoded and upright."""
+    format = _format_of(data)
+    if format is not None:
+        return _bare(data, format), suffix
+    jpeg = BytesIO()
+    shown.convert("RGB").save(jpeg, "JPEG", quality=95)
+    return jpeg.getvalue(), ".jpg"
+
+
 def _format_of(data: bytes) -> str | None:
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
         return "WEBP"

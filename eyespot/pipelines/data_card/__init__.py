@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from eyespot.pipelines.data_card.checks import Level, QualityCheck, level_of, licence_check, wilson, worst
 from eyespot.pipelines.data_card.content import Card, CardContent, CardFigure, CardTable, SampleRecord, card_of
+from eyespot.pipelines.data_card.croissant import CROISSANT, write_croissant
 from eyespot.pipelines.data_card.datasheet import QUESTIONS, joined
 from eyespot.pipelines.data_card.hub import Tables, write_head, write_readme
 from eyespot.pipelines.data_card.markdown import LOSSES, as_markdown
@@ -20,18 +22,26 @@ from eyespot.storage.atomic import make_folder, new_folder
 from eyespot.storage.files import write_whole
 
 __all__ = [
+    "CROISSANT",
     "QUESTIONS",
     "Card",
     "CardContent",
     "CardFigure",
     "CardTable",
+    "Level",
+    "QualityCheck",
     "SampleRecord",
     "Tables",
     "TextStatistics",
     "card_of",
     "joined",
+    "level_of",
+    "licence_check",
+    "wilson",
     "wording",
+    "worst",
     "write_card",
+    "write_croissant",
     "write_head",
     "write_readme",
 ]

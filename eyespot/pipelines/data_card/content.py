@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import eyespot
 from eyespot.pipelines import Provenance, Spent, StepResult
+from eyespot.pipelines.data_card.checks import QualityCheck, worst
 from eyespot.pipelines.data_card.datasheet import Answered, datasheet_answers
 from eyespot.pipelines.data_card.sankey import SankeyStage
 from eyespot.pipelines.data_card.wording import wording
@@ -51,7 +52,8 @@ class CardFigure(NamedTuple):
 class CardContent:
     """What a card cannot count from the steps. `answers` are those of the datasheet, `texts` by what they are.
 
-    `tables` and `drawings` are the pipeline's own: a histogram, a map, the licences. `notes` stand at the top.
+    `tables` and `drawings` are the pipeline's own: a histogram, a map, the licences. `checks` open the card, `notes`
+    follow.
     """
 
     title: str
@@ -65,6 +67,7 @@ class CardContent:
     notes: Sequence[str] = ()
     citation: str = ""
     licence: str = ""
+    checks: Sequence[QualityCheck] = ()
 
 
 class StepCard(NamedTuple):
@@ -99,6 +102,13 @@ class Card:
         unanswered = sum(not one.answer for one in self.datasheet)
         rest = f"{unanswered} of the datasheet's {len(self.datasheet)} questions are open"
         return f"{self.records:,} records; {rest if unanswered else 'the datasheet is complete'}."
+
+    @property
+    def verdict(self) -> str:
+        """How the checks stand, in a line; empty without any."""
+        levels = [check.level for check in self.told.checks]
+        counts = ", ".join(f"{levels.count(name)} {name}" for name in ("red", "amber", "green") if name in levels)
+        return f"{worst(self.told.checks).capitalize()}: {counts}." if levels else ""
 
 
 def card_of(done: Sequence[StepResult], told: CardContent) -> Card:

@@ -16,7 +16,7 @@ LOSSES = "losses"
 
 def as_markdown(card: Card, pictures: list[list[str]]) -> str:
     """The card; `pictures` are the files of each sample's thumbnails, "" where one cannot be read."""
-    texts = [f"# {cell(card.told.title)}", _plain_text(card.told.about), card.standing]
+    texts = [f"# {cell(card.told.title)}", _plain_text(card.told.about), card.standing, *_checks(card)]
     texts += (f"> {_plain_text(note)}" for note in card.told.notes)
     losses_text = "What each step kept and lost: " + ", ".join(f"{cell(one.name)} {one.kept:,}" for one in card.stages)
     records = ["## What became of the records", f"![{losses_text}](card/{LOSSES}.svg)"]
@@ -39,6 +39,13 @@ def _rows(rows: CardTable) -> Iterator[str]:
         yield f"### {cell(rows.title)}"
         yield table(rows.columns, rows.rows)
         yield cell(rows.note)
+
+
+def _checks(card: Card) -> Iterator[str]:
+    if card.verdict:
+        yield f"## Checks\n\n**{card.verdict}**"
+        rows = [[check.level, check.what, _plain_text(check.text)] for check in card.told.checks]
+        yield table(["", "check", "found"], rows)
 
 
 def _plain_text(text: str) -> str:

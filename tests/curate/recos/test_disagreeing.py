@@ -86,7 +86,7 @@ def test_confusing_captions_say_what_they_were(disagreeing: RecosSteps) -> None:
     ("title", "rows"),
     [
         ("Sub-tasks", [["colour", 3, 3, 0, 11], ["together", 3, 3, 0, 11]]),
-        ("Who looked at the captions", [["v0", 8, 0, 0, 8, 0], ["v1", 3, 0, 0, 0, 3]]),
+        ("Who looked at the captions", [["v0", 8, 0, 0, 8, 0, 0, "–"], ["v1", 3, 0, 0, 0, 3, 0, "–"]]),
         ("What confusing captions changed", [["colour", 3, "1.7", 3]]),
     ],
 )

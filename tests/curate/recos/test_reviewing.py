@@ -55,9 +55,9 @@ def test_mended_words_have_no_numbers_of_the_old_ones(copied: Path, tmp_path: Pa
     found = made(recipe(tmp_path, gallery, complete="least = 1"), copied)
 
     rows = {row["id"]: row for row in pq.read_table(copied / "set" / "captions.parquet").to_pylist()}
-    assert (rows[case.id]["mended"], rows[case.id]["dis"], rows[case.id]["rounds"]) == (True, None, None)
+    assert (rows[case.id]["review"], rows[case.id]["dis"], rows[case.id]["rounds"]) == ("changed", None, None)
     others = [rows[one["id"]] for one in found.captions("v0") if one["id"] != case.id]
-    assert others and all(row["dis"] is not None and not row["mended"] for row in others)
+    assert others and all(row["dis"] is not None and row["review"] == "unseen" for row in others)
 
 
 def test_every_caption_tells_whether_a_person_looked(copied: Path, tmp_path: Path, gallery: Path) -> None:
@@ -69,16 +69,18 @@ def test_every_caption_tells_whether_a_person_looked(copied: Path, tmp_path: Pat
     found = made(recipe(tmp_path, gallery, complete="least = 1"), copied)
 
     rows = pq.read_table(copied / "set" / "captions.parquet").to_pylist()
-    put = {accepted.id: "confirmed", mended_one.id: "mended"} | {case.id: "undecided" for case in others}
-    assert {row["id"]: row["review"] for row in rows} == {row["id"]: put.get(row["id"], "never") for row in rows}
-    assert {row["id"] for row in rows if not row["unseen"]} == {accepted.id, mended_one.id}
-    counts = {version: Counter(row["review"] for row in rows if row["version"] == version) for version in ("v0", "v1")}
-    assert counts["v0"]["undecided"] > 1 and counts["v0"]["never"] > 1 and set(counts["v1"]) == {"never"}
+    put = {accepted.id: "confirmed", mended_one.id: "changed"}
+    assert {row["id"]: row["review"] for row in rows} == {row["id"]: put.get(row["id"], "unseen") for row in rows}
+    asked = {case.id for case in others}
+    told_of = {row["id"]: "undecided" if row["id"] in asked else row["review"] for row in rows}
+    counts = {v: Counter(told_of[row["id"]] for row in rows if row["version"] == v) for v in ("v0", "v1")}
+    assert counts["v0"]["undecided"] > 1 and counts["v0"]["unseen"] > 1 and set(counts["v1"]) == {"unseen"}
     card = (copied / "set" / "README.md").read_text(encoding="utf-8")
     for version, told in counts.items():
-        cells = [told.total(), told["confirmed"], told["mended"], told["undecided"], told["never"]]
+        cells = [told.total(), told["confirmed"], told["changed"], told["undecided"], told["unseen"], 0]
         assert f"| {version} | {' | '.join(map(str, cells))} |" in card
-    unseen = sum(row["unseen"] for row in rows)
+    assert "50% (9% to 91%)" in card  # one of two was accepted as it was
+    unseen = sum(row["review"] == "unseen" for row in rows)
     assert any(note.startswith(f"No person has looked at {unseen} of {len(rows)} captions") for note in notes(found))
 
 
@@ -108,8 +110,7 @@ def test_what_a_mended_caption_changes_is_counted_anew() -> None:
         "text": "A big blue bus.",
         "original": "A red bus.",
         "edits": 2,
-        "mended": True,
-        "review": "mended",
+        "review": "changed",
     }
 
 

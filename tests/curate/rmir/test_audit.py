@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from eyespot.curate.rmir.audit import LAST, VERDICTS, agreements, incomplete_beta, last_hits, welch, wilson
+from eyespot.curate.rmir.audit import LAST, VERDICTS, agreements, incomplete_beta, last_hits, welch
 from eyespot.curate.rmir.confident import settle_votes
 from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.pipelines.data_card import wilson
 from eyespot.pipelines.human_review import Queue
 
 

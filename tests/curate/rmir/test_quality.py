@@ -1,0 +1,127 @@
+"""The checks that open the card: nonsense comes out red, and what a person decided stands there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from eyespot.curate.rmir.audit import LAST, VERDICTS
+from eyespot.curate.rmir.card import card_content
+from eyespot.curate.rmir.confident import settle_votes
+from eyespot.curate.rmir.finished import FinishedSteps
+from eyespot.curate.rmir.making import write_set
+from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks
+from eyespot.pipelines import Record
+from eyespot.pipelines.data_card import CardContent, QualityCheck, worst
+from eyespot.pipelines.human_review import Queue
+from tests.curate.rmir.worlds import Rates, Scripted, behind, made, recipe
+from tests.judges.servers import Double
+
+SEATS = ["a", "b", "c", "d", "e"]
+
+
+def triplets(queries: int, random: bool, alone: bool) -> list[Record]:
+    """Ten hits of each query; `random` verdicts ignore their places, `alone` each judge has its own."""
+    chance = Random(5)
+    found: list[Record] = []
+    for query in range(queries):
+        for place in range(10):
+            share = 0.3 if random else 0.9 - 0.09 * place
+            common = chance.random() < share
+            verdicts = [chance.random() < share if alone else common ^ (chance.random() < 0.03) for _ in SEATS]
+            votes = [
+                {"judge": seat, "verdict": "true" if yes else "false"}
+                for seat, yes in zip(SEATS, verdicts, strict=True)
+            ]
+            found.append({"id": f"{query}/{place}", "query": str(query), "votes": votes})
+    return found
+
+
+def levels(found: list[Record]) -> dict[str, str]:
+    hits: dict[str, list[Record]] = {}
+    for one in found:
+        hits.setdefault(one["query"], []).append(one)
+    checks = [*panel_checks(found, SEATS), order_check(hits, len(SEATS))]
+    return {check.what: check.level for check in checks}
+
+
+@pytest.mark.parametrize(
+    ("random", "alone", "agreement", "order"),
+    [(True, True, "red", "red"), (True, False, "green", "red"), (False, False, "green", "green")],
+)
+def test_judges_that_agree_at_random_are_red(random: bool, alone: bool, agreement: str, order: str) -> None:
+    """Also where they agree with each other, as one model that sits five times does."""
+    found = levels(triplets(150, random, alone))
+
+    assert found["Agreement of the judges"] == agreement
+    assert found["Verdicts and the order of hits"] == order
+
+
+@pytest.mark.parametrize(
+    ("votes", "count"),
+    [
+        (["tttft", "tftff", "ffftf"], None),
+        (["ttttf", "fffft", "ttttf"], 2),  # four that never differ, and one
+        (["ttttt", "fffff"], 1),  # nothing tells them apart
+        (["ftttt", "tfttt", "ttftt", "tttft", "ttttf"], 5),
+        (["ffttt", "ttfff", "tttft", "ffftf", "ttttf"], 4),  # two that err together
+    ],
+)
+def test_effective_number_of_judges(votes: list[str], count: int | None) -> None:
+    given = [dict(zip(SEATS, line, strict=True)) for line in votes]
+
+    found = effective_judges(given, SEATS)
+
+    assert 1 <= found <= 5 and (count is None or found == pytest.approx(count))
+
+
+def test_a_set_of_nonsense_is_red(tmp_path: Path, gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The endpoint's verdicts depend on a digest of the pictures alone, and all judges say the same."""
+    pytest.importorskip("openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with Double(then=Scripted(Rates())) as double:
+        found = made(recipe(tmp_path, gallery, behind(double.url)), tmp_path)
+
+    checks = {check.what: check.level for check in card_content(found).checks}
+    assert found.queries and found.pool
+    text = (tmp_path / "set" / "README.md").read_text(encoding="utf-8")
+    page = (tmp_path / "set" / "card.html").read_text(encoding="utf-8")
+
+    assert worst(card_content(found).checks) == "red"
+    assert {checks[name] for name in ("Size of the pool", "Effective number of judges", "A person's audit")} == {"red"}
+    assert checks["Verdicts and the order of hits"] == checks["Shortcuts"] == "red"
+    assert text.index("## Checks") < text.index("## What became of the records") and "**Red: " in text
+    assert '<dt class="red"><b>red</b> Size of the pool</dt>' in page
+
+
+def content(copied: Path, found: FinishedSteps) -> CardContent:
+    return card_content(found, copied / "audit")
+
+
+def checked(told: CardContent, what: str) -> QualityCheck:
+    return next(check for check in told.checks if check.what == what)
+
+
+def test_what_a_person_decided_reaches_the_card(copied: Path, demonstrated: FinishedSteps) -> None:
+    """They agree with the panel but in one case, and accept every second last hit."""
+    panel = {one["id"]: bool(settle_votes(one, 3).answers) for one in demonstrated.triplets}
+    unread = checked(content(copied, demonstrated), "A person's audit")
+    queue, last = Queue(copied / "audit" / VERDICTS), Queue(copied / "audit" / LAST)
+    for number, (id, case) in enumerate(queue.cases.items()):
+        queue.decide(case, "accept" if panel[id] is (number > 0) else "drop", "ada")
+    for number, case in enumerate(last.cases.values()):
+        last.decide(case, "accept" if number % 2 else "drop", "ada")
+
+    write_set(demonstrated, copied)
+
+    told, count = content(copied, demonstrated), len(queue.cases)
+    check = checked(told, "A person's audit")
+    assert unread.level == "red" and check.level != "red"
+    assert check.text.startswith(f"{count - 1} of {count} agree") and check.text.endswith(
+        f"0 of {count} cases are unread."
+    )
+    text = (copied / "set" / "README.md").read_text(encoding="utf-8")
+    assert f"| all | {count - 1} | {count} |" in text and "Wilson's interval, 95%" in text
+    assert "Cohen's d" in text

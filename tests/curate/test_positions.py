@@ -1,0 +1,97 @@
+"""Sets hand on no position that a photo tells in its metadata, unless somebody asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from PIL import ExifTags, Image
+
+from eyespot import rooms
+from eyespot.curate.rmir.files import held, held_whole
+from eyespot.gallery.indexing import index
+from eyespot.gallery.positions import as_it_is, without_position
+from tests.cli.conftest import run_eyespot
+from tests.curate.recos.worlds import photos, recipe
+from tests.curate.rmir.worlds import photos as rmir_photos
+from tests.curate.rmir.worlds import recipe as rmir_recipe
+
+HERE = {1: "N", 2: (53.0, 5.0, 0.0), 3: "E", 4: (8.0, 48.0, 0.0)}
+
+
+def placed(data: bytes, format: str = "JPEG") -> bytes:
+    """The picture with a position and an orientation."""
+    exif, out = Image.Exif(), BytesIO()
+    exif[ExifTags.Base.Orientation] = 6
+    exif.get_ifd(ExifTags.IFD.GPSInfo).update(HERE)
+    with Image.open(BytesIO(data)) as image:
+        image.save(out, format, exif=exif)
+    return out.getvalue()
+
+
+def tells(data: bytes) -> bool:
+    with Image.open(BytesIO(data)) as image:
+        return bool(image.getexif().get_ifd(ExifTags.IFD.GPSInfo))
+
+
+def a_picture() -> bytes:
+    out = BytesIO()
+    Image.fromarray(np.random.default_rng(2).integers(0, 255, (40, 60, 3), np.uint8)).save(out, "JPEG")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("format", "suffix"), [("JPEG", ".jpg"), ("PNG", ".png"), ("WEBP", ".webp")])
+def test_a_position_goes_and_the_picture_stays_upright(format: str, suffix: str) -> None:
+    data = placed(a_picture(), format)
+
+    shared = without_position(data, ".jpg" if format == "JPEG" else f".{format.lower()}")
+
+    assert tells(data) and not tells(shared.data) and shared.suffix == suffix
+    with Image.open(BytesIO(shared.data)) as image:
+        assert image.getexif().get(ExifTags.Base.Orientation, 1) == 6
+    assert tells(as_it_is(data, suffix).data)
+
+
+def test_a_photo_without_a_position_stays_as_it_is() -> None:
+    assert without_position(a_picture(), ".jpg").data == a_picture()
+
+
+def test_pictures_of_an_rmir_set(tmp_path: Path) -> None:
+    photo = tmp_path / "photo.jpg"
+    photo.write_bytes(placed(a_picture()))
+
+    assert not tells(held(str(photo))["bytes"]) and tells(held_whole(str(photo))["bytes"])
+
+
+def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:
+    """The pictures of the set keep their ids, which are those of their bytes, so that both tables name them."""
+    gallery = photos(tmp_path / "photos")
+    for photo in (tmp_path / "photos" / "pictures").glob("*.jpg"):
+        photo.write_bytes(placed(photo.read_bytes()))
+    index(gallery, [str(tmp_path / "photos" / "pictures")], [rooms.load("encoders", "starter")])
+    line = ("build", "recos", recipe(tmp_path, gallery), "--out", tmp_path / "out")
+
+    def told() -> set[bool]:
+        folder = tmp_path / "out" / "set"
+        rows = pq.read_table(folder / "images.parquet").to_pylist()
+        files = {row["image"]: (folder / row["path"]).read_bytes() for row in rows}
+        captions = pq.read_table(folder / "captions.parquet").to_pylist()
+        assert all(hashlib.sha256(data).hexdigest()[:32] == image for image, data in files.items())
+        assert {row["image"] for row in captions} | {row["of"] for row in rows if row["of"]} <= set(files)
+        return {tells(data) for row in rows if row["source"] == "own" for data in [files[row["image"]]]}
+
+    assert run_eyespot(*line).returncode == 0 and told() == {False}
+    assert run_eyespot(*line, "--positions").returncode == 0 and told() == {True}
+
+
+def test_the_verb_for_rmir_takes_the_option(tmp_path: Path) -> None:
+    gallery = rmir_photos(tmp_path / "photos")
+    line = ("build", "rmir", rmir_recipe(tmp_path, gallery), "--out", tmp_path / "out", "--pictures", "--positions")
+
+    assert run_eyespot(*line).returncode == 0
+    rows = pq.read_table(tmp_path / "out" / "set" / "mteb" / "corpus" / "test.parquet").to_pylist()
+    assert rows and all(row["image"]["bytes"] for row in rows)
