@@ -19,8 +19,7 @@ from eyespot.curate.annotate.depth_bands import (
     Ranking,
     draw_bands,
     even_part,
-    least_inclusion,
-    most_hidden,
+    hidden_at_most,
     reach,
     too_deep,
 )
@@ -159,7 +158,7 @@ def most_by_rank(labels: Mapping[str, bool], drawn: AuditSample) -> int | None:
     if drawn.design is None or too_deep(drawn.design.bands, relevant_ones):
         return None
     rest = drawn.rest - len(shown)
-    hidden = most_hidden(len(relevant_ones), least_inclusion(drawn.design.bands), rest + len(relevant_ones))
+    hidden = hidden_at_most(drawn.design.bands, relevant_ones, rest)
     seen = shown.union(drawn.seen)
     since = [label for image, label in labels.items() if image not in seen]
     return max(min(hidden - sum(since), rest - len(since)), 0)

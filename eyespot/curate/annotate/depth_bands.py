@@ -32,6 +32,7 @@ BANDS_PER_OCTAVE = 2
 REACH = 16  # ranks that an audit by depth goes down, for each of its photos
 TAIL = 0.05  # what is told is wrong at most so often
 FALL = 3  # of the chances with the rank: a steep fall takes few looks, and leaves some far down
+WORTH_A_START = 0.3  # of the logarithm of the rank: then some finds below still leave a useful bound
 SUSPECT = 0.2  # finds that lie so deep with less than this chance contradict the condition
 
 
@@ -140,11 +141,28 @@ def least_inclusion(bands: Sequence[Band]) -> float:
     return float(chances @ spans / spans.sum()) if spans.sum() else 1.0
 
 
-def most_hidden(found: int, chance: float, rest: int, tail: float = TAIL) -> int:
-    """How many relevant photos an audit has not shown at most that found some, each with at least this chance."""
+def hidden_at_most(bands: Sequence[Band], relevant: Collection[str], rest: int) -> int:
+    """How many relevant photos are hidden at most (95 %) under the condition, `relevant` of those drawn being so.
+
+    The condition speaks of all that lies below any rank, so where the head of the bands is drawn completely the bound
+    may begin below it: what was found there then says nothing of the depth. Where it begins is decided by the design
+    alone, before anything is found.
+    """
+    complete = next((place for place, band in enumerate(bands) if band.inclusion < 1), len(bands))
+    starts = [place for place in range(1, complete + 1) if least_inclusion(bands[place:]) >= WORTH_A_START]
+    below = bands[max(starts, default=0) :]
+    found = sum(image in relevant for band in below for image in band.drawn)
+    return most_hidden(found, least_inclusion(below), rest + found)
+
+
+def most_hidden(found: int, chance: float, most: int, tail: float = TAIL) -> int:
+    """How many relevant photos an audit has not shown at most that found some, each with at least this chance.
+
+    There are no more than `most` with those that it found.
+    """
     if chance >= 1:
         return 0
-    low, high = found, rest  # the most that the audit does not rule out lies here
+    low, high = found, most  # the most that the audit does not rule out lies here
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if at_most(found, middle, chance) > tail else (low, middle - 1)
