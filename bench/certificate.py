@@ -170,7 +170,7 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     """Each scenario with each size of audit, then long rankings."""
     for line in looks():
         say(line)
-    n = 200 if options.quick else 2000
+    n = 50 if options.quick else 500
     lists = of_lists(label_lists(LABELS)) if LABELS.exists() else {}
     for name, scenario in {**lists, **SYNTHETIC}.items():
         for size in SIZES:
@@ -182,10 +182,10 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
             precision = np.mean([average_precision(scenario(rng)) for _ in range(50)])
             name = f"{photos:,}, half above rank {median} (AP@50 {precision:.2f})"
             for looked in (size, 2 * size, 4 * size):
-                yield trusted(name, scenario, looked, n // 20)
+                yield trusted(name, scenario, looked, n // 10)
     # Nothing but a look at a fifth of all photos can tell this one from the ones before
     hidden = partial(lognormal, photos=4_800_000, median=50, spread=0.8, scattered=60)
-    yield trusted("4,800,000, the worst case: 60 of 191 anywhere", hidden, 4 * SCALES[4_800_000], n // 20)
+    yield trusted("4,800,000, the worst case: 60 of 191 anywhere", hidden, 4 * SCALES[4_800_000], n // 10)
 
 
 if __name__ == "__main__":

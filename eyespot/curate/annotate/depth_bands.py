@@ -27,7 +27,9 @@ from numpy.typing import NDArray
 Reals = NDArray[np.float64]
 
 EVEN_SHARE = 0.2  # of an audit is drawn with the same chance everywhere
-SMALL = 0.1  # an audit of at least this share of the rest is drawn so entirely: there it promises most
+# An audit of at least such a share of the rest is drawn evenly altogether. In a rest of a few thousand photos it gives
+# a useful interval; in a larger one it is worth it only where it can call a labelling complete by itself.
+FEW, SHARE_OF_FEW, SHARE_OF_MANY = 3000, 0.1, 0.22
 BANDS_PER_OCTAVE = 2
 REACH = 16  # ranks that an audit by depth goes down, for each of its photos
 TAIL = 0.05  # what is told is wrong at most so often
@@ -64,7 +66,8 @@ class DepthDesign(NamedTuple):
 
 def even_part(size: int, rest: int) -> int:
     """How many photos of an audit are drawn with the same chance everywhere."""
-    return size if size >= SMALL * rest else math.ceil(EVEN_SHARE * size)
+    share = SHARE_OF_FEW if rest <= FEW else SHARE_OF_MANY
+    return size if size >= share * rest else math.ceil(EVEN_SHARE * size)
 
 
 def reach(depth: int, size: int, photos: int) -> int:
