@@ -178,9 +178,11 @@ def audit(
         collection = _collection(gallery) if store.grows(id) else None
         drawn = draw(store, id, who, collection, Plan(size, seed))
     if json:
-        print_json({"query": id, "rest": drawn.rest, "photos": [photo._asdict() for photo in drawn.photos]})
+        even = None if drawn.design is None else len(drawn.design.even)  # photos drawn with the same chance
+        print_json({"query": id, "rest": drawn.rest, "photos": [each._asdict() for each in drawn.photos], "even": even})
     else:
-        print_line(f"{len(drawn.photos)} of {drawn.rest} photos drawn; mark them on the pages of eyespot serve")
+        near = "" if drawn.design is None else f", {len(drawn.photos) - len(drawn.design.even)} near the labelled depth"
+        print_line(f"{len(drawn.photos)} of {drawn.rest} photos drawn{near}; mark them on the pages of eyespot serve")
 
 
 @app.command("settle")

@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
+from eyespot.curate.annotate.depth_bands import Band, DepthDesign
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.judges import person
 from eyespot.ledger.judgements import PERSON, WITHDRAWN, Judgements, query_digest
@@ -28,6 +29,7 @@ CREATE TABLE IF NOT EXISTS candidates(annotated INTEGER NOT NULL, place INTEGER 
 CREATE TABLE IF NOT EXISTS desk(only INTEGER PRIMARY KEY, name TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS audits(annotated INTEGER NOT NULL, person TEXT NOT NULL, rest INTEGER NOT NULL,
     lot REAL NOT NULL, drawn TEXT NOT NULL, seen TEXT NOT NULL, at REAL NOT NULL, number INTEGER PRIMARY KEY);
+CREATE TABLE IF NOT EXISTS audit_designs(audit INTEGER PRIMARY KEY, even TEXT NOT NULL, bands TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS narrowings(annotated INTEGER PRIMARY KEY, place INTEGER NOT NULL);
 """
 MARKS = {mark: person.VERDICTS[mark] for mark in "ynd"}  # yes, no, doubt: as at the terminal
@@ -46,13 +48,15 @@ class Candidate(NamedTuple):
 class AuditSample(NamedTuple):
     """An audit as it was drawn: from how many photos, with which lot, which ones in which order.
 
-    `seen` are the photos that were labelled before, and so no part of the rest.
+    `seen` are the photos that were labelled before, and so no part of the rest. Without a design all of the rest had
+    the same chance, as in audits of earlier versions.
     """
 
     rest: int
     lot: float
     photos: list[Candidate]
     seen: list[str]
+    design: DepthDesign | None = None
 
 
 class Stamp(NamedTuple):
@@ -143,6 +147,9 @@ class AnnotationStore:
         with self._lock, sqlite.transaction(self._sql):
             if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
                 raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
+            self._sql.execute(
+                "DELETE FROM audit_designs WHERE audit IN (SELECT number FROM audits WHERE annotated = ?)", (number,)
+            )
             for table in ("candidates", "audits", "narrowings"):
                 self._sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
             self._sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
@@ -299,19 +306,24 @@ class AnnotationStore:
         with self._lock, sqlite.transaction(self._sql):
             if self.audits(id, who) != before:
                 raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
-            self._sql.execute(
+            kept = self._sql.execute(
                 "INSERT INTO audits(annotated, person, rest, lot, drawn, seen, at) VALUES (?, ?, ?, ?, ?, ?, ?)", row
             )
+            if drawn.design is not None:
+                design = [json.dumps(part) for part in drawn.design]
+                self._sql.execute("INSERT INTO audit_designs VALUES (?, ?, ?)", (kept.lastrowid, *design))
 
     def audit(self, id: str, who: str) -> AuditSample | None:
         """The last audit drawn for somebody."""
         rows = self._select(
-            "SELECT rest, lot, drawn, seen FROM audits WHERE annotated = ? AND person = ? ORDER BY number DESC LIMIT 1",
+            "SELECT rest, lot, drawn, seen, even, bands FROM audits LEFT JOIN audit_designs ON audit = number"
+            " WHERE annotated = ? AND person = ? ORDER BY number DESC LIMIT 1",
             self._number(id),
             judge_of(who),
         )
-        for rest, lot, drawn, seen in rows:
-            return AuditSample(rest, lot, [Candidate(*photo) for photo in json.loads(drawn)], json.loads(seen))
+        for rest, lot, drawn, seen, even, bands in rows:
+            design = None if even is None else DepthDesign(json.loads(even), [Band(*one) for one in json.loads(bands)])
+            return AuditSample(rest, lot, [Candidate(*photo) for photo in json.loads(drawn)], json.loads(seen), design)
         return None
 
 

@@ -1,15 +1,28 @@
-"""Audits: a random draw of the photos nobody has looked at, its labels, and what they say of all that is left."""
+"""Audits: a random draw of the photos nobody has looked at, its labels, and what they say of all that is left.
+
+A small audit of a large rest is drawn by depth (`depth_bands`): a part with the same chance everywhere, for the bound
+that holds whatever the ranking is like, the others near the depth at which labelling stopped.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, relevant
-from eyespot.curate.annotate.candidates import draw_from_gallery
+from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, relevant
+from eyespot.curate.annotate.candidates import draw_from_gallery, nearest
+from eyespot.curate.annotate.depth_bands import (
+    DepthDesign,
+    Ranking,
+    draw_bands,
+    even_part,
+    hidden_at_most,
+    reach,
+    too_deep,
+)
 from eyespot.curate.annotate.remaining import Audit, Remaining, remaining
 from eyespot.search.collection import Collection
 from eyespot.types import NothingFound, UsageError
@@ -22,7 +35,9 @@ class Audited:
     """How an audit stands: `done` of `size` photos are labelled, `relevant` of them relevant.
 
     `left` and `cautious` are there once all are: how many relevant photos nobody has seen, with 95 % intervals. The
-    first is right as often as promised, the second at least as often.
+    first is right as often as promised, the second at least as often. `most_by_rank` is how many at most (95 %) if
+    they lie no deeper than evenly over the logarithm of the rank; None where the audit was not drawn by depth, or found
+    photos so deep that it contradicts this.
     """
 
     size: int
@@ -30,6 +45,7 @@ class Audited:
     relevant: int
     left: Remaining | None = None
     cautious: Remaining | None = None
+    most_by_rank: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,21 +79,52 @@ def draw(
         raise UsageError(f"{left} photos of the audit are still to be labelled; finish it before you draw another")
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
     seen = store.last_judgements(id, who)
-    if store.grows(id):
-        if collection is None:
-            raise UsageError(
-                "the list of this query grows with the gallery, so its audit is drawn there; open the gallery"
-            )
-        rest, photos = draw_from_gallery(collection, seen, plan.size, rng)
-    else:
-        unseen = [photo for photo in store.candidates(id) if photo.image not in seen]
-        rest, places = len(unseen), rng.choice(len(unseen), min(plan.size, len(unseen)), replace=False)
-        photos = [unseen[place] for place in places.tolist()]
-    if not photos:
+    if store.grows(id) and collection is None:
+        raise UsageError("the list of this query grows with the gallery, so its audit is drawn there; open the gallery")
+    listed = store.candidates(id)
+    source = collection if store.grows(id) else None
+    photos = len(listed) if source is None else int(source.view.live.sum())
+    rest, drawn = _draw_evenly(listed, source, seen, plan.size, rng)
+    if not drawn:
         raise NothingFound("everything is labelled, so nothing is left to audit")
-    drawn = AuditSample(rest, float(rng.random()), photos, list(seen))
-    store.keep_audit(id, who, drawn, before)
-    return drawn
+    if len(drawn) > (even := even_part(plan.size, rest)):
+        depth = next((place for place, photo in enumerate(listed) if photo.image not in seen), len(listed))
+        end = reach(depth, plan.size, photos)
+        ranked = listed[:end] if source is None else nearest(source, store.query(id).query, end)
+        audit = by_depth(ranked, photos, AuditSample(rest, float(rng.random()), drawn[:even], list(seen)), plan, rng)
+    else:
+        audit = AuditSample(rest, float(rng.random()), drawn, list(seen))
+    store.keep_audit(id, who, audit, before)
+    return audit
+
+
+def _draw_evenly(
+    listed: Sequence[Candidate], source: Collection | None, seen: Iterable[str], size: int, rng: np.random.Generator
+) -> tuple[int, list[Candidate]]:
+    """How many photos of a list, or of a gallery, are not seen, and so many of them in random order."""
+    if source is not None:
+        return draw_from_gallery(source, seen, size, rng)
+    known = set(seen)
+    unseen = [photo for photo in listed if photo.image not in known]
+    places = rng.choice(len(unseen), min(size, len(unseen)), replace=False)
+    return len(unseen), [unseen[place] for place in places.tolist()]
+
+
+def by_depth(
+    ranked: Sequence[Candidate], photos: int, even: AuditSample, plan: Plan, rng: np.random.Generator
+) -> AuditSample:
+    """An audit of an even draw and of further photos near the depth that is labelled, in random order.
+
+    `ranked` is the ranking of all photos as far down as `reach` says; there are so many `photos` in all.
+    """
+    seen, drawn = set(even.seen), {photo.image for photo in even.photos}
+    known = {photo.image: photo for photo in [*even.photos, *ranked]}
+    unseen = {photo.image: rank for rank, photo in enumerate(ranked, 1) if photo.image not in seen}
+    ranking = Ranking(unseen, len(ranked), max(photos, len(ranked)), even.rest)
+    bands = draw_bands(ranking, drawn, plan.size - len(drawn), rng)
+    together = [known[image] for image in sorted(drawn.union(*(band.drawn for band in bands)))]
+    shuffled = [together[place] for place in rng.permutation(len(together)).tolist()]
+    return even._replace(photos=shuffled, design=DepthDesign(sorted(drawn), bands))
 
 
 def standing(store: AnnotationStore, id: str, who: str) -> Audited | None:
@@ -94,9 +141,24 @@ def audit_result(labels: Mapping[str, bool], drawn: AuditSample) -> Audited:
     size, done, found = len(drawn.photos), len(shown), sum(shown)
     if done < size:
         return Audited(size, done, found)
-    before = {*drawn.seen, *(photo.image for photo in drawn.photos)}
+    even = [photo.image for photo in drawn.photos] if drawn.design is None else drawn.design.even
+    # What was labelled besides the even draw, also in this audit, no longer remains
+    before = {*drawn.seen, *even}
     since = [label for image, label in labels.items() if image not in before]
-    unseen = max(drawn.rest - size - len(since), 0)
-    audit = Audit(drawn.rest, size, found)
-    both = (remaining(audit, lot=lot).without(sum(since), unseen) for lot in (drawn.lot, 1.0))
-    return Audited(size, done, found, *both)
+    unseen = max(drawn.rest - len(even) - len(since), 0)
+    audit = Audit(drawn.rest, len(even), sum(labels[image] for image in even))
+    left, cautious = (remaining(audit, lot=lot).without(sum(since), unseen) for lot in (drawn.lot, 1.0))
+    return Audited(size, done, found, left, cautious, most_by_rank(labels, drawn))
+
+
+def most_by_rank(labels: Mapping[str, bool], drawn: AuditSample) -> int | None:
+    """How many relevant photos remain at most under the condition on their depth; None where it is not to be had."""
+    shown = {photo.image for photo in drawn.photos}
+    relevant_ones = {image for image in shown if labels[image]}
+    if drawn.design is None or too_deep(drawn.design.bands, relevant_ones):
+        return None
+    rest = drawn.rest - len(shown)
+    hidden = hidden_at_most(drawn.design.bands, relevant_ones, rest)
+    seen = shown.union(drawn.seen)
+    since = [label for image, label in labels.items() if image not in seen]
+    return max(min(hidden - sum(since), rest - len(since)), 0)

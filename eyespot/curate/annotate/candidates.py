@@ -16,7 +16,7 @@ from eyespot.gallery.filters import Condition
 from eyespot.gallery.photos.names import stored_name
 from eyespot.gallery.view import View
 from eyespot.search.collection import Collection
-from eyespot.types import NothingFound, Run
+from eyespot.types import NothingFound, Query, Run
 
 STEP = 500  # photos that a growing list grows by
 
@@ -36,8 +36,13 @@ def list_labelled(store: AnnotationStore, id: str, collection: Collection, condi
 def list_nearest(store: AnnotationStore, id: str, collection: Collection, count: int = STEP) -> int:
     """Put the nearest photos on a list that may grow, `count` more than are on it; gives how many are new."""
     wanted = len(store.candidates(id)) + count
-    photos = list(_photos(collection.search(store.query(id).query, k=wanted), collection.view))
+    photos = nearest(collection, store.query(id).query, wanted)
     return _let_grow(store, id, collection.view, photos)
+
+
+def nearest(collection: Collection, query: Query, count: int) -> list[Candidate]:
+    """The photos that a search of the whole gallery finds first."""
+    return list(_photos(collection.search(query, k=max(count, 1)), collection.view))
 
 
 def grow_by_rows(store: AnnotationStore, id: str, view: View, rows: Sequence[int]) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import eyespot
 from eyespot.curate.annotate.agreement import Overlap
-from eyespot.curate.annotate.progress import WAGE, LabellingProgress
+from eyespot.curate.annotate.progress import WAGE, LabellingProgress, percent
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.annotate.stopping import IN_A_ROW
 from eyespot.pipelines.data_card.markdown_table import table
@@ -43,11 +43,13 @@ def datasheet(sheets: Sequence[QuerySheet]) -> str:
     return "\n\n".join([*parts, f"Made with eyespot {eyespot.__version__}."]) + "\n"
 
 
+CONDITION = "each doubling of the depth hides no more than the one before"
 _HOW = (
     "Every photo was marked relevant, not relevant, or doubtful, and doubt counts as not relevant. An annotator goes "
     f"down the list until {IN_A_ROW} photos in a row are not relevant, then audits a random draw of the rest; the "
-    "interval says how many relevant photos nobody has seen (95 %). Where annotators differ the one who settles it "
-    "has the last word, else the majority, and a tie counts as not relevant."
+    "interval says how many relevant photos nobody has seen (95 %). A share found holds whatever the ranking is like, "
+    f"but for one that holds only if {CONDITION}: photos hidden far down were not looked for there. Where annotators "
+    "differ the one who settles it has the last word, else the majority, and a tie counts as not relevant."
 )
 _HEAD = ["query", "text", "category", "lingo", "relevant", "labelled", "stopped at", "still unseen", "to fix"]
 
@@ -69,8 +71,10 @@ def _row(sheet: QuerySheet) -> list[str]:
 
 
 def unseen(known: LabellingProgress | None) -> str:
-    """How many relevant photos nobody has seen, in words."""
+    """How many relevant photos nobody has seen, and the share that is found at least, in words."""
     if known is None or known.audit is None or known.audit.left is None:
         return "none" if known is not None and known.exhausted else "not audited"
-    left = known.audit.left
-    return f"{left.expected:.0f} ({left.low} to {left.high})"
+    left, by_rank = known.audit.left, known.found_by_rank
+    share = f"at least {percent(known.found_at_least or 0.0)} found"
+    condition = "" if by_rank is None else f"; at least {percent(by_rank)} if {CONDITION}"
+    return f"{left.expected:.0f} ({left.low} to {left.high}); {share}{condition}"

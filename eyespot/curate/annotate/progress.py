@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -55,10 +56,30 @@ class LabellingProgress:
 
     @property
     def found_at_least(self) -> float | None:
-        """The share of the relevant photos that is found, at least; None without an audit."""
+        """The share of the relevant photos that is found, at least, whatever the ranking is like; None: no audit."""
         if self.audit is None or self.audit.cautious is None:
             return None
-        every = self.relevant + self.audit.cautious.high
+        return self._found_of(self.audit.cautious.high)
+
+    @property
+    def found_by_rank(self) -> float | None:
+        """The same if unseen relevant photos lie no deeper than evenly over the logarithm of the rank.
+
+        It serves to call a labelling complete, so it is None below `SURE`: there it would tell numbers of rankings that
+        are not like that.
+        """
+        if self.audit is None or self.audit.most_by_rank is None:
+            return None
+        share = self._found_of(self.audit.most_by_rank)
+        return share if share >= SURE else None
+
+    @property
+    def sure(self) -> bool:
+        """Whether an audit says, in either way, that the labelling is complete."""
+        return self.found_by_rank is not None or (self.found_at_least or 0.0) >= SURE
+
+    def _found_of(self, hidden: int) -> float:
+        every = self.relevant + hidden
         return self.relevant / every if every else 1.0
 
     def cost(self, wage: float = WAGE) -> float:
@@ -67,7 +88,8 @@ class LabellingProgress:
 
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON has it."""
-        own = {"stopped": self.stopped, "found_at_least": self.found_at_least, "cost": round(self.cost(), 2)}
+        shares = {"found_at_least": self.found_at_least, "found_by_rank": self.found_by_rank}
+        own = {"stopped": self.stopped, **shares, "cost": round(self.cost(), 2)}
         audit = self.audit
         left = None if audit is None or audit.left is None else audit.left._asdict()
         cautious = None if audit is None or audit.cautious is None else audit.cautious._asdict()
@@ -117,6 +139,11 @@ def seconds(said: Iterable[Judgement]) -> float:
     return spent * photos.total() / looked
 
 
+def percent(share: float) -> str:
+    """A share of which at least so much is sure: never rounded up."""
+    return f"{math.floor(100 * share + 1e-9)}%"
+
+
 # -- whether a query is worth keeping -------------------------------------------------------------------------------
 
 
@@ -134,6 +161,6 @@ def faults(
         (not stands.stopped, "not labelled to the end"),
         (ranked and sum(first) > EASY_SHARE * len(first), f"too easy: {sum(first)} of the first {len(first)}"),
         (stands.stopped and not stands.exhausted and share is None, "no audit of the rest"),
-        (share is not None and share < SURE, f"perhaps only {share or 0:.0%} of the relevant photos found"),
+        (share is not None and not stands.sure, f"perhaps only {percent(share or 0.0)} of the relevant photos found"),
     ]
     return [reason for wrong, reason in told if wrong]

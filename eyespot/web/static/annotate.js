@@ -312,7 +312,14 @@ function standing(told) {
   const running = audit && audit.done < audit.size;
   element("audit").hidden = !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
   element("left").textContent = left(told);
-  element("interval").textContent = audit?.left ? `(${audit.left.low} to ${audit.left.high}, 95 %; cautiously at most ${audit.cautious.high})` : "";
+  element("interval").textContent = audit?.left ? `(${audit.left.low} to ${audit.left.high}, 95 %; cautiously at most ${audit.cautious.high})${found(told)}` : "";
+}
+
+// Rounded down, for a share of "at least".
+function found({ found_at_least: share, found_by_rank: byRank }) {
+  const percent = (number) => `${Math.floor(100 * number)} %`;
+  const byDepth = byRank === null ? "" : `; at least ${percent(byRank)} if each doubling of the depth hides no more than the one before`;
+  return ` · at least ${percent(share)} found${byDepth}`;
 }
 
 function left({ audit, listed, descent, grows: more }) {

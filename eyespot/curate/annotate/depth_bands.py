@@ -1,0 +1,231 @@
+"""Audits by depth: more photos near where labelling stopped, fewer far down, each with a known chance of being drawn.
+
+A draw with the same chance everywhere promises something whatever the ranking is like, and no other draw can promise
+as much for fewer looks: 15 photos hidden anywhere among millions are met only by who looks at a fifth of them. What a
+ranking is worth enters as a condition: the relevant photos that nobody has seen lie no deeper than spread evenly over
+the logarithm of the rank, so that each doubling of the depth holds no more of them than the one before. Then a look
+near the stop covers a larger share of the logarithm than one far down, and the bound below holds for a draw of any
+such shape.
+
+Each unseen relevant photo is met with a chance that falls with its depth; by the condition its mean is at least that of
+photos spread evenly over the logarithm. A number met below its mean is then no likelier than for as many independent
+photos with that chance (Hoeffding 1956; draws without replacement are still less spread, Hoeffding 1963), so the upper
+end inverts a binomial tail as Clopper and Pearson (1934) do.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Reals = NDArray[np.float64]
+
+EVEN_SHARE = 0.2  # of an audit is drawn with the same chance everywhere
+# An audit of at least such a share of the rest is drawn evenly altogether. In a rest of a few thousand photos it gives
+# a useful interval; in a larger one it is worth it only where it can call a labelling complete by itself.
+FEW, SHARE_OF_FEW, SHARE_OF_MANY = 3000, 0.1, 0.22
+BANDS_PER_OCTAVE = 2
+REACH = 16  # ranks that an audit by depth goes down, for each of its photos
+TAIL = 0.05  # what is told is wrong at most so often
+FALL = 3  # of the chances with the rank: a steep fall takes few looks, and leaves some far down
+WORTH_A_START = 0.3  # of the logarithm of the rank: then some finds below still leave a useful bound
+SUSPECT = 0.2  # finds that lie so deep with less than this chance contradict the condition
+
+
+class Band(NamedTuple):
+    """The ranks from `first` to `last`: how many photos in it were unseen, and which of them were drawn at random."""
+
+    first: int
+    last: int
+    unseen: int
+    drawn: list[str]
+
+    @property
+    def inclusion(self) -> float:
+        """The chance with which each unseen photo of the band was drawn; nothing is missed where none was unseen."""
+        return len(self.drawn) / self.unseen if self.unseen else 1.0
+
+    @property
+    def span(self) -> float:
+        """How much of the logarithm of the rank it covers."""
+        return math.log(self.last / max(self.first - 1, 1))
+
+
+class DepthDesign(NamedTuple):
+    """How an audit was drawn: the photos that had the same chance everywhere, and the bands, the nearest first."""
+
+    even: list[str]
+    bands: list[Band]
+
+
+def even_part(size: int, rest: int) -> int:
+    """How many photos of an audit are drawn with the same chance everywhere."""
+    share = SHARE_OF_FEW if rest <= FEW else SHARE_OF_MANY
+    return size if size >= share * rest else math.ceil(EVEN_SHARE * size)
+
+
+def reach(depth: int, size: int, photos: int) -> int:
+    """The rank down to which an audit by depth must know the ranking."""
+    return min(photos, depth + REACH * size)
+
+
+def edges(depth: int, end: int, photos: int) -> list[int]:
+    """The ranks after which a band ends, beginning with the labelled depth: evenly spaced down to `end`, then one."""
+    count = max(1, math.ceil(BANDS_PER_OCTAVE * math.log2(end / max(depth, 1))))
+    inner = np.geomspace(max(depth, 1), end, count + 1)[1:].round().astype(int).tolist()
+    return sorted({depth, *inner, end, photos})
+
+
+def allocated(first: Sequence[int], unseen: Sequence[int], size: int) -> list[int]:
+    """How many of the unseen photos of each band to draw, so many in all where there are as many.
+
+    Chances are 1 down to some rank and fall with a power of the rank from there: a look counts for as much of the
+    logarithm as it is near, and a few looks farther down tell whether the ranking is what it is taken for.
+    """
+    ranks, free = np.asarray(first, float), np.asarray(unseen, float)
+    if free.sum() <= size:
+        return list(unseen)
+    low, high = 0.0, 2 * float(ranks.max()) * max(1.0, math.sqrt(size))
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = (free * np.minimum(1, (middle / ranks) ** FALL)).sum() >= size
+        low, high = (low, middle) if enough else (middle, high)
+    ends = (
+        np.cumsum(free * np.minimum(1, (low / ranks) ** FALL)).round().astype(int)
+    )  # rounded together, so none is lost
+    return np.minimum(np.diff(ends, prepend=0), np.asarray(unseen)).tolist()  # type: ignore[no-any-return]
+
+
+class Ranking(NamedTuple):
+    """What is known of a ranking of so many `photos`: the ranks of those that are unseen, as far down as `end`.
+
+    `rest` is how many of all photos are unseen, also below.
+    """
+
+    unseen: Mapping[str, int]
+    end: int
+    photos: int
+    rest: int
+
+
+def draw_bands(ranking: Ranking, even: AbstractSet[str], further: int, rng: np.random.Generator) -> list[Band]:
+    """Draw so many further photos besides the even ones, most of them near, and give all of them by their depth."""
+    ranks = edges(min(ranking.unseen.values(), default=ranking.end + 1) - 1, ranking.end, ranking.photos)
+    near: list[list[str]] = [[] for _ in ranks[1:]]
+    for image, rank in ranking.unseen.items():
+        near[bisect_left(ranks, rank) - 1].append(image)
+    free = [[image for image in band if image not in even] for band in near]
+    firsts = [rank + 1 for rank in ranks[:-1]]
+    bands = []
+    for place, count in enumerate(allocated(firsts, [len(band) for band in free], further)):
+        chosen = [free[place][number] for number in rng.choice(len(free[place]), count, replace=False)] if count else []
+        drawn = [image for image in near[place] if image in even] + chosen
+        bands.append(Band(firsts[place], ranks[place + 1], len(near[place]), drawn))
+    if ranking.photos > ranking.end:  # nobody knows the ranks down there
+        deep = [image for image in even if image not in ranking.unseen]
+        bands[-1] = bands[-1]._replace(unseen=ranking.rest - len(ranking.unseen), drawn=deep)
+    return bands
+
+
+# -- what an audit says ---------------------------------------------------------------------------------------------
+
+
+def least_inclusion(bands: Sequence[Band]) -> float:
+    """The mean chance of being drawn of photos spread evenly over the logarithm of the rank, or nearer, at least."""
+    # A chance that rose with the depth would not be on the safe side of the condition
+    chances = np.minimum.accumulate([band.inclusion for band in bands])
+    spans = np.array([band.span for band in bands])
+    return float(chances @ spans / spans.sum()) if spans.sum() else 1.0
+
+
+def hidden_at_most(bands: Sequence[Band], relevant: Collection[str], rest: int) -> int:
+    """How many relevant photos are hidden at most (95 %) under the condition, `relevant` of those drawn being so.
+
+    The condition speaks of all that lies below any rank, so where the head of the bands is drawn completely the bound
+    may begin below it: what was found there then says nothing of the depth. Where it begins is decided by the design
+    alone, before anything is found.
+    """
+    complete = next((place for place, band in enumerate(bands) if band.inclusion < 1), len(bands))
+    starts = [place for place in range(1, complete + 1) if least_inclusion(bands[place:]) >= WORTH_A_START]
+    below = bands[max(starts, default=0) :]
+    found = sum(image in relevant for band in below for image in band.drawn)
+    return most_hidden(found, least_inclusion(below), rest + found)
+
+
+def most_hidden(found: int, chance: float, most: int, tail: float = TAIL) -> int:
+    """How many relevant photos an audit has not shown at most that found some, each with at least this chance.
+
+    There are no more than `most` with those that it found.
+    """
+    if chance >= 1:
+        return 0
+    low, high = found, most  # the most that the audit does not rule out lies here
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if at_most(found, middle, chance) > tail else (low, middle - 1)
+    return low - found
+
+
+def too_deep(bands: Sequence[Band], relevant: Collection[str]) -> bool:
+    """Whether what an audit found lies deeper than the condition lets one expect."""
+    found = np.array([sum(image in relevant for image in band.drawn) for band in bands])
+    weight = np.array([band.inclusion * band.span for band in bands])
+    if not (total := int(found.sum())):
+        return False
+    for start in range(1, len(bands)):
+        below = int(found[start:].sum())
+        share = float(weight[start:].sum() / weight.sum())
+        if below and 1 - at_most(below - 1, total, share) < SUSPECT:
+            return True
+    return False
+
+
+def at_most(shown: int, count: int, chance: float) -> float:
+    """The chance of at most so many out of a count, each with the same chance."""
+    if shown >= count or chance <= 0:
+        return 1.0
+    if chance >= 1:
+        return 0.0
+    odds = (math.log(chance), math.log1p(-chance))
+    ways = (math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1) for k in range(shown + 1))
+    return min(1.0, math.fsum(math.exp(way + k * odds[0] + (count - k) * odds[1]) for k, way in enumerate(ways)))
+
+
+# -- how many looks it takes ----------------------------------------------------------------------------------------
+
+
+def looks_needed(found: int, depth: int, photos: int, share: float) -> int:
+    """How large an audit must be to say that this share of the relevant photos is found, if it finds nothing new.
+
+    `found` relevant photos are in the first `depth` of a ranking of so many photos, all of which are labelled.
+    """
+    allowed, rest = math.floor(found * (1 - share) / share + 1e-9), max(photos - depth, 1)
+
+    def enough(size: int) -> bool:
+        return most_hidden(0, _planned_inclusion(depth, photos, size), rest) <= allowed
+
+    high = 1
+    while high < rest and not enough(high):
+        high = min(2 * high, rest)
+    return bisect_left(range(high), True, lo=high // 2 + 1, key=enough)
+
+
+def _planned_inclusion(depth: int, photos: int, size: int) -> float:
+    """What `least_inclusion` comes to for an audit of this size."""
+    even = even_part(size, photos - depth)
+    if even == size:
+        return size / (photos - depth)
+    ranks = edges(depth, reach(depth, size, photos), photos)
+    first, unseen = [rank + 1 for rank in ranks[:-1]], np.diff(ranks).tolist()
+    share = even / (photos - depth)
+    near = allocated(first[:-1], [round(n * (1 - share)) for n in unseen[:-1]], size - even)
+    counts = [*(n * share + m for n, m in zip(unseen, near, strict=False)), unseen[-1] * share]
+    chances = np.minimum.accumulate([min(1.0, count / n) for count, n in zip(counts, unseen, strict=True)])
+    spans = np.diff(np.log(np.maximum(ranks, 1)))
+    return float(chances @ spans / spans.sum())

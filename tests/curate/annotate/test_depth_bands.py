@@ -1,0 +1,233 @@
+"""Audits by depth: chances by hand, how often the bounds hold, how many looks they take, and what a ledger keeps."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import certificate
+from bench.remaining import Scenario, bursts, no_order, normal_scores, upside_down
+from eyespot.curate.annotate import auditing, candidates, export
+from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate
+from eyespot.curate.annotate.auditing import Plan, by_depth, draw
+from eyespot.curate.annotate.datasheet import unseen
+from eyespot.curate.annotate.depth_bands import (
+    Band,
+    Ranking,
+    allocated,
+    at_most,
+    draw_bands,
+    even_part,
+    hidden_at_most,
+    least_inclusion,
+    looks_needed,
+    most_hidden,
+    reach,
+    too_deep,
+)
+from eyespot.curate.annotate.progress import percent, standing
+from eyespot.search import collection
+from eyespot.storage import sqlite
+
+from .world import desk, gallery
+
+PHOTOS, STOP, RELEVANT = 6000, 300, 131
+SIZE = looks_needed(RELEVANT, STOP, PHOTOS, 0.9)
+
+
+# -- chances --------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 30), st.integers(0, 60), st.floats(0.01, 0.99))
+def test_a_binomial_tail_is_its_sum(shown: int, count: int, chance: float) -> None:
+    by_hand = sum(math.comb(count, k) * chance**k * (1 - chance) ** (count - k) for k in range(min(shown, count) + 1))
+    assert at_most(shown, count, chance) == pytest.approx(by_hand, abs=1e-9)
+
+
+def test_nothing_found_with_a_chance_of_a_fifth_leaves_at_most_13() -> None:
+    # 0.8 to the power of 13 is 0.055, to the power of 14 it is 0.044.
+    assert (most_hidden(0, 0.2, 1000), most_hidden(0, 1.0, 1000), most_hidden(3, 0.2, 3)) == (13, 0, 0)
+
+
+def test_a_chance_that_rises_with_depth_is_not_counted_upon() -> None:
+    bands = [Band(11, 20, 4, ["a", "b"]), Band(21, 40, 2, ["c", "d"]), Band(41, 80, 40, [])]
+    assert least_inclusion(bands) == pytest.approx((0.5 + 0.5 + 0) / 3, abs=1e-9)
+
+
+@given(st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 900))
+def test_looks_are_spent_near_first_and_none_is_lost(unseen_photos: list[int], size: int) -> None:
+    counts = allocated([2**place for place in range(len(unseen_photos))], unseen_photos, size)
+    assert sum(counts) == pytest.approx(min(size, sum(unseen_photos)), abs=1)
+    assert all(0 <= count <= there for count, there in zip(counts, unseen_photos, strict=True))
+
+
+def test_each_photo_of_a_band_is_drawn_with_the_chance_that_is_told() -> None:
+    rng, times, met = np.random.default_rng(0), 1000, Counter[str]()
+    unseen_ranks = {str(rank): rank for rank in range(21, 61) if rank % 5}
+    promised = dict.fromkeys(unseen_ranks, 0.0)
+    for _ in range(times):
+        even = {str(rank) for rank in rng.choice(np.arange(21, 201), 10, replace=False) if rank > 60 or rank % 5}
+        bands = draw_bands(Ranking(unseen_ranks, 60, 200, 172), even, 12, rng)
+        met.update(image for band in bands for image in band.drawn)
+        for image, rank in unseen_ranks.items():
+            promised[image] += next(band.inclusion for band in bands if rank <= band.last)
+    errors = [(met[image] - promised[image]) / math.sqrt(times) for image in unseen_ranks]
+    assert np.abs(errors).max() < 4 * 0.5  # four standard errors of a coin
+
+
+def test_finds_near_the_stop_agree_with_the_condition_and_deep_ones_do_not() -> None:
+    bands = [Band(11, 20, 10, list("abcdefghij")), Band(21, 40, 20, ["k", "l"]), Band(41, 80, 40, ["m"])]
+    assert [too_deep(bands, found) for found in ("", "abc", "kl", "m")] == [False, False, True, True]
+
+
+def test_what_a_completely_drawn_head_shows_says_nothing_of_the_depth() -> None:
+    head = [str(number) for number in range(40)]
+    bands = [Band(11, 40, 40, head), Band(41, 80, 40, ["a"] * 16)]
+    assert hidden_at_most(bands, head, 1000) == hidden_at_most(bands, [], 1000) == most_hidden(0, 0.4, 1000)
+
+
+# -- how often they hold --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", [bursts, no_order, normal_scores, upside_down])
+@pytest.mark.parametrize("size", [100, 300])
+def test_what_a_user_reads_holds_on_any_ranking(scenario: Scenario, size: int) -> None:
+    """Of 95 in a hundred, within the noise of 80 annotations; and nothing incomplete is called complete."""
+    found = certificate.trusted("", scenario, size, 80)
+    assert (found.coverage >= 0.95 - 0.03, found.wrong) == (True, 0)
+
+
+@pytest.mark.parametrize("hidden", [5, 15, 40])
+def test_under_the_condition_the_bound_holds_where_it_is_tightest(hidden: int) -> None:
+    """Hidden photos spread evenly over the logarithm of the rank: the worst that the condition allows."""
+    photos, size, held, times = 100_000, 800, 0, 200
+    rng, rest, end = np.random.default_rng(hidden), photos - STOP, reach(STOP, size, photos)
+    unseen_ranks = {str(rank): rank for rank in range(STOP + 1, end + 1)}
+    for _ in range(times):
+        even = {str(rank) for rank in rng.integers(STOP + 1, photos + 1, even_part(size, rest)).tolist()}
+        bands = draw_bands(Ranking(unseen_ranks, end, photos, rest), even, size - len(even), rng)
+        ranks = np.exp(rng.uniform(np.log(STOP), np.log(photos), hidden)).astype(int) + 1
+        relevant = {str(rank) for rank in ranks.tolist()}
+        shown = sum(image in relevant for band in bands for image in band.drawn)
+        held += len(relevant) - shown <= hidden_at_most(bands, relevant, rest - size)
+    assert 0.93 <= held / times <= 1
+
+
+def test_bounds_by_depth_take_few_looks() -> None:
+    looks = [looks_needed(RELEVANT, STOP, photos, 0.9) for photos in (20_000, 100_000, 4_800_000)]
+    assert all(taken <= aim for taken, aim in zip(looks, (600, 1000, 2000), strict=True)), looks
+
+
+# -- in the store ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def labelled_to_the_stop(tmp_path: Path) -> AnnotationStore:
+    """A list of which Ada labelled the first 300, with all 131 relevant photos at its head."""
+    at = desk(tmp_path, PHOTOS, visible="yes", feasible="yes", of_interest="yes")
+    at.mark("q", "ada", {str(n): "y" if n < 2 * RELEVANT and n % 2 else "n" for n in range(STOP)})
+    return at
+
+
+def audited(at: AnnotationStore, size: int, relevant: Collection[str] = ()) -> AuditSample:
+    drawn = draw(at, "q", "ada", plan=Plan(size, 1))
+    at.mark("q", "ada", {photo.image: "y" if photo.image in relevant else "n" for photo in drawn.photos})
+    return drawn
+
+
+def test_an_audit_by_depth_is_kept_as_it_was_drawn(labelled_to_the_stop: AnnotationStore) -> None:
+    with labelled_to_the_stop as at:
+        drawn = draw(at, "q", "ada", plan=Plan(100, 1))
+        assert drawn.design is not None and at.audit("q", "ada") == drawn
+        assert (len(drawn.photos), len(drawn.design.even)) == (100, 20)
+        assert sorted(image for band in drawn.design.bands for image in band.drawn) == sorted(
+            photo.image for photo in drawn.photos
+        )
+
+
+def test_a_few_hundred_looks_complete_a_query(labelled_to_the_stop: AnnotationStore) -> None:
+    with labelled_to_the_stop as at:
+        audited(at, SIZE + 10)  # counts are rounded
+        stands = standing(at, "q", "ada")
+        assert stands.found_at_least is not None and stands.found_at_least < 0.9 <= (stands.found_by_rank or 0)
+        assert export.labelled(at, "q").faults == []
+        assert unseen(stands).endswith("if each doubling of the depth hides no more than the one before")
+        assert stands.as_json()["found_by_rank"] == stands.found_by_rank
+
+
+def test_below_90_percent_the_condition_is_not_spoken_of(labelled_to_the_stop: AnnotationStore) -> None:
+    with labelled_to_the_stop as at:
+        audited(at, SIZE // 2)
+        stands = standing(at, "q", "ada")
+        assert stands.audit is not None and stands.audit.most_by_rank is not None
+        assert stands.found_by_rank is None and "perhaps only" in str(export.labelled(at, "q").faults)
+
+
+def test_finds_far_down_withdraw_the_bound(labelled_to_the_stop: AnnotationStore) -> None:
+    with labelled_to_the_stop as at:
+        audited(at, SIZE + 10, {str(n) for n in range(3000, PHOTOS)})
+        stands = standing(at, "q", "ada")
+        assert stands.audit is not None and stands.audit.cautious is not None
+        assert (stands.audit.most_by_rank, stands.found_by_rank) == (None, None)
+
+
+def test_what_is_labelled_later_lowers_the_bound(labelled_to_the_stop: AnnotationStore) -> None:
+    with labelled_to_the_stop as at:
+        audited(at, SIZE + 10)
+        at.mark("q", "ada", {str(n): "n" for n in range(PHOTOS)})
+        result = auditing.standing(at, "q", "ada")
+        assert result is not None and (result.most_by_rank, result.left) == (0, (0, 0, 0))
+
+
+def test_audits_of_earlier_versions_stay_valid(labelled_to_the_stop: AnnotationStore, tmp_path: Path) -> None:
+    """They were uniform, and their ledger has no table for designs."""
+    with labelled_to_the_stop as at:
+        uniform = AuditSample(PHOTOS - STOP, 0.5, at.candidates("q")[STOP : STOP + 50], [str(n) for n in range(STOP)])
+        at.keep_audit("q", "ada", uniform, 0)
+    path = next(tmp_path.rglob("ledger.sqlite"))
+    ledger = sqlite.connect(path, "DROP TABLE audit_designs")
+    ledger.close()
+    with AnnotationStore(path) as at:
+        at.mark("q", "ada", {photo.image: "n" for photo in uniform.photos})
+        result = auditing.standing(at, "q", "ada")
+        assert at.audit("q", "ada") == uniform
+        assert result is not None and result.cautious is not None and result.most_by_rank is None
+        assert result.cautious.high > 300
+
+
+def test_a_query_that_is_removed_takes_its_designs_along(tmp_path: Path) -> None:
+    with desk(tmp_path, PHOTOS) as at:
+        draw(at, "q", "ada", plan=Plan(100))
+        at.remove("q")
+    ledger = sqlite.connect(next(tmp_path.rglob("ledger.sqlite")), "")
+    assert ledger.execute("SELECT count(*) FROM audit_designs").fetchone() == (0,)
+    ledger.close()
+
+
+def test_a_gallery_is_audited_by_depth_of_its_search(tmp_path: Path) -> None:
+    photos = collection.Collection(gallery(tmp_path, 300, 10))
+    with desk(tmp_path, 0) as at:
+        candidates.list_nearest(at, "q", photos, 20)
+        at.mark("q", "ada", {photo.image: "n" for photo in at.candidates("q")})
+        drawn = draw(at, "q", "ada", photos, Plan(10))
+        ranked = [photo.image for photo in candidates.nearest(photos, at.query("q").query, 300)]
+    assert drawn.design is not None and drawn.design.bands[0].first == 21 and drawn.design.bands[-1].last == 300
+    for band in drawn.design.bands[:-1]:
+        assert {ranked.index(image) + 1 for image in band.drawn} <= set(range(band.first, band.last + 1))
+
+
+def test_the_order_tells_nobody_which_photos_were_drawn_evenly() -> None:
+    even = AuditSample(900, 0.5, [Candidate(str(n)) for n in range(700, 720)], [str(n) for n in range(100)])
+    drawn = by_depth([Candidate(str(n)) for n in range(1000)], 1000, even, Plan(80), np.random.default_rng(0))
+    assert [photo.image for photo in drawn.photos[:20]] != [photo.image for photo in even.photos]
+
+
+def test_shares_are_not_rounded_up() -> None:
+    assert [percent(share) for share in (0.899, 0.9, 1.0)] == ["89%", "90%", "100%"]
