@@ -64,7 +64,7 @@ class Seeing:
         values = (facts.get(column) for column in self.columns)
         named = ", ".join(dict.fromkeys(str(value) for value in values if value)) or UNNAMED
         key = (self.name, self.prompt, str(facts["id"]), named)
-        with closing(sqlite.connect(self.ledger, SCHEMA)) as sql:
+        with closing(sqlite.connect(self.ledger, SCHEMA, settles=False)) as sql:
             where = "model = ? AND prompt = ? AND image = ? AND named = ?"
             row = sql.execute(f"SELECT said FROM captions WHERE {where}", key).fetchone()
             if row is None:

@@ -7,7 +7,9 @@ next look reads every file once more, but embeds none that is known.
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import suppress
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +20,9 @@ from eyespot.gallery.files import Damaged
 from eyespot.gallery.fingerprints import fingerprints
 from eyespot.gallery.index_db import RETRY, SCHEMA, Ledger
 from eyespot.storage import copies, sqlite
-from eyespot.storage.atomic import put_file
+from eyespot.storage.atomic import new_file
 from eyespot.storage.digests import DIGESTS, damaged_files, sound_digests
+from eyespot.storage.write_ahead_log import log_damage
 from eyespot.types import Encoder, EyespotError
 
 LEDGER = "ledger.sqlite"
@@ -30,13 +33,11 @@ def ready_ledger(gallery: Path, read_all: bool) -> list[str]:
     """A new ledger in place of one that is gone or, if all is read, damaged; notes on what it was made from."""
     place = gallery / LEDGER
     gone = not place.exists() and copies.why_changed(place)
-    if read_all:
-        copies.repair_copies(gallery / copies.FOLDER)
+    if read_all and not gone:
         with suppress(sqlite.DamagedLedger):
             if place.exists():
                 sqlite.check(place)
-            if not gone:
-                return []
+            return copies.repair_copies(place)
     return _rebuild(gallery) if gone or read_all else []
 
 
@@ -46,16 +47,37 @@ def _rebuild(gallery: Path) -> list[str]:
     `recover` fills it from the shards, and each store takes its own tables from their copies when it opens it.
     """
     place = gallery / LEDGER
-    lost = copies.rescue(place, copies.tables_of(SCHEMA)) if place.exists() else []
     notes = [f"{place} was missing or damaged; it is made again"]
-    if lost:
-        put_file(place, beside := place.with_name(f"{place.name}.damaged"))
-        notes.append(f"lost for good with damaged pages of the ledger: {'; '.join(lost)}; the old file is {beside}")
+    if place.exists():
+        aside = _set_aside(place)
+        log = log_damage(place)
+        lost, newer = copies.rescue(place, copies.tables_of(SCHEMA))
+        lost += ["what was recorded last, in its damaged log"] if log else []
+        if lost:
+            notes.append(f"lost for good with damaged parts of the ledger: {'; '.join(lost)}; the old file is {aside}")
+        elif newer:
+            notes.append(f"some rows are from its pages, which have no checksums; the old file is {aside}")
+        else:
+            for name in (aside.name, f"{aside.name}-wal"):
+                place.with_name(name).unlink(missing_ok=True)
     for name in (place.name, f"{place.name}-wal", f"{place.name}-shm"):
         place.with_name(name).unlink(missing_ok=True)
     copies.open_digest(place)
     place.touch()
     return notes
+
+
+def _set_aside(place: Path) -> Path:
+    """A copy of a damaged ledger and of its log, beside those of earlier repairs: nothing of it is given up."""
+    endings = chain([""], (f"-{number}" for number in count(2)))
+    names = (f"{place.name}.damaged{ending}" for ending in endings)
+    aside = next(path for name in names if not (path := place.with_name(name)).exists())
+    for ending in ("", "-wal"):
+        source = place.with_name(f"{place.name}{ending}")
+        if source.exists():
+            with new_file(aside.with_name(f"{aside.name}{ending}")) as file, source.open("rb") as data:
+                shutil.copyfileobj(data, file)
+    return aside
 
 
 def drop_damaged_digests(gallery: Path) -> None:

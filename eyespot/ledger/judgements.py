@@ -104,7 +104,8 @@ class Judgements:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._reading, self._writing = _opened(path), _opened(path)
+        self._writing = _opened(path)
+        self._reading = _opened(path, settles=False)
         self._looking = Lock()
         self._waiting: deque[_WriteBatch] = deque()
         self._writer = ThreadPoolExecutor(1, "judgements")
@@ -246,9 +247,9 @@ class Judgements:
         return [judge for (judge,) in rows]
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _opened(path: Path, settles: bool = True) -> sqlite3.Connection:
     try:
-        return sqlite.connect(path, SCHEMA, later=exchange_log.SCHEMA)
+        return sqlite.connect(path, SCHEMA, later=exchange_log.SCHEMA, settles=settles)
     except (sqlite3.Error, OSError) as error:
         raise _unwritable(path, error) from None
 

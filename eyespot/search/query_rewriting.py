@@ -78,7 +78,7 @@ class Remembered:
     def __call__(self, words: str) -> list[str]:
         """The wordings, from the ledger if it has them; an answer is on the disk before it is used."""
         key = (self.name, self.model.prompt, words)
-        with closing(sqlite.connect(self.path, SCHEMA)) as sql:
+        with closing(sqlite.connect(self.path, SCHEMA, settles=False)) as sql:
             row = sql.execute("SELECT told FROM wordings WHERE model = ? AND prompt = ? AND words = ?", key).fetchone()
             if row is None:
                 wordings = self.model(words)

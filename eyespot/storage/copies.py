@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from eyespot.storage.atomic import make_folder
 from eyespot.storage.digests import (
+    BLAKE2B,
     CHANGED,
     DIGESTS,
     add_digests,
@@ -29,9 +29,13 @@ from eyespot.storage.digests import (
     sound_digests,
 )
 from eyespot.storage.locks import in_turn
+from eyespot.storage.write_ahead_log import log_damage
 
+LEDGER = "ledger.sqlite"  # a gallery's own; other files in its folder have neither copies nor a digest
 FOLDER = "ledger"
 _CHUNK = 1 << 16  # rows that are turned into parquet at once
+NOTHING = BLAKE2B(b"").hexdigest()
+_SMALL, _GROWTH = 20_000, 20  # a copy of more rows is written again when a twentieth of them is new
 
 
 def tables_of(schema: str) -> frozenset[str]:
@@ -42,6 +46,8 @@ def tables_of(schema: str) -> frozenset[str]:
 def why_changed(path: Path) -> str:
     """What shows at a glance that a ledger is not as it was closed; empty if nothing does."""
     names = [name_of(path)]
+    if path.name != LEDGER:
+        return ""
     if not path.exists():
         copied = any((path.parent / FOLDER).glob("*.parquet"))
         return "it is missing" if copied or names[0] in sound_digests(path.parent / FOLDER) else ""
@@ -61,24 +67,45 @@ def name_of(path: Path) -> str:
     return f"../{path.name}"
 
 
-def open_digest(path: Path) -> None:
-    """The ledger is about to change: from now on it has no digest."""
+def open_digest(path: Path) -> str:
+    """The ledger is about to change: from now on it has no digest. The one it had, "" if it had none.
+
+    The connection must have read from the file: its log is then there, and nobody takes the ledger for closed.
+    """
     folder = path.parent / FOLDER
-    if name_of(path) in sound_digests(folder):
-        with in_turn(folder / DIGESTS), rewriting(folder, [name_of(path)]):
-            pass
+    if path.name != LEDGER or not (path.parent / "gallery.toml").exists():
+        return ""
+    make_folder(folder)
+    with in_turn(folder / DIGESTS):
+        digest = sound_digests(folder).get(name_of(path), "")
+        if digest:
+            with rewriting(folder, [name_of(path)]):
+                pass
+    return digest
 
 
-def close_digest(path: Path) -> None:
-    """The ledger was closed: it has a digest from now on, unless somebody else has it open."""
+def close_digest(path: Path, digest: str = "") -> None:
+    """The ledger was closed: it has a digest from now on, unless somebody else has it open.
+
+    digest: of a ledger that nobody changed; without it every byte is read.
+    """
     folder = path.parent / FOLDER
-    if not (path.parent / "gallery.toml").exists() or not path.exists():
+    if not path.exists():
         return
     make_folder(folder)
     with in_turn(folder / DIGESTS):
-        if not path.with_name(f"{path.name}-wal").exists():
+        if not _log_of(path).exists():
             with rewriting(folder, [name_of(path)]) as digests:
-                digests[name_of(path)] = file_blake2b(path)
+                digests[name_of(path)] = digest or file_blake2b(path)
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _state(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 class CopiedLedger(sqlite3.Connection):
@@ -87,28 +114,53 @@ class CopiedLedger(sqlite3.Connection):
     path: Path | None = None
     tables: frozenset[str] = frozenset()  # those of its own schema
     derived: bool = False  # its tables can be made again from other files
+    settles: bool = True  # at its end, copies and digest are brought up to date
+    _digest: str = ""  # the ledger's when it was opened
+    _opened: tuple[int, int] = (0, 0)  # its size and date then
+
+    def begin(self, path: Path) -> None:
+        """From here on the ledger may change."""
+        self._digest, self._opened = open_digest(path), _state(path)
 
     def close(self) -> None:
         """Copy what this connection changed; the last one to close gives the ledger its digest."""
         path, self.path = self.path, None
-        if path is not None and (path.parent / "gallery.toml").exists():
+        if path is not None and self.settles and path.name == LEDGER and (path.parent / "gallery.toml").exists():
             with suppress(OSError, sqlite3.Error):  # without a digest the ledger counts as one that is still open
                 self._copy(path.parent / FOLDER)
+                changes = self.total_changes
                 super().close()
-                close_digest(path)
+                close_digest(path, "" if changes or _state(path) != self._opened else self._digest)
         super().close()
 
     def _copy(self, folder: Path) -> None:
         there = {name for (name,) in self.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         copied = {place.stem for place in folder.glob("*.parquet")} & there
         bare = {name for name in there - copied if not name.startswith("sqlite_")}
-        # A copy that lacks rows: who added them was killed before it could copy them
         wanted = {table for table in copied if _count(self, table) not in (0, _copied_count(folder, table))}
+        if not self._digest:  # somebody who changed it was killed before it could copy
+            wanted |= copied
         wanted |= bare - self.tables if self.derived else bare & self.tables
         if self.total_changes and not self.derived:
             wanted |= self.tables & there
         for table in sorted(wanted):
-            write_copy(self, table, folder)
+            if _is_due(self, table, folder):
+                write_copy(self, table, folder)
+            else:
+                with in_turn(folder / DIGESTS), rewriting(folder, [_behind(table)]) as digests:
+                    digests[_behind(table)] = NOTHING
+                (folder / _behind(table)).touch()
+
+
+def _behind(table: str) -> str:
+    """The name of the empty file that says that a copy lacks rows or changes; its line among the digests counts."""
+    return f"{table}.behind"
+
+
+def _is_due(sql: sqlite3.Connection, table: str, folder: Path) -> bool:
+    """Whether a copy is worth writing again: a large one is not for a few rows."""
+    rows, copied = _count(sql, table), _copied_count(folder, table)
+    return rows <= _SMALL or copied < 0 or abs(rows - copied) * _GROWTH >= rows
 
 
 def _count(sql: sqlite3.Connection, table: str) -> int:
@@ -140,7 +192,7 @@ def _write_rows(path: Path, columns: Mapping[str, str], rows: Iterator[tuple[Any
     make_folder(path.parent)
     with (
         in_turn(path.with_name(DIGESTS)),
-        new_digested(path) as file,
+        new_digested(path, [_behind(path.stem)]) as file,
         pq.ParquetWriter(file.io, schema, write_page_checksum=True) as writer,
     ):
         while chunk := [*islice(rows, _CHUNK)]:
@@ -148,6 +200,7 @@ def _write_rows(path: Path, columns: Mapping[str, str], rows: Iterator[tuple[Any
                 pa.array(column, kind) for column, kind in zip(zip(*chunk, strict=True), schema.types, strict=True)
             ]
             writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    path.with_name(_behind(path.stem)).unlink(missing_ok=True)
 
 
 def has_copies(path: Path, tables: Iterable[str]) -> bool:
@@ -156,50 +209,77 @@ def has_copies(path: Path, tables: Iterable[str]) -> bool:
 
 
 def restore(sql: sqlite3.Connection, path: Path, tables: Iterable[str]) -> None:
-    """Fill empty tables from their copies: those of a ledger that was made again."""
-    for table in sorted(tables):
-        name = f"{table}.parquet"
-        if not (path.parent / FOLDER / name).exists() or sql.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone():
+    """Fill empty tables from their copies: those of a ledger that was made again.
+
+    Raises `sqlite3.DatabaseError` for a copy that is damaged: what it holds would be lost.
+    """
+    for table in sorted(tables) if path.name == LEDGER else []:
+        place = path.parent / FOLDER / f"{table}.parquet"
+        if not place.exists() or sql.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone():
             continue
-        if rows := _copied_rows(path.parent / FOLDER, name):
-            sql.execute("BEGIN IMMEDIATE")
+        if not _is_sound(place):
+            raise sqlite3.DatabaseError(f"it has nothing in {table}, and the copy {place} is damaged")
+        sql.execute("BEGIN IMMEDIATE")
+        for rows in _batches(place):
             sql.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
-            sql.execute("COMMIT")
+        sql.execute("COMMIT")
 
 
 # -- after damage -------------------------------------------------------------------------------------------
 
 
-def rescue(path: Path, derived: Iterable[str]) -> list[str]:
-    """Copies of all that is left of a damaged ledger's tables but those that are derived; in words, what is lost.
+class Rescued(NamedTuple):
+    """What came of a damaged ledger."""
 
-    Copies count before pages, which have no checksums. A ledger that was closed before the damage has them of all.
+    lost: list[str]  # in words, what is lost
+    newer: bool  # whether pages held rows that the copies did not
+
+
+def rescue(path: Path, derived: Iterable[str]) -> Rescued:
+    """Copies of all that is left of a damaged ledger's tables but those that are derived.
+
+    A ledger that was closed, and that nobody wrote since, has copies of all: its pages may lie, and are not read. Else
+    pages count before copies, for they may be newer.
     """
-    folder = path.parent / FOLDER
+    folder, lost, newer = path.parent / FOLDER, [], False
+    digests = sound_digests(folder)
     copied = {place.stem for place in folder.glob("*.parquet")}
     named = {name for (name,) in _rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'")}
-    closed, lost = name_of(path) in sound_digests(folder), []
+    closed = name_of(path) in digests and not _is_newer(path, folder / DIGESTS)
     for table in sorted((copied | named) - set(derived)):
-        rows = _copied_rows(folder, f"{table}.parquet")
-        if not re.fullmatch(r"\w+", table) or (rows is not None and closed):
+        place = folder / f"{table}.parquet"
+        sound = place.exists() and _is_sound(place)
+        if not re.fullmatch(r"\w+", table) or (sound and closed and _behind(table) not in digests):
             continue
-        columns = dict(_rows(path, f"SELECT name, type FROM pragma_table_info('{table}')"))
-        keys = [key for (key,) in _rows(path, f"SELECT name FROM pragma_table_info('{table}') WHERE pk ORDER BY pk")]
-        if not columns:
-            lost.append(f"what was recorded in {table} since its last copy")
-            continue
-        at = [[*columns].index(key) for key in keys] or range(len(columns))
-        kinds = [{"INTEGER": int, "REAL": float}.get(kind, str) for kind in columns.values()]
-        paged = [
-            row
-            for row in _both_ways(path, f"SELECT * FROM {table}", keys)
-            if all(value is None or isinstance(value, kind) for value, kind in zip(row, kinds, strict=True))
-        ]
-        distinct = {tuple(row[key] for key in at): row for row in [*paged, *(rows or [])]}
+        rows = [row for batch in _batches(place) for row in batch] if sound else []
+        found, columns, at = _readable(path, table)
+        distinct = {tuple(row[key] for key in at): row for row in [*rows, *found]} if columns else {}
+        newer = newer or len({*found} - {*rows}) > 0
         if distinct:
-            _write_rows(folder / f"{table}.parquet", columns, iter(distinct.values()))
+            _write_rows(place, columns, iter(distinct.values()))
+        elif not sound:
+            place.unlink(missing_ok=True)
+        if not columns:
+            lost.append(f"what was recorded in {table}" + (" since its last copy" if sound else ""))
         lost += [f"{table} {what}" for what in _lost_rows(path, table, {key[0] for key in distinct})]
-    return lost
+    return Rescued(lost, newer)
+
+
+def _is_newer(path: Path, digests: Path) -> bool:
+    """Whether somebody wrote to a ledger after it got its digest."""
+    log = _log_of(path)
+    return (log.exists() and log.stat().st_size > 0) or path.stat().st_mtime_ns > digests.stat().st_mtime_ns
+
+
+def _readable(path: Path, table: str) -> tuple[list[tuple[Any, ...]], dict[str, str], Iterable[int]]:
+    """The rows on readable pages whose values are of their columns' types, the columns, and which are the key."""
+    columns = dict(_rows(path, f"SELECT name, type FROM pragma_table_info('{table}')"))
+    keys = [key for (key,) in _rows(path, f"SELECT name FROM pragma_table_info('{table}') WHERE pk ORDER BY pk")]
+    at = [[*columns].index(key) for key in keys] or range(len(columns))
+    kinds = [{"INTEGER": int, "REAL": float}.get(kind, str) for kind in columns.values()]
+    rows = _both_ways(path, f"SELECT * FROM {table}", keys) if columns else []
+    typed = (all(v is None or isinstance(v, kind) for v, kind in zip(row, kinds, strict=True)) for row in rows)
+    return [row for row, is_typed in zip(rows, typed, strict=True) if is_typed], columns, at
 
 
 def _lost_rows(path: Path, table: str, there: set[Any]) -> list[str]:
@@ -218,14 +298,28 @@ def _lost_rows(path: Path, table: str, there: set[Any]) -> list[str]:
     return [lost[number] for number in sorted(lost)]
 
 
-def _copied_rows(folder: Path, name: str) -> list[tuple[Any, ...]] | None:
+def _is_sound(place: Path) -> bool:
+    """Whether a copy is as it was written: by its digest, without one by the checksums of its pages."""
     import pyarrow.parquet as pq
 
-    place = folder / name
-    if not place.exists() or sound_digests(folder).get(name) != file_blake2b(place):
-        return None
+    digest = sound_digests(place.parent).get(place.name)
+    if digest is not None:
+        return digest == file_blake2b(place)
+    try:
+        with pq.ParquetFile(place, page_checksum_verification=True) as file:
+            for _ in file.iter_batches(_CHUNK):
+                pass
+    except Exception:  # a damaged file can end in nearly any of Python's own errors
+        return False
+    return True
+
+
+def _batches(place: Path) -> Iterator[list[tuple[Any, ...]]]:
+    import pyarrow.parquet as pq
+
     with pq.ParquetFile(place) as file:
-        return [*zip(*(column.to_pylist() for column in file.read().columns), strict=True)]
+        for batch in file.iter_batches(_CHUNK):
+            yield [*zip(*(column.to_pylist() for column in batch.columns), strict=True)]
 
 
 def _both_ways(path: Path, query: str, columns: Iterable[str]) -> list[tuple[Any, ...]]:
@@ -247,58 +341,23 @@ def _rows(path: Path, query: str) -> Iterator[tuple[Any, ...]]:
         yield from sql.execute(query)
 
 
-def repair_copies(folder: Path) -> None:
-    """Drop copies that are damaged: the next connection that closes writes them again; the digests too, if need be."""
-    import pyarrow.parquet as pq
+def repair_copies(path: Path) -> list[str]:
+    """Drop copies of a sound ledger that are damaged: the next connection that closes writes them again; notes.
 
+    The digests are made again if need be.
+    """
+    folder = path.parent / FOLDER
     damaged = damaged_files(folder)
     if DIGESTS in damaged or (folder.is_dir() and not (folder / DIGESTS).exists()):
         (folder / DIGESTS).unlink(missing_ok=True)
-        for place in folder.glob("*.parquet"):
-            try:
-                pq.ParquetFile(place, page_checksum_verification=True).read()
-            except Exception:  # a damaged file can end in nearly any of Python's own errors
-                place.unlink()
-        add_digests(folder, [place.name for place in folder.glob("*.parquet")])
-    elif names := [name for name in damaged if name.endswith(".parquet")]:
-        with in_turn(folder / DIGESTS), rewriting(folder, names):
-            for name in names:
+        broken = [place.name for place in folder.glob("*.parquet") if not _is_sound(place)]
+        add_digests(folder, [place.name for place in folder.glob("*.parquet") if place.name not in broken])
+    else:
+        broken = [name for name in damaged if name != name_of(path)]
+    if broken:
+        with in_turn(folder / DIGESTS), rewriting(folder, broken):
+            for name in broken:
                 (folder / name).unlink(missing_ok=True)
-
-
-def log_damage(path: Path) -> str:
-    """What is wrong with the write-ahead log that a killed run left; empty if nothing is, or there is none."""
-    log = path.with_name(f"{path.name}-wal")
-    data = log.read_bytes() if log.exists() else b""
-    if not data:
-        return ""
-    order, size, salts = "big" if data[3:4] == b"\x83" else "little", int.from_bytes(data[8:12], "big"), data[16:24]
-    sums = _sums(data[:24], (0, 0), order)
-    if data[24:32] != _packed(sums) or data[:3] != b"\x37\x7f\x06":
-        return "the head of its log is damaged"
-    for start in range(32, len(data) - size - 23, size + 24):
-        frame = data[start : start + size + 24]
-        if frame[8:16] != salts:  # of an earlier round
-            return ""
-        sums = _sums(frame[:8] + frame[24:], sums, order)
-        if frame[16:24] != _packed(sums):
-            return "its log is damaged, and what was recorded last is lost"
-    return ""
-
-
-def _sums(data: bytes, start: tuple[int, int], order: Any) -> tuple[int, int]:
-    """SQLite's checksum, which goes on from one frame to the next."""
-    one, two = start
-    words = (
-        memoryview(data).cast("I")
-        if order == sys.byteorder
-        else [int.from_bytes(data[at : at + 4], order) for at in range(0, len(data), 4)]
-    )
-    for at in range(0, len(words), 2):
-        one = (one + words[at] + two) & 0xFFFFFFFF
-        two = (two + words[at + 1] + one) & 0xFFFFFFFF
-    return one, two
-
-
-def _packed(sums: tuple[int, int]) -> bytes:
-    return b"".join(number.to_bytes(4, "big") for number in sums)
+    tables = [name.removesuffix(".parquet") for name in broken if name.endswith(".parquet")]
+    empty = [table for table in tables if not [*_rows(path, f"SELECT 1 FROM {table} LIMIT 1")]]
+    return [f"lost for good with a damaged copy: what was recorded in {table}" for table in empty]

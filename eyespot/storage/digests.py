@@ -105,7 +105,7 @@ def sound_digests(folder: Path) -> dict[str, str]:
 @contextmanager
 def rewriting(folder: Path, names: Iterable[str]) -> Iterator[dict[str, str]]:
     """Files of a folder to write or remove: they have no line meanwhile, and then what the block puts down for them."""
-    before, names = sound_digests(folder), set(names)
+    before, names, date = sound_digests(folder), set(names), _dates(folder / DIGESTS)[0]
     rest = {name: digest for name, digest in before.items() if name not in names}
     if len(rest) < len(before):
         write_digests(folder, rest)
@@ -113,6 +113,8 @@ def rewriting(folder: Path, names: Iterable[str]) -> Iterator[dict[str, str]]:
     yield after
     if after:
         write_digests(folder, rest | after)
+    if (len(rest) < len(before) or after) and any(max(_dates(folder / name)) > date for name in rest):
+        _take_date(folder / DIGESTS, date)  # what changed before still shows at a glance
 
 
 @contextmanager

@@ -36,11 +36,14 @@ class DamagedLedger(EyespotError):
         self.reason = reason
 
 
-def connect(path: Path, schema: str = "", derived: bool = False, later: str = "") -> copies.CopiedLedger:
+def connect(
+    path: Path, schema: str = "", derived: bool = False, later: str = "", settles: bool = True
+) -> copies.CopiedLedger:
     """Open or create the file at `path` with the tables of `schema`; commits are on disk when they return.
 
     derived: what is in these tables can be made again from other files, so they get no copies in a gallery.
-    later: the schema of tables that the first write makes; here they are made if a gallery has copies of them. Raises
+    later: the schema of tables that the first write makes; here they are made if a gallery has copies of them.
+    settles: copies and digest are brought up to date when it closes; else the next connection does that. Raises
     `DamagedLedger` if the file is not SQLite's or not as it was closed, `sqlite3.OperationalError` on a full disk.
     """
     make_folder(path.parent)
@@ -53,11 +56,13 @@ def connect(path: Path, schema: str = "", derived: bool = False, later: str = ""
         with whole(path):
             _write_ahead(connection)
             connection.execute("PRAGMA synchronous=FULL")
-            copies.open_digest(path)
+            table_names(connection)  # makes the log, by which others see that the file is open
+            connection.begin(path)
             made = schema + later if copies.has_copies(path, copies.tables_of(later)) else schema
             connection.executescript(made)
             copies.restore(connection, path, copies.tables_of(made))
-            connection.path, connection.tables, connection.derived = path, copies.tables_of(schema + later), derived
+            connection.path, connection.tables = path, copies.tables_of(schema + later)
+            connection.derived, connection.settles = derived, settles
     except UnicodeDecodeError as error:  # SQLite names what is damaged, and the name is too
         connection.close()
         raise _damaged(path, "malformed database schema") from error

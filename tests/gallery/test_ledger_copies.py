@@ -1,0 +1,190 @@
+"""A ledger's digest and copies: written when it closes, and never in the way of what somebody recorded since."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from eyespot.gallery.indexing import index
+from eyespot.gallery.integrity import faults
+from eyespot.ledger.judgements import Judgements
+from eyespot.storage import copies
+from eyespot.storage.digests import DIGESTS, read_digests, rewriting
+from eyespot.types import Encoder, no_progress
+from tests.gallery.conftest import draw
+from tests.gallery.test_any_damage import judged, killed_after, overwrite_first_page, record, repaired
+
+
+@pytest.fixture
+def gallery(tmp_path: Path, starter: Encoder) -> Path:
+    """Two photos and twenty judgements."""
+    for seed in range(2):
+        draw(tmp_path / "photos" / f"{seed}.jpg", seed)
+    index(tmp_path / "gallery", [str(tmp_path / "photos")], [starter])
+    with Judgements(tmp_path / "gallery" / "ledger.sqlite") as judgements:
+        record(judgements, range(20))
+    return tmp_path / "gallery"
+
+
+def has_digest(gallery: Path) -> bool:
+    return "../ledger.sqlite" in read_digests(gallery / "ledger")
+
+
+def test_who_opens_a_ledger_while_it_is_closed_leaves_it_without_a_digest(
+    gallery: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashing = threading.Event()
+    digest = copies.file_blake2b
+
+    def slow(path: Path) -> str:
+        hashing.set()
+        time.sleep(0.5)
+        return digest(path)
+
+    monkeypatch.setattr(copies, "file_blake2b", slow)
+    first = Judgements(gallery / "ledger.sqlite")
+    record(first, range(20, 21))
+    closer = threading.Thread(target=first.close)
+    closer.start()
+    assert hashing.wait(10)
+
+    with Judgements(gallery / "ledger.sqlite") as second:
+        closer.join()
+        assert not has_digest(gallery)
+        record(second, range(21, 22))
+
+    assert has_digest(gallery) and len(judged(gallery)) == 22 and faults(gallery, no_progress) == []
+
+
+def test_what_another_program_wrote_survives_a_repair(gallery: Path, starter: Encoder) -> None:
+    time.sleep(0.02)
+    with closing(sqlite3.connect(gallery / "ledger.sqlite")) as sql, sql:
+        sql.execute("UPDATE judgements SET reason = 'by hand' WHERE image = '003'")
+        sql.execute(
+            "INSERT INTO judgements SELECT 99, asked, judge, turn, 'new', settled, probability, grade, reason, "
+            "confidence, failure, refused, rank, at, calls, tokens_in, tokens_out, money FROM judgements LIMIT 1"
+        )
+
+    summary = repaired(gallery, starter)
+
+    assert sorted(judged(gallery)) == [*(f"{image:03d}" for image in range(20)), "new"]
+    with Judgements(gallery / "ledger.sqlite") as judgements:
+        reasons = {
+            row.judgement.image: row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict
+        }
+    assert reasons["003"] == "by hand"
+    assert any("ledger.sqlite.damaged" in note for note in summary.notes)
+
+
+def flip_in_frame(log: Path, frame: int) -> None:
+    data = bytearray(log.read_bytes())
+    size = int.from_bytes(data[8:12], "big") + 24
+    data[32 + frame * size + 24 + 100] ^= 1
+    log.write_bytes(data)
+
+
+def test_what_a_damaged_log_held_is_said_to_be_lost(gallery: Path, starter: Encoder) -> None:
+    killed_after(gallery, range(20, 30))
+    flip_in_frame(gallery / "ledger.sqlite-wal", 0)
+
+    summary = repaired(gallery, starter)
+
+    (sentence,) = [note for note in summary.notes if "lost for good" in note]
+    assert "what was recorded last, in its damaged log" in sentence
+    assert (gallery / "ledger.sqlite.damaged-wal").exists()
+
+
+def test_a_log_that_a_kill_cut_off_before_a_commit_is_no_damage(gallery: Path) -> None:
+    killed_after(gallery, range(20, 30))
+    log = gallery / "ledger.sqlite-wal"
+    data = log.read_bytes()
+    frame = bytearray(data[32 : 32 + 24 + int.from_bytes(data[8:12], "big")])
+    frame[4:8], frame[30] = bytes(4), frame[30] ^ 1  # of no commit, and not whole
+    log.write_bytes(data + frame)
+
+    assert faults(gallery, no_progress) == []
+    assert len(judged(gallery)) == 30
+
+
+def test_a_copy_without_a_digest_counts_by_the_checksums_of_its_pages(gallery: Path) -> None:
+    folder = gallery / "ledger"
+    with rewriting(folder, ["judgements.parquet"]):
+        pass
+    (gallery / "ledger.sqlite").unlink()
+    index(gallery, [], [])
+
+    assert len(judged(gallery)) == 20
+
+
+def test_a_damaged_copy_of_a_lost_ledger_is_not_overwritten_in_silence(gallery: Path, starter: Encoder) -> None:
+    (gallery / "ledger.sqlite").unlink()
+    copy = gallery / "ledger" / "judgements.parquet"
+    copy.write_bytes(copy.read_bytes()[:-40])
+    index(gallery, [], [starter])
+
+    with pytest.raises(Exception, match=r"judgements.parquet is damaged.*index --repair"):
+        judged(gallery)
+    notes = repaired(gallery, starter).notes
+
+    assert any("lost for good with a damaged copy: what was recorded in judgements" in note for note in notes)
+    assert judged(gallery) == []
+
+
+def test_another_ledger_in_the_folder_has_rows_of_its_own(gallery: Path) -> None:
+    with Judgements(gallery / "mine.sqlite") as mine:
+        record(mine, range(3))
+    with Judgements(gallery / "mine.sqlite") as mine:
+        assert len(list(mine.rows())) == 3
+
+    assert len(judged(gallery)) == 20 and faults(gallery, no_progress) == []
+
+
+def test_a_change_by_a_killed_run_reaches_the_copies(gallery: Path, starter: Encoder) -> None:
+    killed_after(gallery, range(20, 21))
+    with closing(sqlite3.connect(gallery / "ledger.sqlite")) as sql, sql:
+        sql.execute("UPDATE judgements SET reason = 'changed' WHERE image = '003'")
+        sql.execute("DELETE FROM judgements WHERE image = '020'")
+    Judgements(gallery / "ledger.sqlite").close()
+    overwrite_first_page(gallery, "judgements")
+    repaired(gallery, starter)
+
+    with Judgements(gallery / "ledger.sqlite") as judgements:
+        reasons = {
+            row.judgement.image: row.judgement.verdict.reason for row in judgements.rows() if row.judgement.verdict
+        }
+    assert reasons["003"] == "changed" and len(reasons) == 20
+
+
+def test_a_large_table_is_not_copied_for_a_few_rows(
+    gallery: Path, starter: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies, "_SMALL", 10)
+    monkeypatch.setattr(copies, "_GROWTH", 5)
+    before = (gallery / "ledger" / "judgements.parquet").read_bytes()
+    with Judgements(gallery / "ledger.sqlite") as judgements:
+        record(judgements, range(20, 22))
+    assert (gallery / "ledger" / "judgements.parquet").read_bytes() == before
+    (gallery / "ledger" / "judgements.behind").unlink()  # its line among the digests counts
+    overwrite_first_page(gallery, "files")
+    repaired(gallery, starter)
+
+    assert len(judged(gallery)) == 22
+    with Judgements(gallery / "ledger.sqlite") as judgements:
+        record(judgements, range(22, 40))
+    assert "judgements.behind" not in (gallery / "ledger" / DIGESTS).read_text()
+
+
+def test_a_ledger_that_nobody_changed_keeps_its_digest(gallery: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> str:
+        raise AssertionError("every byte is read")
+
+    before = read_digests(gallery / "ledger")
+    monkeypatch.setattr(copies, "file_blake2b", refuse)
+    Judgements(gallery / "ledger.sqlite").close()
+
+    assert read_digests(gallery / "ledger") == before
