@@ -11,6 +11,7 @@ import typer
 from eyespot.cli._exporting import SHOWN, SOME_FAILED
 from eyespot.cli.console import note, print_json, print_summary, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.storage.digests import text_digest
 from eyespot.types import NothingFound
 
 if TYPE_CHECKING:
@@ -69,11 +70,14 @@ def _system(name: str) -> Any:
 
 
 def _import(photos: Iterable[PhotoFacts], source: Path, folder: Path, gallery: Path, json: bool) -> None:
-    """Take in facts and index them; exit code 3 if some entries were refused."""
+    """Take in facts and index them, in place of those of the same file; exit code 3 if some entries were refused."""
     from eyespot.gallery.formats.photo_facts import take_in
     from eyespot.gallery.indexing import Options, index
 
-    done = take_in(gallery, photos, source.absolute().stem, folder)
+    place = source.absolute()
+    # Exports of two cameras have the same file name; a long one would be cut before its digest
+    name = f"{place.stem[:40]}-{text_digest(str(place))[:8]}"
+    done = take_in(gallery, photos, name, folder)
     if done.path is None:
         example = (*done.unknown, *(file for file, _ in done.failed), "none")[0]
         raise NothingFound(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from eyespot.gallery import disk
@@ -21,7 +22,7 @@ from eyespot.gallery.photos.places import read_again
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.parallel import ordered_map
 from eyespot.storage.locks import locked
-from eyespot.types import Extractor, LocalFeatures, NothingFound
+from eyespot.types import Extractor, EyespotError, LocalFeatures, NothingFound
 
 AHEAD = 4  # pictures read ahead by each thread
 PER_IMAGE = 100
@@ -53,6 +54,10 @@ class DescribeSummary:
     failures: list[Undescribed] = field(default_factory=list)
 
 
+_Before = Callable[[int], LocalFeatures | str]
+"""The features of a row as they are, or why it has none."""
+
+
 class _Item(NamedTuple):
     """A row of a shard: its picture's id and the places where it lies; none for a picture that is gone."""
 
@@ -71,14 +76,26 @@ def describe(gallery: Path, extractor: Extractor, options: Describing | None = N
         return _DescribeJob(opened, extractor, options or Describing()).run()
 
 
-class _DescribeJob:
-    """One run of `describe` over one gallery."""
+def describe_again(gallery: Path, extractor: Extractor, shard: Path, options: Describing) -> None:
+    """Describe a shard anew in place of its damaged set, which stays until the new one is whole.
 
-    def __init__(self, gallery: Gallery, extractor: Extractor, options: Describing) -> None:
+    Raises `EyespotError` if photos are out of reach; then the damaged set stays.
+    """
+    opened = Gallery(gallery)
+    with locked(gallery):
+        _DescribeJob(opened, extractor, options, [shard]).again(shard)
+
+
+class _DescribeJob:
+    """One run of `describe` over one gallery, or some of its shards."""
+
+    def __init__(
+        self, gallery: Gallery, extractor: Extractor, options: Describing, shards: Sequence[Path] = ()
+    ) -> None:
         self.gallery, self.extractor, self.options = gallery, extractor, options
         self.note = LocalNote.of(extractor, options.count)
-        self.shards = {shard: self._items(shard) for shard in disk.shard_paths(gallery.path)}
-        self.seen = 0
+        self.shards = {shard: self._items(shard) for shard in shards or disk.shard_paths(gallery.path)}
+        self.seen, self.out_of_reach, self._counting = 0, 0, Lock()
         self.summary = DescribeSummary(sum(bool(item.places) for items in self.shards.values() for item in items))
 
     def run(self) -> DescribeSummary:
@@ -95,6 +112,16 @@ class _DescribeJob:
                 if items[row].places and why != GONE:
                     self.summary.failures.append(Undescribed(items[row].places[0], why))
         return self.summary
+
+    def again(self, shard: Path) -> None:
+        """Describe all pictures of a shard but those that failed before, if its note can still be read."""
+        try:
+            note = read_local_note(shard, self.note.stem)
+        except EyespotError:
+            note = None
+        failed = {row: why for row, why in note.missing.items() if why != GONE} if note else {}
+        rows = [row for row, item in enumerate(self.shards[shard]) if item.places and row not in failed]
+        self._write(shard, rows, len(rows), lambda row: failed.get(row, GONE), all_in_reach=True)
 
     def _items(self, shard: Path) -> list[_Item]:
         items = []
@@ -113,8 +140,13 @@ class _DescribeJob:
         return [row for row in there if row in again]
 
     def _describe(self, shard: Path, rows: Sequence[int], total: int) -> None:
-        before, due = DescribedShard(shard, self.note.stem), set(rows)
+        before = DescribedShard(shard, self.note.stem)
         known = {} if before.note is None else dict(before.note.missing)
+        self._write(shard, rows, total, lambda row: before.features(row) or known.get(row, GONE))
+
+    def _write(self, shard: Path, rows: Sequence[int], total: int, before: _Before, all_in_reach: bool = False) -> None:
+        """A new set of a shard: these rows described, of the others what was known before."""
+        due = set(rows)
         with new_local(shard, self.note) as writer, ThreadPoolExecutor(self.options.workers) as pool:
             fresh = self._fresh(pool, [self.shards[shard][row] for row in rows])
             for row in range(len(self.shards[shard])):
@@ -123,7 +155,9 @@ class _DescribeJob:
                     self.seen += 1
                     self.options.progress("describing", self.seen, total)
                 else:
-                    writer.add(before.features(row) or known.get(row, GONE))
+                    writer.add(before(row))
+            if all_in_reach and self.out_of_reach:
+                raise EyespotError(f"{self.out_of_reach} photos are out of reach")
 
     def _fresh(self, pool: ThreadPoolExecutor, items: Sequence[_Item]) -> Iterator[LocalFeatures | str]:
         """Features or a reason for each, while a bounded number of pictures is in memory."""
@@ -136,7 +170,7 @@ class _DescribeJob:
 
     def _read(self, item: _Item) -> Any:
         """The picture, upright in RGB, from the first place that still holds it; or why there is none."""
-        whys = []
+        whys, is_away = [], False
         for place in item.places:
             try:
                 data = read_again(place)
@@ -151,6 +185,10 @@ class _DescribeJob:
                 whys.append(bad.reason)
             except OSError as error:
                 whys.append(reason(error))
+                is_away = True
             except MemoryError:
                 whys.append("too large for this machine's memory")
+        if is_away:
+            with self._counting:
+                self.out_of_reach += 1
         return whys[0]

@@ -49,14 +49,15 @@ class CircuitBreaker:
     def request(self, address: str) -> Iterator[None]:
         """One request to this address; `ServerDown` instead of it if all before it failed."""
         halvings = self._begin(address)
-        failure, answered = None, True
+        failure, answered = None, False
         try:
             yield
+            answered = True
         except RetryableError as trouble:
             failure = trouble
             raise
-        except Exception as end:
-            answered = isinstance(end, StatusError)  # and no budget or stop that kept it from being sent
+        except StatusError:
+            answered = True
             raise
         finally:
             with self._changed:

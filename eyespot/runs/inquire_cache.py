@@ -42,14 +42,14 @@ def read(path: Path, prompts: Mapping[str, str], names: Mapping[str, str]) -> Ca
     scores: dict[str, list[RankedImage]] = {}
     other = 0
     for key, score in _scores(path).items():
-        image, _, prompt = str(key).partition(BETWEEN)
+        image, _, prompt = key.partition(BETWEEN) if isinstance(key, str) else ("", "", "")
         if prompt not in queries:
             other += 1
             continue
-        value = _of_reply(score) if isinstance(score, dict) else score
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        value = _of_reply(score) if isinstance(score, dict) else _as_float(score)
+        if value is None or value != value:
             raise UsageError(f"{path} holds no score for {key!r}; name a cache of scores or of OpenAI's replies")
-        scores.setdefault(queries[prompt], []).append(RankedImage(names.get(image, image), float(value)))
+        scores.setdefault(queries[prompt], []).append(RankedImage(names.get(image, image), value))
     if not scores:
         raise NothingFound(
             f"{path} has no score for these queries in the prompt of this model; name the model with --model, and the "
@@ -61,6 +61,14 @@ def read(path: Path, prompts: Mapping[str, str], names: Mapping[str, str]) -> Ca
     return CachedRun(run, other)
 
 
+def _as_float(score: Any) -> float | None:
+    """A number that a float can hold."""
+    try:
+        return float(score) if isinstance(score, int | float) and not isinstance(score, bool) else None
+    except OverflowError:
+        return None
+
+
 def _of_reply(reply: Mapping[str, Any]) -> float | None:
     """The score of a reply of OpenAI's, as the released code has it: without "Yes" 0, without "No" 1."""
     try:
@@ -68,7 +76,7 @@ def _of_reply(reply: Mapping[str, Any]) -> float | None:
         yes, no = (
             sum(math.exp(token["logprob"]) for token in tokens if token["token"] == word) for word in ("Yes", "No")
         )
-    except (KeyError, IndexError, TypeError):
+    except (KeyError, IndexError, TypeError, OverflowError):
         return None
     return yes / (yes + no) if yes else 0.0
 

@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from eyespot import rooms
 from eyespot.gallery import disk
-from eyespot.gallery.describing import Describing, describe
+from eyespot.gallery.describing import Describing, describe_again
 from eyespot.gallery.integrity import Fault
 from eyespot.gallery.local import LocalNote, read_local_note
 from eyespot.gallery.view import Gallery
@@ -23,17 +22,13 @@ _COUNTS = range(1, 10_001)  # descriptors a picture that are tried for a set who
 
 def repair_beside(gallery: Path, damaged: Sequence[Fault], progress: Progress) -> list[str]:
     """Make the local descriptors and indexes again that have a damaged file; notes on each, also on what stays lost."""
-    notes = []
+    notes: list[str] = []
     places = [(fault.shard, PurePosixPath(fault.file).parts) for fault in damaged]
     for stem in sorted({parts[1] for _, parts in places if parts[0] == "local"}):
         shards = sorted(
             {disk.shard_path(gallery, int(shard)) for shard, parts in places if parts[:2] == ("local", stem)}
         )
-        try:
-            _describe_again(gallery, shards, stem, progress)
-            notes.append(f"local descriptors {stem} of {len(shards)} shards were damaged; they are made again")
-        except EyespotError as error:
-            notes.append(f"local descriptors {stem} stay damaged: {error}")
+        notes += _describe_again(gallery, shards, stem, progress)
     for space, name in sorted({parts[1:3] for _, parts in places if parts[0] == "indexes"}):
         progress(f"building {name}", 0, 0)
         try:
@@ -44,14 +39,25 @@ def repair_beside(gallery: Path, damaged: Sequence[Fault], progress: Progress) -
     return notes
 
 
-def _describe_again(gallery: Path, shards: Sequence[Path], stem: str, progress: Progress) -> None:
-    note = _note_of(gallery, stem)
-    extractor = rooms.load("descriptors", note.extractor)
-    if LocalNote.of(extractor, note.count).stem != stem:
-        raise EyespotError(f"{note.extractor} has other settings now; make new ones with: eyespot describe")
+def _describe_again(gallery: Path, shards: Sequence[Path], stem: str, progress: Progress) -> Iterator[str]:
+    """Describe the pictures of these shards again; notes on those that are sound now and those that stay damaged."""
+    made = 0
+    try:
+        note = _note_of(gallery, stem)
+        extractor = rooms.load("descriptors", note.extractor)
+        if LocalNote.of(extractor, note.count).stem != stem:
+            raise EyespotError(f"{note.extractor} has other settings now; make new ones with: eyespot describe")
+    except EyespotError as error:
+        yield f"local descriptors {stem} stay damaged: {error}"
+        return
     for shard in shards:
-        shutil.rmtree(shard / "local" / stem)
-    describe(gallery, extractor, Describing(note.count, progress=progress))
+        try:
+            describe_again(gallery, extractor, shard, Describing(note.count, progress=progress))
+            made += 1
+        except EyespotError as error:
+            yield f"local descriptors {stem} of shard {shard.name} stay damaged: {error}"
+    if made:
+        yield f"local descriptors {stem} of {made} shards were damaged; they are made again"
 
 
 def _note_of(gallery: Path, stem: str) -> LocalNote:

@@ -59,7 +59,7 @@ def read(data: bytes) -> Any:
         (value,) = machine.stack
     except NotPlain:
         raise
-    except (ValueError, TypeError, IndexError, KeyError, AttributeError, UnicodeDecodeError) as error:
+    except (ValueError, TypeError, IndexError, KeyError, AttributeError, RecursionError) as error:
         raise NotPlain(f"damaged data ({error})") from None
     return value.value if isinstance(value, _Array) else value
 
@@ -81,14 +81,16 @@ class _Machine:
         elif name not in ("PROTO", "FRAME", "STOP"):
             raise NotPlain(f"the opcode {name}")
 
-    def marked(self) -> list[Any]:
+    def pop_to_mark(self) -> list[Any]:
         """What lies above the last mark, which goes too."""
-        at = len(self.stack) - 1 - self.stack[::-1].index(MARK)
-        values = self.stack[at + 1 :]
-        del self.stack[at:]
+        mark = next((place for place in range(len(self.stack) - 1, -1, -1) if self.stack[place] is MARK), None)
+        if mark is None:
+            raise NotPlain("damaged data (no mark)")
+        values = self.stack[mark + 1 :]
+        del self.stack[mark:]
         return values
 
-    def taken(self, count: int) -> list[Any]:
+    def pop(self, count: int) -> list[Any]:
         """The last values."""
         values = self.stack[-count:]
         if len(values) < count:
@@ -107,17 +109,17 @@ class _Machine:
     def append(self, values: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, list):
-            raise NotPlain("a list that is none")
+            raise NotPlain("entries for what is not a list")
         target.extend(values)
 
     def set_items(self, values: list[Any]) -> None:
         target = self.stack[-1]
         if not isinstance(target, dict):
-            raise NotPlain("a dict that is none")
-        target.update(zip(values[::2], values[1::2], strict=True))
+            raise NotPlain("items for what is not a dict")
+        target.update(_pairs(values))
 
     def global_name(self, argument: Any) -> None:
-        words = self.taken(2) if argument is None else str(argument).split(" ")
+        words = self.pop(2) if argument is None else str(argument).split(" ")
         name = ".".join(map(str, words))
         short = NUMPY.sub("", name)
         if name != "_codecs.encode" and (short == name or short not in CALLS):
@@ -125,13 +127,13 @@ class _Machine:
         self.stack.append(_Name(short))
 
     def reduce(self, _: Any) -> None:
-        function, arguments = self.taken(2)
+        function, arguments = self.pop(2)
         if not isinstance(function, _Name) or not isinstance(arguments, tuple):
             raise NotPlain("a call of what is no name")
         self.stack.append(CALLS[function.name](*arguments))
 
     def build(self, _: Any) -> None:
-        state = self.taken(1)[0]
+        state = self.pop(1)[0]
         target = self.stack[-1]
         if isinstance(target, _NumberKind):
             target.order = str(state[1])
@@ -143,6 +145,14 @@ class _Machine:
                 target.value = np.frombuffer(data, kind.numpy).reshape(shape, order="F" if fortran else "C")
         else:
             raise NotPlain("an object with a state")
+
+
+def _pairs(values: list[Any]) -> dict[Any, Any]:
+    """A dict of keys and values in turn; a key of nested tuples could break Python while it is hashed."""
+    keys = values[::2]
+    if not all(isinstance(key, str | int | float | bytes) for key in keys):
+        raise NotPlain("a dict with a key that is neither a text nor a number")
+    return dict(zip(keys, values[1::2], strict=True))
 
 
 def _number(kind: _NumberKind, data: bytes) -> Any:
@@ -170,16 +180,16 @@ VALUES: dict[str, Callable[[], Any]] = {
 STEPS: dict[str, Callable[[_Machine, Any], None]] = {
     **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"), _Machine.put),
     **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), _Machine.get),
-    "APPEND": lambda machine, _: machine.append(machine.taken(1)),
-    "APPENDS": lambda machine, _: machine.append(machine.marked()),
-    "SETITEM": lambda machine, _: machine.set_items(machine.taken(2)),
-    "SETITEMS": lambda machine, _: machine.set_items(machine.marked()),
-    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.marked())),
-    "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.taken(1))),
-    "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.taken(2))),
-    "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.taken(3))),
-    "LIST": lambda machine, _: machine.stack.append(machine.marked()),
-    "DICT": lambda machine, _: machine.stack.append(dict(zip(*[iter(machine.marked())] * 2, strict=True))),
+    "APPEND": lambda machine, _: machine.append(machine.pop(1)),
+    "APPENDS": lambda machine, _: machine.append(machine.pop_to_mark()),
+    "SETITEM": lambda machine, _: machine.set_items(machine.pop(2)),
+    "SETITEMS": lambda machine, _: machine.set_items(machine.pop_to_mark()),
+    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.pop_to_mark())),
+    "TUPLE1": lambda machine, _: machine.stack.append(tuple(machine.pop(1))),
+    "TUPLE2": lambda machine, _: machine.stack.append(tuple(machine.pop(2))),
+    "TUPLE3": lambda machine, _: machine.stack.append(tuple(machine.pop(3))),
+    "LIST": lambda machine, _: machine.stack.append(machine.pop_to_mark()),
+    "DICT": lambda machine, _: machine.stack.append(_pairs(machine.pop_to_mark())),
     **{"GLOBAL": _Machine.global_name, "STACK_GLOBAL": _Machine.global_name},
     **{"REDUCE": _Machine.reduce, "BUILD": _Machine.build},
 }

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from eyespot import sample
 from eyespot.cli import app
+from eyespot.gallery.view import Gallery
 
 FILTERS = ("--where", "--after", "--before", "--near", "--label", "--ids")
 TABLES = ["parquet", "imagefolder", "coco", "webdataset", "hdf5", "lance", "npy", "clip-retrieval"]
@@ -180,6 +181,26 @@ def test_camera_traps_are_imported_and_what_is_refused_is_listed(place: Path, tm
 
     assert (done["known"], done["photos"]) == ((2, 3) if system == "timelapse" else (1, 2))
     assert [failure["reason"].partition(" where")[0] for failure in done["failed"]] == ["has 1 fields"]
+
+
+def test_two_exports_of_one_name_stay_beside_each_other(place: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "gallery", tmp_path / "gallery")
+    name = "long name " * 20
+    for number, card in enumerate(("a", "b")):
+        (tmp_path / card).mkdir()
+        (tmp_path / card / f"{name}.csv").write_text(f"File,RelativePath,Beast\n{number}.jpg,photos,beast {number}\n")
+    lists = [
+        told("import", "timelapse", tmp_path / card / f"{name}.csv", "-g", tmp_path / "gallery", "--photos", place)[
+            "list"
+        ]
+        for card in ("a", "b", "a")
+    ]
+
+    opened = Gallery(tmp_path / "gallery")
+    view = opened.view(opened.stem())
+    assert lists[0] == lists[2] != lists[1] and len(list((tmp_path / "gallery" / "facts").iterdir())) == 2
+    beasts = {fact["beast"] for fact in view.facts(range(int(view.starts[-1])))}
+    assert beasts == {"beast 0", "beast 1", None}
 
 
 def test_convert_takes_a_file_for_what_it_is_said_to_be(place: Path, tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ import json
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from random import Random
+from time import process_time
 from typing import Any
 
 import pytest
@@ -249,6 +251,8 @@ photos,cut
         ("DateTime;UtcOffset", "2017-06-26T19:18:29.000Z;-8.0", "2017-06-26 11:18:29"),
         ("DateTime", "26-Jun-2017 11:18:29", "2017-06-26 11:18:29"),
         ("DateTime", "03/04/2017 11:18:29", None),
+        ("DateTime;UtcOffset", "2017-06-26T19:18:29.000Z;inf", None),
+        ("DateTime;UtcOffset", "9999-12-31T19:18:29.000Z;8.0", None),
     ],
 )
 def test_times_are_the_cameras(tmp_path: Path, head: str, cells: str, time: str | None) -> None:
@@ -293,3 +297,60 @@ def test_a_table_that_is_not_utf_8_and_a_zip_that_is_none_are_named(tmp_path: Pa
         list(camtrap_dp.read(tmp_path / "old.csv"))
     with pytest.raises(UsageError, match="there is no file"):
         list(timelapse.read(tmp_path / "none.csv"))
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, "gzip"])
+def test_damaged_data_in_a_download_is_named(tmp_path: Path, packing: Any) -> None:
+    text = "File,Species\n" + "".join(f"{number}.jpg,deer {number * number}\n" for number in range(500))
+    if packing == "gzip":
+        place = write(tmp_path / "export", {"images.csv.gz": text, "deployments.csv": ""})
+        damaged = place / "images.csv.gz"
+    else:
+        place = damaged = tmp_path / "export.zip"
+        with zipfile.ZipFile(place, "w", packing) as packed:
+            packed.writestr("images.csv", text)
+            packed.writestr("deployments.csv", "")
+    data = bytearray(damaged.read_bytes())
+    data[60:500] = b"\xff" * 440
+    damaged.write_bytes(data)
+
+    with pytest.raises(UsageError, match=r"images\.csv(\.gz)? cannot be read \(.*\); fetch the export again"):
+        list(wildlife_insights.read(place))
+
+
+def test_a_number_that_is_no_count_refuses_its_image_alone(tmp_path: Path) -> None:
+    rows = f"d,a,a.jpg,Deer,{'9' * 400}\nd,b,b.jpg,Deer,2\nd,c,c.jpg,Deer,{'9' * 300}\n"
+    images = f"deployment_id,image_id,filename,common_name,number_of_objects\n{rows}"
+    place = write(tmp_path / "export", {"images.csv": images, "deployments.csv": "deployment_id\nd\n"})
+    a, b, c = wildlife_insights.read(place)
+
+    assert (a.file, a.failure) == ("a.jpg", "has a number of objects that no photo shows") and c.failure == a.failure
+    assert (b.failure, b.facts["count"]) == (None, 2)
+
+
+def test_events_that_overlap_count_as_long_as_they_last(tmp_path: Path) -> None:
+    drawn = Random(3)
+    spans = [sorted((drawn.randrange(3600), drawn.randrange(3600))) for _ in range(60)]
+    time = "2020-05-30T{:02}:{:02}:{:02}Z"
+    hours = [time.format(second // 3600, second // 60 % 60, second % 60) for second in range(3601)]
+    seen = "".join(
+        f"o{number},d1,,e{number:02},{hours[start]},{hours[end]},event,animal,Cervus elaphus,1,,,,,,,,\n"
+        for number, (start, end) in enumerate(spans)
+    )
+    media = "".join(f"m{at},d1,,{hours[at]},{at}.jpg,true,{at}.jpg,image/jpeg,\n" for at in range(0, 3601, 7))
+    for at, photo in zip(range(0, 3601, 7), camtrap_dp.read(package(tmp_path, media, seen)), strict=True):
+        wanted = "; ".join(f"e{number:02}" for number, (start, end) in enumerate(spans) if start <= at <= end)
+        assert photo.facts["event"] == (wanted or None)
+
+
+def test_many_events_of_a_deployment_take_no_longer_for_each_photo(tmp_path: Path) -> None:
+    hours = [
+        f"2020-{day // 28 + 1:02}-{day % 28 + 1:02}T00:00:{second:02}Z" for day in range(300) for second in range(50)
+    ]
+    seen = "".join(f"o,d1,,e{at},{hour},{hour},event,animal,,1,,,,,,,,\n" for at, hour in enumerate(hours))
+    media = "".join(f"m{at},d1,,{hour},{at}.jpg,true,{at}.jpg,image/jpeg,\n" for at, hour in enumerate(hours))
+    place = package(tmp_path, media, seen)
+    started = process_time()
+
+    assert [photo.facts["event"] for photo in camtrap_dp.read(place)] == [f"e{at}" for at in range(15_000)]
+    assert process_time() - started < 8

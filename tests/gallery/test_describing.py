@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from eyespot import rooms
+from eyespot.cli.index import update
 from eyespot.gallery import disk
 from eyespot.gallery.describing import Describing, describe
 from eyespot.gallery.indexing import Options, index
@@ -23,6 +25,7 @@ from eyespot.gallery.photos.sources import Root
 from eyespot.gallery.view import Gallery
 from eyespot.types import Encoder, EyespotError, LocalFeatures, NothingFound, UsageError
 from tests.gallery.conftest import draw
+from tests.lazy_import import requires
 
 
 @dataclass
@@ -235,3 +238,30 @@ def test_a_damaged_set_is_told_with_the_way_out(gallery: Path) -> None:
 
     with pytest.raises(EyespotError, match=r"missing or damaged .*; repair it with: eyespot index --repair -g"):
         opened(gallery).features([opened(gallery).view.facts([0])[0]["id"]])
+
+
+@requires("cv2")
+def test_a_damaged_set_stays_while_the_photos_are_out_of_reach(photos: Path, tmp_path: Path, starter: Encoder) -> None:
+    gallery = tmp_path / "own"
+    index(gallery, [str(photos)], [starter], Options(shard_rows=4))
+    describe(gallery, rooms.load("descriptors", "sift"))
+    (photos / "photo1.jpg").unlink()  # gone for good, and its row with it
+    index(gallery, [], [starter])
+    before = contents(gallery)
+    for place in gallery.rglob("shards/0000[01]/local/*/descriptors.npy"):
+        place.write_bytes(place.read_bytes()[:-1] + bytes([place.read_bytes()[-1] ^ 1]))
+    damaged = contents(gallery)
+    photos.rename(photos.with_name("away"))
+    away = update(gallery, [], [starter], Options(repair=True))
+    kept = contents(gallery)
+    photos.with_name("away").rename(photos)
+    back = update(gallery, [], [starter], Options(repair=True))
+
+    assert kept == damaged != before and len(away.damaged) == 2
+    assert [note.partition(" of shard ")[2] for note in away.notes if "stay damaged" in note] == [
+        f"0000{number} stay damaged: {rows} photos are out of reach" for number, rows in enumerate((3, 4))
+    ]
+    assert back.damaged == [] and any("of 2 shards were damaged; they are made again" in note for note in back.notes)
+    assert {name: data for name, data in contents(gallery).items() if "00001" in name} == {
+        name: data for name, data in before.items() if "00001" in name
+    }

@@ -164,6 +164,7 @@ def test_a_file_that_is_cut_short_leaves_nothing(tmp_path: Path, photos: Path, s
         ({"file": "a.jpg", "detections": [{"category": "1"}]}, "has detections of another shape"),
         ({"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [1]}]}, "bbox of four"),
         ({"file": "a.jpg", "detections": [{"category": "1", "conf": 1, "bbox": [0, 0, 1, float("nan")]}]}, "of four"),
+        ({"file": "a.jpg", "detections": [{"category": "1", "conf": 10**400, "bbox": [0, 0, 1, 1]}]}, "of four"),
     ],
 )
 def test_an_image_of_another_shape_is_refused_and_the_others_are_read(tmp_path: Path, image: Any, reason: str) -> None:

@@ -14,7 +14,7 @@ from PIL import Image
 from eyespot import llms, rooms
 from eyespot.judges import ask
 from eyespot.ledger.judgements import Judgements
-from eyespot.llms.errors import RetryableError
+from eyespot.llms.errors import RetryableError, StatusError
 from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, run
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.types import EyespotError, Judgement, Pair, Query
@@ -154,6 +154,24 @@ def test_a_server_that_was_down_is_tried_again_once_after_a_rest() -> None:
         now[0] += seconds
         with pytest.raises(expected):
             fails()
+
+
+@pytest.mark.parametrize(
+    ("between", "last"),
+    [
+        (KeyboardInterrupt(), llms.ServerDown),
+        (llms.BudgetSpent("not sent"), llms.ServerDown),
+        (StatusError(400, "bad request"), RetryableError),
+    ],
+)
+def test_only_an_answer_ends_a_row_of_failures(between: BaseException, last: type[EyespotError]) -> None:
+    now, no = [0.0], RetryableError("no")
+    breaker = llms.CircuitBreaker(llms.RetryPolicy(attempts=1), lambda _: None, lambda: now[0])
+
+    for raised, expected in ((no, type(no)), (no, type(no)), (between, type(between)), (no, type(no)), (no, last)):
+        now[0] += 1  # more than it rests
+        with pytest.raises(expected), breaker.request("here"):
+            raise raised
 
 
 # -- builders ---------------------------------------------------------------------------------------------------------

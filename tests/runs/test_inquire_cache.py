@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,9 @@ def get_lmm_prompt(query, model_name):
         prompt = f"USER: a {query}?"
     return prompt
 """
+
+
+BEYOND = {"choices": [{"logprobs": {"content": [{"top_logprobs": [{"token": "Yes", "logprob": 1e4}]}]}}]}
 
 
 def cached(folder: Path, scores: dict[Any, Any], name: str = "made--up-7b--cache.npy") -> Path:
@@ -89,6 +93,41 @@ def test_what_is_no_plain_value_is_named_and_not_made(
     assert not (tmp_path / "was-run").exists()
 
 
+@pytest.mark.parametrize("protocol", [0, 1, 4])
+def test_a_key_that_is_no_text_and_no_number_is_refused(protocol: int) -> None:
+    keys: list[Any] = [(), (1,), None]
+    for key in keys:
+        with pytest.raises(plain_pickles.NotPlain, match="a key that is neither a text nor a number"):
+            plain_pickles.read(pickle.dumps({"a": 1, key: 2}, protocol))
+
+
+def test_a_key_nested_so_deep_that_hashing_it_ends_the_process_is_refused() -> None:
+    with pytest.raises(plain_pickles.NotPlain, match="a key that is neither"):
+        plain_pickles.read(b"}(K\x01" + b"\x85" * 500_000 + b"K\x01u.")
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [(b"u.", "no mark"), (b"}K\x01a.", "what is not a list"), (b"](K\x01K\x02u.", "what is not a dict")],
+)
+def test_opcodes_that_do_not_fit_are_named(data: bytes, what: str) -> None:
+    with pytest.raises(plain_pickles.NotPlain, match=what):
+        plain_pickles.read(data)
+
+
+def test_many_marks_on_a_deep_stack_take_no_longer_each() -> None:
+    started = time.process_time()
+    value = plain_pickles.read(b"(" + b"(K\x01t" * 150_000 + b"t.")
+
+    assert value == ((1,),) * 150_000 and time.process_time() - started < 6
+
+
+def test_keys_that_are_no_texts_are_of_other_prompts(tmp_path: Path) -> None:
+    place = cached(tmp_path, {entry("a", "P"): 0.5, 10**5000: 0.5, b"a": 0.5})
+
+    assert inquire_cache.read(place, PROMPTS, {}).other == 2
+
+
 def test_a_file_that_is_cut_anywhere_is_a_sentence(tmp_path: Path) -> None:
     place = cached(tmp_path, {entry("a", "P"): 0.5, entry("b", "P"): np.float64(0.25)})
     whole = place.read_bytes()
@@ -98,7 +137,7 @@ def test_a_file_that_is_cut_anywhere_is_a_sentence(tmp_path: Path) -> None:
             inquire_cache.read(place, PROMPTS, {})
 
 
-@pytest.mark.parametrize("score", [True, "0.5", float("nan"), None, {"choices": []}])
+@pytest.mark.parametrize("score", [True, "0.5", float("nan"), None, {"choices": []}, 10**400, BEYOND])
 def test_what_is_no_score_is_refused(score: Any, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no score for 'a--USER: a P"):
         inquire_cache.read(cached(tmp_path, {entry("a", "P"): score}), PROMPTS, {})

@@ -25,7 +25,7 @@ from eyespot.types import UsageError
 
 THRESHOLD = 0.2  # below it MegaDetector's findings are mostly nothing
 SPECIESNET = {"1": "animal", "2": "person", "3": "vehicle"}
-WHOLE = "whole_image_classification"  # what SpeciesNet calls a detection that is none
+WHOLE = "whole_image_classification"  # SpeciesNet: a class of the whole photo, without a box
 _LISTS = ("images", "predictions")  # MegaDetector's and SpeciesNet's
 _NAMES = ("detection_categories", "classification_categories", "classification_category_descriptions")
 
@@ -76,7 +76,7 @@ def _photo(row: Any, number: int, names: _Names, threshold: float) -> PhotoFacts
         return PhotoFacts(file, {}, f"the detector failed: {failure}")
     try:
         return PhotoFacts(file, _facts(row, names, threshold))
-    except (TypeError, ValueError, LookupError, AttributeError):
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError):
         return PhotoFacts(file, {}, "has detections of another shape; expected category, conf and bbox of four")
 
 

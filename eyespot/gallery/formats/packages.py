@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import lzma
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
@@ -41,20 +43,21 @@ class ExportPackage:
         )
 
     @contextmanager
-    def opened(self, name: str) -> Iterator[IO[bytes]]:
+    def open(self, name: str) -> Iterator[IO[bytes]]:
         """A file of the export, unpacked; `UsageError` if it cannot be read."""
         try:
             path = self.files[name]
             with self._zip.open(path) if self._zip else (self.place / path).open("rb") as file:
                 packed = name.lower().endswith(".gz")
                 yield gzip.GzipFile(fileobj=file) if packed else file  # type: ignore[misc]
-        except (OSError, EOFError, zipfile.BadZipFile, RuntimeError) as error:  # the last for one with a password
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, RuntimeError) as error:
+            # RuntimeError: the zip has a password
             raise UsageError(f"{self.place / name} cannot be read ({error}); fetch the export again") from None
 
     def rows(self, *names: str) -> Iterator[TableRow]:
         """The rows of these tables, with empty cells left out; `UsageError` for a file that is not UTF-8."""
         for name in names:
-            with self.opened(name) as file:
+            with self.open(name) as file:
                 text = io.TextIOWrapper(file, "utf-8-sig", newline="")
                 try:
                     _, rows = read_delimited(text)

@@ -40,13 +40,13 @@ def read(place: Path) -> Iterator[PhotoFacts]:
 
 def _facts(row: Mapping[str, str], folder: str) -> dict[str, Any]:
     own = {name: value for name, value in row.items() if name and name not in (*_PLACES, *_TIMES)}
-    return {"deployment": folder or None, **own, "taken": _taken(row)}
+    return {"deployment": folder or None, **own, "taken": _time(row)}
 
 
-def _taken(row: Mapping[str, str]) -> str | None:
+def _time(row: Mapping[str, str]) -> str | None:
     """The camera's time: older versions write it as UTC with the hours to add beside it."""
     text = row.get("datetime", "")
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):  # hours beyond the years 1 to 9999
         time = datetime.fromisoformat(text)
         hours = float(row.get("utcoffset", 0)) if text.endswith("Z") else 0.0
         return (time.replace(tzinfo=None) + timedelta(hours=hours)).isoformat(sep=" ", timespec="seconds")

@@ -19,7 +19,8 @@ from eyespot.gallery.formats.photo_facts import PhotoFacts, Sighting, sighting_f
 from eyespot.types import UsageError
 
 RANKS = ("class", "order", "family", "genus", "species")
-_NOBODY = ("no cv result", "blank", "unknown")  # where names stand for what is none
+_NOBODY = ("no cv result", "blank", "unknown")  # values in place of a name
+MOST = 10**9  # individuals in a photo
 _ABOUT = {name: name for name in ("age", "sex", "behavior", "cv_confidence", "bounding_boxes", "fuzzed")}
 _ABOUT |= {"individual": "individual_id", "sequence": "sequence_id", "licence": "license"}
 
@@ -47,7 +48,12 @@ def read(place: Path) -> Iterator[PhotoFacts]:
         seen = [*rows, *sequences.get(rows[0].get("sequence_id", ""), ())]
         (trap,) = traps.get(rows[0].get("deployment_id", ""), [{}])[:1]
         (project,) = projects.get(rows[0].get("project_id", ""), [{}])[:1]
-        yield _photo(rows[0], _facts(seen, trap, project), unique=names[_name(rows[0])] == 1)
+        try:
+            facts = _facts(seen, trap, project)
+        except OverflowError:
+            yield PhotoFacts(_name(rows[0]), {}, "has a number of objects that no photo shows")
+        else:
+            yield _photo(rows[0], facts, unique=names[_name(rows[0])] == 1)
 
 
 def _by(package: ExportPackage, tables: Sequence[str], column: str) -> dict[str, list[Row]]:
@@ -91,14 +97,21 @@ def _sighting(row: Row) -> Sighting | None:
         return None
     species = f"{ranks[3]} {ranks[4]}" if ranks[3] and ranks[4] else ""
     kind = "person" if species.lower() == "homo sapiens" or common.lower().startswith("human") else "animal"
-    number = row.get("number_of_objects") or row.get("group_size") or ""
     return Sighting(
         kind="vehicle" if common.lower() == "vehicle" else kind,
         species=species,
         common_name=common,
         taxonomy=";".join(filter(None, ranks)),
-        count=int(float(number)) if number.replace(".", "", 1).isdecimal() else None,
+        count=_count(row.get("number_of_objects") or row.get("group_size") or ""),
     )
+
+
+def _count(text: str) -> int | None:
+    """A number of individuals; `OverflowError` for one that no photo shows."""
+    count = float(text) if text.replace(".", "", 1).isdecimal() else None
+    if count is not None and count > MOST:
+        raise OverflowError
+    return None if count is None else int(count)
 
 
 def _is_true(text: str | None) -> bool:
