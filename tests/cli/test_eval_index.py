@@ -63,11 +63,13 @@ def test_they_come_again_from_their_summary_until_the_index_is_another(
     first = told("own", "--data", data, "-g", gallery, "--index", "faiss", "--out", tmp_path)
     assert mean(told("--from", tmp_path / "summary.json")) == mean(first)
     settings = next(gallery.rglob("settings.json"))
-    before = settings.read_text()
+    before, digests = settings.read_text(), settings.with_name("digests.txt")
     settings.write_text(before.replace("0.712", "0.713"))
+    digests.rename(tmp_path / "digests.txt")  # with its digest it would count as damaged
 
     again = evaluated("--from", tmp_path / "summary.json")
     settings.write_text(before)
+    (tmp_path / "digests.txt").rename(digests)
 
     assert f"{settings} has changed since" in again.stderr
 
