@@ -15,6 +15,8 @@ import pytest
 from eyespot.web import Judging, Role, ServerSettings
 from tests.web.conftest import HOSTILE, PHOTOS, TOKENS, copy_gallery, serving
 
+pytestmark = pytest.mark.long  # minutes of a browser
+
 expect = pytest.importorskip("playwright.sync_api").expect
 
 DROP = """([name, data]) => {

@@ -28,6 +28,8 @@ from tests.judges.servers import Double
 from tests.test_docs import ROOT
 from tests.web.conftest import copy_gallery
 
+pytestmark = pytest.mark.long  # each test starts a server
+
 WATCHED = """
 import os, sys
 def told(event, given):

@@ -10,6 +10,8 @@ import pytest
 from tests.cli.conftest import run_eyespot
 from tests.curate.inat.worlds import TIT, export, pictures, seen
 
+pytestmark = pytest.mark.long  # whole pipelines
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> Path:

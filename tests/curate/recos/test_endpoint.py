@@ -11,6 +11,8 @@ from eyespot.pipelines import BudgetSpent, CostLimits, drops
 from tests.curate.recos.worlds import Rates, Scripted, behind, files, made, ran, recipe
 from tests.judges.servers import Double
 
+pytestmark = pytest.mark.long  # whole pipelines
+
 RATES = Rates(abstains=0.25, breaks=0.15, refuses=0.15, repeats=0.4)
 ONLY_PHOTOS = {"draw": "subtasks = {}"}
 COLLECT = """

@@ -16,6 +16,8 @@ from eyespot.pipelines import BudgetSpent, CostLimits, drops, read_recipe, run
 from tests.curate.rmir.worlds import Rates, Scripted, behind, files, made, ran, recipe
 from tests.judges.servers import Double
 
+pytestmark = pytest.mark.long  # whole pipelines
+
 BAD = Rates(abstains=0.1, contradicts=0.15, breaks=0.06, refuses=0.06, doubts=0.05)
 FEW = "count = 7"
 
