@@ -115,7 +115,7 @@ def by_depth(
 ) -> AuditSample:
     """An audit of an even draw and of further photos near the depth that is labelled, in random order.
 
-    `ranked` is the ranking of all photos as far down as `reach` says; there are so many `photos` in all.
+    `ranked` is the ranking of all photos as far down as `reach` says; `photos` is the number of all.
     """
     seen, drawn = set(even.seen), {photo.image for photo in even.photos}
     known = {photo.image: photo for photo in [*even.photos, *ranked]}

@@ -32,7 +32,7 @@ EVEN_SHARE = 0.2  # of an audit is drawn with the same chance everywhere
 FEW, SHARE_OF_FEW, SHARE_OF_MANY = 3000, 0.1, 0.22
 BANDS_PER_OCTAVE = 2
 REACH = 16  # ranks that an audit by depth goes down, for each of its photos
-TAIL = 0.05  # what is told is wrong at most so often
+TAIL = 0.05  # the share of wrong statements, at most
 FALL = 3  # of the chances with the rank: a steep fall takes few looks, and leaves some far down
 WORTH_A_START = 0.3  # of the logarithm of the rank: then some finds below still leave a useful bound
 SUSPECT = 0.2  # finds that lie so deep with less than this chance contradict the condition
@@ -103,7 +103,7 @@ def allocated(first: Sequence[int], unseen: Sequence[int], size: int) -> list[in
 
 
 class Ranking(NamedTuple):
-    """What is known of a ranking of so many `photos`: the ranks of those that are unseen, as far down as `end`.
+    """What is known of a ranking of `photos` photos: the ranks of those that are unseen, as far down as `end`.
 
     `rest` is how many of all photos are unseen, also below.
     """

@@ -95,27 +95,27 @@ def _answers(card: Card) -> dict[str, str]:
 
 def _publication(card: Card) -> dict[str, Any]:
     answers = _answers(card)
-    told: dict[str, Any] = {"license": card.told.licence or answers.get("distribution.licence", "")}
-    told["citeAs"] = card.told.citation
+    fields: dict[str, Any] = {"license": card.told.licence or answers.get("distribution.licence", "")}
+    fields["citeAs"] = card.told.citation
     makers = answers.get("motivation.makers")
-    told["creator"] = [{"@type": "Organization", "name": makers}] if makers else []
+    fields["creator"] = [{"@type": "Organization", "name": makers}] if makers else []
     day = re.search(r"\b\d{4}-\d{2}-\d{2}\b", answers.get("distribution.when", ""))
-    told["datePublished"] = day[0] if day else ""
+    fields["datePublished"] = day[0] if day else ""
     address = re.search(r"https?://\S+[^\s.,;)]", answers.get("distribution.how", ""))
-    told["url"] = address[0] if address else ""
-    return {name: value for name, value in told.items() if value}
+    fields["url"] = address[0] if address else ""
+    return {name: value for name, value in fields.items() if value}
 
 
 def _responsible(card: Card) -> dict[str, Any]:
     answers = _answers(card)
-    told = {name: " ".join(answers[one] for one in sources if one in answers) for name, sources in RAI.items()}
-    told["dataAnnotationAnalysis"] = " ".join(
+    fields = {name: " ".join(answers[one] for one in sources if one in answers) for name, sources in RAI.items()}
+    fields["dataAnnotationAnalysis"] = " ".join(
         f"{check.what} ({check.level}): {check.text}" for check in card.told.checks
     )
     models = (json.loads(step.settings).get("models", {}) for step in card.steps if step.settings)
     named = {str(model.get("use")) for each in models for model in each.values() if isinstance(model, dict)}
-    told["machineAnnotationTools"] = ", ".join(sorted(named))
-    return {f"rai:{name}": text for name, text in told.items() if text}
+    fields["machineAnnotationTools"] = ", ".join(sorted(named))
+    return {f"rai:{name}": text for name, text in fields.items() if text}
 
 
 # -- tables ---------------------------------------------------------------------------------------------------------
