@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -94,6 +96,7 @@ class Double:
         self._over.set()
         self.server.shutdown()
         self.server.server_close()
+        self.server.hang_up()
 
     def asked(self, path: str) -> list[Seen]:
         """The requests to a path."""
@@ -121,6 +124,24 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
     double: Double
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.connections: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self.connections.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """Close what clients hold open: a connection that lives on would still be answered by its thread."""
+        for connection in list(self.connections):
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that was killed is no news."""
