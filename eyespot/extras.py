@@ -17,6 +17,7 @@ EXTRAS = {  # the package that is missing → the extra that brings it
     **dict.fromkeys(("openai", "anthropic", "tenacity"), "llm"),
     **dict.fromkeys(("matplotlib", "sklearn"), "plots"),
     "cv2": "local",
+    "watchfiles": "watch",
     "faiss": "faiss",
     "lancedb": "lance",
     "ray": "ray",

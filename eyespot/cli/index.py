@@ -6,12 +6,14 @@ import os
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from eyespot.cli._ray import pool_on, ray_option
+from eyespot.cli._watching import keep_up
 from eyespot.cli.console import conclude, note, print_json, print_line, progress_bar
 from eyespot.cli.settings import gallery_here, gallery_option, json_option
 from eyespot.types import EyespotError, UsageError
@@ -60,6 +62,7 @@ def run(
     remove: list[str] = typer.Option(
         None, "--remove", help="Remove this folder, tar or list from the gallery; its files are not touched."
     ),
+    watch: bool = typer.Option(False, "--watch", help="Go on: index new and changed photos as they come; Ctrl-C ends."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Only count all pictures and the new ones."),
     json: bool = json_option(),
 ) -> None:
@@ -73,6 +76,8 @@ def run(
     place = gallery_here(gallery, writes=True)
     if remove and dry_run:
         raise UsageError("--remove and --dry-run exclude each other: a dry run changes nothing")
+    if watch and dry_run:
+        raise UsageError("--watch and --dry-run exclude each other: a dry run changes nothing")
     roots = _roots(place, photos or [])
     if dry_run:
         _tell_survey(place, roots, json)
@@ -80,13 +85,22 @@ def run(
     encoders = _encoders(place, encoder, bool(photos))
     threads = workers or os.cpu_count() or 1
     options = Options(threads, retry_failed, forget, remove or (), repair=repair, half=half, codes=codes)
-    try:
-        with progress_bar() as progress, nullcontext() if ray is None else pool_on(ray, workers) as pool:
-            summary = update(place, photos or [], encoders, replace(options, progress=progress, hands=pool))
-    except KeyboardInterrupt:
-        note("interrupted; what is done is kept: run the same line again and it goes on there")
-        raise
-    _report(place, summary, json)
+    with nullcontext() if ray is None else pool_on(ray, workers) as pool:
+
+        def index_once(options: Options) -> None:
+            try:
+                with progress_bar() as progress:
+                    summary = update(place, photos or [], encoders, replace(options, progress=progress, hands=pool))
+            except KeyboardInterrupt:
+                note("interrupted; what is done is kept: run the same line again and it goes on there")
+                raise
+            _report(place, summary, json)
+
+        if watch:
+            later = Options(threads, half=half, codes=codes)
+            keep_up(place, roots, partial(index_once, options), partial(index_once, later))
+        else:
+            index_once(options)
 
 
 def update(gallery: Path, photos: Sequence[str], encoders: Sequence[Encoder], options: Options) -> Summary:

@@ -1,0 +1,111 @@
+"""`eyespot index --watch`: photos that come are indexed by the running process, which Ctrl-C ends."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from eyespot.gallery.watching import LOOK_MS, QUIET_MS
+from tests.cli.conftest import run_eyespot
+from tests.gallery.conftest import draw
+
+pytest.importorskip("watchfiles")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """A folder of one photo, in which the gallery comes to lie as well."""
+    folder = tmp_path / "photos"
+    draw(folder / "0.jpg", 0)
+    return folder
+
+
+@pytest.fixture
+def process(photos: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that watches, from when it says so."""
+    line = [sys.executable, "-m", "eyespot.cli", "index", str(photos), "-g", str(photos / "gallery"), "--watch"]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, cwd=photos.parent) as process:
+        lines_until(process, f"watching {photos}; Ctrl-C ends it")
+        yield process
+        process.kill()
+
+
+def lines_until(process: subprocess.Popen[str], end: str) -> list[str]:
+    """What the process prints until a line that holds `end`; pytest's own timeout ends a wait in vain."""
+    assert process.stderr is not None
+    lines = []
+    for line in process.stderr:
+        lines.append(line.rstrip("\n"))
+        if end in line:
+            return lines
+    raise AssertionError(f"the process ended after {lines}")
+
+
+def searchable(gallery: Path, cwd: Path) -> set[str]:
+    paths = run_eyespot("search", "a drawing", "-g", gallery, "--paths", cwd=cwd).stdout
+    return {Path(path).name for path in paths.splitlines()}
+
+
+def test_what_comes_changes_and_goes_is_followed(photos: Path, process: subprocess.Popen[str]) -> None:
+    gallery = photos / "gallery"
+
+    (photos / "torn.jpg").write_bytes(b"\xff\xd8 no more")
+    draw(photos / "new" / "1.jpg", 1)
+    lines_until(process, "could not be read")
+    draw(photos / "torn.jpg", 2)
+    lines_until(process, "3 pictures from 3 files: 1 embedded now")
+    assert searchable(gallery, photos) == {"0.jpg", "1.jpg", "torn.jpg"}
+
+    (photos / "torn.jpg").unlink()
+    lines_until(process, "holds")
+    process.send_signal(signal.SIGINT)
+    assert lines_until(process, "no longer watching")[-1].endswith(
+        "the next eyespot index takes what comes from now on"
+    )
+    assert process.wait() == 0
+
+
+@pytest.mark.long
+def test_the_gallery_among_the_photos_does_not_count(photos: Path, process: subprocess.Popen[str]) -> None:
+    (photos / "gallery" / "note.txt").write_text("mine")
+    time.sleep(QUIET_MS / 1000 + 1)
+    draw(photos / "1.jpg", 1)
+
+    accounts = lines_until(process, "2 pictures from 2 files: 1 embedded now")
+
+    assert len(accounts) == 1
+
+
+@pytest.mark.long
+def test_a_folder_that_goes_away_is_waited_for(photos: Path, process: subprocess.Popen[str]) -> None:
+    """The gallery lies in it: a new one in its place would stand in the way of the disk that comes back."""
+    away = photos.rename(photos.with_name("away"))
+    time.sleep(LOOK_MS / 1000 + 2)
+    assert not photos.exists()
+
+    draw(away / "1.jpg", 1)
+    away.rename(photos)
+
+    lines_until(process, "2 pictures from 2 files: 1 embedded now")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["list.csv", "--watch"], "--watch watches folders, and none is named or known; name one"),
+        (["photos", "--watch", "--dry-run"], "--watch and --dry-run exclude each other"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(words: list[str], sentence: str, photos: Path) -> None:
+    photos.with_name("list.csv").write_text("path\nphotos/0.jpg\n")
+
+    done = run_eyespot("index", *words, cwd=photos.parent)
+
+    assert (done.returncode, done.stderr.startswith(f"eyespot: {sentence}")) == (2, True), done.stderr
+    assert not (photos.parent / ".eyespot").exists()
