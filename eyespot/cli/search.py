@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from typer.core import TyperCommand
@@ -17,6 +17,16 @@ from eyespot.cli._filtering import (
     label_option,
     near_option,
     where_option,
+)
+from eyespot.cli._hits_out import (
+    SOME_FAILED,
+    HitsOut,
+    album_option,
+    all_columns_option,
+    copy_option,
+    csv_option,
+    open_option,
+    xmp_option,
 )
 from eyespot.cli._judge_options import (
     DEPTH,
@@ -107,12 +117,18 @@ def run(
     paths: bool = typer.Option(False, "--paths", help="Print only paths, one per line."),
     print0: bool = typer.Option(False, "--print0", help="Print only paths, each followed by a NUL (for xargs -0)."),
     html: Path = typer.Option(None, "--html", help="Write a contact sheet."),
+    open: bool = open_option(),
+    copy: Path = copy_option(),
+    album: Path = album_option(),
+    csv: Path = csv_option(),
+    all_columns: bool = all_columns_option(),
+    xmp: str = xmp_option(),
 ) -> None:
     """Find pictures by words, by picture, or both."""
     import eyespot
     from eyespot.search.chain import StageOptions, chain_of
 
-    path_end = _path_end(json, paths, print0)
+    output = Printing(_path_end(json, paths, print0), json, html, HitsOut(copy, album, csv, all_columns, xmp, open))
     words = _words(query, [where or "", *(label or [])])
     without_query = words is None and image is None
     if without_query:
@@ -132,7 +148,7 @@ def run(
     filters = Selection(where, after, before, near, label or ()).condition(collection.view.tables)
     if without_query and filters is not None:
         listed = collection.by_date(collection.allowed(filters), k or FEW)
-        return _show(SearchOutput(listed, {}, {}, listed, column="taken"), started, json, html, path_end)
+        return _show(SearchOutput(listed, {}, {}, listed, column="taken"), started, output)
     wanted = collection.query(words, image)
     deep = max(k or FEW, second.depth if second else 1)
     rewriting = rewriter(expand, ledger_of(ledger, collection.gallery.path)) if expand else None
@@ -144,7 +160,7 @@ def run(
     if dry_run:
         return look.tell_plan(results, wanted, json)
     shown = look.output(results, wanted, k)
-    _show(shown, started, json, html, path_end)
+    _show(shown, started, output)
     if shown.looked:
         end(shown.looked)
 
@@ -179,26 +195,42 @@ def _refuse_without_words(options: Mapping[str, object]) -> None:
             raise UsageError(f'{option} needs words or a picture, as in: eyespot search "a heron" {option} …')
 
 
-def _show(shown: SearchOutput, started: float, json: bool, html: Path | None, path_end: bytes | None) -> None:
-    """The contact sheet, and the items as JSON, as bare paths that each end with `path_end`, or as lines for people."""
+class Printing(NamedTuple):
+    """How hits are printed: each path with `path_end` after it, or as JSON; and where they go besides."""
+
+    path_end: bytes | None
+    json: bool
+    html: Path | None
+    hits_out: HitsOut
+
+
+def _show(shown: SearchOutput, started: float, output: Printing) -> None:
+    """The hits on stdout, as a contact sheet, and wherever else they go; exit code 3 if some could not go there."""
     took_ms = round((time.perf_counter() - started) * 1000, 1)
-    if html:
+    if output.html:
         from eyespot.search.sheets import write_html
 
-        write_html(html, [shown.sheet], captions=("taken",) if shown.column == "taken" else ())
+        write_html(output.html, [shown.sheet], captions=("taken",) if shown.column == "taken" else ())
     for sentence in shown.run.notes:
         note(sentence)
     items = _items(shown)
-    if json:
+    if output.json:
         header = shown.run.header
         own = {name: header[name] for name in ("query", "exact", "recall") if name in header}
         print_json({**own, **shown.header, "took_ms": took_ms, "items": items})
-        return
+    else:
+        _print(items, shown.column, output.path_end)
+    if output.hits_out.write(items, shown.sheet):
+        raise typer.Exit(SOME_FAILED)
+
+
+def _print(items: Sequence[dict[str, Any]], column: str, path_end: bytes | None) -> None:
+    """The items as bare paths that each end with `path_end`, or as lines for people."""
     if path_end is None:
         for item in items:
             title = f"  {escaped(item['title'])}" if item.get("title") else ""
             place = escaped(item["path"] or item["id"])
-            print_line(f"{item['rank']:>4}  {_value_text(item.get(shown.column), shown.column)}  {place}{title}")
+            print_line(f"{item['rank']:>4}  {_value_text(item.get(column), column)}  {place}{title}")
         return
     paths = [item["path"] for item in items if item["path"]]
     if len(paths) < len(items):
