@@ -2,131 +2,50 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import traceback
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
-
-from eyespot.cli import (
-    _exporting,
-    _importing,
-    adapt,
-    annotate,
-    build,
-    compare,
-    convert,
-    demo,
-    describe,
-    doctor,
-    encoders,
-    eval,
-    failures,
-    fuse,
-    index,
-    judges,
-    metrics,
-    mine,
-    plan,
-    publish,
-    search,
-    serve,
-    stats,
-    train,
-    transfer,
-    tune,
-)
-from eyespot.cli.console import escaped, note
-from eyespot.cli.settings import from_toml
+from eyespot.cli.console import note
 from eyespot.storage.atomic import is_forbidden
 from eyespot.types import EyespotError
 
-app = typer.Typer(
-    name="eyespot",
-    help="Search your own photos by words, by picture, or both; build and measure image collections.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+if TYPE_CHECKING:
+    import typer
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from eyespot import __version__
+def __getattr__(name: str) -> Any:
+    """`app`, the command line with all verbs, made when somebody wants it."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from eyespot.cli._verbs import app_of
 
-        print(f"eyespot {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
-    ),
-    debug: bool = typer.Option(False, "--debug", envvar="EYESPOT_DEBUG", help="Show the traceback of an error."),
-    verbose: bool = typer.Option(False, "--verbose", help="Log requests, retries and decisions on stderr."),
-) -> None:
-    """Search your own photos by words, by picture, or both; build and measure image collections."""
-    if debug:
-        os.environ["EYESPOT_DEBUG"] = "1"
-    if verbose:
-        _log_to_stderr()
+    globals()["app"] = app = app_of()
+    return app
 
 
-def _log_to_stderr() -> None:
-    """Show what the package logs; escaped, because names of files and models are in it."""
+def _app_for(words: list[str]) -> typer.Typer:
+    """The command line with the verb of these words alone, which starts in a third of the time; with all where any may
+    be meant: an unknown verb, help, completion, settings in a file."""
+    from eyespot.cli._verbs import VERBS, app_of
 
-    class Escaped(logging.Formatter):
-        def format(self, record: logging.LogRecord) -> str:
-            return escaped(super().format(record))
-
-    handler, logger = logging.StreamHandler(), logging.getLogger("eyespot")
-    handler.setFormatter(Escaped("%(asctime)s %(name)s: %(message)s"))
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
-
-
-for verb in (
-    demo,
-    index,
-    failures,
-    search,
-    serve,
-    metrics,
-    eval,
-    compare,
-    convert,
-    fuse,
-    stats,
-    adapt,
-    describe,
-    tune,
-    doctor,
-):
-    app.command(verb.__name__.rpartition(".")[2], cls=search.QueryCommand if verb is search else None)(verb.run)
-app.command("plan")(plan.run)
-app.command("publish")(publish.run)
-_importing.add_commands(transfer.importing)
-app.add_typer(transfer.importing, name="import")
-transfer.exporting.command("judgements")(judges.export)
-_exporting.add_commands(transfer.exporting)
-app.add_typer(transfer.exporting, name="export")
-app.add_typer(encoders.app, name="encoders")
-app.add_typer(judges.app, name="judges")
-app.add_typer(build.app, name="build")
-app.add_typer(annotate.app, name="annotate")
-app.add_typer(train.app, name="train")
-app.add_typer(mine.app, name="mine")
+    verb = next((word for word in words if not word.startswith("-")), None)
+    alone = verb in VERBS and "app" not in globals() and not any(name.startswith("_EYESPOT") for name in os.environ)
+    if alone and not os.path.lexists("eyespot.toml"):
+        return app_of([str(verb)])
+    whole: typer.Typer = sys.modules[__name__].app
+    return whole
 
 
 def main() -> None:
     """The `eyespot` command: errors are one sentence on stderr, and the exit code says which kind."""
     try:
         try:
+            from eyespot.cli.settings import from_toml
+
+            app = _app_for(sys.argv[1:])
             app(default_map=from_toml(app))
         finally:
             sys.stdout.flush()  # here, where an error can still be reported

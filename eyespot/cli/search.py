@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from eyespot.types import Query, Run
 
 
-class QueryCommand(TyperCommand):
+class Command(TyperCommand):
     """A verb whose query may begin with a minus and a space, which no option does."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -25,7 +25,7 @@ from typing import IO, NoReturn
 
 ROOT = Path(__file__).resolve().parents[2]
 USUAL = (
-    "eyespot.cli",
+    "eyespot.cli._verbs",
     "typer._adapters",
     "pydantic.main",
     "numpy",

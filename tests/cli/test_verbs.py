@@ -11,8 +11,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from eyespot import sample
+from eyespot.cli import app
+from eyespot.cli._verbs import VERBS, app_of
 from eyespot.storage.digests import file_blake2b, rewriting
 from tests.cli.conftest import nest, run_eyespot
 from tests.gallery.conftest import draw
@@ -41,6 +44,27 @@ def test_help_names_every_verb_and_loads_nothing_heavy() -> None:
     for verb in ("demo", "index", "failures", "search", "doctor", "import", "export", "encoders"):
         assert f"\n  {verb} " in shown
     assert shown.splitlines()[-1] == "[]"
+
+
+def test_a_verb_is_loaded_alone(tmp_path: Path) -> None:
+    script = (
+        "import sys\nfrom eyespot.cli import main\n"
+        "sys.argv = ['eyespot', '--verbose', 'failures', '-h']\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print(sorted({'eyespot.cli.build', 'eyespot.cli.eval', 'eyespot.llms'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path).stdout
+
+    assert "Usage: eyespot failures [OPTIONS]" in shown
+    assert shown.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_alone_is_the_verb_among_all(verb: str) -> None:
+    alone, among = (CliRunner().invoke(each, [verb, "--help"], prog_name="eyespot") for each in (app_of([verb]), app))
+
+    assert alone.exit_code == 0
+    assert alone.stdout == among.stdout
 
 
 def test_two_lines_from_a_folder_of_photos_to_a_picture(tmp_path: Path) -> None:

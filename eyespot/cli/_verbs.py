@@ -1,0 +1,96 @@
+"""Every verb of the command line, loaded when it is wanted."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import typer
+
+from eyespot.cli.console import escaped
+
+# A module with `run`, or a group of commands as `app`; the order is that of the help.
+VERBS = (
+    "demo", "index", "failures", "search", "serve", "metrics", "eval", "compare", "convert", "fuse", "stats", "adapt",
+    "describe", "tune", "doctor", "plan", "publish", "import", "export", "encoders", "judges", "build", "annotate",
+    "train", "mine",
+)  # fmt: skip
+
+
+def app_of(names: Iterable[str] = VERBS) -> typer.Typer:
+    """The command line with these verbs."""
+    app = typer.Typer(
+        name="eyespot",
+        help="Search your own photos by words, by picture, or both; build and measure image collections.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_options)
+    for name in names:
+        _add(app, name)
+    return app
+
+
+def _add(app: typer.Typer, name: str) -> None:
+    if name in ("import", "export"):
+        app.add_typer(_transfer(name), name=name)
+        return
+    module: Any = import_module(f"eyespot.cli.{name}")
+    if isinstance(group := getattr(module, "app", None), typer.Typer):
+        app.add_typer(group, name=name)
+    else:
+        app.command(name, cls=getattr(module, "Command", None))(module.run)
+
+
+@cache
+def _transfer(name: str) -> typer.Typer:
+    """`import` and `export`, with the formats of their rooms."""
+    from eyespot.cli import _exporting, _importing, judges, transfer
+
+    if name == "import":
+        _importing.add_commands(transfer.importing)
+        return transfer.importing
+    transfer.exporting.command("judgements")(judges.export)
+    _exporting.add_commands(transfer.exporting)
+    return transfer.exporting
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from eyespot import __version__
+
+        print(f"eyespot {__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+    ),
+    debug: bool = typer.Option(False, "--debug", envvar="EYESPOT_DEBUG", help="Show the traceback of an error."),
+    verbose: bool = typer.Option(False, "--verbose", help="Log requests, retries and decisions on stderr."),
+) -> None:
+    """Search your own photos by words, by picture, or both; build and measure image collections."""
+    if debug:
+        os.environ["EYESPOT_DEBUG"] = "1"
+    if verbose:
+        _log_to_stderr()
+
+
+def _log_to_stderr() -> None:
+    """Show what the package logs; escaped, because names of files and models are in it."""
+
+    class Escaped(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return escaped(super().format(record))
+
+    handler, logger = logging.StreamHandler(), logging.getLogger("eyespot")
+    handler.setFormatter(Escaped("%(asctime)s %(name)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
