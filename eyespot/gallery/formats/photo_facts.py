@@ -22,6 +22,8 @@ from typing import IO, Any, NamedTuple
 
 from eyespot.gallery.disk import read_items
 from eyespot.gallery.exports._names import safe_name
+from eyespot.gallery.photos.names import real_name
+from eyespot.gallery.photos.places import tar_of
 from eyespot.gallery.view import Gallery, place_of
 from eyespot.storage.atomic import make_folder, new_file
 
@@ -102,6 +104,8 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
                 done.failed.append((photo.file, f"{len(found)} photos of the gallery may be meant, such as {found[0]}"))
             elif not found:
                 done.unknown.append(photo.file)
+            elif tar_of(real_name(found[0])) is not None:
+                done.failed.append((photo.file, "lies in an archive, where a list of facts names nothing; unpack it"))
             else:
                 if target is None:
                     make_folder(path.parent)

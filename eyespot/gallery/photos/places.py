@@ -49,12 +49,17 @@ def read_bytes(root: Root, seen: Seen) -> bytes:
 
 def read_again(place: str) -> bytes:
     """The bytes of a picture by its full path, also inside a tar (`archive.tar/member`); OSError if it is gone."""
-    for end in re.finditer(r"\.tar(?=/)", place, re.IGNORECASE):
-        if os.path.isfile(place[: end.end()]):
-            from eyespot.gallery.photos.tars import read_member
+    if (archive := tar_of(place)) is not None:
+        from eyespot.gallery.photos.tars import read_member
 
-            return read_member(place[: end.end()], place[end.end() + 1 :])
+        return read_member(archive, place[len(archive) + 1 :])
     return read_bytes(Root(stored_name(place), "file"), Seen("", 0, 0))
+
+
+def tar_of(place: str) -> str | None:
+    """The tar that a full path leads into; None for a file of its own."""
+    ends = (end.end() for end in re.finditer(r"\.tar(?=/)", place, re.IGNORECASE))
+    return next((place[:end] for end in ends if os.path.isfile(place[:end])), None)
 
 
 def stat_of(place: str) -> os.stat_result:

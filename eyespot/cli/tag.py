@@ -1,0 +1,148 @@
+"""`eyespot tag`: zero-shot labels as a column of the gallery, apart from what people and other programs say."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from eyespot.cli._exporting import SHOWN, SOME_FAILED
+from eyespot.cli._filtering import Selection, after_option, before_option, label_option, near_option, where_option
+from eyespot.cli._judge_options import JudgeArguments, ledger_option, second_stage
+from eyespot.cli.console import note, print_json, print_line, progress_bar
+from eyespot.cli.settings import gallery_here, gallery_option, json_option
+from eyespot.types import NothingFound, UsageError
+
+if TYPE_CHECKING:
+    from eyespot.gallery.formats.photo_facts import PhotoFacts
+    from eyespot.search.collection import Collection
+    from eyespot.search.tagging import Tag
+
+
+def run(
+    labels: str = typer.Argument(..., help="Labels that compete, with commas between them."),
+    gallery: Path = gallery_option("The gallery to label."),
+    encoder: str = typer.Option(None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Compare in this space."),
+    others: str = typer.Option(
+        "", "--others", metavar="LABELS", help="What else the pictures show; what is nearer to these gets no label."
+    ),
+    column: str = typer.Option("tag", "--column", help="The column that holds the labels."),
+    calibrated_by: str = typer.Option(
+        None, "--calibrated-by", metavar="person:NAME", help="Whose verdicts make probabilities of a label."
+    ),
+    likely: float = typer.Option(
+        0.5, "--likely", min=0, max=1, help="The probability from which a picture gets a calibrated label."
+    ),
+    where: str = where_option(),
+    after: str = after_option(),
+    before: str = before_option(),
+    near: str = near_option(),
+    label: list[str] = label_option(),
+    ledger: Path = ledger_option(),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only count the pictures of each label."),
+    json: bool = json_option(),
+) -> None:
+    """Label pictures by what they look like; the labels become a column to filter by."""
+    import eyespot
+    from eyespot.search.tagging import Labels, tags
+
+    names, other_names = _names(labels), _names(others)
+    if calibrated_by is not None and not calibrated_by.startswith("person:"):
+        raise UsageError("--calibrated-by takes person:NAME; nobody has verified what a model says")
+    collection = eyespot.open(gallery_here(gallery, writes=not dry_run), encoder)
+    _refuse_foreign(collection, column)
+    allowed = Selection(where, after, before, near, label or ()).mask(collection.view)
+    known = {} if calibrated_by is None else _probabilities(collection, names, calibrated_by, ledger)
+    found = list(tags(collection, Labels(names, other_names, known, likely), allowed))
+    counts = Counter(tag.label for tag in found)
+    uncalibrated = [name for name in names if name not in known]
+    if uncalibrated:
+        note(
+            f"nobody calibrated {', '.join(uncalibrated)}: each picture gets the nearest label, right or not; name "
+            "what else there is with --others, or judge a spread as in: "
+            f'eyespot search "{uncalibrated[0]}" --rerank person:NAME --calibrate 30'
+        )
+    failed = [] if dry_run else _store(collection, found, column)
+    if json:
+        labelled = {name: {"pictures": counts[name], "calibrated": name in known} for name in names}
+        failures = [{"path": path, "reason": reason} for path, reason in failed]
+        by = collection.encoder.space.encoder
+        print_json({"column": column, "by": by, "labels": labelled, "failed": failures})
+    else:
+        for name in names:
+            print_line(f"{counts[name]:>8,}  {name}")
+    for path, reason in failed[:SHOWN]:
+        note(f"not labelled: {path} ({reason})")
+    if failed:
+        note(f"{len(failed)} pictures could not be labelled")
+        raise typer.Exit(SOME_FAILED)
+
+
+def _names(text: str) -> list[str]:
+    return [name for part in text.split(",") if (name := part.strip())]
+
+
+def _list_of(column: str) -> str:
+    return f"tags-{column}"
+
+
+def _refuse_foreign(collection: Collection, column: str) -> None:
+    """`UsageError` for a column that holds what people or other programs say."""
+    from eyespot.gallery import filters
+    from eyespot.gallery.formats.photo_facts import FOLDER
+
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", column):
+        raise UsageError(f"--column takes a name of small letters, digits and _, as in bird_tag, not {column!r}")
+    own = (collection.gallery.path / FOLDER / f"{_list_of(column)}.jsonl").is_file()
+    if not own and column in {name.casefold() for name in filters.columns_of(collection.view.tables)}:
+        raise UsageError(f"the column {column} holds what eyespot tag did not write; choose another with --column")
+
+
+def _probabilities(
+    collection: Collection, names: Sequence[str], person: str, ledger: Path | None
+) -> dict[str, dict[str, float]]:
+    """Of each label that a person's verdicts calibrate."""
+    from dataclasses import replace
+
+    from eyespot.judges.person import PersonJudge
+    from eyespot.search.tagging import probabilities_by
+
+    options = second_stage(person, JudgeArguments(None, None, None, None, (), None, None, None, None, ledger, False))
+    assert options is not None
+    with options.stage(collection.gallery.path) as stage:
+        assert isinstance(stage.judge, PersonJudge)
+        silent = replace(stage.judge, ask=lambda _: "")  # only what is in the ledger
+        found = {name: probabilities_by(replace(stage, judge=silent), collection, name) for name in names}
+    return {name: probabilities for name, probabilities in found.items() if probabilities is not None}
+
+
+def _store(collection: Collection, found: Sequence[Tag], column: str) -> list[tuple[str, str]]:
+    """Write the labels in place of those of an earlier run, and index them; pictures that get none, and why."""
+    from eyespot.gallery.formats.photo_facts import take_in
+    from eyespot.gallery.indexing import Options, index
+
+    if not found:
+        raise NothingFound("no picture gets a label; name other labels, or fewer --others")
+    gallery = collection.gallery.path
+    done = take_in(gallery, _facts(collection, found, column), _list_of(column), gallery)
+    if done.path is not None:
+        with progress_bar() as progress:
+            index(gallery, [str(done.path)], [], Options(progress=progress))
+    return [*done.failed, *((file, "it is not at its place") for file in done.unknown)]
+
+
+def _facts(collection: Collection, found: Iterable[Tag], column: str) -> Iterator[PhotoFacts]:
+    """What becomes of each label in the gallery: who gave it, how near the picture was, and how probable it is."""
+    from eyespot.gallery.formats.photo_facts import PhotoFacts
+
+    by = f"{collection.encoder.space.encoder}, zero-shot"
+    tagged = list(found)
+    for tag, facts in zip(tagged, collection.view.facts([tag.row for tag in tagged]), strict=True):
+        own: dict[str, Any] = {column: tag.label, f"{column}_score": round(tag.score, 4), f"{column}_by": by}
+        if tag.probability is not None:
+            own[f"{column}_probability"] = round(tag.probability, 4)
+        yield PhotoFacts(str(facts["path"]), own)

@@ -1,0 +1,179 @@
+"""`eyespot tag`: labels as a column, by the nearest label or by the verdicts of a person."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eyespot
+from eyespot import rooms, sample
+from eyespot.gallery.indexing import index
+from eyespot.judges.person import PersonJudge
+from eyespot.ledger.judgements import Judgements
+from eyespot.search.calibrated import Calibrated
+from eyespot.search.judge_rerank import JudgeRerank, judge_named
+from eyespot.search.tagging import Labels, tags
+from eyespot.types import Query
+from tests.cli.conftest import run_eyespot
+
+TOWERS = re.compile(r"tower|castle|lighthouse|windmill", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sixty of the sample photos, indexed once."""
+    home = tmp_path_factory.mktemp("made")
+    (home / "photos").mkdir()
+    for photo in sorted(sample.photos().glob("*.jpg"))[::3][:60]:
+        shutil.copy(photo, home / "photos")
+    index(home / "g", [str(home / "photos")], [rooms.load("encoders", "starter")])
+    return home / "g"
+
+
+@pytest.fixture
+def gallery(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "g"))
+
+
+def column(gallery: Path, name: str) -> dict[str, object]:
+    """A column by the pictures' names."""
+    view = eyespot.open(gallery).view
+    rows = view.facts(list(range(int(view.starts[-1]))))
+    return {Path(str(row["path"])).name: row.get(name) for row in rows}
+
+
+def judged_by_ada(gallery: Path, text: str) -> None:
+    """Ada judges thirty of the hits, as a calibration spreads them."""
+    judge = judge_named("person:ada")
+    assert isinstance(judge, PersonJudge)
+    ada = replace(judge, ask=lambda about: "y" if TOWERS.search(about.split("\n")[1]) else "n")
+    query, collection = Query.words(text), eyespot.open(gallery)
+    with Judgements(gallery / "ledger.sqlite") as ledger:
+        Calibrated(JudgeRerank(ada, ledger, 100), 30)(query, collection.search(query, k=100))
+
+
+def test_labels_become_a_column_that_filters(gallery: Path) -> None:
+    done = run_eyespot("tag", "a tower, an animal", "--others", "food", "-g", gallery, "--json")
+
+    counts = {name: label["pictures"] for name, label in json.loads(done.stdout)["labels"].items()}
+    stored = column(gallery, "tag")
+    assert counts == {name: list(stored.values()).count(name) for name in ("a tower", "an animal")}
+    assert sum(counts.values()) < len(stored), "what is nearer to food gets no label"
+    found = run_eyespot("search", "--label", "tag=a tower", "-g", gallery, "--paths", "-k", 100).stdout
+    assert {Path(path).name for path in found.splitlines()} == {k for k, v in stored.items() if v == "a tower"}
+    by, scores = column(gallery, "tag_by"), column(gallery, "tag_score")
+    assert {by[name] for name, label in stored.items() if label} == {"starter, zero-shot"}
+    assert all((scores[name] is None) == (label is None) for name, label in stored.items())
+    assert "nobody calibrated a tower, an animal" in done.stderr
+
+
+def test_a_second_run_takes_the_place_of_the_first_and_columns_stand_side_by_side(gallery: Path) -> None:
+    run_eyespot("tag", "a tower, an animal", "-g", gallery)
+    run_eyespot("tag", "a tower, an animal", "-g", gallery, "--column", "other_tag")
+    run_eyespot("tag", "a machine, food", "-g", gallery)
+
+    assert set(column(gallery, "tag").values()) <= {"a machine", "food"}
+    assert set(column(gallery, "other_tag").values()) == {"a tower", "an animal"}
+
+
+def test_a_dry_run_writes_nothing(gallery: Path) -> None:
+    before = {path: path.read_bytes() for path in gallery.rglob("*.*") if path.name != "digests.txt"}
+
+    done = run_eyespot("tag", "a tower, an animal", "-g", gallery, "--dry-run")
+
+    assert re.fullmatch(r" +\d+  a tower\n +\d+  an animal\n", done.stdout)
+    assert {path: path.read_bytes() for path in gallery.rglob("*.*") if path.name != "digests.txt"} == before
+
+
+def test_verdicts_of_a_person_make_probabilities(gallery: Path) -> None:
+    judged_by_ada(gallery, "a tower")
+
+    done = run_eyespot("tag", "a tower", "-g", gallery, "--calibrated-by", "person:ada", "--likely", 0.6, "--json")
+
+    labels = json.loads(done.stdout)["labels"]
+    stored, probabilities = column(gallery, "tag"), column(gallery, "tag_probability")
+    assert labels["a tower"]["calibrated"] is True
+    assert "nobody calibrated" not in done.stderr
+    assert 0 < labels["a tower"]["pictures"] < len(stored)
+    assert all(float(str(probabilities[name])) >= 0.6 for name, label in stored.items() if label)
+
+
+def test_verdicts_that_are_not_spread_calibrate_nothing(gallery: Path) -> None:
+    done = run_eyespot("tag", "a tower", "-g", gallery, "--calibrated-by", "person:ada", "--json")
+
+    assert json.loads(done.stdout)["labels"]["a tower"] == {"pictures": 60, "calibrated": False}
+
+
+def test_pictures_in_a_tar_are_listed_and_the_rest_is_labelled(made: Path, tmp_path: Path) -> None:
+    photos = sorted((made.parent / "photos").iterdir())
+    with tarfile.open(tmp_path / "0.tar", "w") as archive:
+        archive.add(photos[0], "first.jpg")
+    paths = [str(tmp_path / "0.tar"), str(photos[1])]
+    index(tmp_path / "g", paths, [rooms.load("encoders", "starter")])
+
+    done = run_eyespot("tag", "a tower, an animal", "-g", tmp_path / "g")
+
+    assert done.returncode == 3
+    assert "0.tar/first.jpg (lies in an archive, where a list of facts names nothing; unpack it)" in done.stderr
+    labels = column(tmp_path / "g", "tag")
+    assert (labels["first.jpg"], labels[photos[1].name] is None) == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ([" , "], "name each label once"),
+        (["a dog, a dog"], "name each label once"),
+        (["a dog", "--others", "a dog"], "name each label once"),
+        (["a dog", "--column", "A B"], "--column takes a name of small letters"),
+        (["a dog", "--column", "title"], "the column title holds what eyespot tag did not write"),
+        (["a dog", "--calibrated-by", "encoder:starter"], "--calibrated-by takes person:NAME"),
+    ],
+)
+def test_what_makes_no_sense_is_one_sentence(words: list[str], sentence: str, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    photo = next(sample.photos().glob("*.jpg"))
+    shutil.copy(photo, tmp_path / "photos")
+    (tmp_path / "photos" / "metadata.csv").write_text(f"file_name,title\n{photo.name},mine\n")
+    run_eyespot("index", "photos", "-g", "g", cwd=tmp_path)
+
+    done = run_eyespot("tag", *words, "-g", "g", cwd=tmp_path)
+
+    assert (done.returncode, done.stderr.startswith(f"eyespot: {sentence}")) == (2, True), done.stderr
+
+
+# -- the rule -----------------------------------------------------------------------------------------------
+
+COSINES = st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3)
+
+
+@given(COSINES)
+def test_the_nearest_label_wins_and_others_give_none(cosines: list[float]) -> None:
+    chosen = Labels(["a", "b"], ["c"]).chosen("x", np.array(cosines, np.float32))
+
+    best = "abc"[int(np.argmax(np.array(cosines, np.float32)))]
+    assert chosen == (None if best == "c" else (best, None))
+
+
+@given(COSINES, st.floats(0, 1), st.floats(0.01, 1))
+def test_a_calibrated_label_is_borne_where_it_is_likely(cosines: list[float], p: float, likely: float) -> None:
+    chosen = Labels(["a", "b"], ["c"], {"a": {"x": p}}, likely).chosen("x", np.array(cosines, np.float32))
+
+    free = "abc"[int(np.argmax(np.array(cosines, np.float32)))] == "b"
+    assert chosen == (("a", p) if p >= likely else ("b", None) if free else None)
+
+
+def test_rows_are_those_of_the_gallery(made: Path) -> None:
+    collection = eyespot.open(made)
+    ids = [facts["id"] for facts in collection.view.facts(list(range(60)))]
+
+    assert [(tag.row, tag.id) for tag in tags(collection, Labels(["a tower", "food"]))] == list(enumerate(ids))
