@@ -48,7 +48,7 @@ def run(
 ) -> None:
     """Label pictures by what they look like; the labels become a column to filter by."""
     import eyespot
-    from eyespot.search.tagging import Labels, tags
+    from eyespot.search.tagging import LabelSet, tags
 
     names, other_names = _names(labels), _names(others)
     if calibrated_by is not None and not calibrated_by.startswith("person:"):
@@ -57,7 +57,7 @@ def run(
     _refuse_foreign(collection, column)
     allowed = Selection(where, after, before, near, label or ()).mask(collection.view)
     known = {} if calibrated_by is None else _probabilities(collection, names, calibrated_by, ledger)
-    found = list(tags(collection, Labels(names, other_names, known, likely), allowed))
+    found = list(tags(collection, LabelSet(names, other_names, known, likely), allowed))
     counts = Counter(tag.label for tag in found)
     uncalibrated = [name for name in names if name not in known]
     if uncalibrated:

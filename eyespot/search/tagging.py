@@ -35,7 +35,7 @@ class Tag(NamedTuple):
     probability: float | None
 
 
-class Labels(NamedTuple):
+class LabelSet(NamedTuple):
     """The labels that compete, and those whose pictures get none.
 
     `probabilities`: of calibrated labels, how probable it is that a picture (by id) bears it; from `likely` on it does.
@@ -58,7 +58,7 @@ class Labels(NamedTuple):
         return self.names[nearest], None
 
 
-def tags(collection: Collection, labels: Labels, allowed: Mask | None = None) -> Iterator[Tag]:
+def tags(collection: Collection, labels: LabelSet, allowed: Mask | None = None) -> Iterator[Tag]:
     """The label of each picture that gets one, in the order of the gallery.
 
     Raises `UsageError` without labels and for one that is named twice.

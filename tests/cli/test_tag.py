@@ -21,7 +21,7 @@ from eyespot.judges.person import PersonJudge
 from eyespot.ledger.judgements import Judgements
 from eyespot.search.calibrated import Calibrated
 from eyespot.search.judge_rerank import JudgeRerank, judge_named
-from eyespot.search.tagging import Labels, tags
+from eyespot.search.tagging import LabelSet, tags
 from eyespot.types import Query
 from tests.cli.conftest import run_eyespot
 
@@ -158,7 +158,7 @@ COSINES = st.lists(st.floats(-1, 1, width=32), min_size=3, max_size=3)
 
 @given(COSINES)
 def test_the_nearest_label_wins_and_others_give_none(cosines: list[float]) -> None:
-    chosen = Labels(["a", "b"], ["c"]).chosen("x", np.array(cosines, np.float32))
+    chosen = LabelSet(["a", "b"], ["c"]).chosen("x", np.array(cosines, np.float32))
 
     best = "abc"[int(np.argmax(np.array(cosines, np.float32)))]
     assert chosen == (None if best == "c" else (best, None))
@@ -166,7 +166,7 @@ def test_the_nearest_label_wins_and_others_give_none(cosines: list[float]) -> No
 
 @given(COSINES, st.floats(0, 1), st.floats(0.01, 1))
 def test_a_calibrated_label_is_borne_where_it_is_likely(cosines: list[float], p: float, likely: float) -> None:
-    chosen = Labels(["a", "b"], ["c"], {"a": {"x": p}}, likely).chosen("x", np.array(cosines, np.float32))
+    chosen = LabelSet(["a", "b"], ["c"], {"a": {"x": p}}, likely).chosen("x", np.array(cosines, np.float32))
 
     free = "abc"[int(np.argmax(np.array(cosines, np.float32)))] == "b"
     assert chosen == (("a", p) if p >= likely else ("b", None) if free else None)
@@ -176,4 +176,4 @@ def test_rows_are_those_of_the_gallery(made: Path) -> None:
     collection = eyespot.open(made)
     ids = [facts["id"] for facts in collection.view.facts(list(range(60)))]
 
-    assert [(tag.row, tag.id) for tag in tags(collection, Labels(["a tower", "food"]))] == list(enumerate(ids))
+    assert [(tag.row, tag.id) for tag in tags(collection, LabelSet(["a tower", "food"]))] == list(enumerate(ids))
