@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from eyespot import rooms
 from eyespot.curate.rmir.files import held, held_whole
 from eyespot.gallery.indexing import index
 from eyespot.gallery.positions import as_it_is, without_position
+from eyespot.types import UsageError
 from tests.cli.conftest import run_eyespot
 from tests.curate.recos.worlds import photos, recipe
 from tests.curate.rmir.worlds import photos as rmir_photos
@@ -65,6 +67,16 @@ def test_pictures_of_an_rmir_set(tmp_path: Path) -> None:
     photo.write_bytes(placed(a_picture()))
 
     assert not tells(held(str(photo))["bytes"]) and tells(held_whole(str(photo))["bytes"])
+
+
+@pytest.mark.parametrize("show", [held, held_whole])
+def test_a_photo_that_has_gone_bad_is_named(tmp_path: Path, show: Callable[[str], object]) -> None:
+    """With its position its bytes are handed on as they are, so only a missing file is noticed."""
+    photo = tmp_path / "photo.jpg"
+    if show is held:
+        photo.write_bytes(a_picture()[:300])
+    with pytest.raises(UsageError, match=f"the picture {photo} cannot be read .*; leave out --pictures"):
+        show(str(photo))
 
 
 def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:

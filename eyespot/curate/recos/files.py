@@ -18,7 +18,7 @@ from typing import Any
 from eyespot.curate._attribution import Attribution
 from eyespot.curate.recos.checking import UNSEEN, is_seen
 from eyespot.curate.recos.sources import Sources
-from eyespot.gallery.photos.pictures import id_of
+from eyespot.gallery.photos.pictures import BadPicture, id_of
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.positions import PictureBytes, without_position
 from eyespot.pipelines import Record
@@ -85,9 +85,10 @@ def _copy_picture(record: Record, place: Path, folder: Path, share: Share) -> tu
     """Copy a picture; its id, which is that of its bytes, and its path in the folder."""
     try:
         data = read_again(str(place))
-    except OSError as error:
-        raise EyespotError(f"{place} cannot be read any more ({error.strerror}); restore it and run again") from None
-    shared = share(data, place.suffix.lower())
+        shared = share(data, place.suffix.lower())
+    except (OSError, BadPicture) as error:
+        why = error.reason if isinstance(error, BadPicture) else error.strerror
+        raise EyespotError(f"{place} cannot be read any more ({why}); restore it and run again") from None
     image = record["image"] if shared.data == data else id_of(shared.data)
     path: Path = Path("images") / record["subtask"] / f"{image}{shared.suffix}"
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
