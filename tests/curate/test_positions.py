@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -56,6 +57,52 @@ def test_a_position_goes_and_the_picture_stays_upright(format: str, suffix: str)
     with Image.open(BytesIO(shared.data)) as image:
         assert image.getexif().get(ExifTags.Base.Orientation, 1) == 6
     assert tells(as_it_is(data, suffix).data)
+
+
+XMP = b"<x:xmpmeta><exif:GPSLatitude>53,5N</exif:GPSLatitude></x:xmpmeta>"
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
+
+
+def unusual_pictures() -> dict[str, bytes]:
+    """Pictures that tell a position where few programs write it, by the end of their names."""
+    png, gif, jpeg = BytesIO(), BytesIO(), BytesIO()
+    image = Image.new("RGB", (8, 8), (200, 0, 0))
+    image.save(png, "PNG")
+    image.save(gif, "GIF")
+    image.save(jpeg, "JPEG", xmp=XMP.decode().encode("utf-16-le"))
+    start, end = png.getvalue()[:-12], png.getvalue()[-12:]
+    lines = XMP.hex()
+    profile = f"\nxmp\n      {len(XMP)}\n{lines[:72]}\n{lines[72:]}\n".encode()
+    head = gif.getvalue().index(b"\x2c", 13)
+    block = b"\x21\xff\x0bXMP DataXMP" + XMP + b"\x01" + bytes(range(255, -1, -1)) + b"\x00"
+    return {
+        "packed behind the pixels.png": start + chunk(b"zTXt", b"XML:com.adobe.xmp\0\0" + zlib.compress(XMP)) + end,
+        "in hex digits.png": start + chunk(b"tEXt", b"Raw profile type xmp\0" + profile) + end,
+        "in a block of.gif": gif.getvalue()[:head] + block + gif.getvalue()[head:],
+        "in UTF-16.jpg": jpeg.getvalue(),
+    }
+
+
+@pytest.mark.parametrize("name", list(unusual_pictures()))
+def test_positions_in_unusual_places_go_too(name: str) -> None:
+    shared = without_position(unusual_pictures()[name], Path(name).suffix)
+
+    with Image.open(BytesIO(shared.data)) as image:
+        image.load()
+        texts = [value for value in image.info.values() if isinstance(value, str | bytes)]
+    assert image.size == (8, 8) and not [text for text in texts if "GPS" in str(text) or "4750" in str(text)]
+    assert b"GPSL" not in shared.data.replace(b"\0", b"") and shared.data != unusual_pictures()[name]
+
+
+def test_a_png_with_a_text_behind_its_pixels_stays_as_it_is() -> None:
+    out = BytesIO()
+    Image.new("RGB", (8, 8)).save(out, "PNG")
+    data = out.getvalue()[:-12] + chunk(b"tEXt", b"date:create\x002026-01-01") + out.getvalue()[-12:]
+
+    assert without_position(data, ".png") == (data, ".png")
 
 
 def test_a_photo_without_a_position_stays_as_it_is() -> None:
