@@ -71,7 +71,7 @@ def _by(package: ExportPackage, tables: Sequence[str], column: str) -> Table:
 def _of(table: Table, image: Row, column: str) -> Sequence[Row]:
     """The rows of an image's project, or of no project, with its value of a column."""
     value = image.get(column, "")
-    return table.get((image.get("project_id", ANY), value)) or table.get(("", value), ())
+    return table.get((image.get("project_id", ANY), value)) or table.get(("", value)) or ()
 
 
 def _facts(seen: Sequence[Row], trap: Row, project: Row) -> dict[str, Any]:
