@@ -14,9 +14,13 @@ import pytest
 from PIL import ExifTags, Image
 
 from eyespot import rooms
+from eyespot.curate.recos.files import write_set
+from eyespot.curate.recos.sources import Sources
 from eyespot.curate.rmir.files import held, held_whole
 from eyespot.gallery.indexing import index
+from eyespot.gallery.photos.pictures import id_of
 from eyespot.gallery.positions import as_it_is, without_position
+from eyespot.runs import recos
 from eyespot.types import UsageError
 from tests.cli.conftest import run_eyespot
 from tests.curate.recos.worlds import photos, recipe
@@ -145,6 +149,19 @@ def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:
 
     assert run_eyespot(*line).returncode == 0 and told() == {False}
     assert run_eyespot(*line, "--positions").returncode == 0 and told() == {True}
+
+
+def test_pictures_that_differ_in_their_position_alone_become_one(tmp_path: Path) -> None:
+    rows = []
+    for number, data in enumerate((placed(a_picture()), without_position(placed(a_picture()), ".jpg").data)):
+        (tmp_path / f"{number}.jpg").write_bytes(data)
+        image = {"image": id_of(data), "subtask": "colour", "version": "v0", "source": "drawn", "path": f"{number}.jpg"}
+        rows.append({**image, "id": str(number), "text": f"Caption {number}."})
+
+    write_set(rows, Sources(tmp_path, {}), tmp_path / "set")
+    found = recos.read(tmp_path / "set").captions
+
+    assert len(found.images) == 1 and len(found.texts) == 2 and len({row["image"] for row in rows}) == 2
 
 
 def test_the_verb_for_rmir_takes_the_option(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ def write_set(
 ) -> dict[str, dict[str, int]]:
     """Write the set to the folder `out`, in place of an earlier one; how many images and captions a version has.
 
-    A picture whose bytes change has another id in the set. Raises `EyespotError` for one that cannot be read any more.
+    A picture whose bytes change has another id in the set; pictures that differed in their metadata only become one.
+    Raises `EyespotError` for one that cannot be read any more.
     """
     rows = sorted(records, key=lambda record: (VERSIONS.index(record["version"]), record["subtask"]))
     pictures: dict[str, Record] = {}
@@ -64,10 +65,11 @@ def write_set(
     with new_folder(out) as folder:
         rights = sources.attributions(pictures.values())
         ids: dict[str, str] = {}
-        images = []
+        by_id: dict[str, dict[str, Any]] = {}
         for image, record in pictures.items():
             ids[image], path = _copy_picture(record, sources.place(record), folder, share)
-            images.append({**record, "path": path, **rights.get(image, {})})
+            by_id.setdefault(ids[image], {**record, "path": path, **rights.get(image, {})})
+        images = list(by_id.values())
         for row in (*images, *captions):
             row.update({name: ids.get(row[name], row[name]) for name in ("image", "of") if row.get(name)})
         _write(folder / "images.parquet", images, COLUMNS["images"])
