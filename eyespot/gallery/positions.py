@@ -12,7 +12,8 @@ from eyespot.gallery.exports._pictures import bare_picture
 from eyespot.gallery.photos.exif import Exif
 from eyespot.gallery.photos.pictures import open_picture
 
-_XMP = re.compile(rb"GPSL(?:at|ong)itude")
+_XMP = re.compile(rb"G\0?P\0?S\0?L\0?(?:a\0?t|o\0?n\0?g)\0?i\0?t\0?u\0?d\0?e")  # in UTF-8 or UTF-16
+_HEX = b"GPSL".hex()  # ImageMagick writes metadata into a PNG as lines of hex digits
 
 
 class PictureBytes(NamedTuple):
@@ -28,7 +29,7 @@ def as_it_is(data: bytes, suffix: str) -> PictureBytes:
 
 
 def without_position(data: bytes, suffix: str) -> PictureBytes:
-    """Byte for byte, or without metadata where these tell a position; HEIC, AVIF and TIFF then become a JPEG."""
+    """Byte for byte, or without metadata where these tell a position; HEIC, AVIF, TIFF and GIF then become a JPEG."""
     shown = open_picture(data)
     if shown.facts.latitude is None and not _XMP.search(data) and not _tells_position(data):
         return PictureBytes(data, suffix)
@@ -39,8 +40,10 @@ def _tells_position(data: bytes) -> bool:
     """Whether its EXIF has a block of positions, of whatever use, or its XMP names one."""
     try:
         with Image.open(BytesIO(data)) as image:
-            texts = (value for value in image.info.values() if isinstance(value, str | bytes))
-            raw = (value.encode("utf-8", "replace") if isinstance(value, str) else value for value in texts)
-            return bool(Exif.of(image).position) or any(_XMP.search(value) for value in raw)
+            image.load()  # a PNG may have texts behind its pixels
+            texts = [value for value in image.info.values() if isinstance(value, str | bytes)]
+            raw = [value.encode("utf-8", "replace") if isinstance(value, str) else value for value in texts]
+            hexadecimal = any(_HEX in "".join(value.split()).lower() for value in texts if isinstance(value, str))
+            return bool(Exif.of(image).position) or hexadecimal or any(_XMP.search(value) for value in raw)
     except OSError:
         return False

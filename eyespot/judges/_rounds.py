@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eyespot.ledger.judgements import Judgements, query_digest
+from eyespot.llms.errors import ServerDown
 from eyespot.types import Answer, AnswerStream, Judge, Judgement, Pair, Query, Spent
+
+ENDED = "the run ended before its answer was whole"
 
 
 class JudgeStats(NamedTuple):
@@ -123,15 +126,46 @@ class _Round:
                 before = self.asked
                 self.asked = before._replace(known=before.known + 1, refused=before.refused + judgement.refused)
                 yield known[key]
-        rest = [pair for key, pair in wanted.items() if key not in known]
+        rest = {key: pair for key, pair in wanted.items() if key not in known}
         if rest:
-            answers = self.judge.judge(rest)
-            try:
-                for answer in answers:
-                    yield from self._recorded([answer, *answers.ready()])
-            except BaseException as reason:  # Ctrl-C and a caller's close() are reasons too
-                self._take_last(answers, reason)
+            yield from self._answered(rest)
+
+    def _answered(self, rest: Mapping[Key, Pair]) -> Generator[Judgement]:
+        """What the judge says of pairs that it has not judged, those last on which it failed in earlier runs.
+
+        There are pictures that a server always fails on. Once it is asked about nothing else it fails as one does that
+        is down, so a run whose pairs all failed before ends with their failures, and can be finished.
+        """
+        failed = self._failures(rest)
+        unsettled, came = rest.keys() - failed.keys(), set[Key]()
+        answers = self.judge.judge([*(rest[key] for key in rest if key not in failed), *(rest[key] for key in failed)])
+        try:
+            for answer in answers:
+                for judgement in self._recorded([answer, *answers.ready()]):
+                    key = judgement.query, judgement.image
+                    came.add(key)
+                    if judgement.failure != ENDED:
+                        unsettled.discard(key)
+                    yield judgement
+        except BaseException as reason:  # Ctrl-C and a caller's close() are reasons too
+            self._take_last(answers, reason)
+            if unsettled or not isinstance(reason, ServerDown):
                 raise
+            for key in failed.keys() - came:
+                self.asked = self.asked.and_then(JudgeStats(failed=1))
+                yield failed[key]
+
+    def _failures(self, pairs: Mapping[Key, Pair]) -> dict[Key, Judgement]:
+        """The last failure of each of these pairs in an earlier run, of those that failed by themselves."""
+        images: dict[str, list[str]] = {}
+        for digest, image in pairs:
+            images.setdefault(digest, []).append(image)
+        every = (
+            judgement
+            for digest, theirs in images.items()
+            for judgement in self.ledger.failures(digest, theirs, self.judge.name, self.judge.prompt)
+        )
+        return {(one.query, one.image): one for one in every if one.failure != ENDED}
 
     def distinct(self, pairs: Sequence[Pair]) -> dict[Key, Pair]:
         found: dict[Key, Pair] = {}

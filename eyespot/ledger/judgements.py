@@ -50,6 +50,10 @@ _KNOWN = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM a
     AND judge = (SELECT number FROM judges WHERE judge = ? AND prompt = ?) AND turn = ?
     AND image IN (SELECT value FROM json_each(?))
     AND (probability IS NOT NULL OR grade IS NOT NULL OR failure = '{WITHDRAWN}') ORDER BY number"""
+_FAILED = f"""SELECT {_FACTS} FROM judgements WHERE asked = (SELECT number FROM asked WHERE query = ?)
+    AND judge = (SELECT number FROM judges WHERE judge = ? AND prompt = ?) AND turn = ?
+    AND image IN (SELECT value FROM json_each(?))
+    AND probability IS NULL AND grade IS NULL AND failure <> '{WITHDRAWN}' ORDER BY number"""
 _ROWS = f"""SELECT query, judges.judge, prompt, turn, {_FACTS} FROM judgements
     JOIN asked ON asked.number = judgements.asked JOIN judges ON judges.number = judgements.judge
     ORDER BY judgements.number"""
@@ -196,6 +200,12 @@ class Judgements:
             rows = self._reading.execute(_KNOWN, wanted).fetchall()
         last = {row[0]: _judgement(query, judge, prompt, row) for row in rows}
         return {image: judgement for image, judgement in last.items() if judgement.verdict is not None}
+
+    def failures(self, query: str, images: Iterable[str], judge: str, prompt: str) -> list[Judgement]:
+        """How this judge, asked in this way, ever failed on these images, in the order in which that came."""
+        wanted = (query, judge, prompt, 0, json.dumps(list(images)))
+        with self._looking, sqlite.whole(self.path):
+            return [_judgement(query, judge, prompt, row) for row in self._reading.execute(_FAILED, wanted)]
 
     def exchanges(self, judgements: Iterable[Judgement], turn: int = 0) -> list[Exchange]:
         """What was sent for these judgements and what came back, also of failures."""

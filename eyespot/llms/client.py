@@ -113,8 +113,9 @@ class Endpoint:
         try:
             return _parsed(first, form)
         except BadAnswer as wrong:
+            whole = first.encode("utf-8", "replace").decode()  # half a character cannot be sent back
             conversation += [
-                text_message("assistant", first or "(nothing)"),
+                text_message("assistant", whole or "(nothing)"),
                 text_message("user", REPAIR.format(wrong=wrong)),
             ]
         return _parsed(self.chat(conversation, **options).text, form)

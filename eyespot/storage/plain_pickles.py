@@ -120,7 +120,7 @@ class _Machine:
 
     def global_name(self, argument: Any) -> None:
         words = self.pop(2) if argument is None else str(argument).split(" ")
-        name = ".".join(map(str, words))
+        name = ".".join(map(_text, words))
         short = NUMPY.sub("", name)
         if name != "_codecs.encode" and (short == name or short not in CALLS):
             raise NotPlain(name)
@@ -136,7 +136,7 @@ class _Machine:
         state = self.pop(1)[0]
         target = self.stack[-1]
         if isinstance(target, _NumberKind):
-            target.order = str(state[1])
+            target.order = _text(state[1])
         elif isinstance(target, _Array):
             _, shape, kind, fortran, data = state
             if kind.code.lstrip("|") in ("O", "O8"):
@@ -155,6 +155,13 @@ def _pairs(values: list[Any]) -> dict[Any, Any]:
     return dict(zip(keys, values[1::2], strict=True))
 
 
+def _text(value: Any) -> str:
+    """A text; tuples of tuples of one tuple take a few bytes of a pickle, and gigabytes as a text."""
+    if not isinstance(value, str):
+        raise NotPlain("a name that is no text")
+    return value
+
+
 def _number(kind: _NumberKind, data: bytes) -> Any:
     """A scalar of numpy as a number of Python."""
     (value,) = np.frombuffer(data, kind.numpy).tolist()
@@ -164,9 +171,9 @@ def _number(kind: _NumberKind, data: bytes) -> Any:
 CALLS: dict[str, Callable[..., Any]] = {
     "_reconstruct": lambda *_: _Array(),
     "scalar": _number,
-    "dtype": lambda code, *_: _NumberKind(str(code)),
+    "dtype": lambda code, *_: _NumberKind(_text(code)),
     "ndarray": lambda *_: _Array(),
-    "_codecs.encode": lambda text, encoding: str(text).encode("latin1"),
+    "_codecs.encode": lambda text, encoding: _text(text).encode("latin1"),
 }
 CONSTANTS = {
     *("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"),

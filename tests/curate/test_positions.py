@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
@@ -12,9 +14,14 @@ import pytest
 from PIL import ExifTags, Image
 
 from eyespot import rooms
+from eyespot.curate.recos.files import write_set
+from eyespot.curate.recos.sources import Sources
 from eyespot.curate.rmir.files import held, held_whole
 from eyespot.gallery.indexing import index
+from eyespot.gallery.photos.pictures import id_of
 from eyespot.gallery.positions import as_it_is, without_position
+from eyespot.runs import recos
+from eyespot.types import UsageError
 from tests.cli.conftest import run_eyespot
 from tests.curate.recos.worlds import photos, recipe
 from tests.curate.rmir.worlds import photos as rmir_photos
@@ -56,6 +63,52 @@ def test_a_position_goes_and_the_picture_stays_upright(format: str, suffix: str)
     assert tells(as_it_is(data, suffix).data)
 
 
+XMP = b"<x:xmpmeta><exif:GPSLatitude>53,5N</exif:GPSLatitude></x:xmpmeta>"
+
+
+def chunk(kind: bytes, data: bytes) -> bytes:
+    return len(data).to_bytes(4) + kind + data + zlib.crc32(kind + data).to_bytes(4)
+
+
+def unusual_pictures() -> dict[str, bytes]:
+    """Pictures that tell a position where few programs write it, by the end of their names."""
+    png, gif, jpeg = BytesIO(), BytesIO(), BytesIO()
+    image = Image.new("RGB", (8, 8), (200, 0, 0))
+    image.save(png, "PNG")
+    image.save(gif, "GIF")
+    image.save(jpeg, "JPEG", xmp=XMP.decode().encode("utf-16-le"))
+    start, end = png.getvalue()[:-12], png.getvalue()[-12:]
+    lines = XMP.hex()
+    profile = f"\nxmp\n      {len(XMP)}\n{lines[:72]}\n{lines[72:]}\n".encode()
+    head = gif.getvalue().index(b"\x2c", 13)
+    block = b"\x21\xff\x0bXMP DataXMP" + XMP + b"\x01" + bytes(range(255, -1, -1)) + b"\x00"
+    return {
+        "packed behind the pixels.png": start + chunk(b"zTXt", b"XML:com.adobe.xmp\0\0" + zlib.compress(XMP)) + end,
+        "in hex digits.png": start + chunk(b"tEXt", b"Raw profile type xmp\0" + profile) + end,
+        "in a block of.gif": gif.getvalue()[:head] + block + gif.getvalue()[head:],
+        "in UTF-16.jpg": jpeg.getvalue(),
+    }
+
+
+@pytest.mark.parametrize("name", list(unusual_pictures()))
+def test_positions_in_unusual_places_go_too(name: str) -> None:
+    shared = without_position(unusual_pictures()[name], Path(name).suffix)
+
+    with Image.open(BytesIO(shared.data)) as image:
+        image.load()
+        texts = [value for value in image.info.values() if isinstance(value, str | bytes)]
+    assert image.size == (8, 8) and not [text for text in texts if "GPS" in str(text) or "4750" in str(text)]
+    assert b"GPSL" not in shared.data.replace(b"\0", b"") and shared.data != unusual_pictures()[name]
+
+
+def test_a_png_with_a_text_behind_its_pixels_stays_as_it_is() -> None:
+    out = BytesIO()
+    Image.new("RGB", (8, 8)).save(out, "PNG")
+    data = out.getvalue()[:-12] + chunk(b"tEXt", b"date:create\x002026-01-01") + out.getvalue()[-12:]
+
+    assert without_position(data, ".png") == (data, ".png")
+
+
 def test_a_photo_without_a_position_stays_as_it_is() -> None:
     assert without_position(a_picture(), ".jpg").data == a_picture()
 
@@ -65,6 +118,16 @@ def test_pictures_of_an_rmir_set(tmp_path: Path) -> None:
     photo.write_bytes(placed(a_picture()))
 
     assert not tells(held(str(photo))["bytes"]) and tells(held_whole(str(photo))["bytes"])
+
+
+@pytest.mark.parametrize("show", [held, held_whole])
+def test_a_photo_that_has_gone_bad_is_named(tmp_path: Path, show: Callable[[str], object]) -> None:
+    """With its position its bytes are handed on as they are, so only a missing file is noticed."""
+    photo = tmp_path / "photo.jpg"
+    if show is held:
+        photo.write_bytes(a_picture()[:300])
+    with pytest.raises(UsageError, match=f"the picture {photo} cannot be read .*; leave out --pictures"):
+        show(str(photo))
 
 
 def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:
@@ -86,6 +149,19 @@ def test_builders_drop_positions_and_keep_them_if_asked(tmp_path: Path) -> None:
 
     assert run_eyespot(*line).returncode == 0 and told() == {False}
     assert run_eyespot(*line, "--positions").returncode == 0 and told() == {True}
+
+
+def test_pictures_that_differ_in_their_position_alone_become_one(tmp_path: Path) -> None:
+    rows = []
+    for number, data in enumerate((placed(a_picture()), without_position(placed(a_picture()), ".jpg").data)):
+        (tmp_path / f"{number}.jpg").write_bytes(data)
+        image = {"image": id_of(data), "subtask": "colour", "version": "v0", "source": "drawn", "path": f"{number}.jpg"}
+        rows.append({**image, "id": str(number), "text": f"Caption {number}."})
+
+    write_set(rows, Sources(tmp_path, {}), tmp_path / "set")
+    found = recos.read(tmp_path / "set").captions
+
+    assert len(found.images) == 1 and len(found.texts) == 2 and len({row["image"] for row in rows}) == 2
 
 
 def test_the_verb_for_rmir_takes_the_option(tmp_path: Path) -> None:

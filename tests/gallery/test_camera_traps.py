@@ -220,6 +220,30 @@ def test_the_species_of_a_sequence_are_those_of_its_images(tmp_path: Path, taken
     assert facts["2.jpg"]["species"] is None
 
 
+def test_cameras_of_two_projects_may_have_one_name(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "1.jpg", "2.jpg", "3.jpg")
+    heads = "project_id,deployment_id,image_id,filename,common_name\n", "project_id,deployment_id,placename,latitude\n"
+    files = {
+        "images.csv": f"{heads[0]}north,cam1,i1,1.jpg,Fox\nsouth,cam1,i2,2.jpg,Fox\neast,cam1,i3,3.jpg,Fox\n",
+        "deployments.csv": f"{heads[1]}north,cam1,Fjord,60\nsouth,cam1,Cape,-30\n",
+    }
+    _, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "photos")
+
+    where = {name: (its["location_name"], its["latitude"]) for name, its in facts.items()}
+    assert where == {"1.jpg": ("Fjord", 60.0), "2.jpg": ("Cape", -30.0), "3.jpg": (None, None)}
+
+
+def test_images_that_name_no_project_have_their_deployments_place(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "1.jpg")
+    files = {
+        "images.csv": "deployment_id,image_id,filename\ncam1,i1,1.jpg\n",
+        "deployments.csv": "project_id,deployment_id,placename\nnorth,cam1,Fjord\n",
+    }
+    _, facts = taken(wildlife_insights.read(write(tmp_path / "export", files)), tmp_path / "photos")
+
+    assert facts["1.jpg"]["location_name"] == "Fjord"
+
+
 # -- Timelapse ------------------------------------------------------------------------------------------------------
 
 
@@ -271,6 +295,25 @@ def test_a_name_that_several_photos_have_is_refused(tmp_path: Path, taken: Taken
     done, _ = taken(iter(rows), tmp_path / "away")
 
     assert done.failed == [("x.jpg", f"2 photos of the gallery may be meant, such as {tmp_path}/photos/a/x.jpg")]
+
+
+def test_of_two_entries_that_mean_one_photo_the_second_is_named(tmp_path: Path, taken: Taken) -> None:
+    """A camera begins a new folder and counts from 1 again; the export says neither folder."""
+    photos(tmp_path, "cam1/x.jpg")
+    rows = [PhotoFacts("cam1/x.jpg", {"species": species}, elsewhere=("cam1/x.jpg",)) for species in ("fox", "cat")]
+    done, facts = taken(iter(rows), tmp_path / "away")
+
+    assert done.failed == [("cam1/x.jpg", f"{tmp_path}/photos/cam1/x.jpg has the facts of an earlier entry")]
+    assert (done.known, facts["cam1/x.jpg"]["species"]) == (1, "fox")
+
+
+def test_a_field_that_is_called_file_name_leads_to_no_other_file(tmp_path: Path, taken: Taken) -> None:
+    photos(tmp_path, "1.jpg", "2.jpg")
+    table = "File,RelativePath,file_name,Weather\n1.jpg,,2.jpg,rain\n"
+    (tmp_path / "photos" / "seen.csv").write_text(table)
+    _, facts = taken(timelapse.read(tmp_path / "photos" / "seen.csv"), tmp_path / "photos")
+
+    assert (facts["1.jpg"]["weather"], facts["2.jpg"]["weather"]) == ("rain", None)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -15,6 +16,7 @@ from eyespot import llms, rooms
 from eyespot.judges import ask
 from eyespot.ledger.judgements import Judgements
 from eyespot.llms.errors import RetryableError, StatusError
+from eyespot.llms.protocols import DATA_URL
 from eyespot.pipelines import Context, Keep, MapStep, Outcome, Record, RunOptions, Step, run
 from eyespot.pipelines.prompts import AnswerForm, Models, ask_model, prompt_of
 from eyespot.types import EyespotError, Judgement, Pair, Query
@@ -204,3 +206,28 @@ def test_a_builder_on_a_dead_server_ends_soon_and_leaves_what_was_there(tmp_path
 
     assert len(server.seen) <= 3 * 4
     assert {path: path.read_bytes() for path in first.folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_pictures_that_a_server_never_takes_end_no_later_run(
+    pairs: list[Pair], ledger: Judgements, workers: int
+) -> None:
+    """llama.cpp answers 500 for such pictures; a run that is left with them alone looks like one of a dead server."""
+    bad = [3, 4, 20, 30]
+
+    def picky(seen: Seen) -> Response:
+        picture = seen.body["messages"][-1]["content"][0]["image_url"]["url"]
+        return error(500, "cannot see") if picture in refused else YES
+
+    judge = rooms.load("judges", "openai:tiny", url="http://127.0.0.1:1/v1")
+    refused = {DATA_URL + judge.pictures(pairs[number].path) for number in bad}
+    with Double(then=picky) as server:
+        for _ in range(2 if workers == 1 else 1):
+            with suppress(EyespotError):
+                judged(server.url, pairs, ledger, workers=workers)
+        before = len(server.seen)
+        again = judged(server.url, pairs, ledger, workers=workers)
+
+    failed = sorted(judgement.image for judgement in again if judgement.verdict is None)
+    assert failed == [pairs[number].image for number in bad] and len(again) == COUNT
+    assert 0 < len(server.seen) - before <= 6 * len(bad)

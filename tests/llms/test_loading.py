@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import BaseModel
 
 from eyespot import llms
 from eyespot.types import LanguageModel, UsageError
@@ -22,6 +23,19 @@ def test_a_model_answers_and_its_budget_counts() -> None:
 
     assert (reply.text, budget.spent, len(server.seen)) == ("a blue frog", (1, 100, 1, 0.0), 1)
     assert (model.name, model.free, model.price) == ("openai:tiny@localhost", True, None)
+
+
+class Frog(BaseModel):
+    colour: str
+
+
+def test_half_a_character_in_an_answer_is_sent_back_as_a_question_mark() -> None:
+    """Models cut pairs of surrogates in two; UTF-8, and so a request, cannot hold the half."""
+    with Double([chat('{"colour": "blue \ud83d"}')], then=chat('{"colour": "blue"}')) as server:
+        model = llms.load("openai:tiny", url=server.url)
+        answer = model.answer([llms.text_message("user", "?")], Frog)
+
+    assert answer.colour == "blue" and "blue ?" in server.seen[1].body["messages"][-2]["content"]
 
 
 def test_a_model_of_a_vendor_has_its_price() -> None:

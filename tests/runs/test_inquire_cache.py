@@ -106,6 +106,13 @@ def test_a_key_nested_so_deep_that_hashing_it_ends_the_process_is_refused() -> N
         plain_pickles.read(b"}(K\x01" + b"\x85" * 500_000 + b"K\x01u.")
 
 
+def test_a_name_of_nested_tuples_is_not_spelled_out() -> None:
+    """Each pair holds the one before twice: 162 bytes, and half a gigabyte as a text."""
+    doubled = b"".join(b"h" + bytes([place]) + b"h" + bytes([place]) + b"\x86\x94" for place in range(25))
+    with pytest.raises(plain_pickles.NotPlain, match="a name that is no text"):
+        plain_pickles.read(b"\x80\x04\x8c\x01a\x94" + doubled + b"h\x19h\x19\x93.")
+
+
 @pytest.mark.parametrize(
     ("data", "what"),
     [(b"u.", "no mark"), (b"}K\x01a.", "what is not a list"), (b"](K\x01K\x02u.", "what is not a dict")],

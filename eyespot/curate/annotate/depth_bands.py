@@ -5,7 +5,8 @@ as much for fewer looks: 15 photos hidden anywhere among millions are met only b
 ranking is worth enters as a condition: the relevant photos that nobody has seen lie no deeper than spread evenly over
 the logarithm of the rank, so that each doubling of the depth holds no more of them than the one before. Then a look
 near the stop covers a larger share of the logarithm than one far down, and the bound below holds for a draw of any
-such shape.
+such shape. Ranks that were seen cover nothing: a photo that was skipped near the head, or an earlier audit, moves no
+hidden photo there.
 
 Each unseen relevant photo is met with a chance that falls with its depth; by the condition its mean is at least that of
 photos spread evenly over the logarithm. A number met below its mean is then no likelier than for as many independent
@@ -35,6 +36,7 @@ REACH = 16  # ranks that an audit by depth goes down, for each of its photos
 TAIL = 0.05  # the share of wrong statements, at most
 FALL = 3  # of the chances with the rank: a steep fall takes few looks, and leaves some far down
 WORTH_A_START = 0.3  # of the logarithm of the rank: then some finds below still leave a useful bound
+SPARSE = 0.5  # of the photos of a band: with fewer unseen, those are what somebody skipped
 SUSPECT = 0.2  # finds that lie so deep with less than this chance contradict the condition
 
 
@@ -53,8 +55,13 @@ class Band(NamedTuple):
 
     @property
     def span(self) -> float:
-        """How much of the logarithm of the rank it covers."""
-        return math.log(self.last / max(self.first - 1, 1))
+        """How much of the logarithm of the rank its unseen photos cover: where all were seen, none can hide."""
+        return math.log(self.last / max(self.first - 1, 1)) * self.unseen_share
+
+    @property
+    def unseen_share(self) -> float:
+        """Of its photos."""
+        return min(1.0, self.unseen / (self.last - self.first + 1))
 
 
 class DepthDesign(NamedTuple):
@@ -144,6 +151,16 @@ def least_inclusion(bands: Sequence[Band]) -> float:
     return float(chances @ spans / spans.sum()) if spans.sum() else 1.0
 
 
+def below_skipped(bands: Sequence[Band]) -> Sequence[Band]:
+    """The bands without a head where most photos were seen, and those that somebody skipped there are all drawn.
+
+    Few as they are, they cannot hold the share of the relevant photos that the condition gives to ranks so near.
+    """
+    complete = next((place for place, band in enumerate(bands) if band.inclusion < 1), len(bands))
+    sparse = (place for place, band in enumerate(bands[:complete], 1) if band.unseen_share < SPARSE)
+    return bands[max(sparse, default=0) :]
+
+
 def hidden_at_most(bands: Sequence[Band], relevant: Collection[str], rest: int) -> int:
     """How many relevant photos are hidden at most (95 %) under the condition, `relevant` of those drawn being so.
 
@@ -151,6 +168,7 @@ def hidden_at_most(bands: Sequence[Band], relevant: Collection[str], rest: int) 
     may begin below it: what was found there then says nothing of the depth. Where it begins is decided by the design
     alone, before anything is found.
     """
+    bands = below_skipped(bands)
     complete = next((place for place, band in enumerate(bands) if band.inclusion < 1), len(bands))
     starts = [place for place in range(1, complete + 1) if least_inclusion(bands[place:]) >= WORTH_A_START]
     below = bands[max(starts, default=0) :]
@@ -174,6 +192,7 @@ def most_hidden(found: int, chance: float, most: int, tail: float = TAIL) -> int
 
 def too_deep(bands: Sequence[Band], relevant: Collection[str]) -> bool:
     """Whether what an audit found lies deeper than the condition lets one expect."""
+    bands = below_skipped(bands)
     found = np.array([sum(image in relevant for image in band.drawn) for band in bands])
     weight = np.array([band.inclusion * band.span for band in bands])
     if not (total := int(found.sum())):

@@ -163,7 +163,9 @@ def quality_checks(made: RecosSteps) -> Iterator[QualityCheck]:
     times = len(first) / K
     text = f"{len(first):,} pictures of v0, {times:.1f} times K = {K} (at least 10)."
     yield QualityCheck("Size of the pool", level_of(times, 4, 10), text)
-    least = Counter(record["subtask"] for record in made.captions(VERSIONS[0])).most_common()[-1:]
+    of_subtask = Counter(dict.fromkeys(made.pipe.collecting.wanted(), 0))  # those that lost all of theirs, too
+    of_subtask.update(record["subtask"] for record in made.captions(VERSIONS[0]))
+    least = of_subtask.most_common()[-1:]
     text = f"{least[0][0]} has the fewest, {least[0][1]:,} (at least 100)." if least else "There is none."
     count = least[0][1] if least else 0
     yield QualityCheck("Captions of v0 in each sub-task", level_of(count, 30, 100), text)

@@ -18,7 +18,7 @@ from typing import Any
 from eyespot.curate._attribution import Attribution
 from eyespot.curate.recos.checking import UNSEEN, is_seen
 from eyespot.curate.recos.sources import Sources
-from eyespot.gallery.photos.pictures import id_of
+from eyespot.gallery.photos.pictures import BadPicture, id_of
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.positions import PictureBytes, without_position
 from eyespot.pipelines import Record
@@ -51,7 +51,8 @@ def write_set(
 ) -> dict[str, dict[str, int]]:
     """Write the set to the folder `out`, in place of an earlier one; how many images and captions a version has.
 
-    A picture whose bytes change has another id in the set. Raises `EyespotError` for one that cannot be read any more.
+    A picture whose bytes change has another id in the set; pictures that differed in their metadata only become one.
+    Raises `EyespotError` for one that cannot be read any more.
     """
     rows = sorted(records, key=lambda record: (VERSIONS.index(record["version"]), record["subtask"]))
     pictures: dict[str, Record] = {}
@@ -64,10 +65,11 @@ def write_set(
     with new_folder(out) as folder:
         rights = sources.attributions(pictures.values())
         ids: dict[str, str] = {}
-        images = []
+        by_id: dict[str, dict[str, Any]] = {}
         for image, record in pictures.items():
             ids[image], path = _copy_picture(record, sources.place(record), folder, share)
-            images.append({**record, "path": path, **rights.get(image, {})})
+            by_id.setdefault(ids[image], {**record, "path": path, **rights.get(image, {})})
+        images = list(by_id.values())
         for row in (*images, *captions):
             row.update({name: ids.get(row[name], row[name]) for name in ("image", "of") if row.get(name)})
         _write(folder / "images.parquet", images, COLUMNS["images"])
@@ -85,9 +87,10 @@ def _copy_picture(record: Record, place: Path, folder: Path, share: Share) -> tu
     """Copy a picture; its id, which is that of its bytes, and its path in the folder."""
     try:
         data = read_again(str(place))
-    except OSError as error:
-        raise EyespotError(f"{place} cannot be read any more ({error.strerror}); restore it and run again") from None
-    shared = share(data, place.suffix.lower())
+        shared = share(data, place.suffix.lower())
+    except (OSError, BadPicture) as error:
+        why = error.reason if isinstance(error, BadPicture) else error.strerror
+        raise EyespotError(f"{place} cannot be read any more ({why}); restore it and run again") from None
     image = record["image"] if shared.data == data else id_of(shared.data)
     path: Path = Path("images") / record["subtask"] / f"{image}{shared.suffix}"
     (folder / path).parent.mkdir(parents=True, exist_ok=True)

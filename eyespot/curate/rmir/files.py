@@ -21,6 +21,7 @@ from typing import Any
 from eyespot.curate._attribution import Attribution
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.split import TEST, TRAIN
+from eyespot.gallery.photos.pictures import BadPicture
 from eyespot.gallery.photos.sources import read_again
 from eyespot.gallery.positions import PictureBytes, as_it_is, without_position
 from eyespot.pipelines.data_card import Tables
@@ -153,8 +154,9 @@ def _held(place: str, share: Callable[[bytes, str], PictureBytes]) -> dict[str, 
     path = Path(place)
     try:
         shared = share(read_again(place), path.suffix)
-    except OSError as error:
-        raise UsageError(f"the picture {place} cannot be read ({error.strerror}); leave out --pictures") from None
+    except (OSError, BadPicture) as error:
+        why = error.reason if isinstance(error, BadPicture) else error.strerror
+        raise UsageError(f"the picture {place} cannot be read ({why}); leave out --pictures") from None
     return {"bytes": shared.data, "path": f"{path.stem}{shared.suffix}"}
 
 

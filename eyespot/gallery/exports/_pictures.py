@@ -71,8 +71,8 @@ def _as_file(data: bytes, name: str, shown: Image.Image, bare: bool) -> PictureF
 def bare_picture(data: bytes, suffix: str, shown: Image.Image) -> tuple[bytes, str]:
     """A picture without telling metadata, and the end of its name; `shown` is the same, decoded and upright."""
     format = _format_of(data)
-    if format is not None:
-        return _bare(data, format), suffix
+    if format is not None and (bare := _bare(data, format)) != data:  # what a GIF tells is not taken out
+        return bare, suffix
     jpeg = BytesIO()
     shown.convert("RGB").save(jpeg, "JPEG", quality=95)
     return jpeg.getvalue(), ".jpg"

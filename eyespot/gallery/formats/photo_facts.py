@@ -89,8 +89,10 @@ class ImportedFacts:
 def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path) -> ImportedFacts:
     """Write the facts of photos that the gallery knows as a list in it, to be indexed; nothing if it knows none.
 
-    folder: where paths begin; those that lead nowhere there are looked up below each root of the gallery.
+    folder: where paths begin; those that lead nowhere there are looked up below each root of the gallery. Two entries
+    may be meant for one photo (cameras give a name again in another folder): the first stays, the others are refused.
     """
+    taken = set[str]()
     places, done = _Places(Gallery(gallery), folder), ImportedFacts()
     path = gallery.absolute() / FOLDER / f"{safe_name(name)}.jsonl"
     with ExitStack() as files:
@@ -106,13 +108,16 @@ def take_in(gallery: Path, photos: Iterable[PhotoFacts], name: str, folder: Path
                 done.unknown.append(photo.file)
             elif tar_of(real_name(found[0])) is not None:
                 done.failed.append((photo.file, "lies in an archive, where a list of facts names nothing; unpack it"))
+            elif found[0] in taken:
+                done.failed.append((photo.file, f"{found[0]} has the facts of an earlier entry"))
             else:
+                taken.add(found[0])
                 if target is None:
                     make_folder(path.parent)
                     target = files.enter_context(new_file(path))
                     done.path = path
                 done.known += 1
-                line = json.dumps({"file_name": found[0], **photo.facts}, ensure_ascii=False)
+                line = json.dumps({**photo.facts, "file_name": found[0]}, ensure_ascii=False)
                 target.write(f"{line}\n".encode("utf-8", "surrogatepass"))
     return done
 
@@ -137,14 +142,16 @@ class _Places:
     def _ending(self, name: str) -> list[str]:
         """The places that end with all parts of this name, in any case."""
         parts = _parts(name)
-        return [place for place in self.by_name.get(parts[-1], ()) if _parts(place)[-len(parts) :] == parts]
+        return [place for place in self.by_end.get(tuple(parts[-2:]), ()) if _parts(place)[-len(parts) :] == parts]
 
     @cached_property
-    def by_name(self) -> dict[str, list[str]]:
-        """The places by the last part of their paths."""
-        found: dict[str, list[str]] = {}
+    def by_end(self) -> dict[tuple[str, ...], list[str]]:
+        """The places by the last part of their paths, and by the last two: all cameras give the same names."""
+        found: dict[tuple[str, ...], list[str]] = {}
         for place in sorted(self.known.values()):
-            found.setdefault(_parts(place)[-1], []).append(place)
+            parts = _parts(place)
+            for end in {tuple(parts[-1:]), tuple(parts[-2:])}:
+                found.setdefault(end, []).append(place)
         return found
 
 

@@ -20,11 +20,13 @@ from eyespot.types import UsageError
 
 RANKS = ("class", "order", "family", "genus", "species")
 _NOBODY = ("no cv result", "blank", "unknown")  # values in place of a name
+ANY = "*"  # in place of a project, for images that name none
 MOST = 10**9  # individuals in a photo
 _ABOUT = {name: name for name in ("age", "sex", "behavior", "cv_confidence", "bounding_boxes", "fuzzed")}
 _ABOUT |= {"individual": "individual_id", "sequence": "sequence_id", "licence": "license"}
 
 Row = Mapping[str, str]
+Table = dict[tuple[str, str], list[Row]]
 
 
 def read(place: Path) -> Iterator[PhotoFacts]:
@@ -45,9 +47,9 @@ def read(place: Path) -> Iterator[PhotoFacts]:
             images.setdefault((row.get("project_id", ""), key), []).append(row)
     names = Counter(_name(rows[0]) for rows in images.values())
     for rows in images.values():
-        seen = [*rows, *sequences.get(rows[0].get("sequence_id", ""), ())]
-        (trap,) = traps.get(rows[0].get("deployment_id", ""), [{}])[:1]
-        (project,) = projects.get(rows[0].get("project_id", ""), [{}])[:1]
+        seen = [*rows, *_of(sequences, rows[0], "sequence_id")]
+        (trap,) = (_of(traps, rows[0], "deployment_id") or [{}])[:1]
+        (project,) = (_of(projects, rows[0], "project_id") or [{}])[:1]
         try:
             facts = _facts(seen, trap, project)
         except OverflowError:
@@ -56,13 +58,20 @@ def read(place: Path) -> Iterator[PhotoFacts]:
             yield _photo(rows[0], facts, unique=names[_name(rows[0])] == 1)
 
 
-def _by(package: ExportPackage, tables: Sequence[str], column: str) -> dict[str, list[Row]]:
-    """Rows by a column."""
-    found: dict[str, list[Row]] = {}
+def _by(package: ExportPackage, tables: Sequence[str], column: str) -> Table:
+    """Rows by their project and a column: two projects of a download may call their cameras alike."""
+    found: Table = {}
     for _, row in package.rows(*tables):
         if isinstance(row, dict) and column in row:
-            found.setdefault(row[column], []).append(row)
+            for project in {row.get("project_id", ""), ANY}:
+                found.setdefault((project, row[column]), []).append(row)
     return found
+
+
+def _of(table: Table, image: Row, column: str) -> Sequence[Row]:
+    """The rows of an image's project, or of no project, with its value of a column."""
+    value = image.get(column, "")
+    return table.get((image.get("project_id", ANY), value)) or table.get(("", value)) or ()
 
 
 def _facts(seen: Sequence[Row], trap: Row, project: Row) -> dict[str, Any]:

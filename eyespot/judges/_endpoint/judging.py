@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 from eyespot.judges._prompt import JudgePrompt, examples
+from eyespot.judges._rounds import ENDED
 from eyespot.llms.budget import Budget, ItemMeter
 from eyespot.llms.client import Endpoint
 from eyespot.llms.concurrency import LastResult, Underway
@@ -20,7 +21,6 @@ from eyespot.llms.unsupported_fields import PROBABILITIES, left_out
 from eyespot.types import Adjustment, Answer, AnswerStream, Exchange, EyespotError, Message, Pair, Verdict
 
 TRIES = 3  # of a question whose answer is none of those that were asked for
-ENDED = "the run ended before its answer was whole"
 EXAMPLES = "The last of the {pictures} pictures is the photograph to judge; before it come the examples.\n"
 
 

@@ -57,7 +57,7 @@ def test_nothing_found_with_a_chance_of_a_fifth_leaves_at_most_13() -> None:
 
 
 def test_a_chance_that_rises_with_depth_is_not_counted_upon() -> None:
-    bands = [Band(11, 20, 4, ["a", "b"]), Band(21, 40, 2, ["c", "d"]), Band(41, 80, 40, [])]
+    bands = [Band(11, 20, 10, list("abcde")), Band(21, 40, 20, [*map(str, range(20))]), Band(41, 80, 40, [])]
     assert least_inclusion(bands) == pytest.approx((0.5 + 0.5 + 0) / 3, abs=1e-9)
 
 
@@ -118,6 +118,31 @@ def test_under_the_condition_the_bound_holds_where_it_is_tightest(hidden: int) -
         shown = sum(image in relevant for band in bands for image in band.drawn)
         held += len(relevant) - shown <= hidden_at_most(bands, relevant, rest - size)
     assert 0.93 <= held / times <= 1
+
+
+@pytest.mark.parametrize("skipped", [5, 150])
+def test_a_photo_that_was_skipped_near_the_head_loosens_no_bound(skipped: int) -> None:
+    """It is drawn in each audit, and says nothing of the depth at which the others hide."""
+    photos, hidden, size, held, spoken, times = 20_000, 30, 200, 0, 0, 200
+    rng, rest, end = np.random.default_rng(skipped), photos - STOP + 1, reach(skipped - 1, size, photos)
+    ranks_left = np.array([skipped, *range(STOP + 1, photos + 1)])
+    unseen_ranks = {str(rank): rank for rank in ranks_left[ranks_left <= end].tolist()}
+    for _ in range(times):
+        even = {str(rank) for rank in rng.choice(ranks_left, even_part(size, rest), replace=False).tolist()}
+        bands = draw_bands(Ranking(unseen_ranks, end, photos, rest), even, size - len(even), rng)
+        ranks = np.exp(rng.uniform(np.log(STOP), np.log(photos), hidden)).astype(int) + 1
+        relevant = {str(rank) for rank in ranks.tolist()}
+        shown = sum(image in relevant for band in bands for image in band.drawn)
+        held += len(relevant) - shown <= hidden_at_most(bands, relevant, rest - size)
+        spoken += not too_deep(bands, relevant)
+    assert held / times >= 0.93 and spoken / times > 0.6
+
+
+def test_ranks_that_were_seen_hide_nothing() -> None:
+    seen_head = [Band(11, 20, 1, ["a"]), Band(21, 40, 0, [])]
+    below = [Band(41, 80, 40, [*map(str, range(20))]), Band(81, 160, 80, [])]
+    assert least_inclusion(seen_head[1:] + below) == least_inclusion(below) == pytest.approx(0.25)
+    assert hidden_at_most([*seen_head, *below], ["a"], 1000) == hidden_at_most(below, [], 1000)
 
 
 def test_bounds_by_depth_take_few_looks() -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from eyespot import rooms
 from eyespot.benchmarks._benchmark import BenchmarkRequest
-from eyespot.curate.recos.card import RecosSteps, notes
+from eyespot.curate.recos.card import RecosSteps, notes, quality_checks
 from eyespot.curate.recos.making import galleries_of, recipe_at
 from eyespot.gallery.photos.pictures import id_of
 from eyespot.pipelines import drops
@@ -39,6 +41,15 @@ def test_each_sub_task_has_the_pictures_that_were_wanted(demonstrated: RecosStep
     found = Counter(one["subtask"] for one in of(demonstrated, "collect").records)
 
     assert found == {"colour": 4, "object": 3, "numerical": 2, "translation": 2}
+
+
+def test_the_card_counts_a_sub_task_that_lost_all_its_captions(demonstrated: RecosSteps) -> None:
+    left: Any = [one for one in demonstrated.records if one["subtask"] != "colour"]
+    *before, last = demonstrated.done
+    checks = quality_checks(RecosSteps(demonstrated.pipe, [*before, replace(last, records=left)]))
+
+    check = next(check for check in checks if check.what == "Captions of v0 in each sub-task")
+    assert check.text == "colour has the fewest, 0 (at least 100)."
 
 
 def test_pictures_chosen_by_labels_have_them(demonstrated: RecosSteps) -> None:

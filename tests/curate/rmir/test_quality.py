@@ -12,7 +12,7 @@ from eyespot.curate.rmir.card import card_content
 from eyespot.curate.rmir.confident import settle_votes
 from eyespot.curate.rmir.finished import FinishedSteps
 from eyespot.curate.rmir.making import write_set
-from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks
+from eyespot.curate.rmir.quality import effective_judges, order_check, panel_checks, shortcut_check
 from eyespot.pipelines import Record
 from eyespot.pipelines.data_card import CardContent, QualityCheck, worst
 from eyespot.pipelines.human_review import Queue
@@ -94,6 +94,14 @@ def test_a_set_of_nonsense_is_red(tmp_path: Path, gallery: Path, monkeypatch: py
     assert checks["Verdicts and the order of hits"] == checks["Shortcuts"] == "red"
     assert text.index("## Checks") < text.index("## What became of the records") and "**Red: " in text
     assert '<dt class="red"><b>red</b> Size of the pool</dt>' in page
+
+
+def test_one_query_tells_nothing_of_shortcuts(demonstrated: FinishedSteps) -> None:
+    alone = FinishedSteps(demonstrated.pipe, demonstrated.done)
+    alone.__dict__["queries"] = demonstrated.queries[:1]
+
+    check = shortcut_check(alone)
+    assert (check.level, check.text) == ("red", "There are too few queries to try them on.")
 
 
 def content(copied: Path, found: FinishedSteps) -> CardContent:
