@@ -35,6 +35,12 @@ def run(
     encoder: str = typer.Option(
         None, "-e", "--encoder", envvar="EYESPOT_ENCODER", help="Add or update this space only."
     ),
+    crops: int = typer.Option(
+        None,
+        "--crops",
+        metavar="N",
+        help="Embed each picture as the mean of it and of N parts (4, 5 or 9), in a space of its own.",
+    ),
     workers: int = typer.Option(
         0,
         "--workers",
@@ -82,7 +88,7 @@ def run(
     if dry_run:
         _tell_survey(place, roots, json)
         return
-    encoders = _encoders(place, encoder, bool(photos))
+    encoders = _encoders(place, encoder if crops is None else f"crops:{crops}:{encoder or 'starter'}", bool(photos))
     threads = workers or os.cpu_count() or 1
     options = Options(threads, retry_failed, forget, remove or (), repair=repair, half=half, codes=codes)
     with nullcontext() if ray is None else pool_on(ray, workers) as pool:

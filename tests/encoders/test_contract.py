@@ -54,8 +54,12 @@ def onnx(folder: Path) -> Any:
     return rooms.load("encoders", f"onnx:{folder}")
 
 
+def crops(folder: Path) -> Any:
+    return rooms.load("encoders", "crops:5:starter")
+
+
 CASES: dict[str, Callable[[Path], Any]] = {
-    made.__name__: made for made in (starter, hf, open_clip, wildclip, mllm, served, onnx)
+    made.__name__: made for made in (starter, crops, hf, open_clip, wildclip, mllm, served, onnx)
 }
 
 
@@ -63,7 +67,7 @@ CASES: dict[str, Callable[[Path], Any]] = {
 def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     if request.param not in CASES:
         pytest.fail(f"add a tiny case for {request.param} to CASES in {Path(__file__).name}")
-    if request.param != "starter":
+    if request.param not in ("starter", "crops"):
         pytest.importorskip({"served": "openai"}.get(request.param, "torch"))
     made = CASES[request.param](tmp_path_factory.mktemp(request.param))
     with made if isinstance(made, AbstractContextManager) else nullcontext(made) as found:
