@@ -41,7 +41,14 @@ def calibration(request: Request, house: Served, id: str) -> Response:
         raise UsageError("verdicts are on words or a picture; search for some")
     own = own_of(person)
     known = house.calibration(frozen, own)
-    told: dict[str, Any] = {"run": frozen.id, "relevant": None, "by": None, "verdicts": 0, "covariate": None, "likely": []}
+    told: dict[str, Any] = {
+        "run": frozen.id,
+        "relevant": None,
+        "by": None,
+        "verdicts": 0,
+        "covariate": None,
+        "likely": [],
+    }
     if known is not None:
         count = known.calibration.count
         told["relevant"] = {"among": known.hits, **count._asdict(), "expected": round(count.expected, 2)}

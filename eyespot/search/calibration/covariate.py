@@ -131,7 +131,7 @@ def _by_odds(answers: Reals) -> Reals:
 def _by_order(answers: Reals) -> Reals:
     """Answers by their order alone, as the log-odds of the share below them: of use where a model is too sure."""
     known = answers[~np.isnan(answers)]
-    values, place, count = np.unique(known, return_inverse=True, return_counts=True)
+    _, place, count = np.unique(known, return_inverse=True, return_counts=True)
     below = (np.cumsum(count) - count / 2) / len(known)  # (values,)
     scaled = np.full(len(answers), np.nan)
     scaled[~np.isnan(answers)] = np.log(below / (1 - below))[place]
