@@ -26,16 +26,12 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench.harness import Command, Measurement, Reals, judges, say, shared
-from eyespot.runs import read_qrels, read_run
+from bench.harness import Command, Measurement, Reals, judges, say
+from bench.harness.rankings import HITS, Labels, by_signal, labelled_rankings, made_rankings
 from eyespot.search.calibration import HELPED, Accuracy, Curve, RankSample, assisted, fit, next_ranks, plan, reliability
 from eyespot.types import NothingFound
 
-Labels = NDArray[np.int64]  # (hits,), 1 relevant or 0, best hit first
-
-HITS = 10_000
 PEER = "stratified beta-binomial"
 RIGHT, ERRING = Accuracy(), Accuracy(0.9, 0.85)
 JUDGES = {"right": RIGHT, "errs 10/15 %": ERRING, "errs, measured on 50+50": Accuracy(0.9, 0.85, 50, 50)}
@@ -84,54 +80,6 @@ class CalibratedInterval(Measurement):
             f"{self.expected:.1f}, median {self.median:.1f}, unbiased {self.unbiased:.1f}; "
             f"{'met' if self.met else 'MISSED'}"
         )
-
-
-# -- rankings -----------------------------------------------------------------------------------------------------
-
-
-def labelled_rankings() -> list[Labels]:
-    """The labels of each query's candidates, in the order given."""
-    folder = shared("conformance/inquire_rerank_hard")
-    run, qrels = read_run(folder / "run_given_order.txt"), read_qrels(folder / "qrels.txt")
-    return np.split((run.graded(qrels) > 0).astype(np.int64), run.offsets[1:-1])
-
-
-def by_signal(labels: Labels, distance: float, rng: np.random.Generator) -> Labels:
-    """In the order of a score; its means for relevant and other pictures are `distance` deviations apart."""
-    return labels[np.argsort(-(distance * labels + rng.standard_normal(len(labels))))]
-
-
-def random_labels(share: Reals, rng: np.random.Generator) -> Labels:
-    return (rng.random(HITS) < share).astype(np.int64)
-
-
-def scattered(first: int, deep: int, rng: np.random.Generator) -> Labels:
-    """The first few relevant, and others far down."""
-    labels = np.zeros(HITS, np.int64)
-    labels[:first] = 1
-    labels[rng.choice(np.arange(3000, HITS), deep, replace=False)] = 1
-    return labels
-
-
-def made_rankings(rng: np.random.Generator) -> dict[str, Labels]:
-    """Rankings of 10,000 hits."""
-    rank = np.arange(1, HITS + 1)
-    some = (np.arange(HITS) < 100).astype(np.int64)
-    many = (np.arange(HITS) < 1000).astype(np.int64)
-    return {
-        "share 10/rank": random_labels(np.minimum(0.95, 10 / rank), rng),
-        "share (30/rank)²": random_labels(np.minimum(0.95, (30 / rank) ** 2), rng),
-        "30 first, then none": (rank <= 30).astype(np.int64),
-        "500 first at 90 %": random_labels(np.where(rank <= 500, 0.9, 0.0), rng),
-        "100 by a good score": by_signal(some, 2.0, rng),
-        "1000 by a weak score": by_signal(many, 0.7, rng),
-        "1 % anywhere": random_labels(np.full(HITS, 0.01), rng),
-        "0.1 % anywhere": random_labels(np.full(HITS, 0.001), rng),
-        "20 first, 30 deep": scattered(20, 30, rng),
-        "20 first, 300 deep": scattered(20, 300, rng),
-        "none before rank 10": ((rank > 10) & (rank <= 60)).astype(np.int64),
-        "none": np.zeros(HITS, np.int64),
-    }
 
 
 # -- trials -------------------------------------------------------------------------------------------------------
@@ -355,22 +303,33 @@ def labelled_orders(seed: int) -> list[Labels]:
 
 
 def with_models(seeds: int, verdicts: int) -> Iterator[CovariateInterval]:
+    """Each kind of judge over all rankings, then all models over each kind of ranking."""
     kinds = judges.kinds()
     pools = {"59 queries, both orders": labelled_orders, f"made rankings of {PAGE:,}": page_rankings}
-    for where, (pool, rankings) in enumerate(pools.items()):
-        for number, behaviour in enumerate(judges.BEHAVIOURS):
-            for kind in kinds:
-                trials = []
-                for seed in range(seeds):
-                    for at, labels in enumerate(rankings(seed)):
-                        rng = np.random.default_rng([seed, at, number, kinds.index(kind), where, 5])
-                        answers = judges.ANSWERS[kind](labels, behaviour, rng)
-                        # A person's own word is what is counted; there is no model beside it
-                        own = kind == "person"
-                        counted = answers.astype(np.int64) if own else labels
-                        given = np.full(len(labels), np.nan) if own else answers
-                        trials.append(covariate_trial(counted, given, verdicts, rng))
-                yield covariate_interval(f"{pool}, {kind} {behaviour}", trials, LEAST)
+    for number, behaviour in enumerate(judges.BEHAVIOURS):
+        of_pool: dict[str, list[CovariateTrial]] = {pool: [] for pool in pools}
+        for kind in kinds:
+            every: list[CovariateTrial] = []
+            for where, (pool, rankings) in enumerate(pools.items()):
+                trials = [
+                    beside_a_person(labels, kind, behaviour, verdicts, [seed, at, number, kinds.index(kind), where, 5])
+                    for seed in range(seeds)
+                    for at, labels in enumerate(rankings(seed))
+                ]
+                every += trials
+                of_pool[pool] += trials if kind != "person" else []
+            yield covariate_interval(f"all rankings, {kind} {behaviour}", every, LEAST)
+        for pool, trials in of_pool.items():
+            yield covariate_interval(f"{pool}, any model {behaviour}", trials, LEAST)
+
+
+def beside_a_person(labels: Labels, kind: str, behaviour: str, verdicts: int, seed: list[int]) -> CovariateTrial:
+    """A model of this kind beside a person who is right; a person of this kind alone, whose own word is counted."""
+    rng = np.random.default_rng(seed)
+    answers = judges.ANSWERS[kind](labels, behaviour, rng)
+    if kind == "person":
+        return covariate_trial(answers.astype(np.int64), np.full(len(labels), np.nan), verdicts, rng)
+    return covariate_trial(labels, answers, verdicts, rng)
 
 
 def worst(seeds: int, verdicts: int) -> Iterator[CovariateInterval]:
@@ -379,7 +338,7 @@ def worst(seeds: int, verdicts: int) -> Iterator[CovariateInterval]:
     trials: dict[str, list[CovariateTrial]] = {}
     for (seed, at), labels in rankings.items():
         half = np.arange(len(labels)) >= len(labels) // 2
-        for number, name in enumerate(("says yes to all of the second half", "no to it", "looked at 60 %")):
+        for number, name in enumerate(("says yes to all of the second half", "says no to it", "looked at 60 %")):
             rng = np.random.default_rng([seed, at, number, 6])
             answers = judges.ANSWERS["openai"](labels, judges.RIGHT, rng)
             if number == 2:
@@ -402,9 +361,9 @@ def measurements(options: Namespace) -> Iterator[Measurement]:
     if "made" in parts:
         yield from on_made(seeds, options.verdicts)
     if "covariates" in parts:
-        yield from with_models(max(1, seeds // 10), options.verdicts)
+        yield from with_models(max(2, seeds // 20), options.verdicts)
     if "worst" in parts:
-        yield from worst(max(1, seeds // 10), options.verdicts)
+        yield from worst(max(2, seeds // 20), options.verdicts)
     for line in more(max(2, seeds // 10), options.verdicts) if "more" in parts else ():
         say(line)
 

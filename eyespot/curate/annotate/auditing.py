@@ -84,15 +84,15 @@ def draw(
     `UsageError` while an audit is under way, also of others (`join` it), for who may choose between audits can choose
     their result, and `NothingFound` if everything is labelled.
     """
-    before = store.audits(id)
+    before, team = store.audits(id), _team(store, id, who)
     running = under_way(store, id) or standing(store, id, who)
     if running is not None and running.done < running.size:
         left = running.size - running.done
-        raise UsageError(f"{left} photos of the audit are still to be labelled; finish it before you draw another")
-    last = store.audit_number(id, who)
-    team = [who] if last is None else list(dict.fromkeys([who, *store.auditors(last)]))
+        raise UsageError(
+            f"{left} photos of the audit are still to be labelled; finish it, or join it, before you draw another"
+        )
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
-    seen = list(dict.fromkeys(image for said in store.said_by(id, team).values() for image in said))
+    seen = dict.fromkeys(image for said in store.said_by(id, team).values() for image in said)
     if store.grows(id) and collection is None:
         raise UsageError("the list of this query grows with the gallery, so its audit is drawn there; open the gallery")
     listed = store.candidates(id)
@@ -105,16 +105,26 @@ def draw(
         depth = next((place for place, photo in enumerate(listed) if photo.image not in seen), len(listed))
         end = reach(depth, plan.size, photos)
         ranked = listed[:end] if source is None else nearest(source, store.query(id).query, end)
-        audit = by_depth(ranked, photos, AuditSample(rest, float(rng.random()), drawn[:even], seen), plan, rng)
+        audit = by_depth(ranked, photos, AuditSample(rest, float(rng.random()), drawn[:even], list(seen)), plan, rng)
     else:
-        audit = AuditSample(rest, float(rng.random()), drawn, seen)
+        audit = AuditSample(rest, float(rng.random()), drawn, list(seen))
     number = store.keep_audit(id, who, audit, before)
     store.shares.join(number, [judge_of(person) for person in team])
     if plan.twice:
-        images = [photo.image for photo in audit.photos]
-        places = rng.choice(len(images), math.ceil(plan.twice * len(images)), replace=False)
-        store.shares.label_twice(number, [images[place] for place in places.tolist()])
+        store.shares.label_twice(number, _some(audit.photos, plan.twice, rng))
     return audit
+
+
+def _some(photos: Sequence[Candidate], share: float, rng: np.random.Generator) -> list[str]:
+    """A share of photos, at random."""
+    places = rng.choice(len(photos), math.ceil(share * len(photos)), replace=False)
+    return [photos[place].image for place in places.tolist()]
+
+
+def _team(store: AnnotationStore, id: str, who: str) -> list[str]:
+    """Somebody and those with whom they worked at the last audit."""
+    last = store.audit_number(id, who)
+    return [who] if last is None else list(dict.fromkeys([who, *store.auditors(last)]))
 
 
 def _draw_evenly(

@@ -92,7 +92,7 @@ def _obstacle(curve: Curve, answers: Reals) -> str:
 # -- the fit --------------------------------------------------------------------------------------------------
 
 
-class _Model(NamedTuple):
+class _AnswerModel(NamedTuple):
     """A slope of the curve with one scale and strength of the answers: what the verdicts then say."""
 
     offset: Reals  # (hits,), what an answer adds to the log-odds; NaN where there is none
@@ -105,7 +105,7 @@ def _fitted(curve: Curve, answers: Reals) -> HiddenHits | None:
     """What may be so of the hits without a verdict; None where answers probably tell nothing."""
     rng = np.random.default_rng([curve.seed, len(curve.sample.ranks)])
     strengths = [(0.0, NOTHING), *((strength, (1 - NOTHING) / len(STRENGTHS) / 2) for strength in STRENGTHS)]
-    models: list[_Model] = []
+    models: list[_AnswerModel] = []
     for scaled in (_by_odds(answers), _by_order(answers)):
         for strength, belief in strengths:
             if strength or not models:  # without the answers there is one scale only
@@ -143,7 +143,7 @@ def _centred(values: Reals) -> Reals:
     return np.asarray((values - np.nanmean(values)) / max(width, EDGE))
 
 
-def _models(curve: Curve, offset: Reals, belief: float) -> list[_Model]:
+def _models(curve: Curve, offset: Reals, belief: float) -> list[_AnswerModel]:
     """The models of each slope, with such offsets of the log-odds."""
     grid, cells = _chain.grid(curve.hits), _chain.cells(curve.hits)
     share = _shares(offset[curve.sample.ranks - 1], offset, grid.share)  # (n, states)
@@ -153,7 +153,7 @@ def _models(curve: Curve, offset: Reals, belief: float) -> list[_Model]:
     models = []
     for slope, steps in zip(_chain.SLOPES, grid.steps, strict=True):
         path = _chain.filtered(logs, steps)
-        models.append(_Model(offset, steps, path, path.evidence + float(np.log(slope.belief * belief))))
+        models.append(_AnswerModel(offset, steps, path, path.evidence + float(np.log(slope.belief * belief))))
     return models
 
 
@@ -167,7 +167,7 @@ def _shares(own: Reals, offset: Reals, share: Reals) -> Reals:
     return np.where(np.isnan(own)[:, None], mean[None], 1 / (1 + np.exp(-odds[None] - np.nan_to_num(own)[:, None])))
 
 
-def _drawn(curve: Curve, model: _Model, draws: int, rng: np.random.Generator) -> HiddenHits:
+def _drawn(curve: Curve, model: _AnswerModel, draws: int, rng: np.random.Generator) -> HiddenHits:
     """Draws of a model: which hits without a verdict are relevant."""
     grid, cells = _chain.grid(curve.hits), _chain.cells(curve.hits)
     states = _chain.sampled(model.path, model.steps, rng.random((len(model.path.filtered), draws)))
