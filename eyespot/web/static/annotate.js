@@ -41,7 +41,7 @@ async function fetchMore() {
   if (what === "likely") return likelier();
   if (grows && first + photos.length >= total) {
     const { new: more } = await ask("grow", { what }, { method: "POST" });
-    if (!more) standing(await ask("standing"));  // the list is at its end now
+    if (!more && what === "list") standing(await ask("standing"));  // the list is at its end now
   }
   const found = await ask("photos", { what, first: first + photos.length, count: PAGE });
   append(found.photos, found.total, found.grows);
