@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.web import ServerSettings
 from tests.curate.annotate import world
 from tests.web.conftest import at_this_machine
@@ -129,8 +130,8 @@ def test_what_somebody_left_unlabelled_goes_to_the_other_after_a_while(
     bo.post("/annotate/audit/join", params=Q)
     work(bo)
     assert stands(bo)["audit"]["done"] == 6  # Ada holds the first 24
-    with AnnotationStore(next(tmp_path.rglob("ledger.sqlite"))) as store:
-        store.shares._sql.execute("UPDATE audit_shares SET at = at - 1000")
+    with closing(sqlite3.connect(next(tmp_path.rglob("ledger.sqlite")))) as ledger, ledger:
+        ledger.execute("UPDATE audit_shares SET at = at - 1000")
 
     work(bo)
 
