@@ -8,7 +8,10 @@ or errs at a known rate, or at a rate that was itself measured on 50 + 50 pictur
 The peer is what textbooks do with the same sample and no curve: a beta-binomial posterior with Jeffreys' prior in each
 stratum, added up. A ratio is our mean width over the peer's; the goal is the coverage in `between`.
 
-    python bench/calibration.py [--quick] [--json] [--verdicts 30]
+Then a person's verdicts with a model's answers as covariate, for every kind of judge that `eyespot judges list` names,
+each right, erring in 15 of 100 cases either way, or that and overconfident. The peer is the same count by people alone.
+
+    python bench/calibration.py [--quick] [--json] [--verdicts 30] [--only covariates]
 """
 
 from __future__ import annotations
@@ -23,16 +26,12 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bench.harness import Command, Measurement, Reals, say, shared
-from eyespot.runs import read_qrels, read_run
-from eyespot.search.calibration import Accuracy, Curve, RankSample, fit, next_ranks, plan, reliability
+from bench.harness import Command, Measurement, Reals, judges, say
+from bench.harness.rankings import HITS, Labels, by_signal, labelled_rankings, made_rankings
+from eyespot.search.calibration import HELPED, Accuracy, Curve, RankSample, assisted, fit, next_ranks, plan, reliability
 from eyespot.types import NothingFound
 
-Labels = NDArray[np.int64]  # (hits,), 1 relevant or 0, best hit first
-
-HITS = 10_000
 PEER = "stratified beta-binomial"
 RIGHT, ERRING = Accuracy(), Accuracy(0.9, 0.85)
 JUDGES = {"right": RIGHT, "errs 10/15 %": ERRING, "errs, measured on 50+50": Accuracy(0.9, 0.85, 50, 50)}
@@ -81,54 +80,6 @@ class CalibratedInterval(Measurement):
             f"{self.expected:.1f}, median {self.median:.1f}, unbiased {self.unbiased:.1f}; "
             f"{'met' if self.met else 'MISSED'}"
         )
-
-
-# -- rankings -----------------------------------------------------------------------------------------------------
-
-
-def labelled_rankings() -> list[Labels]:
-    """The labels of each query's candidates, in the order given."""
-    folder = shared("conformance/inquire_rerank_hard")
-    run, qrels = read_run(folder / "run_given_order.txt"), read_qrels(folder / "qrels.txt")
-    return np.split((run.graded(qrels) > 0).astype(np.int64), run.offsets[1:-1])
-
-
-def by_signal(labels: Labels, distance: float, rng: np.random.Generator) -> Labels:
-    """In the order of a score; its means for relevant and other pictures are `distance` deviations apart."""
-    return labels[np.argsort(-(distance * labels + rng.standard_normal(len(labels))))]
-
-
-def random_labels(share: Reals, rng: np.random.Generator) -> Labels:
-    return (rng.random(HITS) < share).astype(np.int64)
-
-
-def scattered(first: int, deep: int, rng: np.random.Generator) -> Labels:
-    """The first few relevant, and others far down."""
-    labels = np.zeros(HITS, np.int64)
-    labels[:first] = 1
-    labels[rng.choice(np.arange(3000, HITS), deep, replace=False)] = 1
-    return labels
-
-
-def made_rankings(rng: np.random.Generator) -> dict[str, Labels]:
-    """Rankings of 10,000 hits."""
-    rank = np.arange(1, HITS + 1)
-    some = (np.arange(HITS) < 100).astype(np.int64)
-    many = (np.arange(HITS) < 1000).astype(np.int64)
-    return {
-        "share 10/rank": random_labels(np.minimum(0.95, 10 / rank), rng),
-        "share (30/rank)²": random_labels(np.minimum(0.95, (30 / rank) ** 2), rng),
-        "30 first, then none": (rank <= 30).astype(np.int64),
-        "500 first at 90 %": random_labels(np.where(rank <= 500, 0.9, 0.0), rng),
-        "100 by a good score": by_signal(some, 2.0, rng),
-        "1000 by a weak score": by_signal(many, 0.7, rng),
-        "1 % anywhere": random_labels(np.full(HITS, 0.01), rng),
-        "0.1 % anywhere": random_labels(np.full(HITS, 0.001), rng),
-        "20 first, 30 deep": scattered(20, 30, rng),
-        "20 first, 300 deep": scattered(20, 300, rng),
-        "none before rank 10": ((rank > 10) & (rank <= 60)).astype(np.int64),
-        "none": np.zeros(HITS, np.int64),
-    }
 
 
 # -- trials -------------------------------------------------------------------------------------------------------
@@ -275,15 +226,150 @@ def spending(seeds: int, verdicts: int) -> str:
     )
 
 
+# -- a model beside a person --------------------------------------------------------------------------------------
+
+FIRST = 16  # verdicts of the first round, as in a search
+LEAST = 0.93  # of the intervals hold the truth, for each kind of judge
+PAGE = 1000  # hits that a page speaks of
+
+
+class CovariateTrial(NamedTuple):
+    """Was the truth in the interval, and how wide was it: with the model, and by the person alone; did it help."""
+
+    held: bool
+    above: bool
+    width: float
+    alone_held: bool
+    alone_width: float
+    helped: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class CovariateInterval(Measurement):
+    """Shares of trials, and mean widths in pictures; `alone` is without the model."""
+
+    coverage: float
+    above: float  # trials in which the truth was above the interval
+    width: float
+    alone_coverage: float
+    alone_width: float
+    helped: float
+    least: float  # the coverage that is the goal
+
+    @property
+    def met(self) -> bool:
+        return min(self.coverage, self.alone_coverage) >= self.least
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: coverage {self.coverage:.3f} (above {self.above:.3f}), alone {self.alone_coverage:.3f}; "
+            f"width {self.width:.1f} = {self.ratio:.2f} of {self.alone_width:.1f} alone; helped in {self.helped:.2f} "
+            f"of {self.n}; {'met' if self.met else 'MISSED'}"
+        )
+
+
+def covariate_trial(labels: Labels, answers: Reals, verdicts: int, rng: np.random.Generator) -> CovariateTrial:
+    """A person's verdicts, in rounds as a search asks for them, are these labels."""
+    first = plan(len(labels), min(FIRST, verdicts), int(rng.integers(2**31)))
+    curve = fit(-np.arange(len(labels)), first, labels[first.ranks - 1], RIGHT, int(rng.integers(2**31)))
+    more = next_ranks(curve, verdicts - len(first.ranks))
+    found = assisted(curve.joined(more, labels[more - 1]), answers)
+    count, alone, true = found.curve.count(), found.alone, int(labels.sum())
+    return CovariateTrial(
+        count.low <= true <= count.high, true > count.high, count.high - count.low,
+        alone.low <= true <= alone.high, alone.high - alone.low, found.code == HELPED,
+    )  # fmt: skip
+
+
+def covariate_interval(name: str, trials: list[CovariateTrial], least: float) -> CovariateInterval:
+    mean = CovariateTrial(*np.mean(trials, axis=0).tolist())
+    ratio = mean.width / mean.alone_width
+    return CovariateInterval(
+        name, ratio, "people alone", ratio, ratio, len(trials),
+        coverage=mean.held, above=mean.above, width=mean.width, alone_coverage=mean.alone_held,
+        alone_width=mean.alone_width, helped=mean.helped, least=least,
+    )  # fmt: skip
+
+
+def page_rankings(seed: int) -> list[Labels]:
+    """The first hits of each made ranking."""
+    return [labels[:PAGE] for labels in made_rankings(np.random.default_rng([seed, 9])).values()]
+
+
+def labelled_orders(seed: int) -> list[Labels]:
+    """The 59 queries, as given and by a score."""
+    queries = labelled_rankings()
+    return queries + [in_order(labels, 1.5, [seed, at]) for at, labels in enumerate(queries)]
+
+
+def with_models(seeds: int, verdicts: int) -> Iterator[CovariateInterval]:
+    """Each kind of judge over all rankings, then all models over each kind of ranking."""
+    kinds = judges.kinds()
+    pools = {"59 queries, both orders": labelled_orders, f"made rankings of {PAGE:,}": page_rankings}
+    for number, behaviour in enumerate(judges.BEHAVIOURS):
+        of_pool: dict[str, list[CovariateTrial]] = {pool: [] for pool in pools}
+        for kind in kinds:
+            every: list[CovariateTrial] = []
+            for where, (pool, rankings) in enumerate(pools.items()):
+                trials = [
+                    beside_a_person(labels, kind, behaviour, verdicts, [seed, at, number, kinds.index(kind), where, 5])
+                    for seed in range(seeds)
+                    for at, labels in enumerate(rankings(seed))
+                ]
+                every += trials
+                of_pool[pool] += trials if kind != "person" else []
+            yield covariate_interval(f"all rankings, {kind} {behaviour}", every, LEAST)
+        for pool, trials in of_pool.items():
+            yield covariate_interval(f"{pool}, any model {behaviour}", trials, LEAST)
+
+
+def beside_a_person(labels: Labels, kind: str, behaviour: str, verdicts: int, seed: list[int]) -> CovariateTrial:
+    """A model of this kind beside a person who is right; a person of this kind alone, whose own word is counted."""
+    rng = np.random.default_rng(seed)
+    answers = judges.ANSWERS[kind](labels, behaviour, rng)
+    if kind == "person":
+        return covariate_trial(answers.astype(np.int64), np.full(len(labels), np.nan), verdicts, rng)
+    return covariate_trial(labels, answers, verdicts, rng)
+
+
+def worst(seeds: int, verdicts: int) -> Iterator[CovariateInterval]:
+    """Models whose errors depend on the place, which the fit does not foresee; no goal."""
+    rankings = {(seed, at): labels for seed in range(seeds) for at, labels in enumerate(labelled_orders(seed))}
+    trials: dict[str, list[CovariateTrial]] = {}
+    for (seed, at), labels in rankings.items():
+        half = np.arange(len(labels)) >= len(labels) // 2
+        for number, name in enumerate(("says yes to all of the second half", "says no to it", "looked at 60 %")):
+            rng = np.random.default_rng([seed, at, number, 6])
+            answers = judges.ANSWERS["openai"](labels, judges.RIGHT, rng)
+            if number == 2:
+                answers[60:] = np.nan
+            else:
+                answers[half] = 0.95 - 0.9 * number
+            trials.setdefault(name, []).append(covariate_trial(labels, answers, verdicts, rng))
+    for name, of_model in trials.items():
+        yield covariate_interval(f"59 queries, both orders, a model that {name}", of_model, 0.0)
+
+
+PARTS = ("labels", "made", "covariates", "worst", "more")
+
+
 def measurements(options: Namespace) -> Iterator[Measurement]:
     seeds = 10 if options.quick else 100
-    yield from on_labels(seeds, options.verdicts)
-    yield from on_made(seeds, options.verdicts)
-    for line in more(max(2, seeds // 10), options.verdicts):
+    parts = options.only or PARTS
+    if "labels" in parts:
+        yield from on_labels(seeds, options.verdicts)
+    if "made" in parts:
+        yield from on_made(seeds, options.verdicts)
+    if "covariates" in parts:
+        yield from with_models(max(2, seeds // 20), options.verdicts)
+    if "worst" in parts:
+        yield from worst(max(2, seeds // 20), options.verdicts)
+    for line in more(max(2, seeds // 10), options.verdicts) if "more" in parts else ():
         say(line)
 
 
 if __name__ == "__main__":
     command = Command(__doc__, quick="a tenth of the draws")
     command.add_argument("--verdicts", type=int, default=30, help="on each ranking")
+    command.add_argument("--only", choices=PARTS, action="append", help="this part; repeatable")
     command.run(measurements)

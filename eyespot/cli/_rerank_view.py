@@ -137,7 +137,9 @@ class CalibrationOptions:
 
     def output(self, run: Run, query: Query, k: int | None, stage: JudgeRerank) -> SearchOutput:
         """The ranking as it was with a probability for each hit; a note says how many are relevant."""
-        made = self.of(stage)(query, run)
+        from eyespot.search.model_covariate import with_covariate
+
+        made = with_covariate(self.of(stage)(query, run), query, stage.ledger)
         tell_cost(stage, made.looked)
         if not made.verified:
             return _opinion(made, k or FEW)
@@ -146,6 +148,7 @@ class CalibrationOptions:
             f"{count.expected:.1f} relevant pictures are expected among the first {hits:,} (95% interval {count.low:,} "
             f"to {count.high:,}), by {len(made.curve.sample.ranks):,} verdicts"
             + ("" if exact else f" of {made.judge}, if it is right as often as --accuracy says")
+            + _help_of_model(made)
         ]
         note(sentences[0])  # before the cut, which may not exist
         cut = None if self.likely is None else made.likely(self.likely)
@@ -187,6 +190,16 @@ def calibrating(
     return CalibrationOptions(verdicts, likely, shares)
 
 
+def _help_of_model(made: Calibration) -> str:
+    covariate = made.covariate
+    if covariate is None or not covariate.helped:
+        return ""
+    return (
+        f"; {covariate.answers:,} answers of {covariate.judge} narrowed the interval by {covariate.narrowed:.0%}, from "
+        f"{covariate.alone.low:,} to {covariate.alone.high:,}"
+    )
+
+
 def _opinion(made: Calibration, k: int) -> SearchOutput:
     """The ranking as it was, with the judge's verdicts on the hits that it looked at."""
     opinion = made.opinion
@@ -217,6 +230,7 @@ def _calibrated(made: Calibration, k: int, cut: Cut | None, sentences: Sequence[
     count, accuracy = made.count, made.curve.accuracy
     numbers = {"relevant": {"among": made.curve.hits, **count._asdict(), "expected": round(count.expected, 2)}}
     numbers |= {} if accuracy.exact else {"accuracy": asdict(accuracy)}
+    numbers |= {} if made.covariate is None else {"covariate": made.covariate.as_json()}
     numbers |= {} if cut is None else {"likely": cut._asdict()}
     return SearchOutput(first, verdicts, {**_header(first), **numbers}, sheet, made.looked, "probability")
 

@@ -168,15 +168,17 @@ def audit(
     who: str = AS,
     size: int = typer.Option(300, "--size", min=1, help="Photos to sample."),
     seed: int = typer.Option(None, "--seed", help="The same seed gives the same sample.", show_default="a fresh draw"),
+    twice: float = typer.Option(0.0, "--twice", min=0, max=1, help="The share of them that two people label."),
+    joins: bool = typer.Option(False, "--join", help="Work at the audit that somebody else drew."),
     gallery: Path = GALLERY,
     json: bool = json_option(),
 ) -> None:
     """Sample photos at random from the unlabelled ones; their marks show how many relevant photos remain."""
-    from eyespot.curate.annotate.auditing import Plan, draw
+    from eyespot.curate.annotate.auditing import Plan, draw, join
 
     with _open(gallery) as store:
-        collection = _collection(gallery) if store.grows(id) else None
-        drawn = draw(store, id, who, collection, Plan(size, seed))
+        collection = _collection(gallery) if store.grows(id) and not joins else None
+        drawn = join(store, id, who) if joins else draw(store, id, who, collection, Plan(size, seed, twice))
     if json:
         even = None if drawn.design is None else len(drawn.design.even)  # photos drawn with the same chance
         print_json({"query": id, "rest": drawn.rest, "photos": [each._asdict() for each in drawn.photos], "even": even})

@@ -5,7 +5,8 @@ found = Calibrated(stage, verdicts=40)(query, run)
 found.count  # 55.2 expected, between 41 and 73, of the first 1,000
 
 A person's verdicts count. So do those of a model whose errors were measured on labelled pictures (an `Accuracy`); the
-word of any other model is its `opinion`, from which no number of relevant pictures follows.
+word of any other model is its `opinion`, from which no number of relevant pictures follows. Beside a person's verdicts
+it may be a `covariate` (`model_covariate`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from eyespot.judges import JudgeStats, known
 from eyespot.ledger.judgements import PERSON, query_digest
 from eyespot.llms.budget import BudgetSpent
-from eyespot.search.calibration import Accuracy, Count, Curve, Cut, RankSample, fit, next_ranks, plan
+from eyespot.search.calibration import HELPED, Accuracy, Count, Curve, Cut, RankSample, fit, next_ranks, plan
 from eyespot.search.judge_rerank import JudgeRerank, JudgeResult, RerankEstimate, points
 from eyespot.types import EyespotError, Query, Run, UsageError
 
@@ -42,6 +43,30 @@ class Opinion(NamedTuple):
     among: int
 
 
+class Covariate(NamedTuple):
+    """What a model's answers on the first hits did for a count by a person's verdicts.
+
+    `code` is "helped", or says why the count is by people `alone` (`calibration.covariate`); `narrowed` is by which
+    share its interval is narrower than alone, 0 to 1.
+    """
+
+    judge: str
+    answers: int
+    code: str
+    alone: Count
+    narrowed: float
+
+    @property
+    def helped(self) -> bool:
+        """Whether the count is narrower by it."""
+        return self.code == HELPED
+
+    def as_json(self) -> dict[str, Any]:
+        """What programs read."""
+        alone = {"low": self.alone.low, "high": self.alone.high}
+        return {**self._asdict(), "alone": alone, "narrowed": round(self.narrowed, 3)}
+
+
 @dataclass(frozen=True)
 class Calibration:
     """What verdicts on some of the first hits say of them all.
@@ -55,6 +80,7 @@ class Calibration:
     judge: str
     curve: Curve
     looked: JudgeResult
+    covariate: Covariate | None = None
 
     @property
     def verified(self) -> bool:

@@ -52,6 +52,7 @@ def search(house: Served, person: Reader, given: Given, cursor: Cursor = None, l
         "run": frozen.id,
         "link": f"/?{frozen.asked.address()}",
         "relevant": known and {"among": known.hits, **known.calibration.count._asdict()},
+        "covariate": known and known.covariate,
         "took_ms": round((time.perf_counter() - begun) * 1000, 1),
         "items": with_probability(items_of(frozen, found), known),
         "next": cursor_of(frozen, found),

@@ -41,11 +41,18 @@ def calibration(request: Request, house: Served, id: str) -> Response:
         raise UsageError("verdicts are on words or a picture; search for some")
     own = own_of(person)
     known = house.calibration(frozen, own)
-    told: dict[str, Any] = {"run": frozen.id, "relevant": None, "by": None, "verdicts": 0, "likely": []}
+    told: dict[str, Any] = {
+        "run": frozen.id,
+        "relevant": None,
+        "by": None,
+        "verdicts": 0,
+        "covariate": None,
+        "likely": [],
+    }
     if known is not None:
         count = known.calibration.count
         told["relevant"] = {"among": known.hits, **count._asdict(), "expected": round(count.expected, 2)}
-        told |= {"by": known.by, "verdicts": known.verdicts}
+        told |= {"by": known.by, "verdicts": known.verdicts, "covariate": known.covariate}
         told["likely"] = [{"likely": precision, **cut._asdict()} for precision, cut in known.cuts]
     # The photos to judge next, for whoever may judge
     wanted = [] if own is None else _items(frozen, spread_of(frozen, house.readable_judgements, own).wanted)

@@ -255,3 +255,36 @@ def test_an_option_without_a_judge_is_refused(made: Path) -> None:
     raised = said("a tower", "-g", made, "--judge", "batch=2").exception
 
     assert isinstance(raised, UsageError) and "--judge is about a judge" in str(raised)
+
+
+# -- a model beside a person ------------------------------------------------------------------------------------
+
+
+def test_a_model_in_the_ledger_narrows_what_a_person_s_verdicts_say(sample_gallery: Path, ledger: Path) -> None:
+    """Every other hit is what the person looks for, and the model saw all of them; nobody is asked here."""
+    import eyespot
+    from eyespot.judges import person
+    from eyespot.search.calibrated import Calibrated
+    from eyespot.search.judge_rerank import JudgeRerank
+    from eyespot.types import Judgement, Verdict
+
+    collection = eyespot.open(str(sample_gallery))
+    query = collection.query("a tower")
+    run = collection.search(query, k=200)
+    relevant = {str(run.facts[hit.image]["path"]) for hit in run[query.id][::2]}
+    ada = person.load("ada", ask=lambda text: "y" if any(path in text for path in relevant) else "n")
+    with Judgements(ledger) as kept:
+        count = Calibrated(JudgeRerank(ada, kept, depth=200), 30)(query, run).count
+        digest, facts = kept.enter([query])[query], [run.facts[hit.image] for hit in run[query.id]]
+        said_of_all = [(one["id"], Verdict(0.4 if str(one["path"]) in relevant else 0.1)) for one in facts]
+        kept.record(Judgement(digest, id, "openai:tiny", "p", verdict) for id, verdict in said_of_all)
+    words = ("a tower", "-g", sample_gallery, "--rerank", "person:ada", "--ledger", ledger, "--calibrate", 30)
+
+    found, shown = told(*words, "--depth", 200), said(*words, "--depth", 200)
+
+    covariate, narrow = found["covariate"], found["relevant"]
+    assert (covariate["code"], covariate["judge"], covariate["answers"]) == ("helped", "openai:tiny", 200)
+    assert covariate["alone"] == {"low": count.low, "high": count.high}
+    assert narrow["low"] <= 100 <= narrow["high"] and narrow["high"] - narrow["low"] < count.high - count.low
+    sentence = f"by 30 verdicts; 200 answers of openai:tiny narrowed the interval by {covariate['narrowed']:.0%}, from"
+    assert f"{sentence} {count.low} to {count.high}" in " ".join(shown.stderr.split())

@@ -14,7 +14,9 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from eyespot.cli import app
+from eyespot.curate.annotate.annotation_store import AnnotationStore
 from eyespot.pipelines import BudgetSpent
+from eyespot.types import UsageError
 from tests.curate.annotate import world
 from tests.curate.inat import worlds as inat
 from tests.curate.recos import worlds as recos
@@ -246,6 +248,24 @@ def test_an_audit_draws_as_many_as_asked_and_the_same_by_the_same_seed(tmp_path:
         drawn.append([photo["image"] for photo in audit["photos"]])
 
     assert [len(photos) for photos in drawn] == [6, 6, 6] and drawn[0] != drawn[2]
+
+
+def test_a_second_person_joins_an_audit_of_which_a_share_is_labelled_twice(tmp_path: Path) -> None:
+    where = ("-g", world.gallery(tmp_path, 12, 3))
+    lines = [f"1 Q0 pictures/{photo:04d}.jpg {photo + 1} {-photo} t" for photo in range(12)]
+    (tmp_path / "run.txt").write_text("\n".join(lines))
+    told("annotate", "add", "--id", "1", "--text", "a heron", *where)
+    told("annotate", "list", "1", "--run", tmp_path / "run.txt", *where)
+
+    drawn = told("annotate", "audit", "1", "--as", "Ada", "--size", 10, "--twice", 0.2, *where)
+    joined = told("annotate", "audit", "1", "--as", "Bo", "--join", *where)
+    alone = said("annotate", "audit", "1", "--as", "Cy", *where)
+
+    assert joined == drawn and len(drawn["photos"]) == 10
+    assert isinstance(alone.exception, UsageError) and "10 photos of the audit are still" in str(alone.exception)
+    with AnnotationStore(where[1] / "ledger.sqlite") as store:
+        number = store.audit_number("1", "Bo")
+        assert number is not None and store.auditors(number) == ["Ada", "Bo"] and len(store.shares.twice(number)) == 2
 
 
 def test_the_photos_of_a_ranking_are_listed(tmp_path: Path) -> None:

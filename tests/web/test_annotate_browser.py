@@ -291,3 +291,28 @@ def test_a_server_killed_in_mid_click_loses_nothing(visit: Open, gallery: Path) 
         saved(page)
     marks = ["n"] * 30 + ["y"] * 30
     assert (said(gallery, "an owl", "Ada"), confirmed) == (marks, marks[: len(confirmed)])
+
+
+def test_two_people_share_an_audit_of_the_size_that_one_of_them_chose(visit: Open) -> None:
+    ada, bo = visit("Ada", "a shared bird"), visit("Bo", "a shared bird")
+    for _ in range(100):
+        ada.keyboard.press("n")
+    saved(ada)
+    ada.fill("#size", "40")
+    with ada.expect_navigation():
+        ada.click("#audit")
+    ada.wait_for_selector(".shot.here")
+    bo.reload()
+    bo.locator("#joinable", has_text="Ada audits the rest: 0 of 40 photos labelled.").wait_for()
+    with bo.expect_navigation():
+        bo.click("#join")
+    bo.wait_for_selector(".shot.here")
+    for _ in range(16):
+        bo.keyboard.press("n")
+    saved(bo)
+    for _ in range(24):
+        ada.keyboard.press("n")
+    saved(ada)
+    assert "at least" in text_of(ada, "interval") and ada.locator(".shot").count() == 24
+    bo.reload()
+    bo.locator("#interval", has_text="95 %").wait_for()

@@ -216,3 +216,60 @@ def test_readers_see_the_count_and_cannot_judge(settings: ServerSettings, ada: T
 
     assert "verdicts of people" in page and "Judge more" not in page
     assert spread == 403
+
+
+# -- a model beside a person -----------------------------------------------------------------------------------
+
+
+def answers_of(gallery: Path, judge: str, words: str, items: list[str], relevant: int) -> None:
+    """A model answered on these items before: 0.4 for the first `relevant` ones, 0.1 for the others."""
+    from eyespot.ledger.judgements import Judgements
+    from eyespot.types import Judgement, Query, Verdict
+
+    with Judgements(gallery / "ledger.sqlite") as ledger:
+        query = Query.words(words)
+        digest = ledger.enter([query])[query]
+        said = [Verdict(0.4 if rank <= relevant else 0.1) for rank in range(1, len(items) + 1)]
+        ledger.record(Judgement(digest, id, judge, "p", word) for id, word in zip(items, said, strict=True))
+
+
+def test_a_model_narrows_the_interval_and_the_page_says_by_how_much(photos: Path, ada: TestClient) -> None:
+    alone = judged_to_the_end(ada, "a brown disc", relevant=20)
+    items = [item["id"] for item in search(ada, "a brown disc")["items"]]
+    answers_of(photos, "openai:tiny", "a brown disc", items, relevant=20)
+
+    told = ada.get(f"/v1/runs/{search(ada, 'a brown disc')['run']}/calibration").json()
+    page, spread = text_of(ada, "/?q=a+brown+disc"), text_of(ada, "/spread?q=a+brown+disc")
+
+    covariate, (low, high) = told["covariate"], (alone["relevant"]["low"], alone["relevant"]["high"])
+    assert (covariate["code"], covariate["judge"], covariate["answers"]) == ("helped", "openai:tiny", PHOTOS)
+    assert covariate["alone"] == {"low": low, "high": high} and search(ada, "a brown disc")["covariate"] == covariate
+    narrow = told["relevant"]["high"] - told["relevant"]["low"]
+    assert told["relevant"]["low"] <= 20 <= told["relevant"]["high"] and narrow < high - low
+    assert covariate["narrowed"] == pytest.approx(1 - narrow / (high - low), abs=1e-3)
+    share = f"{covariate['narrowed'] * 100:.0f} %, from {low} to {high}"
+    sentence = f"72 answers of openai:tiny narrowed the interval by {share}"
+    assert sentence in page and sentence in spread
+
+
+def test_a_judge_on_its_own_encoder_s_ranking_narrows_nothing(tmp_path: Path) -> None:
+    gallery = copy_gallery(tmp_path, 60)
+    with at_this_machine(ServerSettings(gallery, judging=Judging((("quick", "encoder:starter"),), depth=60))) as client:
+        alone = judged_to_the_end(client, "stripes", relevant=20)
+        run = let_look(client, "stripes")
+        told, page = client.get(f"/v1/runs/{run}/calibration").json(), text_of(client, "/?q=stripes")
+
+    assert (told["covariate"]["code"], told["covariate"]["narrowed"]) == ("own_encoder", 0)
+    assert told["relevant"] == alone["relevant"] and "narrowed" not in page
+
+
+def test_a_model_helps_nobody_before_thirty_verdicts(photos: Path, ada: TestClient) -> None:
+    items = [item["id"] for item in search(ada, "a grey disc")["items"]]
+    answers_of(photos, "openai:tiny", "a grey disc", items, relevant=20)
+    place = f"/v1/runs/{search(ada, 'a grey disc')['run']}/calibration"
+    for one in ada.get(place).json()["judge_next"]:
+        say(ada, "a grey disc", one["item"], one["rank"], relevant=20)
+
+    told = ada.get(place).json()
+
+    assert (told["verdicts"], told["covariate"]["code"]) == (16, "few_verdicts")

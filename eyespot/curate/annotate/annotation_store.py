@@ -14,6 +14,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, NamedTuple
 
+from eyespot.curate.annotate.audit_shares import AuditShares
 from eyespot.curate.annotate.depth_bands import Band, DepthDesign
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.judges import person
@@ -75,12 +76,14 @@ class AnnotationStore:
 
     def __init__(self, path: Path) -> None:
         self.judgements = Judgements(path)
+        self.shares = AuditShares(path)
         self._sql = sqlite.connect(path, SCHEMA)
         self._lock = RLock()
 
     def close(self) -> None:
         """Let go of the file."""
         self._sql.close()
+        self.shares.close()
         self.judgements.close()
 
     def __enter__(self) -> AnnotationStore:
@@ -147,9 +150,9 @@ class AnnotationStore:
         with self._lock, sqlite.transaction(self._sql):
             if marks := sum(map(len, self.said_by(id, self.annotators()).values())):
                 raise UsageError(f"photos that are marked for {id!r}: {marks}; marks stay, so take them back first")
-            self._sql.execute(
-                "DELETE FROM audit_designs WHERE audit IN (SELECT number FROM audits WHERE annotated = ?)", (number,)
-            )
+            for table in ("audit_designs", "audit_people", "audit_shares", "audit_twice"):
+                own = "audit IN (SELECT number FROM audits WHERE annotated = ?)"
+                self._sql.execute(f"DELETE FROM {table} WHERE {own}", (number,))
             for table in ("candidates", "audits", "narrowings"):
                 self._sql.execute(f"DELETE FROM {table} WHERE annotated = ?", (number,))
             self._sql.execute("DELETE FROM annotated WHERE number = ?", (number,))
@@ -290,41 +293,62 @@ class AnnotationStore:
 
     # -- audits ---------------------------------------------------------------------------------------------
 
-    def audits(self, id: str, who: str) -> int:
-        """How many audits were drawn for somebody."""
-        whose = self._number(id), judge_of(who)
-        ((count,),) = self._select("SELECT count(*) FROM audits WHERE annotated = ? AND person = ?", *whose)
+    def audits(self, id: str) -> int:
+        """How many audits of a query were drawn, by whomever."""
+        ((count,),) = self._select("SELECT count(*) FROM audits WHERE annotated = ?", self._number(id))
         return int(count)
 
-    def keep_audit(self, id: str, who: str, drawn: AuditSample, before: int) -> None:
-        """Keep what was drawn for somebody to audit; a later draw takes the place of an earlier one.
+    def keep_audit(self, id: str, who: str, drawn: AuditSample, before: int) -> int:
+        """Keep what somebody drew to audit; a later draw takes the place of an earlier one. Gives its number.
 
         Raises `UsageError` unless `before` audits were drawn so far: of draws at the same moment the first one stands.
         """
         lists = json.dumps(drawn.photos), json.dumps(drawn.seen)
         row = (self._number(id), judge_of(who), drawn.rest, drawn.lot, *lists, time.time())
         with self._lock, sqlite.transaction(self._sql):
-            if self.audits(id, who) != before:
+            if self.audits(id) != before:
                 raise UsageError("an audit was drawn at the same moment; load the page again and finish that one")
             kept = self._sql.execute(
                 "INSERT INTO audits(annotated, person, rest, lot, drawn, seen, at) VALUES (?, ?, ?, ?, ?, ?, ?)", row
             )
+            number = int(kept.lastrowid or 0)
             if drawn.design is not None:
                 design = [json.dumps(part) for part in drawn.design]
-                self._sql.execute("INSERT INTO audit_designs VALUES (?, ?, ?)", (kept.lastrowid, *design))
+                self._sql.execute("INSERT INTO audit_designs VALUES (?, ?, ?)", (number, *design))
+        return number
 
     def audit(self, id: str, who: str) -> AuditSample | None:
-        """The last audit drawn for somebody."""
+        """The last audit that somebody drew or joined."""
+        number = self.audit_number(id, who)
+        return None if number is None else self.audit_by_number(number)
+
+    def audit_by_number(self, number: int) -> AuditSample | None:
+        """An audit as it was drawn."""
         rows = self._select(
             "SELECT rest, lot, drawn, seen, even, bands FROM audits LEFT JOIN audit_designs ON audit = number"
-            " WHERE annotated = ? AND person = ? ORDER BY number DESC LIMIT 1",
-            self._number(id),
-            judge_of(who),
+            " WHERE number = ?",
+            number,
         )
         for rest, lot, drawn, seen, even, bands in rows:
             design = None if even is None else DepthDesign(json.loads(even), [Band(*one) for one in json.loads(bands)])
             return AuditSample(rest, lot, [Candidate(*photo) for photo in json.loads(drawn)], json.loads(seen), design)
         return None
+
+    def audit_number(self, id: str, who: str | None = None) -> int | None:
+        """The number of that audit; of the last one of a query, whoever drew it, without a name."""
+        judge = None if who is None else judge_of(who)
+        rows = self._select(
+            "SELECT number FROM audits WHERE annotated = ? AND (? IS NULL OR person = ? OR EXISTS (SELECT 1"
+            " FROM audit_people WHERE audit = audits.number AND audit_people.person = ?)) ORDER BY number DESC LIMIT 1",
+            self._number(id),
+            *(judge,) * 3,
+        )
+        return int(rows[0][0]) if rows else None
+
+    def auditors(self, number: int) -> list[str]:
+        """The names of those who work at an audit, the one who drew it first."""
+        drew = [person for (person,) in self._select("SELECT person FROM audits WHERE number = ?", number)]
+        return [person.removeprefix(PERSON) for person in dict.fromkeys([*drew, *self.shares.people(number)])]
 
 
 # -- marks and judgements -------------------------------------------------------------------------------------------

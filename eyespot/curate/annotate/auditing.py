@@ -6,13 +6,14 @@ that holds whatever the ranking is like, the others near the depth at which labe
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, relevant
+from eyespot.curate.annotate.annotation_store import AnnotationStore, AuditSample, Candidate, judge_of, relevant
 from eyespot.curate.annotate.candidates import draw_from_gallery, nearest
 from eyespot.curate.annotate.depth_bands import (
     DepthDesign,
@@ -28,6 +29,7 @@ from eyespot.search.collection import Collection
 from eyespot.types import NothingFound, UsageError
 
 SIZE = 300  # photos
+AT_ONCE = 24  # photos that are handed to somebody
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Audited:
     `left` and `cautious` are there once all are: how many relevant photos nobody has seen, with 95 % intervals. The
     first is right as often as promised, the second at least as often. `most_by_rank` is how many at most (95 %) if
     they lie no deeper than evenly over the logarithm of the rank; None where the audit was not drawn by depth, or found
-    photos so deep that it contradicts this.
+    photos so deep that it contradicts this. Where several work at it, `people` are their names, and `together` is how
+    many relevant photos they have found in all.
     """
 
     size: int
@@ -46,18 +49,26 @@ class Audited:
     left: Remaining | None = None
     cautious: Remaining | None = None
     most_by_rank: int | None = None
+    people: tuple[str, ...] = ()
+    together: int | None = None
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many photos to draw, and which draw it is; without a seed nobody can know it before."""
+    """How many photos to draw, and which draw it is; without a seed nobody can know it before.
+
+    `twice` is the share of them that two people are to label.
+    """
 
     size: int = SIZE
     seed: int | None = None
+    twice: float = 0.0
 
     def __post_init__(self) -> None:
         if self.size < 1:
             raise UsageError(f"an audit of {self.size} photos tells nothing; draw one or more")
+        if not 0 <= self.twice <= 1:
+            raise UsageError(f"the share of photos that are labelled twice is between 0 and 1, not {self.twice:g}")
 
 
 PLAN = Plan()
@@ -69,16 +80,19 @@ def draw(
     """Draw an audit for somebody from what they have not labelled, and keep it.
 
     A list that grows stands for the whole gallery, so its audit needs the `collection`; any other list is all there is.
-    Raises `UsageError` while an audit is under way, for who may choose between audits can choose their result, and
-    `NothingFound` if everything is labelled.
+    Who worked at the last audit with them is of this one, too: what they have labelled is no part of the rest. Raises
+    `UsageError` while an audit is under way, also of others (`join` it), for who may choose between audits can choose
+    their result, and `NothingFound` if everything is labelled.
     """
-    before = store.audits(id, who)
-    underway = standing(store, id, who)
-    if underway is not None and underway.done < underway.size:
-        left = underway.size - underway.done
-        raise UsageError(f"{left} photos of the audit are still to be labelled; finish it before you draw another")
+    before, team = store.audits(id), _team(store, id, who)
+    running = under_way(store, id) or standing(store, id, who)
+    if running is not None and running.done < running.size:
+        left = running.size - running.done
+        raise UsageError(
+            f"{left} photos of the audit are still to be labelled; finish it, or join it, before you draw another"
+        )
     rng = np.random.default_rng(secrets.randbits(64) if plan.seed is None else plan.seed)
-    seen = store.last_judgements(id, who)
+    seen = dict.fromkeys(image for said in store.said_by(id, team).values() for image in said)
     if store.grows(id) and collection is None:
         raise UsageError("the list of this query grows with the gallery, so its audit is drawn there; open the gallery")
     listed = store.candidates(id)
@@ -94,8 +108,23 @@ def draw(
         audit = by_depth(ranked, photos, AuditSample(rest, float(rng.random()), drawn[:even], list(seen)), plan, rng)
     else:
         audit = AuditSample(rest, float(rng.random()), drawn, list(seen))
-    store.keep_audit(id, who, audit, before)
+    number = store.keep_audit(id, who, audit, before)
+    store.shares.join(number, [judge_of(person) for person in team])
+    if plan.twice:
+        store.shares.label_twice(number, _some(audit.photos, plan.twice, rng))
     return audit
+
+
+def _some(photos: Sequence[Candidate], share: float, rng: np.random.Generator) -> list[str]:
+    """A share of photos, at random."""
+    places = rng.choice(len(photos), math.ceil(share * len(photos)), replace=False)
+    return [photos[place].image for place in places.tolist()]
+
+
+def _team(store: AnnotationStore, id: str, who: str) -> list[str]:
+    """Somebody and those with whom they worked at the last audit."""
+    last = store.audit_number(id, who)
+    return [who] if last is None else list(dict.fromkeys([who, *store.auditors(last)]))
 
 
 def _draw_evenly(
@@ -127,12 +156,60 @@ def by_depth(
     return even._replace(photos=shuffled, design=DepthDesign(sorted(drawn), bands))
 
 
-def standing(store: AnnotationStore, id: str, who: str) -> Audited | None:
-    """How somebody's last audit of a query stands; None if they never drew one."""
-    drawn = store.audit(id, who)
-    if drawn is None:
+def join(store: AnnotationStore, id: str, who: str) -> AuditSample:
+    """Let somebody work at the audit of a query that is under way; `UsageError` if there is none."""
+    number = store.audit_number(id)
+    drawn = None if number is None else store.audit_by_number(number)
+    if number is None or drawn is None or under_way(store, id) is None:
+        raise UsageError(f"no audit of {id!r} is under way; draw one")
+    store.shares.join(number, [judge_of(who)])
+    return drawn
+
+
+def hand_out(store: AnnotationStore, id: str, who: str, most: int = AT_ONCE) -> int:
+    """Hand somebody the next photos of their audit that nobody else has; gives how many there were."""
+    number, drawn = store.audit_number(id, who), store.audit(id, who)
+    if number is None or drawn is None:
+        return 0
+    said = store.said_by(id, store.auditors(number))
+    labelled = {(image, judge_of(person)) for person, own in said.items() for image in own}
+    return store.shares.hand_out(number, judge_of(who), [photo.image for photo in drawn.photos], labelled, most)
+
+
+def share_of(store: AnnotationStore, id: str, who: str) -> list[Candidate] | None:
+    """The photos of an audit that somebody was handed, in that order; None if they have no audit."""
+    number, drawn = store.audit_number(id, who), store.audit(id, who)
+    if number is None or drawn is None:
         return None
-    return audit_result({image: relevant(said) for image, said in store.last_judgements(id, who).items()}, drawn)
+    known = {photo.image: photo for photo in drawn.photos}
+    return [known[image] for image in store.shares.of(number, judge_of(who))]
+
+
+def standing(store: AnnotationStore, id: str, who: str) -> Audited | None:
+    """How the last audit of a query that somebody drew or joined stands; None if there is none."""
+    return _standing_of(store, id, store.audit_number(id, who))
+
+
+def under_way(store: AnnotationStore, id: str) -> Audited | None:
+    """How the last audit of a query stands, whoever drew it, while it is not finished; else None."""
+    found = _standing_of(store, id, store.audit_number(id))
+    return None if found is None or found.done >= found.size else found
+
+
+def _standing_of(store: AnnotationStore, id: str, number: int | None) -> Audited | None:
+    drawn = None if number is None else store.audit_by_number(number)
+    if number is None or drawn is None:
+        return None
+    people = store.auditors(number)
+    said = store.said_by(id, people)
+    each = [{image: relevant(one) for image, one in said[person].items()} for person in people]
+    # Of those who labelled the same photo the one who came first counts
+    labels = {image: label for own in reversed(each) for image, label in own.items()}
+    lacking = {image for image in store.shares.twice(number) if sum(image in own for own in each) < 2}
+    found = audit_result({image: label for image, label in labels.items() if image not in lacking}, drawn)
+    if len(people) == 1:
+        return found
+    return replace(found, people=tuple(people), together=sum(labels.values()))
 
 
 def audit_result(labels: Mapping[str, bool], drawn: AuditSample) -> Audited:

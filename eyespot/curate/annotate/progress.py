@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
+from eyespot.curate.annotate import auditing
 from eyespot.curate.annotate.annotation_store import AnnotationStore, Candidate, relevant
-from eyespot.curate.annotate.auditing import Audited, audit_result
+from eyespot.curate.annotate.auditing import Audited
 from eyespot.curate.annotate.queries import AnnotationQuery
 from eyespot.curate.annotate.stopping import IN_A_ROW, Descent, descent
 from eyespot.types import Judgement
@@ -79,8 +80,10 @@ class LabellingProgress:
         return self.found_by_rank is not None or (self.found_at_least or 0.0) >= SURE
 
     def _found_of(self, hidden: int) -> float:
-        every = self.relevant + hidden
-        return self.relevant / every if every else 1.0
+        together = None if self.audit is None else self.audit.together
+        relevant = self.relevant if together is None else together  # what the others of an audit found is found
+        every = relevant + hidden
+        return relevant / every if every else 1.0
 
     def cost(self, wage: float = WAGE) -> float:
         """What the time cost, at this wage an hour."""
@@ -108,7 +111,6 @@ def standing_of(
     """The same from the list and what somebody said, where both are known already."""
     listed, said = known
     labels = {image: relevant(one) for image, one in said.items()}
-    drawn = store.audit(id, who)
     return LabellingProgress(
         id,
         who,
@@ -117,7 +119,7 @@ def standing_of(
         len(labels),
         sum(labels.values()),
         descent((labels.get(photo.image) for photo in listed), in_a_row),
-        None if drawn is None else audit_result(labels, drawn),
+        auditing.standing(store, id, who),
         seconds(said.values()),
         store.ranked_depth(id),
     )

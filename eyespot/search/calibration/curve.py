@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -53,11 +53,19 @@ class Posterior(NamedTuple):
     judged: NDArray[np.bool_]  # (n, draws)
 
 
+class HiddenHits(NamedTuple):
+    """Hits without a verdict that are told apart by more than their rank: how probable each is, and draws of them."""
+
+    share: Reals  # (hits,)
+    relevant: NDArray[np.bool_]  # (hits, draws), False for judged hits
+
+
 @dataclass(frozen=True, eq=False)
 class Curve:
     """What verdicts on some hits say of a ranking; `fit` makes one.
 
-    `scores` (hits,) best first, `verdicts` (n,) on the hits of `sample`, `posterior` what they leave possible.
+    `scores` (hits,) best first, `verdicts` (n,) on the hits of `sample`, `posterior` what they leave possible; `hidden`
+    is what a covariate says besides of the hits without a verdict.
     """
 
     scores: Reals
@@ -66,6 +74,7 @@ class Curve:
     accuracy: Accuracy
     seed: int
     posterior: Posterior
+    hidden: HiddenHits | None = None
 
     @property
     def hits(self) -> int:
@@ -74,7 +83,9 @@ class Curve:
 
     @cached_property
     def share(self) -> Reals:
-        """The share of relevant pictures around each rank, (hits,): what the rank alone says of a hit."""
+        """The share of relevant pictures around each rank, (hits,): what rank and covariate say of a hit."""
+        if self.hidden is not None:
+            return self.hidden.share
         return np.asarray(self.posterior.share.mean(axis=1)[_chain.cells(self.hits)])
 
     @cached_property
@@ -125,6 +136,10 @@ class Curve:
         both = np.concatenate([self.verdicts, np.asarray(verdicts, np.float64)])
         return fit(self.scores, sample, both, self.accuracy, self.seed)
 
+    def with_hidden(self, hidden: HiddenHits) -> Curve:
+        """The curve with what a covariate says of the hits without a verdict."""
+        return replace(self, hidden=hidden)
+
     def within(self, k: int | None) -> int:
         """How many hits the first k are: all for None. `UsageError` for a k beyond the ranking or below 1."""
         if k is not None and not 1 <= k <= self.hits:
@@ -134,6 +149,8 @@ class Curve:
     def _counts(self, k: int) -> Ints:
         """How many of the first k are relevant in each draw, (draws,)."""
         judged = self.posterior.judged[self.sample.ranks <= k].sum(axis=0)
+        if self.hidden is not None:
+            return np.asarray(judged + self.hidden.relevant[:k].sum(axis=0))
         cell = int(_chain.cells(k)[-1])
         whole = self.posterior.unjudged[:cell].sum(axis=0)
         # How many hits without a verdict are relevant in a cell up to rank k, (draws,)

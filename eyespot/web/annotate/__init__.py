@@ -118,9 +118,10 @@ def label(request: Request, at: Session, query: Id, what: What = "list") -> Resp
     if not at.who:
         return RedirectResponse("/annotate", 303)
     who, wanted = at.who, at.store.query(query)
-    return page(
-        request, "annotate_label.html", who=who, wanted=wanted, what=what, store=at.store.name(), in_a_row=IN_A_ROW
-    )
+    if what == "audit" and auditing.share_of(at.store, query, who) == []:  # drawn in a terminal
+        auditing.hand_out(at.store, query, who)
+    about: dict[str, Any] = {"store": at.store.name(), "in_a_row": IN_A_ROW, "size": auditing.SIZE}
+    return page(request, "annotate_label.html", who=who, wanted=wanted, what=what, **about)
 
 
 @router.get("/disputes")
@@ -179,7 +180,8 @@ def photos(at: Session, house: Served, asked: Annotated[Stretch, Query()]) -> Re
     for image in (photo.image for photo in listed[asked.first : asked.first + asked.count]):
         places = {"thumbnail": thumbnail_address(image), "large": thumbnail_address(image, 1600)}
         fields.append({"image": image, **places, "mark": mark_of(said[image]) if image in said else None})
-    grows = asked.what == "list" and at.store.grows(asked.query)
+    # An audit may have photos that nobody was handed
+    grows = asked.what == "audit" or (asked.what == "list" and at.store.grows(asked.query))
     return JSONResponse({"photos": fields, "first": asked.first, "total": len(listed), "grows": grows})
 
 
@@ -198,24 +200,48 @@ def stands(at: Session, query: Id) -> Response:
 
 
 @router.post("/grow")
-def grow(at: Session, house: Served, query: Id) -> Response:
-    """Let the list of a search go on."""
-    at.annotator_name()
+def grow(at: Session, house: Served, query: Id, what: What = "list") -> Response:
+    """Let the list of a search go on, or hand out further photos of an audit."""
+    who = at.annotator_name()
+    if what == "audit":
+        return JSONResponse({"new": auditing.hand_out(at.store, query, who)})
     return JSONResponse({"new": grow_list(at, house, query) if at.store.grows(query) else 0})
 
 
 @router.post("/audit")
-def audit(at: Session, house: Served, query: Id) -> Response:
+def audit(
+    at: Session,
+    house: Served,
+    query: Id,
+    size: Annotated[int, Query(ge=1, le=100_000, description="Photos to draw.")] = auditing.SIZE,
+    twice: Annotated[float, Query(ge=0, le=1, description="The share of them that two people label.")] = 0.0,
+) -> Response:
     """Draw an audit of the rest."""
     who = at.annotator_name()
     collection = house.snapshot().collection if at.store.grows(query) else None
-    drawn = auditing.draw(at.store, query, who, collection)
+    drawn = auditing.draw(at.store, query, who, collection, auditing.Plan(size, twice=twice))
+    auditing.hand_out(at.store, query, who)
     return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest}, 201)
 
 
+@router.post("/audit/join")
+def join(at: Session, query: Id) -> Response:
+    """Work at the audit that somebody else drew: its photos are shared out, and it ends for all at once."""
+    who = at.annotator_name()
+    drawn = auditing.join(at.store, query, who)
+    auditing.hand_out(at.store, query, who)
+    return JSONResponse({"drawn": len(drawn.photos), "rest": drawn.rest})
+
+
 def _stands(at: AnnotationSession, query: str) -> dict[str, Any]:
-    found = standing(at.store, query, at.annotator_name())
-    return {**found.as_json(), "in_a_row": IN_A_ROW}
+    who = at.annotator_name()
+    found, running = standing(at.store, query, who), auditing.under_way(at.store, query)
+    number = at.store.audit_number(query)
+    people = [] if number is None else at.store.auditors(number)
+    joinable = None
+    if running is not None and who not in people:
+        joinable = {"people": people, "size": running.size, "done": running.done}
+    return {**found.as_json(), "in_a_row": IN_A_ROW, "joinable": joinable}
 
 
 def _check(at: AnnotationSession, query: str, images: Any) -> None:

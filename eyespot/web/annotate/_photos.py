@@ -6,6 +6,7 @@ import numpy as np
 
 from eyespot.curate.annotate.active import likely_first
 from eyespot.curate.annotate.annotation_store import Candidate, relevant
+from eyespot.curate.annotate.auditing import share_of
 from eyespot.web._problems import Problem
 from eyespot.web._state import AppState
 from eyespot.web.annotate._session import AnnotationSession
@@ -14,10 +15,10 @@ from eyespot.web.annotate._session import AnnotationSession
 def photos_shown(at: AnnotationSession, house: AppState, query: str, what: str) -> list[Candidate]:
     """The photos of one of the three ways to look."""
     if what == "audit":
-        drawn = at.store.audit(query, at.annotator_name())
-        if drawn is None:
+        share = share_of(at.store, query, at.annotator_name())
+        if share is None:
             raise Problem(404, "no audit was drawn yet; draw one from the page of the query")
-        return drawn.photos
+        return share
     listed = at.store.candidates(query)
     if what == "list":
         return listed

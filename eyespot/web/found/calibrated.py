@@ -1,6 +1,7 @@
 """How many of the first hits are relevant, and how probably each is, by the verdicts of people in the ledger.
 
-A model's word counts nothing here: nobody has verified it on this ranking.
+A model's word alone counts nothing here: nobody has verified it on this ranking. Beside about thirty verdicts of a
+person, which show what its answers are worth, it may narrow the interval.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from eyespot.llms.budget import BudgetSpent
 from eyespot.search.calibrated import FIRST, Calibrated, Calibration
 from eyespot.search.calibration import Cut, RankSample
 from eyespot.search.judge_rerank import JudgeRerank
+from eyespot.search.model_covariate import with_covariate
 from eyespot.types import Answer, AnswerStream, EyespotError, NothingFound, Pair, Query, SequentialAnswers
 from eyespot.web.found.judged import query_to_judge, run_of
 from eyespot.web.found.results import RankedResult
@@ -38,6 +40,12 @@ class CalibrationSummary(NamedTuple):
     def hits(self) -> int:
         """Of how many hits this speaks."""
         return self.calibration.curve.hits
+
+    @property
+    def covariate(self) -> dict[str, Any] | None:
+        """What a model's answers did for the interval, as programs read it; None where no model answered."""
+        covariate = self.calibration.covariate
+        return None if covariate is None else covariate.as_json()
 
     @property
     def cuts(self) -> list[tuple[float, Cut]]:
@@ -81,7 +89,10 @@ def known_of(
 def _known(frozen: RankedResult, ledger: Judgements, own: Own) -> CalibrationSummary | None:
     depth = _depth(frozen, ledger, own)
     made = None if depth is None else _calibrated(frozen, depth, _Silent(*own), ledger)
-    return None if made is None else CalibrationSummary(made, own[0], len(made.curve.sample.ranks))
+    if made is None:
+        return None
+    assisted = with_covariate(made, query_to_judge(frozen), ledger)
+    return CalibrationSummary(assisted, own[0], len(made.curve.sample.ranks))
 
 
 def _depth(frozen: RankedResult, ledger: Judgements, own: Own) -> int | None:

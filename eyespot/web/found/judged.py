@@ -48,6 +48,7 @@ def run_of(frozen: RankedResult, depth: int) -> Run:
     scores = np.minimum.accumulate(found.scores).tolist()
     hits = [RankedImage(id, score) for (id, _), score in zip(pictures, scores, strict=True)]
     run = Run({query_to_judge(frozen).id: hits})
+    run.header["encoder"] = frozen.snapshot.view.space.encoder
     for id, places in pictures:
         path = next((place.place for place in places if "://" not in place.place), None)
         run.facts[id] = {"id": id, "path": path}

@@ -7,7 +7,7 @@ const { store, query, who, what } = work.dataset;
 const box = document.getElementById("photos");
 const zoom = document.getElementById("zoom");
 const help = document.getElementById("help");
-const PAGE = 120, AHEAD = 48, AT_ONCE = 200, MOST = 500;
+const PAGE = 120, AHEAD = what === "audit" ? 12 : 48, AT_ONCE = 200, MOST = 500;  // others wait for photos of an audit that one holds
 const from = new URLSearchParams(location.search).get("first");
 const WORDS = { y: "relevant", n: "not", d: "doubt" };
 const KEPT = `eyespot-unsaved ${JSON.stringify([store, who, query])} `;
@@ -40,8 +40,8 @@ function load() {
 async function fetchMore() {
   if (what === "likely") return likelier();
   if (grows && first + photos.length >= total) {
-    const { new: more } = await ask("grow", {}, { method: "POST" });
-    if (!more) standing(await ask("standing"));  // the list is at its end now
+    const { new: more } = await ask("grow", { what }, { method: "POST" });
+    if (!more && what === "list") standing(await ask("standing"));  // the list is at its end now
   }
   const found = await ask("photos", { what, first: first + photos.length, count: PAGE });
   append(found.photos, found.total, found.grows);
@@ -68,9 +68,10 @@ function append(found, count, more) {
   }
   box.append(...fresh.map((one) => one.element));
   fresh.forEach(show);
-  const over = fresh.length === 0 && !grows;
+  const over = fresh.length === 0 && (!grows || what === "audit");
   element("end").hidden = !over;
-  element("end").textContent = photos.length ? "These are all photos." : "There are no photos here.";
+  const all = what === "audit" ? "These are all photos that nobody else holds; what others leave comes back after a while." : "These are all photos.";
+  element("end").textContent = photos.length ? all : "There are no photos here.";
   if (fresh.length === 0) grows = false;
 }
 
@@ -310,7 +311,10 @@ function standing(told) {
   stop.hidden = !told.stopped;
   stop.textContent = descent.stopped_at ? `stopped at ${descent.stopped_at}` : "the end of the list";
   const running = audit && audit.done < audit.size;
-  element("audit").hidden = !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
+  const { joinable } = told;
+  element("joining").hidden = !joinable;
+  if (joinable) element("joinable").textContent = `${joinable.people.join(", ")} audits the rest: ${joinable.done} of ${joinable.size} photos labelled.`;
+  element("drawing").hidden = joinable || !told.stopped || running || (audit && what === "audit") || (!told.grows && descent.depth >= told.listed);
   element("left").textContent = left(told);
   element("interval").textContent = audit?.left ? `(${audit.left.low} to ${audit.left.high}, 95 %; cautiously at most ${audit.cautious.high})${found(told)}` : "";
 }
@@ -324,17 +328,17 @@ function found({ found_at_least: share, found_by_rank: byRank }) {
 
 function left({ audit, listed, descent, grows: more }) {
   if (audit?.left) return `about ${Math.round(audit.left.expected)}`;
-  if (audit) return `audit ${audit.done} of ${audit.size}`;
+  if (audit) return `audit ${audit.done} of ${audit.size}${audit.people.length ? ` by ${audit.people.length}` : ""}`;
   return !more && listed && descent.depth >= listed ? "none" : "not audited";
 }
 
-async function draw() {
-  element("audit").disabled = true;
+async function draw(button, path, more) {
+  button.disabled = true;
   try {
-    await ask("audit", {}, { method: "POST" });
+    await ask(path, more, { method: "POST" });
     location.href = address("label", { what: "audit" });
   } catch (error) {
-    element("audit").disabled = false;
+    button.disabled = false;
     tell(error);
   }
 }
@@ -366,7 +370,10 @@ addEventListener("keydown", (event) => {
 });
 
 for (const button of document.querySelectorAll("[data-key]")) button.addEventListener("click", () => ACTIONS[button.dataset.key]());
-element("audit").addEventListener("click", draw);
+element("audit").addEventListener("click", ({ currentTarget }) => {
+  if (element("size").reportValidity()) draw(currentTarget, "audit", { size: element("size").value, twice: element("twice").checked ? 0.1 : 0 });
+});
+element("join").addEventListener("click", ({ currentTarget }) => draw(currentTarget, "audit/join"));
 
 async function begin() {
   tally();
@@ -377,6 +384,7 @@ async function begin() {
   element("earlier").hidden = first === 0;
   element("earlier").querySelector("a").href = address("label", { what, first: 0 });
   await load();
+  if (what === "audit" && photos.every((one) => one.mark)) await load();  // further photos of it
   const open = photos.findIndex((one) => !one.mark);
   go(open < 0 ? 0 : open);
   box.focus({ preventScroll: true });

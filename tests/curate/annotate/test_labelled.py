@@ -81,10 +81,10 @@ def test_nobody_chooses_between_audits(at: AnnotationStore) -> None:
 def test_of_audits_drawn_at_the_same_moment_one_stands(at: AnnotationStore) -> None:
     """Twice nobody has drawn one yet, and both draw: what the second one keeps comes too late."""
     drawn = AuditSample(500, 0.5, at.candidates("q")[:100], [])
-    at.keep_audit("q", "ada", drawn, at.audits("q", "ada"))
+    at.keep_audit("q", "ada", drawn, at.audits("q"))
     with pytest.raises(UsageError, match="at the same moment"):
         at.keep_audit("q", "ada", drawn._replace(lot=0.1), 0)
-    assert (at.audits("q", "ada"), at.audit("q", "ada")) == (1, drawn)
+    assert (at.audits("q"), at.audit("q", "ada")) == (1, drawn)
 
 
 def test_many_who_draw_at_once_get_one_audit(at: AnnotationStore) -> None:
@@ -97,7 +97,7 @@ def test_many_who_draw_at_once_get_one_audit(at: AnnotationStore) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         drawn = sum(pool.map(try_it, range(6)))
-    assert (drawn, at.audits("q", "ada")) == (1, 1)
+    assert (drawn, at.audits("q")) == (1, 1)
 
 
 def test_what_is_labelled_after_the_audit_no_longer_remains(at: AnnotationStore) -> None:
